@@ -1,0 +1,76 @@
+# gramme: build, test, measure. Everything runs in .venv; docs/HACKING.md says more.
+
+PYTHON311 ?= python3.11
+VENV      := .venv
+PY        := $(VENV)/bin/python
+STAMP     := $(VENV)/.installed
+CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
+             -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja
+CMAKE_BUILD := $(VENV)/bin/cmake --build
+CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
+
+.PHONY: build demo test quick bench debug soak lint format clean
+.DEFAULT_GOAL := build
+
+build: $(STAMP)
+	@test -f build/release/build.ninja || { echo "== configure"; $(CONFIGURE) -B build/release; }
+	@echo "== build"
+	@$(CMAKE_BUILD) build/release
+
+$(STAMP): requirements.txt requirements.lock pyproject.toml
+	@$(PYTHON311) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
+	  || { echo "error: CPython 3.11 is needed; '$(PYTHON311)' is not it. Set PYTHON311=/path/to/python3.11" >&2; exit 1; }
+	@$(CXX) --version >/dev/null 2>&1 \
+	  || { echo "error: a C++20 compiler is needed (GCC 12 or newer); '$(CXX)' does not run. Set CXX" >&2; exit 1; }
+	@echo "== python environment in $(VENV)"
+	@test -x $(PY) || $(PYTHON311) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c requirements.lock
+	@echo "$(CURDIR)/python" > $$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/gramme-checkout.pth
+	@touch $@
+
+demo: build
+	@$(PY) examples/demo.py
+
+# One pytest run, slow tests last (tests/conftest.py): its summary closes the output.
+test: build lint
+	@echo "== tests"
+	@$(PY) -m pytest --session-timeout=2400
+
+quick: build
+	@$(PY) -m pytest -q -m "not slow"
+
+soak: build
+	@GRAMME_SOAK=1 $(PY) -m pytest -q -m slow --timeout=7200
+
+bench: build
+	@for script in bench/bench_*.py; do test -f "$$script" || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+lint: $(STAMP)
+	@echo "== lint"
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/ruff format --quiet --check .
+	@$(VENV)/bin/mypy --no-error-summary
+	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
+	@$(PY) tools/check_includes.py src
+
+format: $(STAMP)
+	@$(VENV)/bin/ruff check --quiet --fix . || true
+	@$(VENV)/bin/ruff format --quiet .
+	@$(VENV)/bin/clang-format -i $(CXX_FILES)
+
+# AddressSanitizer with stock Python. libstdc++ is preloaded too: without it libasan aborts at torch's first C++
+# exception; pymalloc would hide uses after free. The build has its own copy of the package, which PYTHONPATH puts first.
+DEBUG_TESTS ?= frame or effect
+debug: $(STAMP)
+	@test -f build/debug/build.ninja || { echo "== configure, AddressSanitizer"; $(CONFIGURE) -B build/debug \
+	  -DGRAMME_SANITIZE=ON -DGRAMME_OUTPUT_DIR=$(CURDIR)/build/debug/python/gramme; }
+	@echo "== build, AddressSanitizer"
+	@$(CMAKE_BUILD) build/debug
+	@tar -C python --exclude='_C*.so' --exclude=__pycache__ -cf - gramme | tar -C build/debug/python -xf -
+	@echo "== tests under AddressSanitizer: $(DEBUG_TESTS)"
+	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/debug/python \
+	  $(PY) -m pytest -q -m "not slow" -k "$(DEBUG_TESTS)" --timeout=600
+
+clean:
+	rm -rf build python/gramme/_C*.so

@@ -1,0 +1,1 @@
+"""The compiled module; src/api/module.cpp defines it."""

@@ -1,0 +1,38 @@
+"""Captures PyTorch programs as graphs: TorchDynamo's job, done in C++.
+
+>>> import torch, gramme
+>>> f = gramme.compile(lambda x: x + 1, backend="eager")
+>>> f(torch.zeros(2))
+tensor([1., 1.])
+"""
+
+import sys
+
+if sys.version_info[:2] != (3, 11):
+    raise ImportError(f"gramme needs CPython 3.11, this is {sys.version.split()[0]}")
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("gramme needs torch 2.13: pip install torch==2.13.0") from error
+
+if not torch.__version__.startswith("2.13."):
+    raise ImportError(f"gramme needs torch 2.13, found {torch.__version__}")
+
+from . import _C  # after torch, which loads the libraries it is linked against
+from ._compile import Statistics, compile, disable, graph_break, reset, statistics
+from ._explain import Explanation, Segment, explain
+from .errors import CaptureError
+
+__all__ = [
+    "CaptureError",
+    "Explanation",
+    "Segment",
+    "Statistics",
+    "compile",
+    "disable",
+    "explain",
+    "graph_break",
+    "reset",
+    "statistics",
+]

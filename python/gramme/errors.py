@@ -1,0 +1,42 @@
+"""Exceptions gramme raises itself."""
+
+from __future__ import annotations
+
+import linecache
+
+__all__ = ["CaptureError"]
+
+
+class CaptureError(RuntimeError):
+    """A line of the program cannot be captured, and ``fullgraph=True`` asked for a whole graph.
+
+    Attributes:
+        file: path of the source file.
+        line: line number, from 1.
+        source_line: the text of that line, stripped; empty if the file cannot be read.
+        reason: why, in one sentence.
+        hint: what to do about it; may be empty.
+
+    Example:
+        >>> import torch, gramme
+        >>> try:
+        ...     gramme.compile(lambda x: print(x), backend="eager", fullgraph=True)(torch.ones(2))
+        ... except gramme.CaptureError as error:
+        ...     assert "run for real" in error.reason
+    """
+
+    def __init__(self, file: str, function: str, line: int, reason: str, hint: str) -> None:
+        self.file = file
+        self.function = function
+        self.line = line
+        self.source_line = linecache.getline(file, line).strip()
+        self.reason = reason
+        self.hint = hint
+        shown = f"\n    {self.source_line}" if self.source_line else ""
+        advice = f"\n  hint: {hint}" if hint else ""
+        super().__init__(f'cannot capture {function}: {reason}\n  File "{file}", line {line}{shown}{advice}')
+
+
+def capture_error(file: str, function: str, line: int, reason: str, detail: str, hint: str) -> CaptureError:
+    """Makes a CaptureError; called from C++."""
+    return CaptureError(file, function, line, f"{reason}: {detail}" if detail else reason, hint)

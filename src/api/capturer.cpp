@@ -1,0 +1,89 @@
+#include "api/capturer.h"
+
+#include "backend/fx.h"
+#include "bytecode/code.h"
+#include "interp/capture.h"
+#include "source/constant.h"
+
+namespace gramme::api {
+
+namespace {
+
+std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : "?"; }
+
+/// gramme.errors.CaptureError with the user's line.
+[[noreturn]] void raise_capture_error(PyCodeObject* code, const plan::Ending& ending) {
+  Owned<> module = take(PyImport_ImportModule("gramme.errors"));
+  Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
+  Owned<> error = take(PyObject_CallFunction(make.get(), "Osisss", code->co_filename, text(code->co_qualname).c_str(), ending.line,
+                                             ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str()));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  throw PythonError();
+}
+
+/// Ints and floats of the caller (not of classes, modules or functions) are what may become dynamic.
+bool may_become_dynamic(const guards::Fact& fact) {
+  if (fact.kind != guards::Kind::Constant || !(PyLong_CheckExact(fact.object.get()) || PyFloat_CheckExact(fact.object.get()))) return false;
+  source::Kind root = fact.source->root()->kind;
+  return root == source::Kind::Local || root == source::Kind::Stack;
+}
+
+}  // namespace
+
+/// Notes the numbers the segment is bound to. True if one differs from an earlier capture's: worth a capture with it dynamic.
+bool Capturer::learn(Point& point, const plan::Segment& segment) {
+  bool changed = false;
+  for (const guards::Fact& fact : segment.guards.description().facts) {
+    if (!may_become_dynamic(fact)) continue;
+    std::string name = fact.source->print();
+    auto [known, added] = point.numbers.try_emplace(name, fact.object);
+    if (added || source::same_constant(known->second.get(), fact.object.get())) continue;
+    bool same_type = Py_TYPE(known->second.get()) == Py_TYPE(fact.object.get());
+    known->second = fact.object;
+    if (same_type && !point.policy.specialized.contains(name)) changed |= point.policy.dynamic.insert(name).second;
+  }
+  return changed;
+}
+
+void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {
+  if (!options_.fullgraph) return;
+  if (!segment) raise_capture_error(frame.code, {"the function cannot be captured", "", "", frame.code->co_firstlineno});
+  if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(frame.code, segment->ending);
+}
+
+std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
+  aten::GlobalState state = aten::GlobalState::read();
+  if (state.function_modes > 0) return nullptr;
+  auto compile = [this](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
+    if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return;
+    Owned<> module = backend::to_fx(trace.graph, inputs);
+    if (options_.keep_graphs) segment.graph_module = module;
+    segment.compiled = backend::compile(options_.backend.get(), module, inputs);
+  };
+  interp::Start start{frame.function, frame.code, frame.locals, frame.stack, frame.depth, frame.offset, frame.exception};
+  Point& point = points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
+  // The numbers are looked at before the backend is: a graph for a constant that is known to change is not compiled.
+  if (!point.numbers.empty()) {
+    auto nothing = [](const trace::Trace&, const std::vector<Owned<>>&, plan::Segment&) {};
+    if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing)) learn(point, *probe);
+  }
+  std::unique_ptr<plan::Segment> segment = interp::capture(start, point.policy, compile);
+  insist_on_whole(frame, segment.get());
+  if (segment) learn(point, *segment);
+  return segment;
+}
+
+bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
+  std::string where = text(frame.code->co_qualname) + " (" + text(frame.code->co_filename) + ":" +
+                      std::to_string(bytecode::decode(frame.code).line(frame.offset)) + ")";
+  std::string message = "gramme hit the recompile limit (" + std::to_string(limit) + ") in " + where + "; last failing guard: " + failing_guard +
+                        ". The function runs plainly from now on.";
+  if (options_.fullgraph) {
+    PyErr_SetString(PyExc_RuntimeError, message.c_str());
+    throw PythonError();
+  }
+  check(PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1));
+  return true;
+}
+
+}  // namespace gramme::api

@@ -1,0 +1,44 @@
+// The capturing side as the runtime sees it: interp captures, backend compiles.
+#pragma once
+#include <map>
+#include <unordered_map>
+
+#include "base/ref.h"
+#include "runtime/capturer.h"
+#include "trace/trace.h"
+
+namespace gramme::api {
+
+/// What gramme.compile was told.
+struct Options {
+  Owned<> backend;          // callable (GraphModule, example_inputs) -> callable
+  bool fullgraph = false;
+  int recompile_limit = 8;
+  bool keep_graphs = false;  // for explain()
+};
+
+class Capturer final : public runtime::Capturer {
+ public:
+  explicit Capturer(Options options) : options_(std::move(options)) {}
+  std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
+  bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
+  int recompile_limit() const override { return options_.recompile_limit; }
+  bool fullgraph() const override { return options_.fullgraph; }
+  PyObject* backend() const { return options_.backend.get(); }
+  /// Forgets what earlier captures taught.
+  void forget() { points_.clear(); }
+
+ private:
+  /// What earlier captures of one resume point taught.
+  struct Point {
+    trace::Policy policy;
+    std::map<std::string, Owned<>> numbers;  // guarded ints and floats by source
+  };
+  bool learn(Point& point, const plan::Segment& segment);
+  void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
+
+  Options options_;
+  std::unordered_map<uint64_t, Point> points_;
+};
+
+}  // namespace gramme::api

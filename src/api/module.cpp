@@ -1,0 +1,115 @@
+// The extension module gramme._C: plugs interp, backend and builtins into runtime.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "api/capturer.h"
+#include "api/testing.h"
+#include "builtins/builtins.h"
+#include "runtime/entry.h"
+#include "runtime/table.h"
+
+namespace nb = nanobind;
+
+namespace gramme::api {
+namespace {
+
+/// Families of all living entries, for reset().
+std::vector<std::weak_ptr<runtime::Family>>& families() {
+  static std::vector<std::weak_ptr<runtime::Family>> all;
+  return all;
+}
+
+nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, int recompile_limit, bool keep_graphs) {
+  Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs};
+  PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()), std::make_shared<Capturer>(std::move(options)));
+  if (!entry) throw nb::python_error();
+  std::erase_if(families(), [](const std::weak_ptr<runtime::Family>& family) { return family.expired(); });
+  families().push_back(runtime::family_of(entry));
+  return nb::steal(entry);
+}
+
+size_t cached_segments(const runtime::Family& family) {
+  size_t count = 0;
+  for (auto& [code, table] : family.tables())
+    for (auto& point : table->points())
+      if (point) count += point->segments.size();
+  return count;
+}
+
+nb::dict counters(nb::object entry) {
+  std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  const runtime::Counters& c = family->counters;
+  nb::dict result;
+  result["calls"] = c.calls;
+  result["frameless"] = c.frameless;
+  result["plain"] = c.plain;
+  result["captures"] = c.captures;
+  result["run"] = c.segments;
+  result["steps"] = c.steps;
+  result["handovers"] = c.handovers;
+  result["graph_errors"] = c.graph_errors;
+  result["cached"] = cached_segments(*family);
+  return result;
+}
+
+nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
+  constexpr const char* kExits[] = {"return", "concrete", "handover"};
+  nb::dict row;
+  row["function"] = nb::borrow(code->co_qualname);
+  row["line"] = segment.ending.line;
+  row["operations"] = segment.operations;
+  row["graph"] = segment.graph_module ? nb::borrow(segment.graph_module.get()) : nb::none();
+  nb::list guards;
+  for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
+  row["guards"] = guards;
+  row["exit"] = kExits[static_cast<int>(segment.exit.kind)];
+  row["reason"] = segment.ending.detail.empty() ? segment.ending.reason : segment.ending.reason + ": " + segment.ending.detail;
+  row["hint"] = segment.ending.hint;
+  return row;
+}
+
+/// All cached segments, in the order of their functions' lines and resume points.
+nb::list segments(nb::object entry) {
+  std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  nb::list rows;
+  for (auto& [code, table] : family->tables())
+    for (auto& point : table->points())
+      if (point)
+        for (auto& segment : point->segments) rows.append(describe(code, *segment));
+  return rows;
+}
+
+/// Takes the bound guards of every segment away; the next check binds them again.
+void unbind(nb::object entry) {
+  std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  for (auto& [code, table] : family->tables())
+    for (auto& point : table->points())
+      if (point)
+        for (auto& segment : point->segments) segment->guards.unbind();
+}
+
+void reset() {
+  for (auto& weak : families())
+    if (std::shared_ptr<runtime::Family> family = weak.lock()) {
+      family->clear();
+      static_cast<Capturer&>(family->capturer()).forget();
+    }
+}
+
+}  // namespace
+
+NB_MODULE(_C, m) {
+  nb::set_leak_warnings(false);
+  builtins::register_python();
+  builtins::register_torch();
+  m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
+  m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"), nb::arg("recompile_limit"),
+        nb::arg("keep_graphs"));
+  m.def("counters", counters, nb::arg("entry"));
+  m.def("segments", segments, nb::arg("entry"));
+  m.def("unbind", unbind, nb::arg("entry"));
+  m.def("reset", reset);
+  bind_testing(m);
+}
+
+}  // namespace gramme::api

@@ -1,0 +1,16 @@
+// Bindings that only tests use: gramme._C.testing.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace gramme::api {
+
+void bind_guards_testing(nanobind::module_& m);
+void bind_graph_testing(nanobind::module_& m);
+void bind_runtime_testing(nanobind::module_& m);
+inline void bind_testing(nanobind::module_& m) {
+  bind_guards_testing(m);
+  bind_graph_testing(m);
+  bind_runtime_testing(m);
+}
+
+}  // namespace gramme::api

@@ -1,0 +1,200 @@
+// Test-only bindings of the rooms source, guards and plan: guard plans built from Python.
+//
+//   plan = TestGuards(["x"], [((("Local", "x"), ("Attr", "p")), "Constant", 0.5)], reads=[(("Local", "x"),)])
+//   plan.check([x])        # the objects read, or None
+//
+// A path is a tuple of (source kind, key or index); a Local is named. The operand of SameAs, NotSameAs and NoOverlap is
+// another path, that of Tensor an example.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "api/testing.h"
+#include "aten/spec.h"
+#include "plan/guard_plan.h"
+#include "source/constant.h"
+
+namespace nb = nanobind;
+
+namespace gramme::api {
+namespace {
+
+/// The objects a test gives for one call, kept for its time.
+class Frame {
+ public:
+  Frame(nb::list locals, nb::object function, nb::list stack, nb::object exception)
+      : locals_(pointers(locals)), stack_(pointers(stack)) {
+    roots_.locals = locals_.data();
+    roots_.stack = stack_.data();
+    if (!function.is_none()) roots_.function = reinterpret_cast<PyFunctionObject*>(function.ptr());
+    if (!exception.is_none()) roots_.exception = exception.ptr();
+  }
+  const plan::Roots& roots() const { return roots_; }
+
+ private:
+  /// NotImplemented stands for an unbound variable.
+  static std::vector<PyObject*> pointers(const nb::list& objects) {
+    std::vector<PyObject*> result;
+    for (nb::handle object : objects) result.push_back(object.ptr() == Py_NotImplemented ? nullptr : object.ptr());
+    return result;
+  }
+
+  std::vector<PyObject*> locals_, stack_;
+  plan::Roots roots_;
+};
+
+class TestGuards {
+ public:
+  TestGuards(std::vector<std::string> locals, nb::list facts, nb::list reads)
+      : locals_(std::move(locals)), plan_(describe(facts, reads)), read_(nb::len(reads)) {}
+
+  nb::object check(nb::list locals, nb::object function, nb::list stack, nb::object exception) {
+    Frame frame(locals, function, stack, exception);
+    if (!plan_.check(frame.roots(), read_.data())) return nb::none();
+    nb::list result;
+    for (PyObject* object : read_) result.append(object ? nb::borrow(object) : nb::borrow(Py_NotImplemented));
+    return result;
+  }
+
+  std::string explain(nb::list locals, nb::object function, nb::list stack, nb::object exception) const {
+    Frame frame(locals, function, stack, exception);
+    return plan_.explain(frame.roots());
+  }
+
+  void unbind() { plan_.unbind(); }
+
+  nb::dict statistics() const {
+    plan::GuardPlan::Statistics now = plan_.statistics();
+    nb::dict result;
+    result["facts"] = now.facts;
+    result["words"] = now.words;
+    result["tensors"] = now.tensors;
+    result["walks"] = now.walks;
+    result["rebinds"] = now.rebinds;
+    return result;
+  }
+
+  std::vector<std::string> print() const {
+    std::vector<std::string> lines;
+    for (const guards::Fact& fact : plan_.description().facts) lines.push_back(fact.print());
+    return lines;
+  }
+
+  /// Nanoseconds of one check; `calls` are lists of locals, taken in turn.
+  double time(nb::list calls, nb::object function, int rounds) {
+    std::vector<Frame> frames;
+    frames.reserve(nb::len(calls));
+    for (nb::handle locals : calls) frames.emplace_back(nb::borrow<nb::list>(locals), function, nb::list(), nb::none());
+    size_t at = 0;
+    bool held = true;
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < rounds; ++i) {
+      held &= plan_.check(frames[at].roots(), read_.data());
+      if (++at == frames.size()) at = 0;
+    }
+    std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+    if (!held) throw nb::value_error("a check failed while it was timed");
+    return spent.count() / rounds;
+  }
+
+ private:
+  plan::GuardDescription describe(nb::list facts, nb::list reads) {
+    plan::GuardDescription description;
+    pool_ = description.pool = std::make_shared<source::Pool>();
+    for (nb::handle row : facts) description.facts.push_back(fact(nb::borrow<nb::tuple>(row)));
+    for (nb::handle path : reads) description.reads.push_back(source_of(nb::borrow<nb::tuple>(path)));
+    description.state = aten::GlobalState::read();
+    return description;
+  }
+
+  guards::Fact fact(nb::tuple row) {
+    guards::Fact fact;
+    fact.source = source_of(nb::borrow<nb::tuple>(row[0]));
+    fact.kind = kind_of(nb::cast<std::string>(row[1]));
+    nb::object operand = row[2];
+    switch (fact.kind) {
+      case guards::Kind::SameAs:
+      case guards::Kind::NotSameAs:
+      case guards::Kind::NoOverlap:
+        fact.other = source_of(nb::borrow<nb::tuple>(operand));
+        break;
+      case guards::Kind::Length:
+        fact.number = nb::cast<int64_t>(operand);
+        break;
+      case guards::Kind::Tensor:
+        fact.spec = aten::tensor_spec(operand.ptr());
+        break;
+      default:
+        fact.object = share(operand.ptr());
+    }
+    return fact;
+  }
+
+  static guards::Kind kind_of(const std::string& name) {
+    for (int kind = 0; kind <= static_cast<int>(guards::Kind::Unguarded); ++kind)
+      if (name == guards::kind_name(static_cast<guards::Kind>(kind))) return static_cast<guards::Kind>(kind);
+    throw nb::value_error(("no guard kind " + name).c_str());
+  }
+
+  const source::Source* source_of(nb::tuple path) {
+    const source::Source* source = nullptr;
+    for (nb::handle step : path) source = extend(source, nb::borrow<nb::tuple>(step));
+    return source;
+  }
+
+  const source::Source* extend(const source::Source* base, nb::tuple step) {
+    using source::Kind;
+    auto name = nb::cast<std::string>(step[0]);
+    nb::object key = nb::len(step) > 1 ? nb::object(step[1]) : nb::none();
+    if (name == "Local") return local(key);
+    if (name == "Stack") return pool_->stack(nb::cast<int>(key));
+    if (name == "Function") return pool_->function();
+    if (name == "Exception") return pool_->exception();
+    if (name == "Pinned") return pool_->pinned(key.ptr());
+    if (name == "Module") return pool_->module(key.ptr());
+    if (name == "Closure" && nb::len(step) > 2)
+      return pool_->closure(base, nb::cast<int64_t>(key), nb::object(step[2]).ptr());
+    for (int kind = 0; kind <= static_cast<int>(Kind::WeakTarget); ++kind) {
+      auto k = static_cast<Kind>(kind);
+      if (name != source::kind_name(k)) continue;
+      if (nb::len(step) == 1) return pool_->child(base, k);
+      if (k != Kind::Value && nb::isinstance<nb::int_>(key)) return pool_->child(base, k, nb::cast<int64_t>(key));
+      return pool_->child(base, k, key.ptr());
+    }
+    throw nb::value_error(("no source kind " + name).c_str());
+  }
+
+  const source::Source* local(nb::handle name) {
+    auto text = nb::cast<std::string>(name);
+    for (size_t i = 0; i < locals_.size(); ++i)
+      if (locals_[i] == text) return pool_->local(static_cast<int>(i), name.ptr());
+    throw nb::value_error(("no local " + text).c_str());
+  }
+
+  std::vector<std::string> locals_;
+  std::shared_ptr<source::Pool> pool_;
+  plan::GuardPlan plan_;
+  std::vector<PyObject*> read_;
+};
+
+}  // namespace
+
+void bind_guards_testing(nb::module_& m) {
+  nb::class_<TestGuards>(m, "TestGuards")
+      .def(nb::init<std::vector<std::string>, nb::list, nb::list>(), nb::arg("locals"), nb::arg("facts"),
+           nb::arg("reads") = nb::list())
+      .def("check", &TestGuards::check, nb::arg("locals"), nb::arg("function") = nb::none(),
+           nb::arg("stack") = nb::list(), nb::arg("exception") = nb::none())
+      .def("explain", &TestGuards::explain, nb::arg("locals"), nb::arg("function") = nb::none(),
+           nb::arg("stack") = nb::list(), nb::arg("exception") = nb::none())
+      .def("unbind", &TestGuards::unbind)
+      .def("statistics", &TestGuards::statistics)
+      .def("print", &TestGuards::print)
+      .def("time", &TestGuards::time, nb::arg("calls"), nb::arg("function") = nb::none(), nb::arg("rounds") = 100000);
+  m.def("same_constant", [](nb::handle a, nb::handle b) { return source::same_constant(a.ptr(), b.ptr()); });
+}
+
+}  // namespace gramme::api

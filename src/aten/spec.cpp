@@ -1,0 +1,303 @@
+// Signatures of tensors, compared by their bytes.
+//
+// A guard on a tensor costs one masked compare of the TensorImpl (176 bytes). Where the compared members lie is probed
+// when the module is loaded, since most of them are protected and some are bit-fields.
+#include "aten/spec.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/ref.h"
+
+namespace gramme::aten {
+namespace {
+
+constexpr size_t kWords = sizeof(c10::TensorImpl) / 8;
+constexpr int kInlineDims = C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE;
+using Image = std::array<uint64_t, kWords>;
+
+/// A TensorSpec with the image a matching TensorImpl has under the mask.
+struct Interned : TensorSpec {
+  alignas(64) Image expected{}, mask{};
+  int dims = 0;
+  int sparse_dims = 0;
+  bool by_image = false;   // the compare of images says it all, but for autograd
+  bool comparable = true;  // false: sizes are symbolic or made by the subclass, or it has a tangent; it never matches
+};
+
+/// Opens the protected members.
+struct Peek : c10::TensorImpl {
+  template <class Set>
+  static Image image_of(Set set) {
+    alignas(c10::TensorImpl) Image image{};
+    set(reinterpret_cast<Peek*>(image.data()));
+    return image;
+  }
+  /// All bits of key set, dtype, device and the flags that change the meaning of the sizes.
+  static Image fixed_mask() {
+    return image_of([](Peek* t) {
+      std::memset(static_cast<void*>(&t->key_set_), 0xff, sizeof t->key_set_);
+      std::memset(static_cast<void*>(&t->data_type_), 0xff, sizeof t->data_type_);
+      std::memset(static_cast<void*>(&t->device_opt_), 0xff, sizeof t->device_opt_);
+      t->is_wrapped_number_ = true;
+      t->sizes_strides_policy_ = 3;
+      t->has_symbolic_sizes_strides_ = true;
+      t->device_policy_ = true;
+      t->layout_policy_ = true;
+    });
+  }
+  static size_t sizes_word() {
+    auto* base = reinterpret_cast<Peek*>(alignof(Peek) * 64);
+    return (reinterpret_cast<size_t>(&base->sizes_and_strides_) - reinterpret_cast<size_t>(base)) / 8;
+  }
+  static const c10::impl::SizesAndStrides& stored(const c10::TensorImpl* t) {
+    return static_cast<const Peek*>(t)->sizes_and_strides_;
+  }
+  static bool default_policy(const c10::TensorImpl* t) { return !static_cast<const Peek*>(t)->sizes_strides_policy_; }
+  static bool python_sizes(const c10::TensorImpl* t) {
+    return static_cast<const Peek*>(t)->python_custom_sizes_strides_;
+  }
+  static c10::Device stored_device(const c10::TensorImpl* t) {
+    return static_cast<const Peek*>(t)->device_opt_.value_or(c10::Device(c10::kCPU));
+  }
+};
+
+size_t find_autograd_word() {
+  at::Tensor probe = at::ones({2}).set_requires_grad(true);
+  const c10::TensorImpl* impl = probe.unsafeGetTensorImpl();
+  const void* meta = impl->autograd_meta();
+  for (size_t i = 1; i < kWords; ++i)
+    if (reinterpret_cast<void* const*>(impl)[i] == meta) return i;
+  GRAMME_BUG("TensorImpl has no pointer to its autograd metadata");
+}
+
+struct Layout {
+  Image fixed = Peek::fixed_mask();
+  size_t sizes = Peek::sizes_word();  // size, inline sizes, inline strides
+  size_t autograd = find_autograd_word();
+};
+
+const Layout& layout() {
+  static const Layout* layout = new Layout;
+  return *layout;
+}
+size_t autograd_word;  // layout().autograd, set before the first spec exists
+
+const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl* impl) {
+  return reinterpret_cast<torch::autograd::AutogradMeta* const*>(impl)[autograd_word];
+}
+
+bool is_leaf(const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
+  return meta.is_view_ ? tensor.is_leaf() : !meta.grad_fn_;  // a view's grad_fn may be out of date: asking rebuilds it
+}
+
+/// A dual tensor of forward-mode AD: nothing of it shows in its keys, so no guard accepts one.
+bool has_tangent(const torch::autograd::AutogradMeta& meta) { return meta.fw_grad_ && !meta.fw_grad_->empty(); }
+
+bool same_autograd(const TensorSpec& spec, const at::Tensor& tensor) {
+  const auto* meta = autograd_of(tensor.unsafeGetTensorImpl());
+  if (!meta) return !spec.requires_grad;
+  if (has_tangent(*meta)) return false;
+  bool requires_grad = meta->is_view_ ? meta->requires_grad() : meta->requires_grad_ || meta->grad_fn_;
+  if (requires_grad != spec.requires_grad) return false;
+  return !requires_grad || is_leaf(tensor, *meta) == spec.is_leaf;
+}
+
+/// ~3 ns with AVX; the loop has a fixed length so that it is unrolled and vectorised.
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#endif
+bool same_image(const uint64_t* expected, const uint64_t* mask, const uint64_t* actual) {
+  uint64_t difference = 0;
+  for (size_t i = 0; i < kWords; ++i) difference |= (actual[i] ^ expected[i]) & mask[i];
+  return difference == 0;
+}
+
+const uint64_t* words_of(const at::Tensor& tensor) {
+  return reinterpret_cast<const uint64_t*>(tensor.unsafeGetTensorImpl());
+}
+
+/// More than five dimensions (sizes out of line), sparse layouts.
+bool same_stored(const Interned& spec, const at::Tensor& tensor) {
+  if (!spec.comparable || !same_image(spec.expected.data(), spec.mask.data(), words_of(tensor))) return false;
+  const auto& stored = Peek::stored(tensor.unsafeGetTensorImpl());
+  if (stored.sizes_arrayref() != c10::IntArrayRef(spec.sizes)) return false;
+  if (!spec.strides.empty() && stored.strides_arrayref() != c10::IntArrayRef(spec.strides)) return false;
+  return spec.layout != static_cast<int8_t>(c10::kSparse) || tensor.sparse_dim() == spec.sparse_dims;
+}
+
+void take_image(Interned& spec, const uint64_t* words) {
+  std::copy(layout().fixed.begin(), layout().fixed.end(), spec.mask.begin());
+  spec.by_image = spec.comparable && spec.dims <= kInlineDims && spec.layout == static_cast<int8_t>(c10::kStrided);
+  if (spec.by_image) {
+    uint64_t* mask = spec.mask.data() + layout().sizes;
+    mask[0] = ~uint64_t(0);
+    std::fill_n(mask + 1, spec.dims, ~uint64_t(0));
+    std::fill_n(mask + 1 + kInlineDims, spec.dims, ~uint64_t(0));
+  }
+  for (size_t i = 0; i < kWords; ++i) spec.expected[i] = words[i] & spec.mask[i];
+}
+
+/// The members that make two signatures different, as bytes.
+std::string signature_key(const Interned& spec) {
+  std::string key;
+  auto add = [&key](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  add(spec.type), add(spec.keys), add(spec.dtype), add(spec.device_type), add(spec.device_index), add(spec.layout);
+  add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.storage_offset);
+  add(spec.sparse_dims), add(spec.comparable), add(spec.strides.empty());
+  // Flags that have no member of their own; sizes and strides follow in full.
+  for (size_t i = 0; i < kWords; ++i) add(spec.expected[i] & layout().fixed[i]);
+  for (int64_t size : spec.sizes) add(size);
+  for (int64_t stride : spec.strides) add(stride);
+  return key;
+}
+
+Interned describe(PyObject* tensor) {
+  const at::Tensor& self = THPVariable_Unpack(tensor);
+  const c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  Interned spec;
+  spec.type = Py_TYPE(tensor);
+  spec.keys = impl->key_set().raw_repr();
+  spec.dtype = static_cast<int8_t>(c10::typeMetaToScalarType(impl->dtype()));
+  c10::Device device = Peek::stored_device(impl);
+  spec.device_type = static_cast<int8_t>(device.type());
+  spec.device_index = device.index();
+  bool sparse = impl->key_set().has(c10::DispatchKey::Python) ? false : self.layout() != c10::kStrided;
+  spec.layout = static_cast<int8_t>(sparse ? self.layout() : c10::kStrided);
+  const auto* meta = autograd_of(impl);
+  spec.requires_grad = meta && meta->requires_grad();
+  spec.is_leaf = !spec.requires_grad || is_leaf(self, *meta);
+  spec.is_inference = self.is_inference();
+  spec.comparable = !(meta && has_tangent(*meta)) && !impl->has_symbolic_sizes_strides() && !Peek::python_sizes(impl) &&
+                    !impl->is_nested() && (sparse || Peek::default_policy(impl));
+  if (spec.comparable) {
+    const auto& stored = Peek::stored(impl);
+    spec.sizes = stored.sizes_arrayref().vec();
+    if (!sparse) spec.strides = stored.strides_arrayref().vec(), spec.storage_offset = impl->storage_offset();
+    if (self.layout() == c10::kSparse) spec.sparse_dims = static_cast<int>(self.sparse_dim());
+  }
+  spec.dims = static_cast<int>(spec.sizes.size());
+  take_image(spec, words_of(self));
+  return spec;
+}
+
+std::string join(const std::vector<int64_t>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + std::to_string(values[i]);
+  return text + "]";
+}
+
+std::string dtype_name(int8_t dtype) {
+  auto type = static_cast<at::ScalarType>(dtype);
+  switch (type) {  // as Python spells them
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kByte:
+      return "uint8";
+    case at::kChar:
+      return "int8";
+    case at::kShort:
+      return "int16";
+    case at::kInt:
+      return "int32";
+    case at::kLong:
+      return "int64";
+    case at::kComplexFloat:
+      return "complex64";
+    case at::kComplexDouble:
+      return "complex128";
+    default:
+      break;
+  }
+  std::string name = c10::toString(type);
+  for (char& c : name) c = static_cast<char>(std::tolower(c));
+  return name;
+}
+
+std::string device_name(const TensorSpec& spec) {
+  return c10::Device(static_cast<c10::DeviceType>(spec.device_type), spec.device_index).str();
+}
+
+}  // namespace
+
+std::string TensorSpec::print() const {
+  std::string text = std::string(type->tp_name) + " " + dtype_name(dtype) + join(sizes);
+  if (!strides.empty()) text += " strides " + join(strides);
+  auto kind = static_cast<c10::Layout>(layout);
+  if (kind != c10::kStrided) text += " " + std::string(c10::str(kind));
+  text += " " + device_name(*this);
+  if (requires_grad) text += is_leaf ? " requires_grad" : " requires_grad, not a leaf";
+  if (is_inference) text += " inference";
+  return text;
+}
+
+bool is_tensor(PyObject* object) {
+  return THPVariableClass && PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(THPVariableClass));
+}
+
+const TensorSpec* tensor_spec(PyObject* tensor) {
+  static auto* pool = new std::deque<Interned>;  // never destroyed: specs are valid until the process ends
+  static auto* by_key = new std::unordered_map<std::string, const Interned*>;
+  autograd_word = layout().autograd;
+  Interned spec = describe(tensor);
+  auto [it, fresh] = by_key->try_emplace(signature_key(spec), nullptr);
+  if (fresh) {
+    Owned<PyTypeObject>::share(spec.type).release();  // held for good: another type at its address would look like it
+    pool->push_back(std::move(spec));
+    it->second = &pool->back();
+    GRAMME_ASSERT(!it->second->comparable || matches(*it->second, tensor));
+  }
+  return it->second;
+}
+
+bool matches(const TensorSpec& signature, PyObject* object) {
+  if (Py_TYPE(object) != signature.type) return false;
+  const auto& spec = static_cast<const Interned&>(signature);
+  const at::Tensor& tensor = THPVariable_Unpack(object);
+  if (!tensor.defined()) return false;
+  bool same =
+      spec.by_image ? same_image(spec.expected.data(), spec.mask.data(), words_of(tensor)) : same_stored(spec, tensor);
+  return same && same_autograd(spec, tensor);
+}
+
+std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
+  if (!is_tensor(object)) return std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + spec.print();
+  const TensorSpec& now = *tensor_spec(object);
+  auto changed = [](const char* what, const std::string& from, const std::string& to) {
+    return std::string(what) + " changed from " + from + " to " + to;
+  };
+  auto truth = [](bool value) { return std::string(value ? "True" : "False"); };
+  if (now.type != spec.type) return changed("type", spec.type->tp_name, now.type->tp_name);
+  if (now.dtype != spec.dtype) return changed("dtype", dtype_name(spec.dtype), dtype_name(now.dtype));
+  if (device_name(now) != device_name(spec)) return changed("device", device_name(spec), device_name(now));
+  if (now.layout != spec.layout)
+    return changed("layout", c10::str(static_cast<c10::Layout>(spec.layout)),
+                   c10::str(static_cast<c10::Layout>(now.layout)));
+  if (now.sizes != spec.sizes) return changed("shape", join(spec.sizes), join(now.sizes));
+  if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(now.strides));
+  if (now.requires_grad != spec.requires_grad)
+    return changed("requires_grad", truth(spec.requires_grad), truth(now.requires_grad));
+  if (now.is_leaf != spec.is_leaf) return changed("is_leaf", truth(spec.is_leaf), truth(now.is_leaf));
+  if (now.is_inference != spec.is_inference)
+    return changed("is_inference", truth(spec.is_inference), truth(now.is_inference));
+  if (now.keys != spec.keys)
+    return changed("dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, spec.keys)),
+                   c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, now.keys)));
+  if (!static_cast<const Interned&>(now).comparable) return "has a tangent, or sizes that only its class knows";
+  return matches(spec, object) ? "" : "internal flags changed";
+}
+
+}  // namespace gramme::aten

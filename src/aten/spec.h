@@ -1,0 +1,56 @@
+// What gramme knows of a tensor's outside, and of the thread's global state, without torch headers in the includer.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gramme::aten {
+
+/// Everything a guard on a tensor compares. Interned: equal signatures are one pointer, valid until the process ends.
+struct TensorSpec {
+  PyTypeObject* type;  // torch.Tensor, Parameter or a subclass; held
+  uint64_t keys;       // dispatch key set
+  int8_t dtype;        // at::ScalarType
+  int8_t device_type;  // at::DeviceType
+  int8_t device_index;
+  int8_t layout;
+  bool requires_grad;
+  bool is_leaf;
+  bool is_inference;
+  std::vector<int64_t> sizes, strides;  // strides empty for sparse layouts
+  int64_t storage_offset = 0;           // not compared; the offset at the time the spec was made
+  std::string print() const;            // "Tensor float32[2, 3] strides [3, 1] cpu"
+};
+
+/// Is it a torch.Tensor (or subclass)?
+bool is_tensor(PyObject* object);
+/// The interned signature of a tensor as it is now.
+const TensorSpec* tensor_spec(PyObject* tensor);
+/// Does the tensor still have the signature? 4 to 9 ns, runs no Python.
+bool matches(const TensorSpec& spec, PyObject* object);
+/// Why not, for messages.
+std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
+/// Do the storages of two tensors share a byte (conservative: extents of the views)?
+bool overlap(PyObject* a, PyObject* b);
+/// The tensor's .grad as a new reference (None if it has none); runs no Python.
+PyObject* grad_of(PyObject* tensor);
+/// A counter that rises with every in-place write.
+uint32_t version_of(PyObject* tensor);
+
+/// Thread and process state every segment depends on: TLS key sets, grad, inference, forward AD modes, torch function
+/// state and mode stack length, autocast dtypes and cache, default dtype, deterministic flags, saved tensor hooks, tracing.
+struct GlobalState {
+  uint64_t included, excluded, bits, dtypes;
+  int64_t function_modes;
+  static GlobalState read();  // some 25 ns
+  bool operator==(const GlobalState&) const = default;
+  /// "grad mode changed from True to False"
+  std::string explain_difference(const GlobalState& now) const;
+};
+
+bool grad_enabled();
+void set_grad_enabled(bool on);
+
+}  // namespace gramme::aten

@@ -1,0 +1,24 @@
+#include "base/error.h"
+
+namespace gramme {
+namespace {
+struct Row {
+  const char *name, *text, *hint;
+};
+constexpr Row kRows[] = {
+#define REASON(name, text, hint) {#name, text, hint},
+#include "base/reasons.def"
+#undef REASON
+};
+const Row& row(Reason reason) { return kRows[static_cast<int>(reason)]; }
+}  // namespace
+
+const char* reason_name(Reason reason) { return row(reason).name; }
+const char* reason_text(Reason reason) { return row(reason).text; }
+const char* reason_hint(Reason reason) { return row(reason).hint; }
+
+void bug(const char* file, int line, const std::string& message) {
+  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + message);
+}
+
+}  // namespace gramme

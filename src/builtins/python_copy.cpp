@@ -1,0 +1,176 @@
+// copy.copy and copy.deepcopy on values, as copy.py does it for builtin containers and for instances without pickling
+// of their own.
+#include <unordered_map>
+
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Deque;
+using value::Dict;
+using value::Kind;
+using value::List;
+using value::Object;
+using value::Set;
+using value::Tuple;
+
+/// One call of copy() or deepcopy(): what was copied already is copied once.
+class Copier {
+ public:
+  Copier(Trace& trace, bool deep) : trace_(trace), deep_(deep) {}
+
+  Value* copy(Value* original) {
+    Value* seen = trace_.see(original);
+    if (auto known = memo_.find(seen); known != memo_.end()) return known->second;
+    return copy_new(seen);
+  }
+
+ private:
+  Value* copy_new(Value* seen);
+  Value* item(Value* value) { return deep_ ? copy(value) : value; }
+  Value* copy_tuple(Tuple* tuple);
+  Value* copy_list(List* list);
+  Value* copy_dict(Dict* dict);
+  Value* copy_deque(Deque* deque);
+  Value* copy_set(Set* set);
+  Value* copy_object(Object* object);
+  void require_plain(PyTypeObject* type);
+
+  Trace& trace_;
+  bool deep_;
+  std::unordered_map<Value*, Value*> memo_;
+};
+
+/// A tuple whose items stay the same is its own copy.
+Value* Copier::copy_tuple(Tuple* tuple) {
+  if (tuple->type != &PyTuple_Type && (tuple->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) require_plain(tuple->type);
+  if (!deep_ && tuple->type == &PyTuple_Type) return tuple;
+  std::vector<Value*> items;
+  bool changed = tuple->type != &PyTuple_Type;
+  for (Value* old : tuple->items) {
+    items.push_back(item(old));
+    changed |= items.back() != trace_.see(old);
+  }
+  if (!changed || memo_.contains(tuple)) return memo_.contains(tuple) ? memo_[tuple] : tuple;
+  Tuple* result = trace_.tuple(std::move(items));
+  result->type = tuple->type;
+  return memo_[tuple] = result;
+}
+
+Value* Copier::copy_list(List* list) {
+  List* result = trace_.list({});
+  memo_[list] = result;
+  std::vector<Value*> items = list->items;
+  for (Value* old : items) result->items.push_back(item(old));
+  return result;
+}
+
+Value* Copier::copy_dict(Dict* dict) {
+  trace_.load(dict);
+  Dict* result = trace_.dict();
+  result->type = dict->type;
+  result->factory = dict->factory;  // functions and types are their own copies
+  memo_[dict] = result;
+  std::vector<std::pair<Value*, Value*>> entries;
+  dict->entries.each([&](auto& entry) { entries.emplace_back(entry.key, entry.value); });
+  for (auto& [key, value] : entries) trace_.dict_set(result, as_key(trace_, item(key)), item(value));
+  return result;
+}
+
+Value* Copier::copy_deque(Deque* deque) {
+  auto* result = trace_.make<Deque>();
+  result->maxlen = deque->maxlen;
+  memo_[deque] = result;
+  std::vector<Value*> items = deque->items;
+  for (Value* old : items) result->items.push_back(item(old));
+  return result;
+}
+
+Value* Copier::copy_set(Set* set) {
+  if (set->frozen && !deep_) return set;
+  Set* result = new_set(trace_, set->frozen);
+  memo_[set] = result;
+  std::vector<Value*> keys;
+  set->entries.each([&](auto& entry) { keys.push_back(entry.key); });
+  for (Value* key : keys) result->entries.set(as_key(trace_, item(key)), nullptr);
+  return result;
+}
+
+/// Ends the segment for a class that says itself how it is pickled, or whose instances have slots.
+void Copier::require_plain(PyTypeObject* type) {
+  static PyObject* const kHooks[] = {intern("__reduce_ex__"), intern("__reduce__"), intern("__getstate__")};
+  static PyObject* const kForbidden[] = {intern("__setstate__"), intern("__getnewargs_ex__"), intern("__slots__")};
+  static PyObject* const kNewArgs = intern("__getnewargs__");
+  static PyObject* const table = real("copyreg", "dispatch_table");
+  bool own = PyDict_Contains(table, reinterpret_cast<PyObject*>(type)) != 0;
+  for (PyObject* hook : kHooks) own |= trace_.type_lookup(type, hook) != trace_.type_lookup(&PyBaseObject_Type, hook);
+  bool tuple = PyType_IsSubtype(type, &PyTuple_Type);
+  for (PyObject* hook : kForbidden)
+    if (!tuple) own |= trace_.type_lookup(type, hook) != nullptr;
+  if (!tuple) own |= trace_.type_lookup(type, kNewArgs) != nullptr;
+  if (own) cannot(Reason::ArgumentKind, std::string("a copy of a ") + type->tp_name);
+}
+
+/// `__copy__` or `__deepcopy__` of the class, else a new instance with the same attributes.
+Value* Copier::copy_object(Object* object) {
+  static PyObject* const kCopy = intern("__copy__");
+  static PyObject* const kDeepCopy = intern("__deepcopy__");
+  if (trace_.type_lookup(object->type, deep_ ? kDeepCopy : kCopy)) {
+    Value* method = protocol::special_method(trace_, object, deep_ ? kDeepCopy : kCopy);
+    if (!deep_) return protocol::call(trace_, method, {});
+    return memo_[object] = protocol::call(trace_, method, {trace_.dict()});  // a memo of its own
+  }
+  if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || object->payload)
+    cannot(Reason::ArgumentKind, std::string("a copy of a ") + object->type->tp_name);
+  require_plain(object->type);
+  auto* result = trace_.make<Object>();
+  result->type = object->type;
+  memo_[object] = result;
+  for (auto& [name, value] : trace_.all_attributes(object)) trace_.store_own_attribute(result, name, item(value));
+  return result;
+}
+
+Value* Copier::copy_new(Value* seen) {
+  switch (seen->kind) {
+    case Kind::Constant:
+    case Kind::Number:
+    case Kind::Function:
+    case Kind::Builtin:
+    case Kind::Class:
+      return seen;
+    case Kind::Tuple:
+      return copy_tuple(static_cast<Tuple*>(seen));
+    case Kind::List:
+      return copy_list(static_cast<List*>(seen));
+    case Kind::Dict:
+      return copy_dict(static_cast<Dict*>(seen));
+    case Kind::Deque:
+      return copy_deque(static_cast<Deque*>(seen));
+    case Kind::Set:
+      return copy_set(static_cast<Set*>(seen));
+    case Kind::Object:
+      return copy_object(static_cast<Object*>(seen));
+    default:
+      cannot(Reason::ArgumentKind, std::string("a copy of a ") + type_name(seen));
+  }
+}
+
+Value* shallow(Trace& trace, const Args& args) {
+  auto [object] = bind(args, 1, {"x"});
+  return Copier(trace, false).copy(object);
+}
+
+Value* deep(Trace& trace, const Args& args) {
+  auto [object, memo] = bind(args, 1, {"x", "memo"});
+  Value* known = is_none(trace, memo) ? nullptr : trace.see(memo);
+  auto* dict = known ? value::as<Dict>(known) : nullptr;
+  if (known && (!dict || trace.dict_size(dict) != 0)) cannot(Reason::ArgumentKind, "copy.deepcopy() with a memo");
+  return Copier(trace, true).copy(object);
+}
+
+}  // namespace
+
+void register_copy() { add_rows("copy", {{"copy", &shallow}, {"deepcopy", &deep}}); }
+
+}  // namespace gramme::builtins

@@ -1,0 +1,199 @@
+// Builtin functions that ask or read objects: len, isinstance, getattr, type, iter, next, any, sorted …; those run for
+// real.
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Iterator;
+using value::Kind;
+
+// ---- attributes
+
+Value* get_attr(Trace& trace, const Args& args) {
+  auto [object, name, missing] = positional<3>(args, 2);
+  PyObject* attribute = name_argument(trace, name);
+  if (!missing) return protocol::get_attribute(trace, object, attribute);
+  Value* found = protocol::find_attribute(trace, object, attribute);
+  return found ? found : missing;
+}
+
+Value* has_attr(Trace& trace, const Args& args) {
+  auto [object, name] = positional<2>(args, 2);
+  return trace.boolean(protocol::find_attribute(trace, object, name_argument(trace, name)) != nullptr);
+}
+
+Value* set_attr(Trace& trace, const Args& args) {
+  auto [object, name, item] = positional<3>(args, 3);
+  protocol::set_attribute(trace, object, name_argument(trace, name), item);
+  return trace.none();
+}
+
+Value* del_attr(Trace& trace, const Args& args) {
+  auto [object, name] = positional<2>(args, 2);
+  protocol::delete_attribute(trace, object, name_argument(trace, name));
+  return trace.none();
+}
+
+Value* vars_of(Trace& trace, const Args& args) {
+  static PyObject* const kDict = intern("__dict__");
+  auto [object] = positional<1>(args, 0);
+  if (!object) cannot(Reason::ArgumentKind, "vars() of a running frame");
+  return protocol::get_attribute(trace, object, kDict);
+}
+
+// ---- types
+
+Value* is_instance(Trace& trace, const Args& args) {
+  auto [object, classinfo] = positional<2>(args, 2);
+  return trace.boolean(protocol::isinstance(trace, object, classinfo));
+}
+
+Value* is_subclass(Trace& trace, const Args& args) {
+  auto [cls, classinfo] = positional<2>(args, 2);
+  return trace.boolean(protocol::issubclass(trace, cls, classinfo));
+}
+
+Value* is_callable(Trace& trace, const Args& args) {
+  auto [object] = positional<1>(args, 1);
+  return trace.boolean(protocol::callable(trace, object));
+}
+
+Value* type_of_value(Trace& trace, const Args& args) {
+  if (args.positional != 1 || args.keywords) cannot(Reason::ArgumentKind, "type() making a class");
+  return protocol::class_value(trace, protocol::type_of(trace.see(args[0])));
+}
+
+/// Only numbers hash alike in every process.
+Value* hash_of(Trace& trace, const Args& args) {
+  static PyObject* const kHash = intern("__hash__");
+  static PyObject* const real_hash = real("builtins", "hash");
+  auto [object] = positional<1>(args, 1);
+  Value* seen = trace.see(object);
+  if (seen->kind == Kind::Object)
+    if (Value* method = protocol::special_method(trace, seen, kHash)) return protocol::call(trace, method, {});
+  bool number = seen->kind == Kind::Constant &&
+                (PyLong_Check(seen->object) || PyFloat_Check(seen->object) || PyComplex_Check(seen->object));
+  if (!number) cannot(Reason::ArgumentKind, std::string("hash() of ") + type_name(seen));
+  return fold_or_stop(trace, real_hash, args, "hash");
+}
+
+// ---- length, iteration
+
+Value* len(Trace& trace, const Args& args) {
+  auto [object] = positional<1>(args, 1);
+  return trace.integer(protocol::length(trace, object));
+}
+
+Value* iter(Trace& trace, const Args& args) {
+  auto [object, sentinel] = positional<2>(args, 1);
+  if (!sentinel) return protocol::get_iterator(trace, object);
+  if (!protocol::callable(trace, object)) protocol::raise(trace, PyExc_TypeError, "iter(v, w): v must be callable");
+  return protocol::make_iterator(trace, Iterator::CallUntil, {object, sentinel});
+}
+
+/// `__next__` of an instance or generator, which keeps what its StopIteration carries.
+Value* next_or_raise(Trace& trace, Value* iterator) {
+  static PyObject* const kNext = intern("__next__");
+  if (iterator->kind == Kind::Object)
+    if (Value* method = protocol::special_method(trace, iterator, kNext)) return protocol::call(trace, method, {});
+  if (auto* generator = value::as<value::Generator>(iterator)) {
+    if (generator->running) protocol::raise(trace, PyExc_ValueError, "generator already executing");
+    Value* returned = trace.none();
+    Value* item = generator->frame ? trace.inliner->resume(generator, trace.none(), nullptr, &returned) : nullptr;
+    return item ? item : (raise_stop_iteration(trace, returned), nullptr);
+  }
+  if (iterator->kind != Kind::Iterator)
+    protocol::raise(trace, PyExc_TypeError, std::string("'") + type_name(iterator) + "' object is not an iterator");
+  Value* item = protocol::next(trace, iterator);
+  return item ? item : (raise_stop_iteration(trace, nullptr), nullptr);
+}
+
+Value* next(Trace& trace, const Args& args) {
+  auto [object, missing] = positional<2>(args, 1);
+  Value* iterator = trace.see(object);
+  if (!missing) return next_or_raise(trace, iterator);
+  Value* item = nullptr;
+  return raises(trace, PyExc_StopIteration, [&] { item = next_or_raise(trace, iterator); }) ? missing : item;
+}
+
+template <bool wanted>
+Value* any_or_all(Trace& trace, const Args& args) {
+  auto [iterable] = positional<1>(args, 1);
+  Value* iterator = protocol::get_iterator(trace, iterable);
+  while (Value* item = protocol::next(trace, iterator))
+    if (protocol::truth(trace, item) == wanted) return trace.boolean(wanted);
+  return trace.boolean(!wanted);
+}
+
+Value* sorted(Trace& trace, const Args& args) {
+  auto [iterable, key, reverse] = bind(args, 1, {"", "key", "reverse"});
+  std::vector<Value*> items = protocol::items_of(trace, iterable);
+  sort_values(trace, items, key, flag(trace, reverse, false));
+  return trace.list(std::move(items));
+}
+
+// ---- super()
+
+/// super() looks up behind `type` in the MRO of the object's class, or of the object if it is a class itself.
+Value* make_super(Trace& trace, const Args& args) {
+  static PyObject* const kClass = intern("__class__");
+  auto [type, object] = positional<2>(args, 0);
+  if (type && !object) cannot(Reason::ArgumentKind, "super() with one argument");
+  if (!type) {
+    type = trace.inliner->variable(kClass);
+    object = trace.inliner->first_argument();
+    if (!type) protocol::raise(trace, PyExc_RuntimeError, "super(): __class__ cell not found");
+    if (!object) protocol::raise(trace, PyExc_RuntimeError, "super(): no arguments");
+  }
+  auto* result = trace.make<value::Super>();
+  result->type = class_argument(trace, type);
+  result->self = trace.see(object);
+  auto* cls = value::as<value::Class>(result->self);
+  bool of_class = cls && PyType_IsSubtype(cls->type(), result->type);
+  result->start_type = of_class ? cls->type() : protocol::type_of(result->self);
+  if (!PyType_IsSubtype(result->start_type, result->type))
+    protocol::raise(trace, PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
+  return result;
+}
+
+Value* stop_at_id(Trace&, const Args&) { cannot(Reason::ArgumentKind, "id(): the address of an object"); }
+
+}  // namespace
+
+void register_core() {
+  add_rows("builtins", {
+                           {"getattr", &get_attr},
+                           {"hasattr", &has_attr},
+                           {"setattr", &set_attr},
+                           {"delattr", &del_attr},
+                           {"vars", &vars_of},
+                           {"isinstance", &is_instance},
+                           {"issubclass", &is_subclass},
+                           {"callable", &is_callable},
+                           {"type", &type_of_value},
+                           {"hash", &hash_of},
+                           {"id", &stop_at_id},
+                           {"len", &len},
+                           {"iter", &iter},
+                           {"next", &next},
+                           {"any", &any_or_all<true>},
+                           {"all", &any_or_all<false>},
+                           {"sorted", &sorted},
+                           {"super", &make_super},
+                       });
+  add_rows("builtins", {
+                           {"input", &run_for_real<"input">},
+                           {"open", &run_for_real<"open">},
+                           {"exec", &run_for_real<"exec">},
+                           {"eval", &run_for_real<"eval">},
+                           {"compile", &run_for_real<"compile">},
+                           {"__import__", &run_for_real<"__import__">},
+                           {"breakpoint", &run_for_real<"breakpoint">},
+                           {"globals", &run_for_real<"globals">},
+                           {"locals", &run_for_real<"locals">},
+                           {"dir", &run_for_real<"dir">},
+                       });
+}
+
+}  // namespace gramme::builtins

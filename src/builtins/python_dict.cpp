@@ -1,0 +1,408 @@
+// dict, OrderedDict, defaultdict, obj.__dict__, mappingproxy: constructors and methods.
+#include "builtins/python_dict.h"
+
+#include <opcode.h>
+
+namespace gramme::builtins {
+
+using value::Dict;
+using value::InstanceDict;
+using value::Kind;
+using value::Object;
+using value::View;
+
+// ---- Mapping
+
+std::optional<Mapping> Mapping::of(Trace& trace, Value* seen) {
+  Mapping result(trace);
+  result.dict_ = value::as<Dict>(seen);
+  result.attributes_ = value::as<InstanceDict>(seen);
+  if (auto* object = value::as<Object>(seen))
+    if (Value* held = payload(trace, object)) result.dict_ = value::as<Dict>(held);
+  return result.dict_ || result.attributes_ ? std::optional(result) : std::nullopt;
+}
+
+Mapping Mapping::self(Trace& trace, Value* self) {
+  Value* seen = trace.see(self);
+  if (auto found = of(trace, seen)) return *found;
+  cannot(Reason::ArgumentKind, std::string("a method of dict called on ") + type_name(seen));
+}
+
+PyObject* Mapping::attribute_name(Value* key) {
+  PyObject* name = trace_.constant_of(key);
+  if (!name || !PyUnicode_CheckExact(name))
+    cannot(Reason::ArgumentKind, "an instance's __dict__ with a key that is no str");
+  return name_argument(trace_, key);
+}
+
+Value* Mapping::get(Value* key) {
+  Value* seen = as_key(trace_, key);
+  if (dict_) return trace_.dict_get(dict_, seen);
+  return trace_.own_attribute(attributes_->owner, attribute_name(seen));
+}
+
+void Mapping::set(Value* key, Value* item) {
+  Value* seen = as_key(trace_, key);
+  if (dict_) return trace_.dict_set(dict_, seen, item);
+  trace_.store_own_attribute(attributes_->owner, attribute_name(seen), item);
+}
+
+bool Mapping::erase(Value* key) {
+  Value* seen = as_key(trace_, key);
+  if (dict_) return trace_.dict_erase(dict_, seen);
+  PyObject* name = attribute_name(seen);
+  if (!trace_.own_attribute(attributes_->owner, name)) return false;
+  trace_.store_own_attribute(attributes_->owner, name, nullptr);
+  return true;
+}
+
+size_t Mapping::size() { return dict_ ? trace_.dict_size(dict_) : entries().size(); }
+
+void Mapping::clear() {
+  if (!dict_) {
+    for (auto& [key, item] : entries()) erase(key);
+    return;
+  }
+  trace_.load(dict_);
+  trace_.will_change(dict_);
+  dict_->entries.clear();
+  dict_->rewritten = true;
+}
+
+std::vector<std::pair<Value*, Value*>> Mapping::entries() {
+  std::vector<std::pair<Value*, Value*>> result;
+  if (dict_) {
+    trace_.load(dict_);
+    dict_->entries.each([&](auto& entry) { result.emplace_back(entry.key, entry.value); });
+    return result;
+  }
+  for (auto& [name, item] : trace_.all_attributes(attributes_->owner))
+    if (item) result.emplace_back(trace_.constant(name), item);
+  return result;
+}
+
+namespace {
+
+// ---- making and filling
+
+/// Is a dict's content taken directly, as dict.update does? A subclass must iterate as dict does; one of OrderedDict,
+/// whose iteration is its own, must read as it does too.
+bool reads_like_dict(Trace& trace, Value* seen) {
+  static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
+  auto* object = value::as<Object>(seen);
+  if (!object) return true;
+  size_t asked = PyType_IsSubtype(object->type, &PyDict_Type) && !PyType_IsSubtype(object->type, &PyODict_Type) ? 1 : 3;
+  for (size_t i = 0; i < asked; ++i) {
+    PyObject* found = trace.type_lookup(object->type, kNames[i]);
+    if (!Py_IS_TYPE(found, &PyMethodDescr_Type) && !Py_IS_TYPE(found, &PyWrapperDescr_Type)) return false;
+  }
+  return true;
+}
+
+/// The items of one element of dict([(key, value), …]).
+std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at) {
+  std::vector<Value*> pair;
+  if (raises(trace, PyExc_TypeError, [&] { pair = protocol::items_of(trace, element); }))
+    protocol::raise(trace, PyExc_TypeError,
+                    "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence");
+  return pair;
+}
+
+void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
+  Value* iterator = protocol::get_iterator(trace, iterable);
+  for (size_t at = 0; Value* item = protocol::next(trace, iterator); ++at) {
+    std::vector<Value*> pair = pair_items(trace, item, at);
+    if (pair.size() != 2)
+      protocol::raise(trace, PyExc_ValueError,
+                      "dictionary update sequence element #" + std::to_string(at) + " has length " +
+                          std::to_string(pair.size()) + "; 2 is required");
+    into.set(pair[0], pair[1]);
+  }
+}
+
+/// A user's mapping: what its keys() and __getitem__ say.
+void update_from_keys(Trace& trace, Mapping& into, Value* from, Value* keys) {
+  Value* iterator = protocol::get_iterator(trace, protocol::call(trace, keys, {}));
+  while (Value* key = protocol::next(trace, iterator)) into.set(key, protocol::get_item(trace, from, key));
+}
+
+}  // namespace
+
+void update_mapping(Trace& trace, Mapping& into, Value* from, const Args& keywords) {
+  static PyObject* const kKeys = intern("keys");
+  Value* seen = from ? trace.see(from) : nullptr;
+  auto mapping = seen ? Mapping::of(trace, seen) : std::nullopt;
+  if (mapping && reads_like_dict(trace, seen)) {
+    for (auto& [key, item] : mapping->entries()) into.set(key, item);
+  } else if (seen) {
+    Value* keys = protocol::find_attribute(trace, seen, kKeys);
+    keys ? update_from_keys(trace, into, seen, keys) : update_from_pairs(trace, into, seen);
+  }
+  for (size_t k = 0; k < keywords.keywords; ++k)
+    into.set(trace.constant(keywords.names[k]), keywords[keywords.positional + k]);
+}
+
+namespace {
+
+Dict* new_dict(Trace& trace, PyTypeObject* type) {
+  Dict* dict = trace.dict();
+  dict->type = type;
+  return dict;
+}
+
+PyTypeObject* ordered_dict_type() { return &PyODict_Type; }
+PyTypeObject* default_dict_type() {
+  static PyObject* const type = real("collections", "defaultdict");
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+void update_from_args(Trace& trace, Mapping& into, const Args& args, size_t from) {
+  if (args.positional > from + 1) cannot(Reason::ArgumentKind, "too many arguments");
+  update_mapping(trace, into, args.positional > from ? args[from] : nullptr, args);
+}
+
+template <PyTypeObject* (*type)()>
+Value* make(Trace& trace, const Args& args) {
+  Dict* dict = new_dict(trace, type());
+  Mapping into = Mapping::self(trace, dict);
+  update_from_args(trace, into, args, 0);
+  return dict;
+}
+PyTypeObject* dict_type() { return &PyDict_Type; }
+
+Value* make_default_dict(Trace& trace, const Args& args) {
+  Dict* dict = new_dict(trace, default_dict_type());
+  if (args.positional > 0 && !is_none(trace, args[0])) {
+    dict->factory = args[0];
+    if (!protocol::callable(trace, args[0]))
+      protocol::raise(trace, PyExc_TypeError, "first argument must be callable or None");
+  }
+  Mapping into = Mapping::self(trace, dict);
+  update_from_args(trace, into, args, std::min<size_t>(args.positional, 1));
+  return dict;
+}
+
+Value* init_dict(Trace& trace, const Args& args) {
+  if (args.positional < 1) cannot(Reason::ArgumentKind, "dict.__init__ without an instance");
+  Mapping self = Mapping::self(trace, args[0]);
+  update_from_args(trace, self, args, 1);
+  return trace.none();
+}
+
+Value* init_default_dict(Trace& trace, const Args& args) {
+  Mapping self = Mapping::self(trace, args[0]);
+  self.dict()->factory = args.positional > 1 && !is_none(trace, args[1]) ? args[1] : nullptr;
+  update_from_args(trace, self, args, std::min<size_t>(args.positional, 2));
+  return trace.none();
+}
+
+/// dict.fromkeys(iterable, value): args[0] is the class.
+Value* from_keys(Trace& trace, const Args& args) {
+  auto [cls, iterable, item] = positional<3>(args, 2);
+  Value* result = protocol::call(trace, cls, {});
+  auto into = Mapping::of(trace, trace.see(result));
+  if (!into) cannot(Reason::ArgumentKind, "fromkeys of a class that is no dict");
+  Value* iterator = protocol::get_iterator(trace, iterable);
+  while (Value* key = protocol::next(trace, iterator)) into->set(key, item ? item : trace.none());
+  return result;
+}
+
+// ---- reading
+
+Value* get(Trace& trace, const Args& args) {
+  auto [self, key, missing] = positional<3>(args, 2);
+  Value* found = Mapping::self(trace, self).get(key);
+  return found ? found : missing ? missing : trace.none();
+}
+
+/// dict.__getitem__: `__missing__` of a subclass is asked for an absent key.
+Value* get_item(Trace& trace, const Args& args) {
+  static PyObject* const kMissing = intern("__missing__");
+  auto [self, key] = positional<2>(args, 2);
+  Mapping mapping = Mapping::self(trace, self);
+  if (Value* found = mapping.get(key)) return found;
+  Value* seen = trace.see(self);
+  if (seen->kind == Kind::Object)
+    if (Value* missing = protocol::special_method(trace, seen, kMissing)) return protocol::call(trace, missing, {key});
+  if (mapping.dict() && !is_none(trace, mapping.dict()->factory)) return protocol::get_item(trace, mapping.dict(), key);
+  raise_key_error(trace, key);
+}
+
+/// defaultdict.__missing__: makes, stores and gives the default.
+Value* missing(Trace& trace, const Args& args) {
+  auto [self, key] = positional<2>(args, 2);
+  Mapping mapping = Mapping::self(trace, self);
+  if (!mapping.dict() || is_none(trace, mapping.dict()->factory)) raise_key_error(trace, key);
+  Value* item = protocol::call(trace, mapping.dict()->factory, {});
+  mapping.set(key, item);
+  return item;
+}
+
+Value* contains(Trace& trace, const Args& args) {
+  auto [self, key] = positional<2>(args, 2);
+  return trace.boolean(Mapping::self(trace, self).get(key) != nullptr);
+}
+
+template <View::Which which>
+Value* view(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  auto* result = trace.make<View>();
+  result->which = which;
+  result->dict = Mapping::self(trace, self).container();
+  return result;
+}
+
+Value* copy(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  Mapping from = Mapping::self(trace, self);
+  if (trace.see(self)->kind == Kind::Object && from.dict()->type != &PyDict_Type)
+    cannot(Reason::ArgumentKind, "copy() of a subclass of OrderedDict or defaultdict");
+  Dict* result = new_dict(trace, from.dict() ? from.dict()->type : &PyDict_Type);
+  if (from.dict()) result->factory = from.dict()->factory;
+  Mapping into = Mapping::self(trace, result);
+  for (auto& [key, item] : from.entries()) into.set(key, item);
+  return result;
+}
+
+// ---- changing
+
+Value* set_item(Trace& trace, const Args& args) {
+  auto [self, key, item] = positional<3>(args, 3);
+  Mapping::self(trace, self).set(key, item);
+  return trace.none();
+}
+
+Value* delete_item(Trace& trace, const Args& args) {
+  auto [self, key] = positional<2>(args, 2);
+  if (!Mapping::self(trace, self).erase(key)) raise_key_error(trace, key);
+  return trace.none();
+}
+
+Value* set_default(Trace& trace, const Args& args) {
+  auto [self, key, item] = bind(args, 2, {"", "key", "default"});
+  Mapping mapping = Mapping::self(trace, self);
+  if (Value* found = mapping.get(key)) return found;
+  Value* stored = item ? item : trace.none();
+  mapping.set(key, stored);
+  return stored;
+}
+
+Value* pop(Trace& trace, const Args& args) {
+  auto [self, key, missing] = bind(args, 2, {"", "key", "default"});
+  Mapping mapping = Mapping::self(trace, self);
+  Value* found = mapping.get(key);
+  if (!found && !missing) raise_key_error(trace, key);
+  if (!found) return missing;
+  mapping.erase(key);
+  return found;
+}
+
+Value* pop_item(Trace& trace, const Args& args) {
+  auto [self, last] = bind(args, 1, {"", "last"});
+  Mapping mapping = Mapping::self(trace, self);
+  auto entries = mapping.entries();
+  if (entries.empty()) {
+    bool ordered = mapping.dict() && mapping.dict()->type == ordered_dict_type();
+    auto* type = reinterpret_cast<PyTypeObject*>(PyExc_KeyError);
+    Value* message = trace.text(ordered ? "dictionary is empty" : "popitem(): dictionary is empty");
+    protocol::raise(trace, protocol::make_exception(trace, type, {message}));
+  }
+  auto [key, item] = flag(trace, last, true) ? entries.back() : entries.front();
+  mapping.erase(key);
+  return trace.tuple({key, item});
+}
+
+Value* update(Trace& trace, const Args& args) {
+  if (args.positional < 1) cannot(Reason::ArgumentKind, "dict.update without an instance");
+  Mapping self = Mapping::self(trace, args[0]);
+  update_from_args(trace, self, args, 1);
+  return trace.none();
+}
+
+Value* clear(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  Mapping::self(trace, self).clear();
+  return trace.none();
+}
+
+/// The order of the real dict changes too, so replay writes the whole content.
+Value* move_to_end(Trace& trace, const Args& args) {
+  auto [self, key, last] = bind(args, 2, {"", "key", "last"});
+  Mapping mapping = Mapping::self(trace, self);
+  bool to_end = flag(trace, last, true);
+  Value* item = mapping.get(key);
+  if (!item) raise_key_error(trace, key);
+  Dict* dict = mapping.dict();
+  auto entries = mapping.entries();
+  trace.will_change(dict);
+  dict->entries.clear();
+  dict->rewritten = true;
+  Value* moved = as_key(trace, key);
+  if (!to_end) dict->entries.set(moved, item);
+  for (auto& [other, value] : entries)
+    if (!value::equal_keys(other, moved)) dict->entries.set(other, value);
+  if (to_end) dict->entries.set(moved, item);
+  return trace.none();
+}
+
+/// a | b of dicts: a new one; NotImplemented for anything else.
+Value* either(Trace& trace, const Args& args) {
+  auto [self, other] = positional<2>(args, 2);
+  auto left = Mapping::of(trace, trace.see(self)), right = Mapping::of(trace, trace.see(other));
+  if (!left || !right || !left->dict() || !right->dict()) return trace.constant(Py_NotImplemented);
+  if (trace.see(self)->kind == Kind::Object) cannot(Reason::ArgumentKind, "| of a subclass of dict");
+  return protocol::binary(trace, NB_OR, left->dict(), other);
+}
+
+Value* update_in_place(Trace& trace, const Args& args) {
+  auto [self, other] = positional<2>(args, 2);
+  Mapping into = Mapping::self(trace, self);
+  update_mapping(trace, into, other, {});
+  return trace.see(self);
+}
+
+Value* keys_disjoint(Trace& trace, const Args& args) {
+  auto [self, other] = positional<2>(args, 2);
+  for (Value* item : protocol::items_of(trace, other))
+    if (protocol::truth(trace, protocol::contains(trace, self, item))) return trace.boolean(false);
+  return trace.boolean(true);
+}
+
+}  // namespace
+
+void register_dict() {
+  add_rows("builtins", {{"dict", &make<&dict_type>}, {"dict.__init__", &init_dict}});
+  add_rows("collections", {
+                              {"OrderedDict", &make<&ordered_dict_type>},
+                              {"OrderedDict.__init__", &init_dict},
+                              {"OrderedDict.move_to_end", &move_to_end},
+                              {"defaultdict", &make_default_dict},
+                              {"defaultdict.__init__", &init_default_dict},
+                              {"defaultdict.__missing__", &missing},
+                              {"defaultdict.__copy__", &copy},
+                          });
+  for (PyTypeObject* type : {dict_type(), ordered_dict_type(), default_dict_type(), &PyDictProxy_Type}) {
+    add_rows(type, {
+                       {"get", &get},
+                       {"__getitem__", &get_item},
+                       {"__contains__", &contains},
+                       {"keys", &view<View::Keys>},
+                       {"values", &view<View::Values>},
+                       {"items", &view<View::Items>},
+                       {"copy", &copy},
+                       {"__setitem__", &set_item},
+                       {"__delitem__", &delete_item},
+                       {"setdefault", &set_default},
+                       {"pop", &pop},
+                       {"popitem", &pop_item},
+                       {"update", &update},
+                       {"clear", &clear},
+                       {"fromkeys", &from_keys},
+                       {"__or__", &either},
+                       {"__ior__", &update_in_place},
+                   });
+  }
+  for (PyTypeObject* type : {&PyDictKeys_Type, &PyDictItems_Type}) add_rows(type, {{"isdisjoint", &keys_disjoint}});
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,38 @@
+// What a dict method works on: a dict, what an instance of a dict's subclass holds, or the attributes of an instance.
+#pragma once
+#include <optional>
+
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+
+class Mapping {
+ public:
+  /// Of a seen Dict, InstanceDict, Object holding a Dict; nothing otherwise.
+  static std::optional<Mapping> of(Trace& trace, Value* seen);
+  /// Of the self of a dict method; ends the segment if it is none.
+  static Mapping self(Trace& trace, Value* self);
+
+  Value* get(Value* key);  // null if missing; raises TypeError for unhashable keys
+  void set(Value* key, Value* item);
+  bool erase(Value* key);
+  size_t size();
+  void clear();
+  std::vector<std::pair<Value*, Value*>> entries();
+
+  value::Dict* dict() const { return dict_; }  // null for attributes
+  Value* container() const { return dict_ ? static_cast<Value*>(dict_) : attributes_; }
+
+ private:
+  explicit Mapping(Trace& trace) : trace_(trace) {}
+  PyObject* attribute_name(Value* key);
+
+  Trace& trace_;
+  value::Dict* dict_ = nullptr;
+  value::InstanceDict* attributes_ = nullptr;
+};
+
+/// dict.update(*args, **keywords): mappings, iterables of pairs, keywords.
+void update_mapping(Trace& trace, Mapping& into, Value* from, const Args& keywords);
+
+}  // namespace gramme::builtins

@@ -1,0 +1,99 @@
+// functools: partial, reduce, calls of lru_cache wrappers, cached_property.
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Kind;
+using value::Object;
+
+void set_keyword(value::Attributes& keywords, PyObject* name, Value* item) {
+  for (auto& keyword : keywords)
+    if (PyUnicode_Compare(keyword.name, name) == 0) {
+      keyword.value = item;
+      return;
+    }
+  keywords.push_back({name, item});
+}
+
+/// partial(f, …); a partial of a partial is one partial, as CPython makes it.
+Value* make_partial(Trace& trace, const Args& args) {
+  if (args.positional < 1) cannot(Reason::ArgumentKind, "partial() without a function");
+  auto* partial = trace.make<value::Partial>();
+  partial->function = trace.see(args[0]);
+  if (!protocol::callable(trace, partial->function))
+    protocol::raise(trace, PyExc_TypeError, "the first argument must be callable");
+  if (auto* inner = value::as<value::Partial>(partial->function)) {
+    partial->function = inner->function;
+    partial->args = inner->args;
+    partial->keywords = inner->keywords;
+  }
+  partial->args.insert(partial->args.end(), args.values + 1, args.values + args.positional);
+  for (size_t k = 0; k < args.keywords; ++k) set_keyword(partial->keywords, args.names[k], args[args.positional + k]);
+  return partial;
+}
+
+Value* reduce(Trace& trace, const Args& args) {
+  auto [function, iterable, initial] = positional<3>(args, 2);
+  Value* iterator = protocol::get_iterator(trace, iterable);
+  Value* result = initial ? initial : protocol::next(trace, iterator);
+  if (!result) protocol::raise(trace, PyExc_TypeError, "reduce() of empty iterable with no initial value");
+  while (Value* item = protocol::next(trace, iterator)) result = protocol::call(trace, function, {result, item});
+  return result;
+}
+
+/// lru_cache: the wrapped function is traced and the cache left alone, as torch's own front end does. Arguments that
+/// cannot be keys raise in the real wrapper.
+Value* call_cached(Trace& trace, const Args& args) {
+  static PyObject* const kWrapped = intern("__wrapped__");
+  auto* wrapper = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
+  Value* wrapped = wrapper ? trace.own_attribute(wrapper, kWrapped) : nullptr;
+  if (!wrapped) cannot(Reason::CallUnknown, "functools.lru_cache");
+  for (size_t i = 1; i < args.positional + args.keywords; ++i) {
+    Kind kind = trace.see(args[i])->kind;
+    if (kind == Kind::List || kind == Kind::Dict || kind == Kind::Set)
+      cannot(Reason::ArgumentKind, "a cached function called with a mutable container");
+  }
+  return protocol::call(trace, wrapped, rest(args, 1));
+}
+
+/// The wrapper as a method: a function bound to the instance.
+Value* bind_cached(Trace& trace, const Args& args) {
+  auto [self, object, type] = positional<3>(args, 2);
+  if (is_none(trace, object)) return trace.see(self);
+  auto* method = trace.make<value::Method>();
+  method->function = trace.see(self);
+  method->self = trace.see(object);
+  return method;
+}
+
+/// cached_property.__get__ without its lock: what the instance's dict has, else the function's result, stored there.
+Value* get_cached_property(Trace& trace, const Args& args) {
+  static PyObject* const kName = intern("attrname");
+  static PyObject* const kFunction = intern("func");
+  auto [self, object, type] = bind(args, 2, {"", "instance", "owner"});
+  auto* property = trace.see_as<Object>(self);
+  if (is_none(trace, object)) return trace.see(self);
+  auto* instance = trace.see_as<Object>(object);
+  Value* name = property ? trace.own_attribute(property, kName) : nullptr;
+  if (!instance || is_none(trace, name)) cannot(Reason::ArgumentKind, "cached_property");
+  PyObject* attribute = name_argument(trace, name);
+  if (Value* known = trace.own_attribute(instance, attribute)) return known;
+  Value* result = protocol::call(trace, trace.own_attribute(property, kFunction), {instance});
+  trace.store_own_attribute(instance, attribute, result);
+  return result;
+}
+
+}  // namespace
+
+void register_functools() {
+  add_rows("functools", {
+                            {"partial", &make_partial},
+                            {"reduce", &reduce},
+                            {"_lru_cache_wrapper.__call__", &call_cached},
+                            {"_lru_cache_wrapper.__get__", &bind_cached},
+                            {"cached_property.__get__", &get_cached_property},
+                        });
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,152 @@
+// Logging and printing, inspect.signature, sys.exc_info, the functions that are run for real; and the list of all
+// families.
+#include "builtins/builtins.h"
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Function;
+using value::Kind;
+
+// ---- printing and logging, as the options of torch's own front end say
+
+/// Is the function in a set of torch._dynamo.config? The module is not imported for it.
+bool is_listed(const char* set, PyObject* function) {
+  PyObject* config = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo.config");
+  if (!config) return false;
+  Owned<> functions = Owned<>::steal(PyObject_GetAttrString(config, set));
+  int found = functions ? PySequence_Contains(functions.get(), function) : -1;
+  if (found < 0) PyErr_Clear();
+  return found > 0;
+}
+
+/// A function that only writes text: nothing if it is ignored, called after the graph if it may be moved there.
+template <Text module, Text name>
+Value* write_text(Trace& trace, const Args& args) {
+  static PyObject* const function = real(module.text, name.text);
+  if (is_listed("ignore_logging_functions", function)) return trace.none();
+  bool movable = !args.keywords && is_listed("reorderable_logging_functions", function);
+  if (!movable) cannot(Reason::CallSkipped, name.text);
+  trace.effects.add_call(function, all_positional(args), trace.graph.length());
+  return trace.none();
+}
+
+/// A method of logging.Logger: ignored, or traced like any other; what it writes in the end is run for real.
+template <Text name>
+Value* log(Trace& trace, const Args& args) {
+  static PyObject* const function = real("logging", name.text);
+  if (is_listed("ignore_logging_functions", function)) return trace.none();
+  if (args.positional > 0)
+    if (PyObject* logger = trace.see(args[0])->object) {
+      Owned<> bound = take(PyMethod_New(function, logger));
+      if (is_listed("ignore_logging_functions", bound.get())) return trace.none();
+    }
+  auto* traced = trace.see_as<Function>(trace.pinned(function));
+  return trace.inliner->call(traced, args);
+}
+
+void register_logging() {
+  add_rows("builtins", {{"print", &write_text<"builtins", "print">}});
+  add_rows("warnings", {{"warn", &write_text<"warnings", "warn">}});
+  add_rows("logging", {
+                          {"Logger.debug", &log<"Logger.debug">},
+                          {"Logger.info", &log<"Logger.info">},
+                          {"Logger.warning", &log<"Logger.warning">},
+                          {"Logger.warn", &log<"Logger.warn">},
+                          {"Logger.error", &log<"Logger.error">},
+                          {"Logger.exception", &log<"Logger.exception">},
+                          {"Logger.critical", &log<"Logger.critical">},
+                          {"Logger.log", &log<"Logger.log">},
+                          {"Logger._log", &run_for_real<"logging.Logger._log">},
+                      });
+}
+
+// ---- inspect.signature
+
+/// A function that existed before the capture, guarded by what its signature is made of, which may be the function it
+/// wraps; null for any other.
+PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
+  static PyObject* const kWrapped = intern("__wrapped__");
+  static PyObject* const kSignature = intern("__signature__");
+  auto* function = trace.see_as<Function>(value);
+  if (!function || !function->existing() || !function->attributes.empty() || depth > 10) return nullptr;
+  trace.describe(function);
+  if (protocol::find_attribute(trace, function, kSignature)) return nullptr;
+  Value* wrapped = protocol::find_attribute(trace, function, kWrapped);
+  if (wrapped && !described_function(trace, wrapped, depth + 1)) return nullptr;
+  return function->object;
+}
+
+/// Signatures are immutable: made once, now.
+Value* signature(Trace& trace, const Args& args) {
+  static PyObject* const real_signature = real("inspect", "signature");
+  auto [callable] = positional<1>(args, 1);
+  auto* method = trace.see_as<value::Method>(callable);
+  PyObject* function = described_function(trace, method ? method->function : callable);
+  if (!function) cannot(Reason::ArgumentKind, "inspect.signature() of no plain function");
+  Owned<> asked = method ? take(PyMethod_New(function, Py_None)) : share(function);
+  return pin(trace, call_real(trace, real_signature, {asked.get()}));
+}
+
+// ---- sys
+
+Value* exception_info(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  if (trace.handled) cannot(Reason::ArgumentKind, "sys.exc_info() of an exception: its traceback");
+  return trace.tuple({trace.none(), trace.none(), trace.none()});
+}
+
+void register_run_for_real() {
+  add_rows("time", {
+                       {"time", &run_for_real<"time.time">},
+                       {"time_ns", &run_for_real<"time.time_ns">},
+                       {"perf_counter", &run_for_real<"time.perf_counter">},
+                       {"perf_counter_ns", &run_for_real<"time.perf_counter_ns">},
+                       {"monotonic", &run_for_real<"time.monotonic">},
+                       {"process_time", &run_for_real<"time.process_time">},
+                       {"sleep", &run_for_real<"time.sleep">},
+                   });
+  add_rows("_random", {
+                          {"Random.random", &run_for_real<"random.random">},
+                          {"Random.getrandbits", &run_for_real<"random.getrandbits">},
+                          {"Random.seed", &run_for_real<"random.seed">},
+                          {"Random.getstate", &run_for_real<"random.getstate">},
+                          {"Random.setstate", &run_for_real<"random.setstate">},
+                      });
+  add_rows("sys", {
+                      {"_getframe", &run_for_real<"sys._getframe">},
+                      {"getrefcount", &run_for_real<"sys.getrefcount">},
+                      {"settrace", &run_for_real<"sys.settrace">},
+                      {"setprofile", &run_for_real<"sys.setprofile">},
+                      {"exit", &run_for_real<"sys.exit">},
+                      {"exc_info", &exception_info},
+                  });
+}
+
+}  // namespace
+
+void register_misc() {
+  register_logging();
+  register_run_for_real();
+  add_rows("inspect", {{"signature", &signature}});
+}
+
+void register_python() {
+  register_core();
+  register_numbers();
+  register_objects();
+  register_list();
+  register_dict();
+  register_set();
+  register_text();
+  register_iterators();
+  register_itertools();
+  register_functools();
+  register_operator();
+  register_collections();
+  register_copy();
+  register_misc();
+}
+
+}  // namespace gramme::builtins

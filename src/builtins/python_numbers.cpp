@@ -1,0 +1,287 @@
+// Numbers: int, float, bool, complex and their methods, abs, round, divmod, pow, sum, min, max; math.
+#include <opcode.h>
+
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Kind;
+
+/// The value of `method` on the object's class, called; null if the class has none.
+Value* call_special(Trace& trace, Value* object, PyObject* method, std::initializer_list<Value*> args = {}) {
+  Value* bound = object->kind == Kind::Object ? protocol::special_method(trace, object, method) : nullptr;
+  return bound ? protocol::call(trace, bound, args) : nullptr;
+}
+
+// ---- constructors
+
+/// What an instance of a subclass of int or float (IntEnum) is as a number, if its class converts as the builtin does.
+Value* plain_number(Trace& trace, Value* seen, PyTypeObject* base, PyObject* method) {
+  auto* object = value::as<value::Object>(seen);
+  if (!object || !object->payload || !PyType_IsSubtype(object->type, base)) return nullptr;
+  bool own = trace.type_lookup(object->type, method) != trace.type_lookup(base, method);
+  return own ? nullptr : trace.see_as<value::Constant>(object->payload);
+}
+
+/// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
+Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, const Args& args) {
+  static PyObject* const kIndex = intern("__index__");
+  Value* seen = trace.see(args[0]);
+  if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
+  if (auto* number = value::as<value::Number>(seen); number && number->type == type) return number;
+  if (Value* plain = plain_number(trace, seen, type, method)) return plain;
+  if (Value* result = call_special(trace, seen, method)) return result;
+  if (Value* result = call_special(trace, seen, kIndex)) {
+    if (type == &PyLong_Type) return result;
+    return protocol::call(trace, trace.pinned(reinterpret_cast<PyObject*>(type)), {result});
+  }
+  return fold_or_stop(trace, reinterpret_cast<PyObject*>(type), args, type->tp_name);
+}
+
+Value* make_int(Trace& trace, const Args& args) {
+  static PyObject* const kInt = intern("__int__");
+  if (args.positional == 1 && !args.keywords) return convert(trace, &PyLong_Type, kInt, args);
+  return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyLong_Type), args, "int");
+}
+
+Value* make_float(Trace& trace, const Args& args) {
+  static PyObject* const kFloat = intern("__float__");
+  if (args.positional == 1 && !args.keywords) return convert(trace, &PyFloat_Type, kFloat, args);
+  return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyFloat_Type), args, "float");
+}
+
+Value* make_bool(Trace& trace, const Args& args) {
+  auto [object] = positional<1>(args, 0);
+  return trace.boolean(object && protocol::truth(trace, object));
+}
+
+Value* make_complex(Trace& trace, const Args& args) {
+  for (size_t i = 0; i < args.positional; ++i)
+    if (trace.see(args[i])->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "complex() of a tensor");
+  return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyComplex_Type), args, "complex");
+}
+
+// ---- arithmetic
+
+Value* absolute(Trace& trace, const Args& args) {
+  static PyObject* const kAbs = intern("__abs__");
+  static PyObject* const operator_abs = real("operator", "abs");
+  auto [object] = positional<1>(args, 1);
+  Value* seen = trace.see(object);
+  if (seen->kind == Kind::Tensor) return trace.emit(operator_abs, {seen});
+  if (Value* result = call_special(trace, seen, kAbs)) return result;
+  return fold_or_stop(trace, operator_abs, args, "abs");
+}
+
+Value* round_number(Trace& trace, const Args& args) {
+  static PyObject* const kRound = intern("__round__");
+  static PyObject* const real_round = real("builtins", "round");
+  auto [number, digits] = bind(args, 1, {"number", "ndigits"});
+  Value* seen = trace.see(number);
+  Value* result =
+      is_none(trace, digits) ? call_special(trace, seen, kRound) : call_special(trace, seen, kRound, {digits});
+  return result ? result : fold_or_stop(trace, real_round, args, "round");
+}
+
+Value* divide_with_remainder(Trace& trace, const Args& args) {
+  static PyObject* const kDivmod = intern("__divmod__");
+  static PyObject* const real_divmod = real("builtins", "divmod");
+  auto [left, right] = positional<2>(args, 2);
+  if (Value* result = call_special(trace, trace.see(left), kDivmod, {right}))
+    if (result->kind != Kind::Constant || result->object != Py_NotImplemented) return result;
+  return fold_or_stop(trace, real_divmod, args, "divmod");
+}
+
+Value* power(Trace& trace, const Args& args) {
+  static PyObject* const real_pow = real("builtins", "pow");
+  auto [base, exponent, modulus] = bind(args, 2, {"base", "exp", "mod"});
+  if (is_none(trace, modulus)) return protocol::binary(trace, NB_POWER, base, exponent);
+  return fold_or_stop(trace, real_pow, args, "pow");
+}
+
+Value* sum(Trace& trace, const Args& args) {
+  auto [iterable, start] = bind(args, 1, {"", "start"});
+  Value* total = start ? trace.see(start) : trace.integer(0);
+  if (total->kind == Kind::Constant && (PyUnicode_Check(total->object) || PyBytes_Check(total->object)))
+    cannot(Reason::ArgumentKind, "sum() of text");  // a TypeError, with a message for each type
+  Value* iterator = protocol::get_iterator(trace, iterable);
+  while (Value* item = protocol::next(trace, iterator)) total = protocol::binary(trace, NB_ADD, total, item);
+  return total;
+}
+
+// ---- min and max; op is Py_GT for max, Py_LT for min
+
+/// What torch's own front end puts in the graph: clamp for a tensor and a number, maximum for two tensors.
+template <int op>
+Value* extreme_tensor(Trace& trace, Value* a, Value* b) {
+  static PyObject* const clamp_function = real("torch", "clamp");
+  static PyObject* const two_tensors = real("torch", op == Py_GT ? "maximum" : "minimum");
+  static PyObject* const kBound = intern(op == Py_GT ? "min" : "max");
+  if (a->kind != Kind::Tensor) std::swap(a, b);
+  auto* tensor = static_cast<value::Tensor*>(a);
+  if (tensor->record->numel() != 1)
+    cannot(Reason::DataDependentBranch, "min() or max() of tensors of several elements");
+  if (b->kind == Kind::Tensor) return trace.emit(two_tensors, {a, b});
+  Value* values[] = {a, b};
+  return trace.emit(clamp_function, Args{values, 1, &kBound, 1});
+}
+
+/// All items are constants: asks Python itself. Null otherwise.
+Value* extreme_constant(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
+  if (items.size() < 2) return nullptr;
+  Owned<> objects = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) {
+    Value* seen = trace.see(items[i]);
+    if (seen->kind != Kind::Constant) return nullptr;
+    PyTuple_SET_ITEM(objects.get(), static_cast<Py_ssize_t>(i), Py_NewRef(seen->object));
+  }
+  Owned<> best = call_real(trace, function, {objects.get()});
+  for (Value* item : items)
+    if (trace.see(item)->object == best.get()) return trace.see(item);
+  GRAMME_BUG("the extreme item is none of the items");
+}
+
+template <int op>
+Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) {
+  Value *best = nullptr, *best_key = nullptr;
+  for (Value* item : items) {
+    Value* candidate = key ? protocol::call(trace, key, {item}) : item;
+    if (!best) {
+      best = item;
+      best_key = candidate;
+      continue;
+    }
+    Value *a = trace.see(best_key), *b = trace.see(candidate);
+    if (!key && (a->kind == Kind::Tensor || b->kind == Kind::Tensor)) {
+      best = best_key = extreme_tensor<op>(trace, a, b);
+    } else if (protocol::truth(trace, protocol::compare(trace, op, b, a))) {
+      best = item;
+      best_key = candidate;
+    }
+  }
+  return best;
+}
+
+template <int op>
+Value* extreme(Trace& trace, const Args& args) {
+  static PyObject* const function = real("builtins", op == Py_GT ? "max" : "min");
+  Value *key = args.keyword("key"), *missing = args.keyword("default");
+  size_t known = (key != nullptr) + (missing != nullptr);
+  if (args.keywords != known || args.positional == 0 || (missing && args.positional > 1))
+    cannot(Reason::ArgumentKind, "arguments that min() and max() refuse");
+  if (is_none(trace, key)) key = nullptr;
+  std::vector<Value*> items = args.positional == 1 ? protocol::items_of(trace, args[0])
+                                                   : std::vector<Value*>(args.values, args.values + args.positional);
+  if (items.empty() && missing) return missing;
+  if (items.empty())
+    protocol::raise(trace, PyExc_ValueError, std::string(op == Py_GT ? "max" : "min") + "() arg is an empty sequence");
+  if (!key)
+    if (Value* constant = extreme_constant(trace, function, items)) return constant;
+  return extreme_item<op>(trace, items, key);
+}
+
+// ---- math
+
+/// math.prod of any numbers, tensors too.
+Value* product(Trace& trace, const Args& args) {
+  auto [iterable, start] = bind(args, 1, {"", "start"});
+  Value* total = start ? start : trace.integer(1);
+  Value* iterator = protocol::get_iterator(trace, iterable);
+  while (Value* item = protocol::next(trace, iterator)) total = protocol::binary(trace, NB_MULTIPLY, total, item);
+  return total;
+}
+
+/// math.floor, ceil, trunc: a method of the class, else the real function.
+template <Text function, Text method>
+Value* rounding(Trace& trace, const Args& args) {
+  static PyObject* const kMethod = intern(method.text);
+  static PyObject* const real_function = real("math", function.text);
+  auto [number] = positional<1>(args, 1);
+  Value* seen = trace.see(number);
+  if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, function.text);
+  if (Value* result = call_special(trace, seen, kMethod)) return result;
+  return fold_or_stop(trace, real_function, args, function.text);
+}
+
+/// A function that takes the float of its argument.
+template <Text function>
+Value* of_float(Trace& trace, const Args& args) {
+  static PyObject* const real_function = real("math", function.text);
+  for (size_t i = 0; i < args.positional; ++i)
+    if (trace.see(args[i])->kind == Kind::Tensor)
+      cannot(Reason::DataDependentValue, std::string("math.") + function.text);
+  return fold_or_stop(trace, real_function, args, function.text);
+}
+
+}  // namespace
+
+void register_numbers() {
+  add_rows("builtins", {
+                           {"int", &make_int},
+                           {"float", &make_float},
+                           {"bool", &make_bool},
+                           {"complex", &make_complex},
+                           {"abs", &absolute},
+                           {"round", &round_number},
+                           {"divmod", &divide_with_remainder},
+                           {"pow", &power},
+                           {"sum", &sum},
+                           {"max", &extreme<Py_GT>},
+                           {"min", &extreme<Py_LT>},
+                       });
+  for (PyTypeObject* type : {&PyLong_Type, &PyBool_Type, &PyFloat_Type, &PyComplex_Type}) add_pure_methods(type);
+  add_rows("operator", {{"abs", &absolute}});
+  add_pure("math", {"comb", "dist", "fsum", "gcd", "lcm", "isqrt", "perm", "factorial", "ulp", "nextafter"});
+  add_rows("math", {
+                       {"prod", &product},
+                       {"floor", &rounding<"floor", "__floor__">},
+                       {"ceil", &rounding<"ceil", "__ceil__">},
+                       {"trunc", &rounding<"trunc", "__trunc__">},
+#define FLOAT(name) {#name, &of_float<#name>}
+                       FLOAT(acos),
+                       FLOAT(acosh),
+                       FLOAT(asin),
+                       FLOAT(asinh),
+                       FLOAT(atan),
+                       FLOAT(atan2),
+                       FLOAT(atanh),
+                       FLOAT(cbrt),
+                       FLOAT(copysign),
+                       FLOAT(cos),
+                       FLOAT(cosh),
+                       FLOAT(degrees),
+                       FLOAT(erf),
+                       FLOAT(erfc),
+                       FLOAT(exp),
+                       FLOAT(exp2),
+                       FLOAT(expm1),
+                       FLOAT(fabs),
+                       FLOAT(fmod),
+                       FLOAT(frexp),
+                       FLOAT(gamma),
+                       FLOAT(hypot),
+                       FLOAT(isclose),
+                       FLOAT(isfinite),
+                       FLOAT(isinf),
+                       FLOAT(isnan),
+                       FLOAT(ldexp),
+                       FLOAT(lgamma),
+                       FLOAT(log),
+                       FLOAT(log10),
+                       FLOAT(log1p),
+                       FLOAT(log2),
+                       FLOAT(modf),
+                       FLOAT(pow),
+                       FLOAT(radians),
+                       FLOAT(remainder),
+                       FLOAT(sin),
+                       FLOAT(sinh),
+                       FLOAT(sqrt),
+                       FLOAT(tan),
+                       FLOAT(tanh),
+#undef FLOAT
+                   });
+}
+
+}  // namespace gramme::builtins

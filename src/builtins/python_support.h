@@ -1,0 +1,166 @@
+// What the models of Python's library share: tables of rows, binding of arguments, the content of builtin containers.
+//
+//   Value* list_append(Trace& trace, const Args& args) {
+//     auto [self, item] = positional<2>(args, 2);
+//     changing_list(trace, self)->items.push_back(item);
+//     return trace.none();
+//   }
+//   add_rows("builtins", {{"list.append", &list_append}, …});
+//
+// A call that CPython would refuse because of its number of arguments ends the segment: run for real, it raises by
+// itself.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "protocol/iterate.h"
+#include "protocol/protocol.h"
+
+namespace gramme::builtins {
+
+using trace::Args;
+using trace::Trace;
+using value::Value;
+
+// ---- tables
+
+struct Row {
+  const char* name;  // qualified name in its module; of a method: name in its type
+  protocol::Model model;
+};
+void add_rows(const char* module, std::initializer_list<Row> rows);
+/// The same methods for several types of a module.
+void add_rows(const char* module, std::initializer_list<const char*> types, std::initializer_list<Row> rows);
+/// Methods of a type that no module names (generator, dict_keys, …).
+void add_rows(PyTypeObject* type, std::initializer_list<Row> rows);
+void add_pure(const char* module, std::initializer_list<const char*> names);
+/// Every method of the type in C is pure, but for those that make, change or pickle an instance and the exceptions
+/// named.
+void add_pure_methods(PyTypeObject* type, std::initializer_list<const char*> except = {});
+
+/// A name as template argument.
+template <size_t N>
+struct Text {
+  char text[N];
+  constexpr Text(const char (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT: implicit on purpose
+};
+/// A call that is run for real: printing, files, time, randomness, the evaluator itself.
+template <Text name>
+Value* run_for_real(Trace&, const Args&) {
+  cannot(Reason::CallSkipped, name.text);
+}
+
+/// module.qualified_name as a real object that lives as long as the process; null if this Python does not have it.
+PyObject* real(const char* module, const char* qualified_name);
+
+// ---- arguments
+
+void bind_into(const Args& args, size_t required, const char* const* names, size_t count, Value** out);
+
+/// Arguments by position or name ("" for positional-only); null where the optional ones are missing.
+template <size_t N>
+std::array<Value*, N> bind(const Args& args, size_t required, const char* const (&names)[N]) {
+  std::array<Value*, N> bound{};
+  bind_into(args, required, names, N, bound.data());
+  return bound;
+}
+/// The same for functions that take no keywords.
+template <size_t N>
+std::array<Value*, N> positional(const Args& args, size_t required) {
+  std::array<Value*, N> bound{};
+  bind_into(args, required, nullptr, N, bound.data());
+  return bound;
+}
+/// Arguments from `from` on, with all keywords.
+inline Args rest(const Args& args, size_t from) {
+  return {args.values + from, args.positional - from, args.names, args.keywords};
+}
+/// f(*args): all positional arguments; keywords end the segment.
+std::vector<Value*> all_positional(const Args& args, size_t from = 0);
+
+/// An interned str from an argument; raises TypeError ("attribute name must be string") otherwise.
+PyObject* name_argument(Trace& trace, Value* name);
+bool flag(Trace& trace, Value* argument, bool missing);                  // truth of an optional argument
+Py_ssize_t index_or(Trace& trace, Value* argument, Py_ssize_t missing);  // None counts as missing
+bool is_none(Trace& trace, Value* argument);                             // or missing
+const char* type_name(Value* seen);                                      // as CPython's messages spell it
+
+// ---- calling real functions
+
+/// Calls a real function on real objects; its exception becomes the program's. Only for functions that run no user
+/// code.
+Owned<> call_real(Trace& trace, PyObject* function, std::initializer_list<PyObject*> args);
+/// Of a call that folds or ends the segment.
+Value* fold_or_stop(Trace& trace, PyObject* function, const Args& args, const char* name);
+/// An immutable real object made of constants (an itemgetter, a Signature), held by the segment.
+Value* pin(Trace& trace, Owned<> object);
+/// A real object equal to the value, whose comparison and text run no code of the program; null if there is none.
+Owned<> inert(Trace& trace, Value* value);
+/// The real object behind an existing immutable leaf (a compiled pattern, an itemgetter), now guarded by identity.
+PyObject* leaf(Trace& trace, Value* value);
+
+// ---- exceptions
+
+[[noreturn]] void raise_key_error(Trace& trace, Value* key);
+[[noreturn]] void raise_stop_iteration(Trace& trace, Value* returned);
+/// Runs `body`; true if it raised `type`, which is swallowed.
+template <class Body>
+bool raises(Trace& trace, PyObject* type, Body&& body) {
+  try {
+    body();
+    return false;
+  } catch (const value::UserError& error) {
+    if (!protocol::matches(trace, error.exception, trace.pinned(type))) throw;
+    return true;
+  }
+}
+
+// ---- containers
+
+/// A key for dicts and sets: seen all through; raises TypeError if unhashable, ends the segment if its class compares
+/// itself.
+Value* as_key(Trace& trace, Value* key);
+/// What an instance of a builtin's subclass holds, or the mapping behind an existing mappingproxy; null for other
+/// objects.
+Value* payload(Trace& trace, value::Object* object);
+/// The container a method works on: self, or what an instance of a subclass holds. Ends the segment if there is none.
+template <class T>
+T* content(Trace& trace, Value* self) {
+  Value* seen = trace.see(self);
+  if (auto* found = value::as<T>(seen)) return found;
+  if (auto* object = value::as<value::Object>(seen))
+    if (Value* held = payload(trace, object); held && value::as<T>(held)) return value::as<T>(held);
+  cannot(Reason::ArgumentKind, std::string("a method of a builtin container called on ") + type_name(seen));
+}
+/// The container, about to change.
+value::List* changing_list(Trace& trace, Value* self);
+value::Deque* changing_deque(Trace& trace, Value* self);
+value::Set* changing_set(Trace& trace, Value* self);
+
+value::Set* new_set(Trace& trace, bool frozen);
+PyTypeObject* class_argument(Trace& trace, Value* cls);
+/// Start and stop of index(x, start, stop) within `size`, as slices count.
+std::pair<Py_ssize_t, Py_ssize_t> clamp(Trace& trace, Value* start, Value* stop, Py_ssize_t size);
+/// items sorted as list.sort does it (python_list.cpp).
+void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse);
+
+// ---- families, one file each
+void register_core();
+void register_numbers();
+void register_objects();
+void register_list();
+void register_dict();
+void register_set();
+void register_text();
+void register_iterators();
+void register_itertools();
+void register_functools();
+void register_operator();
+void register_collections();
+void register_copy();
+void register_misc();
+
+}  // namespace gramme::builtins

@@ -1,0 +1,340 @@
+// torch's functions that are answered during the capture, or that stand in the graph in another form than they were
+// called.
+#include "builtins/builtins.h"
+#include "builtins/torch_rules.h"
+#include "builtins/torch_support.h"
+#include "builtins/torch_tensor.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+// ---- questions about values
+
+/// torch.is_tensor(x): any tensor, also of a subclass.
+Value* is_tensor(Trace& trace, const Args& args) {
+  auto [object] = bind(args, 1, {"obj"});
+  return trace.boolean(trace.see(object)->kind == Kind::Tensor);
+}
+
+/// A call of a tensor's method in the form of a function: torch.numel(x), torch.is_complex(x).
+template <Text name>
+Value* of_tensor(Trace& trace, const Args& args) {
+  auto [input] = bind(args, 1, {"input"});
+  auto* tensor = trace.see_as<Tensor>(input);
+  if (!tensor) cannot(Reason::ArgumentKind, std::string("torch.") + name.text + " of something that is no tensor");
+  static PyObject* text = intern(name.text);
+  return protocol::call_method(trace, tensor, text, {});
+}
+
+/// isinstance(x, torch.FloatTensor): a dense tensor of that dtype on that device, whatever its class.
+Value* legacy_instance(Trace& trace, const Args& args) {
+  auto [type, object] = positional<2>(args, 2);
+  auto* cls = trace.see_as<Class>(type);
+  auto* tensor = trace.see_as<Tensor>(object);
+  if (!cls) cannot(Reason::ArgumentKind, "torch.tensortype.__instancecheck__");
+  if (!tensor) return trace.boolean(false);
+  auto is = [cls](const char* name, PyObject* object) {
+    return take(PyObject_GetAttrString(cls->object, name)).get() == object;
+  };
+  const meta::Record& record = *tensor->record;
+  if (!is("dtype", meta::dtype_object(record)) || !is("layout", meta::layout_object(record)))
+    return trace.boolean(false);
+  Owned<> device = take(PyObject_GetAttrString(meta::device_object(record), "type"));
+  const char* where = is("is_cuda", Py_True) ? "cuda" : is("is_xpu", Py_True) ? "xpu" : "cpu";
+  return trace.boolean(PyUnicode_CompareWithASCIIString(device.get(), where) == 0);
+}
+
+Value* type_name_of(Trace& trace, const Args& args) {
+  auto [object] = bind(args, 1, {"obj"});
+  auto* tensor = trace.see_as<Tensor>(object);
+  if (!tensor) cannot(Reason::ArgumentKind, "torch.typename of something that is no tensor");
+  return type_text(trace, *tensor->record);
+}
+
+/// Has the object a `__torch_function__` that would be asked? Plain tensors and parameters have one that is not.
+bool overrides(Trace& trace, Value* object) {
+  static PyObject* hook = intern("__torch_function__");
+  static PyObject* disabled = real("torch._C", "_disabled_torch_function_impl");
+  static PyObject* tensor = real("torch", "Tensor");
+  object = trace.see(object);
+  PyTypeObject* type = nullptr;
+  if (auto* t = as<Tensor>(object)) type = t->record->type;
+  if (auto* o = as<Object>(object)) type = o->type;
+  if (!type || reinterpret_cast<PyObject*>(type) == tensor) return false;
+  PyObject* found = trace.type_lookup(type, hook);
+  return found && found != disabled;
+}
+
+/// has_torch_function(objects), has_torch_function_unary(object), has_torch_function_variadic(*objects)
+Value* has_torch_function(Trace& trace, const Args& args) {
+  if (trace.initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
+  std::vector<Value*> objects = all_positional(args);
+  if (objects.size() == 1) {
+    Value* seen = trace.see(objects[0]);
+    if (seen->kind == Kind::Tuple || seen->kind == Kind::List) objects = protocol::items_of(trace, seen);
+  }
+  for (Value* object : objects)
+    if (overrides(trace, object)) cannot(Reason::CallUnknown, "a class with __torch_function__");
+  return trace.boolean(false);
+}
+
+/// Without a mode on the stack it is the default of the process, which nothing but such a mode changes.
+Value* default_device(Trace& trace, const Args& args) {
+  static PyObject* const function = real("torch", "get_default_device");
+  if (trace.initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
+  return fold_or_stop(trace, function, args, "torch.get_default_device");
+}
+
+Value* function_mode_enabled(Trace& trace, const Args&) {
+  return trace.boolean(trace.initial_state().function_modes > 0);
+}
+
+// ---- checks
+
+/// A condition that must hold: nothing if it does; otherwise the call is made for real, which raises.
+void require(Trace& trace, Value* condition, const char* name) {
+  Value* seen = trace.see(condition);
+  if (seen->kind == Kind::Tensor || seen->kind == Kind::Number) cannot(Reason::DataDependentBranch, name);
+  if (trace.constant_of(seen) != Py_True) cannot(Reason::OperatorFailed, name);
+}
+
+template <Text name, size_t condition>
+Value* checked(Trace& trace, const Args& args) {
+  Value* value = args.positional > condition ? args[condition] : args.keyword("cond");
+  if (!value) value = args.keyword("condition");
+  if (!value) cannot(Reason::ArgumentKind, name.text);
+  require(trace, value, name.text);
+  return trace.none();
+}
+
+// ---- making tensors
+
+bool holds_tensor(Trace& trace, Value* data) {
+  data = trace.see(data);
+  if (data->kind == Kind::Tensor || data->kind == Kind::Number) return true;
+  const std::vector<Value*>* items = nullptr;
+  if (auto* list = as<List>(data)) items = &list->items;
+  if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
+  return items && std::any_of(items->begin(), items->end(), [&](Value* item) { return holds_tensor(trace, item); });
+}
+
+/// torch.tensor([a, b]) of tensors would read their data; torch._refs builds the same from operators, as Dynamo does.
+Value* make_tensor(Trace& trace, const Args& args) {
+  static PyObject* tensor = real("torch", "tensor");
+  Value* data = args.positional ? args[0] : args.keyword("data");
+  if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data)) return trace.emit(tensor, args);
+  static PyObject* by_operators = real("torch._refs", "tensor");
+  return trace.emit(by_operators, args);
+}
+
+/// torch.full with a tensor as fill value: empty, then fill_.
+Value* full(Trace& trace, const Args& args) {
+  static PyObject* full = real("torch", "full");
+  static PyObject* empty = real("torch", "empty");
+  static PyObject* fill = intern("fill_");
+  auto* value = args.positional > 1 ? trace.see_as<Tensor>(args[1]) : nullptr;
+  if (!value || args.positional != 2) return trace.emit(full, args);
+  std::vector<Value*> values{args[0]};
+  values.insert(values.end(), args.values + 2, args.values + 2 + args.keywords);
+  Value* made = trace.emit(empty, Args{values.data(), 1, args.names, args.keywords});
+  Value* filling[] = {made, value};
+  return trace.emit_method(fill, Args{filling, 2, nullptr, 0});
+}
+
+/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b): `value` may be a tensor.
+Value* addcdiv(Trace& trace, const Args& args) {
+  static PyObject* addcdiv = real("torch", "addcdiv");
+  static PyObject* div = real("torch", "div");
+  static PyObject* mul = real("torch", "mul");
+  static PyObject* add = real("torch", "add");
+  Value* scale = args.keywords == 1 ? args.keyword("value") : nullptr;
+  if (!scale || args.positional != 3) return trace.emit(addcdiv, args);
+  Value* quotient = trace.emit(div, {args[1], args[2]});
+  return trace.emit(add, {args[0], trace.emit(mul, {quotient, scale})});
+}
+
+/// torch.Size(items).
+Value* make_size(Trace& trace, const Args& args) {
+  auto [items] = positional<1>(args, 0);
+  Tuple* size = trace.tuple({});
+  size->type = reinterpret_cast<PyTypeObject*>(real("torch", "Size"));
+  if (!items) return size;
+  size->items = protocol::items_of(trace, items);
+  for (Value* item : size->items) {
+    Value* seen = trace.see(item);
+    bool integer = seen->kind == Kind::Number || (seen->kind == Kind::Constant && PyLong_Check(seen->object));
+    if (!integer) cannot(Reason::ArgumentKind, "torch.Size of something else than ints");
+  }
+  return size;
+}
+
+Value* size_numel(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  int64_t product = 1;
+  for (Value* item : content<Tuple>(trace, self)->items) product *= protocol::index(trace, item);
+  return trace.integer(product);
+}
+
+// ---- functions of numbers: folded on constants, else in the graph
+
+template <Text name>
+Value* of_numbers(Trace& trace, const Args& args) {
+  static PyObject* function = real("torch", name.text);
+  for (size_t i = 0; i < args.positional + args.keywords; ++i)
+    if (trace.see(args.values[i])->kind != Kind::Constant) return trace.emit(function, args);
+  return fold_or_stop(trace, function, args, name.text);
+}
+
+/// torch.compile(f) inside a capture is f.
+Value* compile(Trace&, const Args& args) {
+  if (args.positional == 1 && !args.keywords) return args[0];
+  cannot(Reason::CallUnknown, "torch.compile with options inside a capture");
+}
+
+/// torch.jit.annotate(type, value) is value.
+Value* annotate(Trace&, const Args& args) {
+  auto [type, value] = positional<2>(args, 2);
+  (void)type;
+  return value;
+}
+
+Value* one_hot(Trace& trace, const Args& args) {
+  static PyObject* one_hot = real("torch.nn.functional", "one_hot");
+  auto [tensor, classes] = bind(args, 1, {"input", "num_classes"});
+  if (!classes) classes = args.keyword("num_classes");
+  PyObject* count = classes ? trace.constant_of(classes) : nullptr;
+  (void)tensor;
+  if (!classes || (count && PyLong_Check(count) && PyLong_AsLong(count) == -1))
+    cannot(Reason::DataDependentValue, "one_hot without num_classes");
+  return trace.emit(one_hot, args);
+}
+
+void register_questions() {
+  add_rows("torch", {{"is_tensor", &is_tensor},
+                     {"numel", &of_tensor<"numel">},
+                     {"is_floating_point", &of_tensor<"is_floating_point">},
+                     {"is_complex", &of_tensor<"is_complex">},
+                     {"is_signed", &of_tensor<"is_signed">},
+                     {"is_conj", &of_tensor<"is_conj">},
+                     {"is_neg", &of_tensor<"is_neg">},
+                     {"get_device", &of_tensor<"get_device">},
+                     {"is_nonzero", &refuse<Reason::DataDependentBranch, "torch.is_nonzero">},
+                     {"is_inference", &refuse<Reason::CallUnknown, "torch.is_inference">},
+                     {"typename", &type_name_of}});
+  add_rows(Py_TYPE(real("torch", "FloatTensor")), {{"__instancecheck__", &legacy_instance}});
+  add_rows("torch._C", {{"_has_torch_function", &has_torch_function},
+                        {"_has_torch_function_unary", &has_torch_function},
+                        {"_has_torch_function_variadic", &has_torch_function},
+                        {"_is_torch_function_mode_enabled", &function_mode_enabled}});
+}
+
+void register_tracing_states() {
+  add_rows("torch.compiler", {{"is_compiling", &boolean_answer<true>},
+                              {"is_dynamo_compiling", &boolean_answer<true>},
+                              {"is_exporting", &boolean_answer<false>}});
+  add_rows("torch._utils", {{"is_compiling", &boolean_answer<true>}});
+  add_rows("torch.jit",
+           {{"is_scripting", &boolean_answer<false>}, {"is_tracing", &boolean_answer<false>}, {"annotate", &annotate}});
+  add_rows("torch._jit_internal", {{"is_scripting", &boolean_answer<false>}});
+  add_rows("torch._C", {{"_get_tracing_state", &none_answer},
+                        {"_is_tracing", &boolean_answer<false>},
+                        {"_log_api_usage_once", &none_answer},
+                        {"_log_api_usage_metadata", &none_answer}});
+  add_rows("torch.fx._symbolic_trace",
+           {{"is_fx_tracing", &boolean_answer<false>}, {"is_fx_symbolic_tracing", &boolean_answer<false>}});
+  // True as Dynamo answers it: the fused paths of nn.MultiheadAttention stay out of graphs.
+  add_rows("torch.nn.modules.activation", {{"_is_make_fx_tracing", &boolean_answer<true>}});
+  add_rows("torch", {{"compile", &compile}});
+}
+
+void register_state_questions() {
+  add_pure("torch", {"is_grad_enabled", "get_default_dtype", "is_autocast_enabled", "get_autocast_dtype",
+                     "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
+                     "is_autocast_cpu_enabled", "promote_types", "can_cast"});
+  add_pure("torch._C",
+           {"_is_any_autocast_enabled", "_is_autocast_available", "_get_privateuse1_backend_name",
+            "_is_torch_function_enabled", "_is_torch_function_all_disabled", "_get_deterministic_algorithms",
+            "_get_deterministic_algorithms_warn_only", "_has_distributed", "_infer_size"});
+  add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
+                     {"is_deterministic_algorithms_warn_only_enabled",
+                      &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},
+                     {"broadcast_shapes", &folded<"torch", "broadcast_shapes">},
+                     {"get_default_device", &default_device},
+                     {"compiled_with_cxx11_abi", &folded<"torch", "compiled_with_cxx11_abi">},
+                     {"is_inference_mode_enabled", &refuse<Reason::CallUnknown, "torch.is_inference_mode_enabled">}});
+  add_rows("torch.cuda", {{"is_available", &folded<"torch.cuda", "is_available">},
+                          {"device_count", &folded<"torch.cuda", "device_count">},
+                          {"is_bf16_supported", &folded<"torch.cuda", "is_bf16_supported">},
+                          {"get_device_properties", &folded<"torch.cuda", "get_device_properties">},
+                          {"get_device_capability", &folded<"torch.cuda", "get_device_capability">}});
+  add_rows("torch.xpu", {{"is_available", &folded<"torch.xpu", "is_available">}});
+  add_rows("torch.backends.mps", {{"is_available", &folded<"torch.backends.mps", "is_available">}});
+  add_rows("torch.backends.cuda", {{"is_built", &folded<"torch.backends.cuda", "is_built">}});
+  add_rows("torch.accelerator", {{"is_available", &folded<"torch.accelerator", "is_available">}});
+  add_rows("torch.distributed", {{"is_available", &folded<"torch.distributed", "is_available">}});
+  add_rows("torch.distributed", {{"is_initialized", &folded<"torch.distributed", "is_initialized">}});
+}
+
+void register_checks() {
+  add_rows("torch", {{"_assert", &checked<"torch._assert", 0>},
+                     {"_check", &checked<"torch._check", 0>},
+                     {"_check_with", &checked<"torch._check_with", 1>},
+                     {"_check_index", &checked<"torch._check_index", 0>},
+                     {"_check_value", &checked<"torch._check_value", 0>},
+                     {"_check_type", &checked<"torch._check_type", 0>},
+                     {"_check_not_implemented", &checked<"torch._check_not_implemented", 0>}});
+}
+
+void register_makers() {
+  add_rows("torch", {{"tensor", &make_tensor},
+                     {"full", &full},
+                     {"addcdiv", &addcdiv},
+                     {"Size", &make_size},
+                     {"Size.numel", &size_numel},
+                     {"device", &folded<"torch", "device">},
+                     {"finfo", &folded<"torch", "finfo">},
+                     {"iinfo", &folded<"torch", "iinfo">},
+                     {"from_numpy", &refuse<Reason::CallUnknown, "torch.from_numpy">},
+                     {"frombuffer", &refuse<Reason::CallUnknown, "torch.frombuffer">},
+                     {"Tensor", &refuse<Reason::CallUnknown, "torch.Tensor(…)">},
+                     {"Generator", &refuse<Reason::CallUnknown, "torch.Generator(…)">}});
+  add_rows("torch.nn.functional", {{"one_hot", &one_hot}});
+  add_rows("torch.nn", {{"Parameter", &refuse<Reason::CallUnknown, "torch.nn.Parameter(…)">},
+                        {"Buffer", &refuse<Reason::CallUnknown, "torch.nn.Buffer(…)">}});
+  add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "dtype")));
+  add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "device")), {"__enter__", "__exit__", "__call__"});
+}
+
+void register_numbers_of_torch() {
+  add_rows("torch", {{"sym_int", &of_numbers<"sym_int">},
+                     {"sym_float", &of_numbers<"sym_float">},
+                     {"sym_max", &of_numbers<"sym_max">},
+                     {"sym_min", &of_numbers<"sym_min">},
+                     {"sym_not", &of_numbers<"sym_not">},
+                     {"sym_ite", &of_numbers<"sym_ite">},
+                     {"sym_sum", &of_numbers<"sym_sum">}});
+}
+
+}  // namespace
+
+void register_torch_functions() {
+  register_questions();
+  register_tracing_states();
+  register_state_questions();
+  register_checks();
+  register_makers();
+  register_numbers_of_torch();
+}
+
+void register_torch() {
+  protocol::set_classifier(&classify);
+  protocol::set_tensor_attributes({&tensor_attribute, &set_tensor_attribute});
+  register_torch_functions();
+  register_torch_methods();
+  register_torch_modes();
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,206 @@
+// Grad mode, inference mode and autocast: nodes that change the thread's state where the graph runs.
+//
+// During the capture the thread is really put in the same state, so that what follows is inferred under it; the trace
+// puts it back at its end. The context managers are Python and traced, but for the two whose insides the graph spells
+// as one call.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <unordered_map>
+
+#include "builtins/torch_support.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+using meta::Argument;
+
+graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<Argument> args) {
+  meta::Call call;
+  call.target = function;
+  auto* copies = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (args.size() + 1)));
+  std::uninitialized_copy(args.begin(), args.end(), copies);
+  call.args = copies;
+  call.arg_count = static_cast<uint32_t>(args.size());
+  graph::Node* node = trace.graph.call(call, trace.inliner ? trace.inliner->position() : nullptr);
+  node->effect = true;
+  return node;
+}
+
+namespace {
+
+Argument constant_argument(PyObject* object) {
+  Argument argument;
+  argument.object = object;
+  return argument;
+}
+
+/// The value of an earlier such node. It is no tensor, and nothing but the call that ends its mode may use it.
+Argument node_argument(graph::Node* node) {
+  Argument argument;
+  argument.kind = Argument::Number;
+  argument.node = node;
+  argument.object = Py_None;
+  return argument;
+}
+
+// ---- grad mode
+
+/// torch._C._set_grad_enabled(mode): a node only where the mode changes, as in Dynamo.
+Value* set_grad_enabled(Trace& trace, const Args& args) {
+  static PyObject* const function = real("torch._C", "_set_grad_enabled");
+  auto [enabled] = bind(args, 1, {"enabled"});
+  PyObject* mode = trace.constant_of(enabled);
+  if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, "torch._C._set_grad_enabled");
+  if (aten::grad_enabled() != (mode == Py_True)) {
+    append_mode(trace, function, {constant_argument(mode)});
+    aten::set_grad_enabled(mode == Py_True);
+  }
+  return trace.none();
+}
+
+// ---- modes entered in the graph and not left yet
+
+struct Mode {
+  graph::Node* entered;
+  std::function<void()> leave;  // puts the thread back
+};
+/// By the context manager. A mode that is still open at the end of a capture is closed by the trace.
+using Modes = std::unordered_map<const Value*, Mode>;
+thread_local Modes open_modes;
+
+void close(const Value* manager) {
+  auto found = open_modes.find(manager);
+  if (found == open_modes.end()) return;
+  std::function<void()> leave = std::move(found->second.leave);
+  open_modes.erase(found);
+  leave();
+}
+
+void open(Trace& trace, const Value* manager, Mode mode) {
+  if (!open_modes.emplace(manager, std::move(mode)).second) cannot(Reason::CallUnknown, "a context entered twice");
+  trace.undo.push_back([manager] { close(manager); });
+}
+
+/// The node that entered the mode of this manager in this capture.
+graph::Node* entered_by(const Value* manager, const char* name) {
+  auto found = open_modes.find(manager);
+  if (found == open_modes.end())
+    cannot(Reason::CallUnknown, std::string("leaving ") + name + " that was entered before");
+  return found->second.entered;
+}
+
+Object* manager_of(Trace& trace, const Args& args, const char* name) {
+  auto* manager = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
+  if (!manager) cannot(Reason::ArgumentKind, name);
+  return manager;
+}
+
+PyObject* constant_attribute(Trace& trace, Object* manager, const char* name) {
+  PyObject* value = trace.constant_of(protocol::get_attribute(trace, manager, intern(name)));
+  if (!value) cannot(Reason::ArgumentKind, name);
+  return value;
+}
+
+// ---- inference mode
+
+/// with torch.inference_mode(mode): the fakes only see that grad mode is off, which is what Dynamo shows them too.
+Value* enter_inference(Trace& trace, const Args& args) {
+  static PyObject* const enter = real("torch.autograd.grad_mode", "_enter_inference_mode");
+  Object* manager = manager_of(trace, args, "torch.inference_mode");
+  PyObject* mode = constant_attribute(trace, manager, "mode");
+  bool before = aten::grad_enabled();
+  graph::Node* node = append_mode(trace, enter, {constant_argument(mode)});
+  open(trace, manager, {node, [before] { aten::set_grad_enabled(before); }});
+  aten::set_grad_enabled(mode != Py_True);
+  return trace.none();
+}
+
+Value* exit_inference(Trace& trace, const Args& args) {
+  static PyObject* const leave = real("torch.autograd.grad_mode", "_exit_inference_mode");
+  Object* manager = manager_of(trace, args, "torch.inference_mode");
+  append_mode(trace, leave, {node_argument(entered_by(manager, "torch.inference_mode"))});
+  close(manager);
+  return trace.none();
+}
+
+// ---- autocast
+
+/// What autocast.__enter__ stores for its exit, should the manager be needed as a real object.
+void store_previous(Trace& trace, Object* manager, PyObject* device) {
+  static PyObject* const cache = real("torch", "is_autocast_cache_enabled");
+  static PyObject* const enabled = real("torch", "is_autocast_enabled");
+  static PyObject* const dtype = real("torch", "get_autocast_dtype");
+  auto store = [&](const char* name, Owned<> value) {
+    protocol::set_attribute(trace, manager, intern(name), trace.constant(std::move(value)));
+  };
+  store("prev_cache_enabled", take(PyObject_CallNoArgs(cache)));
+  store("prev", take(PyObject_CallOneArg(enabled, device)));
+  store("prev_fastdtype", take(PyObject_CallOneArg(dtype, device)));
+}
+
+/// device, dtype, enabled and cache as the program gave them, by the manager: what Dynamo writes into the graph.
+using Given = std::array<PyObject*, 4>;
+thread_local std::unordered_map<const Value*, Given> given_to;
+
+/// autocast.__init__ is traced; what it was given is kept besides.
+Value* init_autocast(Trace& trace, const Args& args) {
+  static PyObject* const init = real("torch.amp.autocast_mode", "autocast.__init__");
+  auto values = bind(args, 2, {"self", "device_type", "dtype", "enabled", "cache_enabled"});
+  Object* manager = manager_of(trace, args, "torch.autocast");
+  Given given{nullptr, Py_None, Py_True, Py_None};
+  for (size_t i = 0; i < given.size(); ++i)
+    if (Value* value = values[i + 1]) given[i] = trace.constant_of(value);
+  trace.inliner->call(trace.see_as<Function>(trace.pinned(init)), args);
+  if (std::count(given.begin(), given.end(), nullptr)) cannot(Reason::ArgumentKind, "torch.autocast");
+  given_to[manager] = given;
+  trace.undo.push_back([manager] { given_to.erase(manager); });
+  return trace.none();
+}
+
+/// Of a manager that existed before: its state, which says the same.
+Given given_or_state(Trace& trace, Object* manager) {
+  if (auto found = given_to.find(manager); found != given_to.end()) return found->second;
+  return {constant_attribute(trace, manager, "device"), constant_attribute(trace, manager, "fast_dtype"),
+          constant_attribute(trace, manager, "_enabled"), constant_attribute(trace, manager, "_cache_enabled")};
+}
+
+/// with torch.autocast(…): torch.amp._enter_autocast(…) in the graph, and really for the fakes.
+Value* enter_autocast(Trace& trace, const Args& args) {
+  static PyObject* const enter = real("torch.amp", "_enter_autocast");
+  static PyObject* const leave = real("torch.amp", "_exit_autocast");
+  Object* manager = manager_of(trace, args, "torch.autocast");
+  Given given = given_or_state(trace, manager);
+  store_previous(trace, manager, given[0]);
+  Owned<> mode = take(PyObject_Vectorcall(enter, given.data(), given.size(), nullptr));
+  graph::Node* node = append_mode(trace, enter,
+                                  {constant_argument(given[0]), constant_argument(given[1]),
+                                   constant_argument(given[2]), constant_argument(given[3])});
+  open(trace, manager, {node, [mode] {
+                          ErrorState error;
+                          Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, mode.get()));
+                          PyErr_Clear();
+                        }});
+  return manager;
+}
+
+Value* exit_autocast(Trace& trace, const Args& args) {
+  static PyObject* const leave = real("torch.amp", "_exit_autocast");
+  Object* manager = manager_of(trace, args, "torch.autocast");
+  append_mode(trace, leave, {node_argument(entered_by(manager, "torch.autocast"))});
+  close(manager);
+  return trace.boolean(false);
+}
+
+}  // namespace
+
+void register_torch_modes() {
+  add_rows("torch._C", {{"_set_grad_enabled", &set_grad_enabled}});
+  add_rows("torch.autograd.grad_mode",
+           {{"inference_mode.__enter__", &enter_inference}, {"inference_mode.__exit__", &exit_inference}});
+  add_rows("torch.amp.autocast_mode", {{"autocast.__init__", &init_autocast},
+                                       {"autocast.__enter__", &enter_autocast},
+                                       {"autocast.__exit__", &exit_autocast}});
+}
+
+}  // namespace gramme::builtins

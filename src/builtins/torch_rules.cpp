@@ -1,0 +1,306 @@
+// The classifier: rules by object, then marks on the function, then the file it comes from.
+#include "builtins/torch_rules.h"
+
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace gramme::builtins {
+
+using protocol::Treatment;
+
+namespace {
+
+enum class Rule : uint8_t { Graph, Inline, Run, Break };
+
+PyObject* loaded_module(const char* name) {
+  PyObject* modules = PyImport_GetModuleDict();
+  return PyDict_GetItemString(modules, name);
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+/// The part before the first '/', without ".py".
+std::string_view first_component(std::string_view path) {
+  path = path.substr(0, path.find('/'));
+  return path.ends_with(".py") ? path.substr(0, path.size() - 3) : path;
+}
+
+/// Directory of a module's __file__ with a '/' at the end; empty if it has none.
+std::string directory_of(const char* module) {
+  PyObject* object = loaded_module(module);
+  Owned<> file = Owned<>::steal(object ? PyObject_GetAttrString(object, "__file__") : nullptr);
+  if (!file || !PyUnicode_Check(file.get())) {
+    PyErr_Clear();
+    return {};
+  }
+  std::string path = PyUnicode_AsUTF8(file.get());
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+/// Rules by the file a function comes from. Each file is looked at once.
+class FileRules {
+ public:
+  void add(const std::string& kind, const std::string& name) {
+    if (kind == "torch-inline") torch_inline_.push_back(name);
+    if (kind == "torch-run") torch_run_.push_back(name);
+    if (kind == "stdlib-run") stdlib_run_.insert(name);
+    if (kind == "package-run") package_run_.insert(name);
+  }
+  void find_roots() {
+    torch_ = directory_of("torch");
+    stdlib_ = directory_of("os");
+    gramme_ = directory_of("gramme");
+    by_file_ = take(PyDict_New());
+  }
+  Rule of(PyObject* file) {
+    if (PyObject* known = PyDict_GetItem(by_file_.get(), file)) return known == Py_True ? Rule::Run : Rule::Inline;
+    bool run = runs(PyUnicode_AsUTF8(file));
+    check(PyDict_SetItem(by_file_.get(), file, run ? Py_True : Py_False));
+    return run ? Rule::Run : Rule::Inline;
+  }
+
+ private:
+  bool runs(std::string_view file) const {
+    if (starts_with(file, "<frozen ")) {
+      std::string_view module = file.substr(8, file.find_first_of(".>") - 8);
+      return stdlib_run_.contains(std::string(module));
+    }
+    if (!torch_.empty() && starts_with(file, torch_)) return torch_runs(file.substr(torch_.size()));
+    if (!gramme_.empty() && starts_with(file, gramme_)) return !starts_with(file.substr(gramme_.size()), "polyfills/");
+    for (std::string_view packages : {"/site-packages/", "/dist-packages/"})
+      if (size_t at = file.rfind(packages); at != std::string_view::npos)
+        return package_run_.contains(std::string(first_component(file.substr(at + packages.size()))));
+    if (!stdlib_.empty() && starts_with(file, stdlib_))
+      return stdlib_run_.contains(std::string(first_component(file.substr(stdlib_.size()))));
+    return false;
+  }
+  bool torch_runs(std::string_view path) const {
+    auto matches = [path](const std::string& prefix) { return starts_with(path, prefix); };
+    if (std::any_of(torch_inline_.begin(), torch_inline_.end(), matches)) return false;
+    return std::any_of(torch_run_.begin(), torch_run_.end(), matches);
+  }
+
+  std::vector<std::string> torch_inline_, torch_run_;
+  std::unordered_set<std::string> stdlib_run_, package_run_;
+  std::string torch_, stdlib_, gramme_;
+  Owned<> by_file_;
+};
+
+/// Rules by object. Modules that are not imported yet are looked at again when there are more of them.
+class ObjectRules {
+ public:
+  void add(Rule rule, const std::string& name) {
+    size_t colon = name.find(':');
+    std::string module = name.substr(0, colon);
+    if (pending_.empty() || pending_.back().module != module) pending_.push_back({module, {}});
+    pending_.back().names.emplace_back(name.substr(colon + 1), rule);
+  }
+  /// The rule, or null.
+  const Rule* find(PyObject* callable) {
+    resolve_new_modules();
+    auto found = rules_.find(callable);
+    return found == rules_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  struct Module {
+    std::string module;
+    std::vector<std::pair<std::string, Rule>> names;
+  };
+
+  void resolve_new_modules() {
+    Py_ssize_t now = PyDict_GET_SIZE(PyImport_GetModuleDict());
+    if (now == modules_seen_) return;
+    modules_seen_ = now;
+    std::erase_if(pending_, [this](const Module& module) {
+      PyObject* object = loaded_module(module.module.c_str());
+      if (object && PyModule_Check(object))
+        for (const auto& [name, rule] : module.names) resolve(object, name, rule);
+      return object != nullptr;
+    });
+  }
+
+  /// Reads the module's dict only: a module may make attributes on demand.
+  void resolve(PyObject* module, const std::string& name, Rule rule) {
+    size_t dot = name.find('.');
+    PyObject* first = PyDict_GetItemString(PyModule_GetDict(module), name.substr(0, dot).c_str());
+    Owned<> object = share(first);
+    if (first && dot != std::string::npos)
+      object = Owned<>::steal(PyObject_GetAttrString(first, name.substr(dot + 1).c_str()));
+    PyErr_Clear();
+    if (!object) return;
+    insert(object.get(), rule);
+    if (strcmp(Py_TYPE(object.get())->tp_name, "functools._lru_cache_wrapper") != 0) return;
+    if (Owned<> wrapped = Owned<>::steal(PyObject_GetAttrString(object.get(), "__wrapped__")))
+      insert(wrapped.get(), rule);
+    PyErr_Clear();
+  }
+  void insert(PyObject* callable, Rule rule) {
+    if (rules_.insert_or_assign(callable, rule).second) share(callable).release();  // the key stays valid
+  }
+
+  std::vector<Module> pending_;
+  std::unordered_map<PyObject*, Rule> rules_;
+  Py_ssize_t modules_seen_ = -1;
+};
+
+/// Functions the user registered with allow_in_graph and its relatives: sets of addresses that torch._dynamo keeps once
+/// it is imported and somebody registered one.
+class Registered {
+ public:
+  explicit Registered(const char* name) : name_(name) {}
+  bool contains(PyObject* callable) {
+    if (!addresses_ && !look()) return false;
+    if (PySet_GET_SIZE(addresses_.get()) == 0) return false;
+    return check(PySet_Contains(addresses_.get(), take(PyLong_FromVoidPtr(callable)).get())) != 0;
+  }
+
+ private:
+  bool look() {
+    PyObject* modules = PyImport_GetModuleDict();
+    if (!owner_) {
+      if (PyDict_GET_SIZE(modules) == modules_seen_) return false;
+      modules_seen_ = PyDict_GET_SIZE(modules);
+      PyObject* rules = PyDict_GetItemString(modules, "torch._dynamo.trace_rules");
+      owner_ = Owned<>::steal(rules ? PyObject_GetAttrString(rules, name_) : nullptr);
+    }
+    static PyObject* const ids = intern("function_ids");
+    Owned<> addresses = Owned<>::steal(owner_ ? PyObject_GetAttr(owner_.get(), ids) : nullptr);
+    PyErr_Clear();
+    if (addresses && PySet_Check(addresses.get())) addresses_ = addresses;
+    return static_cast<bool>(addresses_);
+  }
+  const char* name_;
+  Owned<> owner_, addresses_;
+  Py_ssize_t modules_seen_ = -1;
+};
+
+struct Rules {
+  ObjectRules objects;
+  FileRules files;
+  Registered allowed{"_allowed_callable_ids"};
+  Registered disallowed{"_disallowed_callable_ids"};
+  Registered nonstrict{"_nonstrict_trace_callable_ids"};
+  Registered leaf{"_leaf_function_ids"};
+  PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
+  std::vector<PyTypeObject*> operators;                // types of torch.ops.… and of its overloads
+};
+
+PyObject* attribute(const char* module, const char* name) {
+  PyObject* object = loaded_module(module);
+  PyObject* found = object ? PyDict_GetItemString(PyModule_GetDict(object), name) : nullptr;
+  if (!found) GRAMME_BUG(std::string("torch has no ") + module + "." + name);
+  return share(found).release();
+}
+
+std::string table_path() {
+  std::string directory = directory_of("gramme");
+  if (directory.empty()) GRAMME_BUG("the package gramme is not imported");
+  return directory + "_torch_rules_2_13.txt";
+}
+
+/// Reads the table: some 1,500 rules, 1 ms.
+std::unique_ptr<Rules> load() {
+  auto rules = std::make_unique<Rules>();
+  std::string path = table_path();
+  std::ifstream table(path);
+  if (!table) GRAMME_BUG("cannot read " + path + "; write it with tools/make_torch_rules.py");
+  for (std::string line; std::getline(table, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    size_t space = line.find(' ');
+    std::string kind = line.substr(0, space), name = line.substr(space + 1);
+    if (kind == "graph")
+      rules->objects.add(Rule::Graph, name);
+    else if (kind == "inline")
+      rules->objects.add(Rule::Inline, name);
+    else if (kind == "run")
+      rules->objects.add(Rule::Run, name);
+    else if (kind == "break")
+      rules->objects.add(Rule::Break, name);
+    else
+      rules->files.add(kind, name);
+  }
+  rules->files.find_roots();
+  rules->tensor = attribute("torch", "Tensor");
+  rules->tensor_base = attribute("torch._C", "TensorBase");
+  for (const char* name : {"OpOverload", "OpOverloadPacket"})
+    rules->operators.push_back(reinterpret_cast<PyTypeObject*>(attribute("torch._ops", name)));
+  return rules;
+}
+
+Rules& rules() {
+  static Rules* loaded = load().release();  // torch's objects outlive every capture
+  return *loaded;
+}
+
+bool has_mark(PyObject* dict, PyObject* name) {
+  PyObject* mark = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+  return mark == Py_True;
+}
+
+void check_marks(PyObject* callable, PyObject* dict) {
+  static PyObject* disabled = intern("_torchdynamo_disable");
+  static PyObject* breaks = intern("__gramme_graph_break__");
+  if (!dict || PyDict_GET_SIZE(dict) == 0) return;
+  if (has_mark(dict, breaks)) cannot(Reason::GraphBreakCalled);
+  if (!has_mark(dict, disabled)) return;
+  Owned<> name = take(PyObject_Repr(callable));
+  cannot(Reason::CallDisabled, PyUnicode_AsUTF8(name.get()));
+}
+
+Treatment treatment_of(Rule rule, PyObject* callable) {
+  switch (rule) {
+    case Rule::Graph:
+      return Treatment::InGraph;
+    case Rule::Inline:
+      return Treatment::Inline;
+    case Rule::Run:
+      return Treatment::RunForReal;
+    case Rule::Break:
+      break;
+  }
+  Owned<> name = take(PyObject_Repr(callable));
+  cannot(Reason::GraphBreakCalled, PyUnicode_AsUTF8(name.get()));
+}
+
+Treatment classify_function(Rules& all, PyObject* callable) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  static PyObject* constant_result = intern("_dynamo_marked_constant");
+  static PyObject* torch_function = intern("__torch_function__");
+  check_marks(callable, function->func_dict);
+  if (has_mark(function->func_dict, constant_result)) return Treatment::RunForReal;
+  if (all.disallowed.contains(callable) || all.nonstrict.contains(callable) || all.leaf.contains(callable))
+    return Treatment::RunForReal;
+  if (all.allowed.contains(callable)) return Treatment::InGraph;
+  if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
+  if (PyUnicode_Compare(function->func_name, torch_function) == 0) return Treatment::Inline;
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  return treatment_of(all.files.of(code->co_filename), callable);
+}
+
+/// Operators of torch's tensor type: methods and slots in C.
+bool is_tensor_method(const Rules& all, PyObject* callable) {
+  if (!Py_IS_TYPE(callable, &PyMethodDescr_Type) && !Py_IS_TYPE(callable, &PyWrapperDescr_Type)) return false;
+  auto* owner = reinterpret_cast<PyObject*>(PyDescr_TYPE(callable));
+  return owner == all.tensor_base || owner == all.tensor;
+}
+
+}  // namespace
+
+Treatment classify(PyObject* callable) {
+  Rules& all = rules();
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable)) return classify_function(all, callable);
+  if (all.allowed.contains(callable)) return Treatment::InGraph;
+  if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
+  if (is_tensor_method(all, callable)) return Treatment::InGraph;
+  for (PyTypeObject* type : all.operators)
+    if (PyObject_TypeCheck(callable, type)) return Treatment::InGraph;
+  if (PyType_Check(callable)) check_marks(callable, reinterpret_cast<PyTypeObject*>(callable)->tp_dict);
+  return Treatment::Inline;
+}
+
+}  // namespace gramme::builtins

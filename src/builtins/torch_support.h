@@ -1,0 +1,56 @@
+// What the models of torch's functions share.
+#pragma once
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+
+/// A call whose answer is the same under every capture.
+template <bool answer>
+Value* boolean_answer(Trace& trace, const Args&) {
+  return trace.boolean(answer);
+}
+inline Value* none_answer(Trace& trace, const Args&) { return trace.none(); }
+
+/// A call that ends the segment.
+template <Reason reason, Text name>
+Value* refuse(Trace&, const Args&) {
+  cannot(reason, name.text);
+}
+
+/// A Python function or a class without effects: called now, on constants; its answer depends on nothing else but what
+/// aten::GlobalState holds and what does not change while the process lives.
+template <Text module, Text name>
+Value* folded(Trace& trace, const Args& args) {
+  static PyObject* callable = real(module.text, name.text);
+  return fold_or_stop(trace, callable, args, name.text);
+}
+
+/// A method that stands in the graph under its name, although it is Python.
+template <Text name>
+Value* as_method(Trace& trace, const Args& args) {
+  static PyObject* text = intern(name.text);
+  return trace.emit_method(text, args);
+}
+
+/// Self of a tensor method; ends the segment if it is none.
+inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* method) {
+  auto* tensor = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
+  if (!tensor) cannot(Reason::ArgumentKind, std::string("Tensor.") + method + " of something else");
+  return tensor;
+}
+
+/// torch.Size of a tensor's sizes.
+value::Tuple* size_of(Trace& trace, const meta::Record& record);
+/// "torch.FloatTensor": what Tensor.type() answers.
+Value* type_text(Trace& trace, const meta::Record& record);
+
+/// Appends a call to the graph that changes the thread's state and is not inferred. Its value, if any, may be the
+/// argument of a later such call.
+graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<meta::Argument> args);
+
+// ---- families, one file each
+void register_torch_functions();
+void register_torch_methods();
+void register_torch_modes();
+
+}  // namespace gramme::builtins

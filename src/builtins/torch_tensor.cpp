@@ -1,0 +1,263 @@
+// Attributes of tensors: rows for what a record answers, then the order of object.__getattribute__.
+#include "builtins/torch_tensor.h"
+
+#include <unordered_map>
+
+#include "builtins/torch_support.h"
+#include "cpython/objects.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+using SK = source::Kind;
+
+value::Tuple* size_of(Trace& trace, const meta::Record& record) {
+  static auto* type = reinterpret_cast<PyTypeObject*>(real("torch", "Size"));
+  std::vector<Value*> items;
+  items.reserve(record.sizes.size());
+  for (int64_t size : record.sizes) items.push_back(trace.integer(size));
+  Tuple* size = trace.tuple(std::move(items));
+  size->type = type;
+  return size;
+}
+
+namespace {
+
+/// How an attribute is answered. A getter may end the segment; null means the attribute is looked up like any other.
+using Getter = Value* (*)(Trace& trace, Tensor* tensor);
+
+std::string text_of(PyObject* name) { return PyUnicode_AsUTF8(name); }
+
+// ---- constants of the record
+
+Value* shape(Trace& trace, Tensor* tensor) { return size_of(trace, *tensor->record); }
+Value* ndim(Trace& trace, Tensor* tensor) { return trace.integer(tensor->record->dim()); }
+Value* dtype(Trace& trace, Tensor* tensor) { return trace.constant(meta::dtype_object(*tensor->record)); }
+Value* device(Trace& trace, Tensor* tensor) { return trace.constant(meta::device_object(*tensor->record)); }
+Value* layout(Trace& trace, Tensor* tensor) { return trace.constant(meta::layout_object(*tensor->record)); }
+Value* requires_grad(Trace& trace, Tensor* tensor) { return trace.boolean(tensor->record->requires_grad); }
+Value* is_leaf(Trace& trace, Tensor* tensor) { return trace.boolean(tensor->record->is_leaf); }
+
+int64_t item_size(const Tensor* tensor) {
+  Owned<> size = take(PyObject_GetAttrString(meta::dtype_object(*tensor->record), "itemsize"));
+  return PyLong_AsLongLong(size.get());
+}
+Value* itemsize(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor)); }
+Value* nbytes(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor) * tensor->record->numel()); }
+
+/// x.is_cuda, x.is_cpu, …
+template <Text type>
+Value* on_device(Trace& trace, Tensor* tensor) {
+  Owned<> name = take(PyObject_GetAttrString(meta::device_object(*tensor->record), "type"));
+  return trace.boolean(PyUnicode_CompareWithASCIIString(name.get(), type.text) == 0);
+}
+
+/// x.is_sparse, …: is the layout torch.<name>?
+template <Text name>
+Value* has_layout(Trace& trace, Tensor* tensor) {
+  static PyObject* layout = real("torch", name.text);
+  return trace.boolean(meta::layout_object(*tensor->record) == layout);
+}
+
+Value* is_quantized(Trace& trace, Tensor* tensor) {
+  static PyObject* const quantized[] = {real("torch", "quint8"), real("torch", "qint8"), real("torch", "qint32"),
+                                        real("torch", "quint4x2"), real("torch", "quint2x4")};
+  PyObject* dtype = meta::dtype_object(*tensor->record);
+  return trace.boolean(std::find(std::begin(quantized), std::end(quantized), dtype) != std::end(quantized));
+}
+
+Value* is_nested(Trace& trace, Tensor*) { return trace.boolean(false); }  // nested tensors have another layout
+
+Value* tensor_class(Trace& trace, Tensor* tensor) { return protocol::class_value(trace, tensor->record->type); }
+
+// ---- tensors
+
+/// x.T, x.real, …: getattr(x, name) in the graph, as Dynamo has it.
+template <Text name>
+Value* in_graph(Trace& trace, Tensor* tensor) {
+  static PyObject* getattr = real("builtins", "getattr");
+  return trace.emit(getattr, {tensor, trace.text(name.text)});
+}
+
+Value* data(Trace& trace, Tensor* tensor) {
+  static PyObject* get_data = real("torch._C._autograd", "_get_data_attr");
+  return trace.emit(get_data, {tensor});
+}
+
+Attribute* stored(Tensor* tensor, PyObject* name) {
+  for (Attribute& attribute : tensor->attributes)
+    if (attribute.name == name) return &attribute;
+  return nullptr;
+}
+
+bool has_grad_fn(const Tensor* tensor) { return tensor->record->requires_grad && !tensor->record->is_leaf; }
+
+PyObject* const kGrad = intern("grad");
+
+Value* grad(Trace& trace, Tensor* tensor) {
+  if (Attribute* attribute = stored(tensor, kGrad)) return attribute->value;
+  if (has_grad_fn(tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is no leaf");  // warns
+  if (!tensor->existing()) return trace.none();
+  Owned<> now = take(aten::grad_of(tensor->object));
+  return trace.see(trace.wrap(now.get(), trace.pool->child(tensor->source, SK::Grad)));
+}
+
+Value* grad_fn(Trace& trace, Tensor* tensor) {
+  if (has_grad_fn(tensor)) cannot(Reason::AttributeUnknown, "the grad_fn of a tensor");
+  return trace.none();
+}
+
+// ---- the table
+
+/// Rows by interned name.
+class Getters {
+ public:
+  Getters(std::initializer_list<std::pair<const char*, Getter>> rows) {
+    for (auto [name, getter] : rows) by_name_.emplace(intern(name), getter);
+  }
+  Getter find(PyObject* name) const {
+    auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::unordered_map<PyObject*, Getter> by_name_;
+};
+
+const Getters& getters() {
+  static const Getters* rows = new Getters{
+      {"shape", &shape},
+      {"ndim", &ndim},
+      {"dtype", &dtype},
+      {"device", &device},
+      {"layout", &layout},
+      {"requires_grad", &requires_grad},
+      {"is_leaf", &is_leaf},
+      {"itemsize", &itemsize},
+      {"nbytes", &nbytes},
+      {"is_cpu", &on_device<"cpu">},
+      {"is_cuda", &on_device<"cuda">},
+      {"is_meta", &on_device<"meta">},
+      {"is_mps", &on_device<"mps">},
+      {"is_xpu", &on_device<"xpu">},
+      {"is_xla", &on_device<"xla">},
+      {"is_ipu", &on_device<"ipu">},
+      {"is_mtia", &on_device<"mtia">},
+      {"is_maia", &on_device<"maia">},
+      {"is_vulkan", &on_device<"vulkan">},
+      {"is_sparse", &has_layout<"sparse_coo">},
+      {"is_sparse_csr", &has_layout<"sparse_csr">},
+      {"is_mkldnn", &has_layout<"_mkldnn">},
+      {"is_quantized", &is_quantized},
+      {"is_nested", &is_nested},
+      {"__class__", &tensor_class},
+      {"T", &in_graph<"T">},
+      {"mT", &in_graph<"mT">},
+      {"H", &in_graph<"H">},
+      {"mH", &in_graph<"mH">},
+      {"real", &in_graph<"real">},
+      {"imag", &in_graph<"imag">},
+      {"data", &data},
+      {"grad", &grad},
+      {"_grad", &grad},
+      {"grad_fn", &grad_fn},
+  };
+  return *rows;
+}
+
+// ---- attributes of the instance
+
+/// What the instance itself has: stored in the capture, or there before. Null if it has none, which is guarded if
+/// asked.
+Value* own(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
+  if (Attribute* attribute = stored(tensor, name)) return attribute->value;
+  if (!tensor->existing()) return nullptr;
+  PyObject* found = nullptr;
+  cpython::instance_attribute(tensor->object, name, &found);
+  if (!found && !guard) return nullptr;
+  const source::Source* source = trace.pool->child(tensor->source, SK::Attr, name);
+  if (found) return trace.see(trace.wrap(found, source));
+  trace.guard_absent(source);
+  return nullptr;
+}
+
+bool is_method(PyObject* found) {
+  return Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type) || PyFunction_Check(found);
+}
+
+PyObject* interned(Trace& trace, PyObject* name) {
+  if (PyUnicode_CHECK_INTERNED(name)) return name;
+  PyObject* copy = Py_NewRef(name);
+  PyUnicode_InternInPlace(&copy);
+  return trace.keep(Owned<>::steal(copy));
+}
+
+}  // namespace
+
+Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
+  name = interned(trace, name);
+  if (Getter getter = getters().find(name)) return getter(trace, tensor);
+  PyTypeObject* type = tensor->record->type;
+  PyObject* found = trace.type_lookup(type, name);
+  if (found && Py_TYPE(found)->tp_descr_set) {
+    if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) cannot(Reason::AttributeUnknown, "Tensor." + text_of(name));
+    return protocol::bind(trace, found, trace.type_attribute(type, name), tensor, type);
+  }
+  // That no attribute of the instance hides a method of the class is not guarded, as in Dynamo: it would be one guard
+  // for every method of every input.
+  bool method = found && is_method(found);
+  if (Value* value = own(trace, tensor, name, !method)) return value;
+  if (!found) return nullptr;
+  if (method && !PyFunction_Check(found)) {
+    auto* bound = trace.make<BuiltinMethod>(nullptr, found);
+    bound->self = tensor;
+    return bound;
+  }
+  return protocol::bind(trace, found, trace.type_attribute(type, name), tensor, type);
+}
+
+namespace {
+
+/// x.grad = value: checked where the setter checks, so that the store at the end cannot fail.
+Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
+  if (!value) return trace.none();
+  value = trace.see(value);
+  if (value == trace.none()) return value;
+  auto* grad = as<Tensor>(value);
+  if (!grad || grad == tensor)
+    cannot(Reason::MutationUnsupported, "Tensor.grad set to something else than another tensor");
+  const meta::Record &to = *tensor->record, &from = *grad->record;
+  bool same = to.sizes == from.sizes && to.dtype == from.dtype && to.device_type == from.device_type &&
+              to.device_index == from.device_index && to.layout == from.layout;
+  if (!same) cannot(Reason::MutationUnsupported, "Tensor.grad set to a tensor of another shape, dtype or device");
+  return grad;
+}
+
+void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
+  if (Attribute* attribute = stored(tensor, name))
+    attribute->value = value;
+  else
+    tensor->attributes.push_back({name, value});
+  if (tensor->existing()) trace.effects.add(effects::Kind::StoreAttr, tensor, name, trace.graph.length());
+}
+
+}  // namespace
+
+void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
+  static PyObject* const kRequiresGrad = intern("requires_grad");
+  static PyObject* const other_grad = intern("_grad");
+  name = interned(trace, name);
+  if (name == kGrad || name == other_grad) return store(trace, tensor, kGrad, checked_grad(trace, tensor, value));
+  if (name == kRequiresGrad && value &&
+      trace.constant_of(value) == (tensor->record->requires_grad ? Py_True : Py_False))
+    return;
+  PyObject* found = trace.type_lookup(tensor->record->type, name);
+  if (found && Py_TYPE(found)->tp_descr_set) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
+  if (!value && !own(trace, tensor, name, true))
+    protocol::raise(
+        trace, PyExc_AttributeError,
+        "'" + std::string(tensor->record->type->tp_name) + "' object has no attribute '" + text_of(name) + "'");
+  store(trace, tensor, name, value);
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,47 @@
+// What bytecode needs to know of a code object's encoding, and a place to keep things with a code object.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+
+namespace gramme::cpython {
+
+/// One code unit as it was compiled: specialised instructions are mapped back to what they stand for.
+struct RawUnit {
+  uint8_t opcode;
+  uint8_t arg;
+};
+RawUnit raw_unit(PyCodeObject* code, int unit);
+/// Number of code units.
+int unit_count(PyCodeObject* code);
+/// Inline cache units that follow an instruction.
+int cache_units(uint8_t opcode);
+/// CPython's name of an opcode as compiled, or null if there is none of that number.
+const char* opcode_name(uint8_t opcode);
+
+/// Entries of the exception table, in order of `start`, not overlapping. Offsets in code units.
+class ExceptionTable {
+ public:
+  struct Entry {
+    int start, end;  // [start, end)
+    int target;
+    int depth;   // stack depth to pop to
+    bool lasti;  // push the raising instruction's index first
+  };
+  explicit ExceptionTable(PyCodeObject* code);
+  /// False at the end.
+  bool next(Entry* entry);
+
+ private:
+  int varint();
+  const uint8_t *at_, *end_;
+};
+/// The entry that covers code unit `unit`.
+bool find_handler(PyCodeObject* code, int unit, ExceptionTable::Entry* found);
+
+/// One pointer of gramme's own per code object, destroyed with it. get is some 5 ns.
+void* code_data(PyCodeObject* code);
+/// False if there was no memory: `data` then stays the caller's.
+bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*));
+
+}  // namespace gramme::cpython

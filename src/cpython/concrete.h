@@ -1,0 +1,41 @@
+// Carrying out one instruction of a live frame for real, through CPython's API, with CPython's results and messages.
+//
+//   StepResult result = step(thread, frame);
+//   if (result.outcome == Outcome::Raised && !leave_instruction(thread, frame, result)) return nullptr;
+#pragma once
+#include <Python.h>
+
+#include "cpython/frame.h"
+
+namespace gramme::cpython {
+
+enum class Outcome : uint8_t {
+  Next,      // the frame stands at the instruction to go on with
+  Raised,    // an exception is set
+  Returned,  // `value` is the function's result; the frame is done
+  HandOver,  // nothing happened: only CPython can run this instruction
+};
+
+struct StepResult {
+  Outcome outcome;
+  PyObject* value = nullptr;  // Returned: owned
+  int raised_at = -1;         // Raised: code unit whose handler is looked up
+  bool traceback = true;      // Raised: the frame gets a traceback entry (not if the exception is raised again)
+};
+
+/// Stands in for CALL and CALL_FUNCTION_EX calling `callable`; same contract as PyObject_Vectorcall.
+struct CallHook {
+  PyObject* (*call)(void* context, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  void* context;
+};
+
+/// Carries out the frame's next instruction; KW_NAMES, PRECALL and CALL count as one. The frame must be linked.
+StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = nullptr);
+
+/// After Raised: adds the traceback entry and goes to the handler. False: there is none, the exception leaves the frame.
+bool leave_instruction(PyThreadState* thread, LiveFrame frame, const StepResult& raised);
+
+/// Does step() know the opcode of this name (as compiled), or does it hand over?
+bool can_step(const char* opcode_name);
+
+}  // namespace gramme::cpython

@@ -1,0 +1,15 @@
+// Reading Python objects by their layout: stamps, addresses and lookups that run no Python code. One folder per version.
+//
+//   uint64_t before = dict_version(d);                    // globally unique while the dict lives and is unchanged
+//   Lookup found = dict_lookup(d, name, &value);          // never calls __eq__ or __hash__
+//   PyObject* dict = instance_dict_if_any(object);        // never makes one
+//
+// All values returned are borrowed.
+#pragma once
+#include <Python.h>
+
+#if PY_VERSION_HEX >> 16 == 0x030b
+#include "cpython/v311/objects.h"
+#else
+#error "no folder of src/cpython for this version of Python"
+#endif

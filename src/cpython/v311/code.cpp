@@ -1,0 +1,107 @@
+#include "cpython/code.h"
+
+#include <opcode.h>
+
+#include <array>
+#include <initializer_list>
+
+#include "cpython/v311/internal.h"
+
+namespace gramme::cpython {
+namespace {
+
+struct Table {
+  std::array<uint8_t, 256> deopt{}, caches{};
+  std::array<const char*, 256> names{};
+
+  constexpr void add(const char* name, uint8_t opcode, uint8_t cache_units, std::initializer_list<uint8_t> forms) {
+    names[opcode] = name;
+    caches[opcode] = cache_units;
+    deopt[opcode] = opcode;
+    for (uint8_t form : forms) deopt[form] = opcode;
+  }
+};
+
+constexpr Table kTable = [] {
+  Table table;
+#define RAW(name, cache_units, ...) table.add(#name, name, cache_units, {__VA_ARGS__});
+#include "cpython/v311/raw_opcodes.def"
+#undef RAW
+  return table;
+}();
+
+/// What is stored with a code object: the destroy function comes first because CPython frees with one function for all.
+struct Stored {
+  void (*destroy)(void*);
+  void* data;
+};
+
+void destroy_stored(void* pointer) {
+  auto* stored = static_cast<Stored*>(pointer);
+  stored->destroy(stored->data);
+  delete stored;
+}
+
+Py_ssize_t extra_index() {
+  static const Py_ssize_t index = _PyEval_RequestCodeExtraIndex(destroy_stored);
+  return index;
+}
+
+}  // namespace
+
+RawUnit raw_unit(PyCodeObject* code, int unit) {
+  _Py_CODEUNIT word = _PyCode_CODE(code)[unit];
+  return {kTable.deopt[_Py_OPCODE(word)], static_cast<uint8_t>(_Py_OPARG(word))};
+}
+
+int unit_count(PyCodeObject* code) { return static_cast<int>(Py_SIZE(code)); }
+
+int cache_units(uint8_t opcode) { return kTable.caches[opcode]; }
+
+const char* opcode_name(uint8_t opcode) { return kTable.names[opcode]; }
+
+ExceptionTable::ExceptionTable(PyCodeObject* code)
+    : at_(reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(code->co_exceptiontable))),
+      end_(at_ + PyBytes_GET_SIZE(code->co_exceptiontable)) {}
+
+int ExceptionTable::varint() {
+  int value = *at_ & 63;
+  while (*at_++ & 64) value = value << 6 | (*at_ & 63);
+  return value;
+}
+
+bool ExceptionTable::next(Entry* entry) {
+  if (at_ >= end_) return false;
+  entry->start = varint();
+  entry->end = entry->start + varint();
+  entry->target = varint();
+  int depth_and_lasti = varint();
+  entry->depth = depth_and_lasti >> 1;
+  entry->lasti = depth_and_lasti & 1;
+  return true;
+}
+
+bool find_handler(PyCodeObject* code, int unit, ExceptionTable::Entry* found) {
+  ExceptionTable table(code);
+  while (table.next(found)) {
+    if (found->start > unit) return false;
+    if (unit < found->end) return true;
+  }
+  return false;
+}
+
+void* code_data(PyCodeObject* code) {
+  void* pointer = nullptr;
+  if (_PyCode_GetExtra(reinterpret_cast<PyObject*>(code), extra_index(), &pointer) < 0 || !pointer) return nullptr;
+  return static_cast<Stored*>(pointer)->data;
+}
+
+bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*)) {
+  auto* stored = new Stored{destroy, data};
+  if (_PyCode_SetExtra(reinterpret_cast<PyObject*>(code), extra_index(), stored) == 0) return true;
+  PyErr_Clear();
+  delete stored;
+  return false;
+}
+
+}  // namespace gramme::cpython

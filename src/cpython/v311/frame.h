@@ -1,0 +1,119 @@
+// Running frames of CPython 3.11. Include cpython/frame.h.
+#pragma once
+#include <Python.h>
+#include <internal/pycore_frame.h>
+
+#include "cpython/code.h"
+
+namespace gramme::cpython {
+
+/// The frame's fields by name. Copies are the same frame. The value stack is exact while C++ runs the frame; every item
+/// on it is one owned reference or null (the NULL of PUSH_NULL).
+class LiveFrame {
+ public:
+  explicit LiveFrame(_PyInterpreterFrame* frame) : frame_(frame) {}
+
+  PyFunctionObject* function() const { return frame_->f_func; }
+  PyCodeObject* code() const { return frame_->f_code; }
+  PyObject* globals() const { return frame_->f_globals; }
+  PyObject* builtins() const { return frame_->f_builtins; }
+  /// The namespace of a class body or module, null in functions.
+  PyObject* namespace_object() const { return frame_->f_locals; }
+
+  /// localsplus: locals, cells, free variables; null where unbound.
+  PyObject** locals() const { return frame_->localsplus; }
+  int local_count() const { return frame_->f_code->co_nlocalsplus; }
+  /// Replaces a slot by an owned reference (or null) and drops what was there.
+  void set_local(int slot, PyObject* owned) const {
+    PyObject* old = frame_->localsplus[slot];
+    frame_->localsplus[slot] = owned;
+    Py_XDECREF(old);
+  }
+
+  PyObject** stack() const { return frame_->localsplus + local_count(); }
+  int depth() const { return frame_->stacktop - local_count(); }
+  void push(PyObject* owned) const { frame_->localsplus[frame_->stacktop++] = owned; }
+  /// Takes the top item over.
+  PyObject* pop() const { return frame_->localsplus[--frame_->stacktop]; }
+  /// The item at depth n; 1 is the top.
+  PyObject*& top(int n = 1) const { return frame_->localsplus[frame_->stacktop - n]; }
+  /// Drops the top items, the topmost first, as unwinding does.
+  void drop(int count) const {
+    for (; count > 0; --count) {
+      PyObject* item = pop();
+      Py_XDECREF(item);
+    }
+  }
+  /// Drops the top items, the lowest first: the order in which instructions release their operands (finalizers show it).
+  void drop_operands(int count) const {
+    frame_->stacktop -= count;
+    PyObject** operands = &frame_->localsplus[frame_->stacktop];
+    for (int i = 0; i < count; ++i) Py_XDECREF(operands[i]);
+  }
+
+  /// Code unit of the instruction to run next: the first EXTENDED_ARG if it has one.
+  int next() const { return current() + 1; }
+  void set_next(int unit) const { set_current(unit - 1); }
+  /// Code unit that tracebacks and line numbers speak of: the instruction being carried out, EXTENDED_ARG excluded.
+  int current() const { return static_cast<int>(frame_->prev_instr - _PyCode_CODE(frame_->f_code)); }
+  void set_current(int unit) const { frame_->prev_instr = _PyCode_CODE(frame_->f_code) + unit; }
+
+  bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
+  /// False until the prologue has run: such a frame is invisible to tracebacks.
+  bool complete() const { return !_PyFrame_IsIncomplete(frame_); }
+  _PyInterpreterFrame* raw() const { return frame_; }
+
+ private:
+  _PyInterpreterFrame* frame_;
+};
+
+/// Makes a frame the thread's current one as the evaluator does: linked, one level of recursion, its own tracing flag.
+/// Leaves it again at the end of the scope. Scopes nest strictly.
+class LinkedFrame {
+ public:
+  LinkedFrame(PyThreadState* thread, LiveFrame frame);
+  ~LinkedFrame();
+  LinkedFrame(const LinkedFrame&) = delete;
+  LinkedFrame& operator=(const LinkedFrame&) = delete;
+  /// False: the recursion limit was hit and RecursionError is set; the frame must be left without a traceback entry.
+  bool entered() const { return entered_; }
+  /// Somebody switched tracing or profiling on while the frame was linked: it must go on in CPython.
+  bool tracing() const { return cframe_.use_tracing != 0; }
+  /// Unlinks and lets CPython run the frame from its next instruction to its end.
+  PyObject* evaluate();
+
+ private:
+  void unlink();
+
+  PyThreadState* thread_;
+  LiveFrame frame_;
+  _PyCFrame cframe_;
+  bool linked_ = true, entered_;
+};
+
+/// Is tracing or profiling on, or is a trace function running?
+inline bool tracing_active(PyThreadState* thread) {
+  return thread->cframe->use_tracing || thread->c_tracefunc || thread->c_profilefunc;
+}
+
+/// The exception being handled, as sys.exc_info() sees it; borrowed, null if there is none.
+PyObject* handled_exception(PyThreadState* thread);
+/// Sets the exception that the current function or generator handles, and drops the old one. Takes a reference over.
+void set_handled_exception(PyThreadState* thread, PyObject* owned);
+
+/// Adds the linked frame's line to the traceback of the exception that is set.
+void add_traceback(PyThreadState* thread, LiveFrame frame);
+/// The exception that is set leaves the instruction at code unit `unit`. True: the frame stands at the handler. False:
+/// there is none, the stack is empty and the exception still set.
+bool unwind(LiveFrame frame, int unit);
+
+/// Has the evaluator been asked to stop for signals, pending calls, the GIL or an asynchronous exception?
+bool eval_breaker(PyThreadState* thread);
+/// Does what was asked for; false with an exception set.
+bool handle_pending(PyThreadState* thread);
+
+/// The level of recursion that CPython counts for a call through tp_call.
+bool enter_recursive_call(PyThreadState* thread, const char* where);
+inline void leave_recursive_call(PyThreadState* thread) { ++thread->recursion_remaining; }
+
+}  // namespace gramme::cpython

@@ -1,0 +1,56 @@
+// Layouts that CPython 3.11 keeps to its .c files.
+#pragma once
+#include <Python.h>
+
+namespace gramme::cpython::layout {
+
+struct ODictNode {
+  PyObject* key;
+  Py_hash_t hash;
+  ODictNode *next, *previous;
+};
+struct ODict {
+  PyDictObject dict;
+  ODictNode *first, *last;
+  ODictNode** fast_nodes;
+  Py_ssize_t fast_nodes_size;
+  void* resize_sentinel;
+  size_t state;  // rises when the order changes; move_to_end leaves the dict's version as it is
+  PyObject* instance_dict;
+  PyObject* weakrefs;
+};
+
+struct DefaultDict {
+  PyDictObject dict;
+  PyObject* default_factory;
+};
+
+constexpr Py_ssize_t kDequeBlock = 64;
+struct DequeBlock {
+  DequeBlock* left;
+  PyObject* data[kDequeBlock];
+  DequeBlock* right;
+};
+struct Deque {
+  PyObject_VAR_HEAD
+  DequeBlock *left_block, *right_block;
+  Py_ssize_t left_index, right_index;
+  size_t state;  // rises with every append and pop, not with item assignment
+  Py_ssize_t maxlen;
+  PyObject* weakrefs;
+};
+
+struct Partial {
+  PyObject_HEAD
+  PyObject *func, *args, *keywords;
+  PyObject* dict;
+  PyObject* weakrefs;
+  vectorcallfunc vectorcall;
+};
+
+struct MappingProxy {
+  PyObject_HEAD
+  PyObject* mapping;
+};
+
+}  // namespace gramme::cpython::layout

@@ -1,0 +1,244 @@
+#include "cpython/objects.h"
+
+#include <cstring>
+
+#include "cpython/v311/internal.h"
+
+namespace gramme::cpython {
+namespace {
+
+using DictKeys = PyDictKeysObject;
+
+Py_ssize_t index_at(const DictKeys* keys, size_t i) {
+  const char* table = keys->dk_indices;
+  switch (keys->dk_log2_index_bytes - keys->dk_log2_size) {
+    case 0: return reinterpret_cast<const int8_t*>(table)[i];
+    case 1: return reinterpret_cast<const int16_t*>(table)[i];
+    case 2: return reinterpret_cast<const int32_t*>(table)[i];
+    default: return reinterpret_cast<const int64_t*>(table)[i];
+  }
+}
+
+/// Walks the probe sequence of `hash`; `same(index)` says whether the entry is the key. Index, or -1.
+template <class Same>
+Py_ssize_t probe(const DictKeys* keys, Py_hash_t hash, Same same) {
+  const size_t mask = (size_t{1} << keys->dk_log2_size) - 1;
+  size_t perturb = static_cast<size_t>(hash);
+  size_t i = perturb & mask;
+  for (;;) {
+    Py_ssize_t index = index_at(keys, i);
+    if (index == DKIX_EMPTY) return -1;
+    if (index >= 0 && same(index)) return index;
+    perturb >>= 5;
+    i = (i * 5 + perturb + 1) & mask;
+  }
+}
+
+PyDictUnicodeEntry* unicode_entries(DictKeys* keys) {
+  return reinterpret_cast<PyDictUnicodeEntry*>(keys->dk_indices + (size_t{1} << keys->dk_log2_index_bytes));
+}
+PyDictKeyEntry* general_entries(DictKeys* keys) {
+  return reinterpret_cast<PyDictKeyEntry*>(keys->dk_indices + (size_t{1} << keys->dk_log2_index_bytes));
+}
+
+Py_hash_t unicode_hash(PyObject* name) {
+  Py_hash_t hash = reinterpret_cast<PyASCIIObject*>(name)->hash;
+  return hash != -1 ? hash : PyObject_Hash(name);
+}
+
+Py_ssize_t find_unicode(DictKeys* keys, PyObject* name, Py_hash_t hash) {
+  PyDictUnicodeEntry* entries = unicode_entries(keys);
+  return probe(keys, hash, [&](Py_ssize_t index) {
+    PyObject* key = entries[index].me_key;
+    return key == name || (unicode_hash(key) == hash && _PyUnicode_EQ(key, name));
+  });
+}
+
+/// Tables with keys other than str: an entry of the same hash that is not plain might be equal by user code.
+Py_ssize_t find_general(DictKeys* keys, PyObject* key, Py_hash_t hash, bool* needs_python) {
+  PyDictKeyEntry* entries = general_entries(keys);
+  return probe(keys, hash, [&](Py_ssize_t index) {
+    PyObject* candidate = entries[index].me_key;
+    if (candidate == key) return true;
+    if (entries[index].me_hash != hash) return false;
+    if (!is_plain_key(candidate)) {
+      *needs_python = true;
+      return true;
+    }
+    int equal = PyObject_RichCompareBool(candidate, key, Py_EQ);
+    if (equal < 0) PyErr_Clear();
+    return equal > 0;
+  });
+}
+
+PyObject** value_slot(PyDictObject* dict, Py_ssize_t index) {
+  if (dict->ma_values) return &dict->ma_values->values[index];
+  if (DK_IS_UNICODE(dict->ma_keys)) return &unicode_entries(dict->ma_keys)[index].me_value;
+  return &general_entries(dict->ma_keys)[index].me_value;
+}
+
+PyObject** find_value(PyDictObject* dict, PyObject* key, bool* needs_python) {
+  DictKeys* keys = dict->ma_keys;
+  Py_ssize_t index;
+  if (DK_IS_UNICODE(keys)) {
+    if (!PyUnicode_CheckExact(key)) return nullptr;  // a plain key that is no str equals no str
+    index = find_unicode(keys, key, unicode_hash(key));
+  } else {
+    Py_hash_t hash = PyObject_Hash(key);
+    if (hash == -1) {
+      PyErr_Clear();
+      return nullptr;
+    }
+    index = find_general(keys, key, hash, needs_python);
+  }
+  if (index < 0 || *needs_python) return nullptr;
+  PyObject** slot = value_slot(dict, index);
+  return *slot ? slot : nullptr;  // split tables share keys that this dict may lack
+}
+
+DictKeys* shared_keys(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !has_managed_dict(type)) return nullptr;
+  return reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
+}
+
+const uint8_t* values_prefix(PyObject* object) {
+  return reinterpret_cast<const uint8_t*>(*instance_values_address(object));
+}
+
+}  // namespace
+
+bool is_plain_key(PyObject* key) {
+  PyTypeObject* type = Py_TYPE(key);
+  if (type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+      type == &PyBytes_Type || type == &PyComplex_Type || type == &PyType_Type || type == &PyCFunction_Type)
+    return true;
+  if (type->tp_richcompare == PyBaseObject_Type.tp_richcompare && type->tp_hash == PyBaseObject_Type.tp_hash)
+    return true;  // compared by identity: None, functions, modules, most user objects
+  if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+      if (!is_plain_key(PyTuple_GET_ITEM(key, i))) return false;
+    return true;
+  }
+  if (type == &PyFrozenSet_Type) {
+    Py_ssize_t position = 0;
+    PyObject* item;
+    Py_hash_t hash;
+    while (_PySet_NextEntry(key, &position, &item, &hash))
+      if (!is_plain_key(item)) return false;
+    return true;
+  }
+  return false;
+}
+
+Lookup dict_lookup(PyObject* dict, PyObject* key, PyObject** value) {
+  bool needs_python = false;
+  PyObject** slot = find_value(reinterpret_cast<PyDictObject*>(dict), key, &needs_python);
+  *value = slot ? *slot : nullptr;
+  return slot ? Lookup::Found : needs_python ? Lookup::NeedsPython : Lookup::Absent;
+}
+
+PyObject** dict_value_address(PyObject* dict, PyObject* key) {
+  bool needs_python = false;
+  return find_value(reinterpret_cast<PyDictObject*>(dict), key, &needs_python);
+}
+
+bool dict_entry(PyObject* object, Py_ssize_t index, PyObject** key, PyObject** value) {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  if (index < 0 || index >= dict->ma_used) return false;
+  if (!dict->ma_values && dict->ma_keys->dk_nentries == dict->ma_used) {  // no holes
+    *value = *value_slot(dict, index);
+    *key = DK_IS_UNICODE(dict->ma_keys) ? unicode_entries(dict->ma_keys)[index].me_key
+                                        : general_entries(dict->ma_keys)[index].me_key;
+    return true;
+  }
+  Py_ssize_t position = 0;
+  for (Py_ssize_t i = 0; PyDict_Next(object, &position, key, value); ++i)
+    if (i == index) return true;
+  return false;
+}
+
+PyObject* ordered_dict_key(PyObject* dict, Py_ssize_t index) {
+  const layout::ODictNode* node = reinterpret_cast<layout::ODict*>(dict)->first;
+  for (; node && index > 0; --index) node = node->next;
+  return node ? node->key : nullptr;
+}
+
+PyObject* type_lookup(PyTypeObject* type, PyObject* name) { return _PyType_Lookup(type, name); }
+
+unsigned type_tag(PyTypeObject* type) {
+  if (!type->tp_version_tag) {
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, name);  // assigns a tag to the type and its bases
+  }
+  return type->tp_version_tag;
+}
+
+PyObject** instance_dict_address(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (has_managed_dict(type)) return _PyObject_ManagedDictPointer(object);
+  Py_ssize_t offset = type->tp_dictoffset;
+  if (offset == 0) return nullptr;
+  if (offset < 0) {  // behind the items of a variable-sized object
+    Py_ssize_t count = Py_SIZE(object) < 0 ? -Py_SIZE(object) : Py_SIZE(object);
+    offset += static_cast<Py_ssize_t>(_PyObject_VAR_SIZE(type, count));
+  }
+  return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) {
+  DictKeys* keys = shared_keys(type);
+  if (!keys || keys->dk_kind != DICT_KEYS_SPLIT || !PyUnicode_CheckExact(name)) return -1;
+  return find_unicode(keys, name, unicode_hash(name));
+}
+
+PyObject* shared_key_at(PyTypeObject* type, Py_ssize_t index) {
+  DictKeys* keys = shared_keys(type);
+  return keys && index < keys->dk_nentries ? unicode_entries(keys)[index].me_key : nullptr;
+}
+
+Py_ssize_t inline_count(PyObject* object) { return values_prefix(object)[-2]; }
+
+int inline_insertion_order(PyObject* object, Py_ssize_t index) {
+  return index < inline_count(object) ? values_prefix(object)[-3 - index] : -1;
+}
+
+const uint8_t* inline_order_address(PyObject* object) { return values_prefix(object) - 8; }
+
+PyObject** instance_attribute_address(PyObject* object, PyObject* name) {
+  if (has_inline_values(object)) {
+    Py_ssize_t index = shared_key_index(Py_TYPE(object), name);
+    PyObject** slot = index < 0 ? nullptr : &(*instance_values_address(object))[index];
+    return slot && *slot ? slot : nullptr;
+  }
+  PyObject* dict = instance_dict_if_any(object);
+  return dict ? dict_value_address(dict, name) : nullptr;
+}
+
+Lookup instance_attribute(PyObject* object, PyObject* name, PyObject** value) {
+  *value = nullptr;
+  if (has_inline_values(object)) {
+    PyObject** slot = instance_attribute_address(object, name);
+    if (slot) *value = *slot;
+    return slot ? Lookup::Found : Lookup::Absent;
+  }
+  PyObject* dict = instance_dict_if_any(object);
+  return dict ? dict_lookup(dict, name, value) : Lookup::Absent;
+}
+
+Py_ssize_t slot_offset(PyObject* descriptor, PyTypeObject* type) {
+  if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return -1;
+  auto* member = reinterpret_cast<PyMemberDescrObject*>(descriptor);
+  bool fits = PyType_IsSubtype(type, member->d_common.d_type);
+  return fits && member->d_member->type == T_OBJECT_EX ? member->d_member->offset : -1;
+}
+
+PyObject** deque_item_address(PyObject* object, Py_ssize_t index) {
+  layout::Deque* deque = as_deque(object);
+  if (index < 0 || index >= Py_SIZE(object)) return nullptr;
+  Py_ssize_t position = deque->left_index + index;
+  layout::DequeBlock* block = deque->left_block;
+  for (; position >= layout::kDequeBlock; position -= layout::kDequeBlock) block = block->right;
+  return &block->data[position];
+}
+
+}  // namespace gramme::cpython

@@ -1,0 +1,115 @@
+// Reading objects by their layout: CPython 3.11. Include cpython/objects.h.
+#pragma once
+#include <Python.h>
+#include <structmember.h>
+
+#include <cstdint>
+
+#include "cpython/v311/layouts.h"
+
+namespace gramme::cpython {
+
+// ---- dicts
+
+/// Rises with every change of keys or values of any dict; never given out twice. An equal stamp of a live dict means equal content.
+inline uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
+inline const uint64_t* dict_version_address(PyObject* dict) {
+  return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
+
+enum class Lookup : uint8_t {
+  Absent,
+  Found,
+  NeedsPython,  // a key of the same hash would have to be compared by user code
+};
+/// Is it an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None, Ellipsis,
+/// a type or builtin function (compared by identity), a tuple or frozenset of such?
+bool is_plain_key(PyObject* key);
+/// dict[key] for a plain key; runs no Python. `value` is null unless found.
+Lookup dict_lookup(PyObject* dict, PyObject* key, PyObject** value);
+/// Where the value found by dict_lookup is stored; null if absent. Valid until the dict's keys change.
+PyObject** dict_value_address(PyObject* dict, PyObject* key);
+/// The index-th entry in the dict's own order (for OrderedDict too this is the order of insertion, not its linked list).
+bool dict_entry(PyObject* dict, Py_ssize_t index, PyObject** key, PyObject** value);
+
+inline bool is_ordered_dict(PyObject* object) { return PyODict_Check(object); }
+/// Stamp of an OrderedDict's order; to be compared together with the dict version.
+inline const size_t* ordered_dict_state_address(PyObject* dict) {
+  return &reinterpret_cast<layout::ODict*>(dict)->state;
+}
+/// The index-th key in the OrderedDict's order, null past the end. Linear.
+PyObject* ordered_dict_key(PyObject* dict, Py_ssize_t index);
+
+inline PyObject* const* default_factory_address(PyObject* defaultdict) {
+  return &reinterpret_cast<layout::DefaultDict*>(defaultdict)->default_factory;
+}
+
+// ---- types
+
+/// _PyType_Lookup: the raw object found along the MRO, no descriptor call; null if absent (no error set).
+PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+/// The type's version, forcing one if it has none yet; 0 if the type cannot have one (then nothing may be concluded).
+unsigned type_tag(PyTypeObject* type);
+inline const unsigned* type_tag_address(PyTypeObject* type) { return &type->tp_version_tag; }
+inline PyObject* const* type_address(PyObject* object) {
+  return reinterpret_cast<PyObject* const*>(&object->ob_type);
+}
+
+// ---- instance attributes
+// An instance keeps its attributes inline (values array, keys shared by the type), in a dict, or nowhere. vars(x) by
+// anyone moves inline values into a dict: a reader that recorded the values' address must then read anew.
+
+inline bool has_managed_dict(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0; }
+/// Address of the pointer to the values array; only for types with a managed dict. The pointer is null once there is a dict.
+inline PyObject*** instance_values_address(PyObject* object) {
+  return reinterpret_cast<PyObject***>(object) - 4;
+}
+/// Address of the pointer to the instance dict (managed or at tp_dictoffset), or null if the type has none. The pointer
+/// itself is null when no dict has been made.
+PyObject** instance_dict_address(PyObject* object);
+/// The instance's dict if it has been made; makes none.
+inline PyObject* instance_dict_if_any(PyObject* object) {
+  PyObject** address = instance_dict_address(object);
+  return address ? *address : nullptr;
+}
+/// Are the attributes of this instance stored inline now?
+inline bool has_inline_values(PyObject* object) {
+  return has_managed_dict(Py_TYPE(object)) && *instance_values_address(object) != nullptr;
+}
+/// Index of a name in the keys that the type's instances share, or -1. Indices are never reused for another name.
+Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name);
+/// The shared keys in order of index; null past the end.
+PyObject* shared_key_at(PyTypeObject* type, Py_ssize_t index);
+/// The order in which an instance with inline values got its attributes: index-th shared index, -1 past the end.
+int inline_insertion_order(PyObject* object, Py_ssize_t index);
+/// Number of attributes of an instance with inline values, and the address of the word that changes with their order.
+Py_ssize_t inline_count(PyObject* object);
+const uint8_t* inline_order_address(PyObject* object);
+/// The instance's own attribute, inline or in its dict: no class, no descriptor, no Python.
+Lookup instance_attribute(PyObject* object, PyObject* name, PyObject** value);
+/// Where that attribute is stored (a word of the values array or of the dict); null if absent.
+PyObject** instance_attribute_address(PyObject* object, PyObject* name);
+
+/// Offset of a __slots__ member in its instances if `descriptor` is one and fits objects of `type`; else -1.
+Py_ssize_t slot_offset(PyObject* descriptor, PyTypeObject* type);
+inline PyObject** slot_address(PyObject* object, Py_ssize_t offset) {
+  return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+// ---- functions, cells, methods
+
+inline PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunctionObject*>(object); }
+inline PyCodeObject* code_of(PyFunctionObject* function) { return reinterpret_cast<PyCodeObject*>(function->func_code); }
+inline PyObject* builtins_of(PyFunctionObject* function) { return function->func_builtins; }
+inline PyObject* const* cell_address(PyObject* cell) { return &reinterpret_cast<PyCellObject*>(cell)->ob_ref; }
+
+inline layout::Partial* as_partial(PyObject* object) { return reinterpret_cast<layout::Partial*>(object); }
+inline PyObject* proxy_mapping(PyObject* proxy) { return reinterpret_cast<layout::MappingProxy*>(proxy)->mapping; }
+
+// ---- deques
+
+inline layout::Deque* as_deque(PyObject* object) { return reinterpret_cast<layout::Deque*>(object); }
+/// Address of the index-th item; null past the end. Constant time per block of 64.
+PyObject** deque_item_address(PyObject* deque, Py_ssize_t index);
+
+}  // namespace gramme::cpython

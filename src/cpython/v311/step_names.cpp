@@ -1,0 +1,185 @@
+// Global and namespace names, imports.
+#include "base/ref.h"
+#include "cpython/v311/steps.h"
+
+namespace gramme::cpython {
+
+void set_name_error(PyObject* type, const char* format, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return;
+  PyErr_Format(type, format, text);
+  if (type != PyExc_NameError) return;
+  PyObject *kind, *value, *traceback;
+  PyErr_Fetch(&kind, &value, &traceback);
+  PyErr_NormalizeException(&kind, &value, &traceback);
+  if (PyErr_GivenExceptionMatches(value, PyExc_NameError) && !reinterpret_cast<PyNameErrorObject*>(value)->name)
+    static_cast<void>(PyObject_SetAttrString(value, "name", name));  // any error of this gives way to the NameError
+  PyErr_Restore(kind, value, traceback);
+}
+
+void set_unbound_error(const Step& s, int slot) {
+  PyCodeObject* code = s.frame.code();
+  if (slot < code->co_nlocals + code->co_nplaincellvars)
+    set_name_error(PyExc_UnboundLocalError, kUnboundLocal, s.local_name(slot));
+  else
+    set_name_error(PyExc_NameError, kUnboundFree, s.local_name(slot));
+}
+
+PyObject* get_item_if_any(PyObject* mapping, PyObject* key) {
+  if (PyDict_CheckExact(mapping)) return Py_XNewRef(PyDict_GetItemWithError(mapping, key));
+  PyObject* value = PyObject_GetItem(mapping, key);
+  if (!value && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
+  return value;
+}
+
+namespace {
+
+/// New reference to a global or builtin; null with an error set.
+PyObject* global_or_builtin(Step& s, PyObject* name) {
+  PyObject* value = get_item_if_any(s.frame.globals(), name);
+  if (!value && !PyErr_Occurred()) value = get_item_if_any(s.frame.builtins(), name);
+  if (!value && !PyErr_Occurred()) set_name_error(PyExc_NameError, kNameError, name);
+  return value;
+}
+
+/// The frame's namespace, or null with SystemError set.
+PyObject* namespace_or_error(Step& s, const char* doing, PyObject* name) {
+  PyObject* names = s.frame.namespace_object();
+  if (!names) PyErr_Format(PyExc_SystemError, doing, name);
+  return names;
+}
+
+}  // namespace
+
+Outcome load_global(Step& s) {
+  PyObject* value = global_or_builtin(s, s.name(s.arg >> 1));
+  if (value && (s.arg & 1)) s.frame.push(nullptr);
+  return s.push(value);
+}
+
+Outcome store_global(Step& s) {
+  return s.dropped(1, PyDict_SetItem(s.frame.globals(), s.name(s.arg), s.frame.top()));
+}
+
+Outcome delete_global(Step& s) {
+  PyObject* name = s.name(s.arg);
+  if (PyDict_DelItem(s.frame.globals(), name) == 0) return Outcome::Next;
+  if (PyErr_ExceptionMatches(PyExc_KeyError)) set_name_error(PyExc_NameError, kNameError, name);
+  return Outcome::Raised;
+}
+
+Outcome load_name(Step& s) {
+  PyObject* name = s.name(s.arg);
+  PyObject* names = namespace_or_error(s, "no locals when loading %R", name);
+  if (!names) return Outcome::Raised;
+  PyObject* value = get_item_if_any(names, name);
+  if (!value && !PyErr_Occurred()) value = global_or_builtin(s, name);
+  return s.push(value);
+}
+
+Outcome store_name(Step& s) {
+  PyObject* name = s.name(s.arg);
+  PyObject* names = namespace_or_error(s, "no locals found when storing %R", name);
+  if (!names) return Outcome::Raised;
+  PyObject* value = s.frame.top();
+  bool plain = PyDict_CheckExact(names);
+  return s.dropped(1, plain ? PyDict_SetItem(names, name, value) : PyObject_SetItem(names, name, value));
+}
+
+Outcome delete_name(Step& s) {
+  PyObject* name = s.name(s.arg);
+  PyObject* names = namespace_or_error(s, "no locals when deleting %R", name);
+  if (!names) return Outcome::Raised;
+  if (PyObject_DelItem(names, name) == 0) return Outcome::Next;
+  set_name_error(PyExc_NameError, kNameError, name);
+  return Outcome::Raised;
+}
+
+Outcome setup_annotations(Step& s) {
+  static PyObject* const name = intern("__annotations__");
+  PyObject* names = s.frame.namespace_object();
+  if (!names) {
+    PyErr_SetString(PyExc_SystemError, "no locals found when setting up annotations");
+    return Outcome::Raised;
+  }
+  auto known = Owned<>::steal(get_item_if_any(names, name));
+  if (known) return Outcome::Next;
+  if (PyErr_Occurred()) return Outcome::Raised;
+  auto made = Owned<>::steal(PyDict_New());
+  return made ? s.dropped(0, PyObject_SetItem(names, name, made.get())) : Outcome::Raised;
+}
+
+Outcome load_build_class(Step& s) {
+  static PyObject* const name = intern("__build_class__");
+  PyObject* value = get_item_if_any(s.frame.builtins(), name);
+  if (!value && !PyErr_Occurred()) PyErr_SetString(PyExc_NameError, "__build_class__ not found");
+  return s.push(value);
+}
+
+Outcome import_name(Step& s) {
+  static PyObject* const name = intern("__import__");
+  auto import = Owned<>::share(PyDict_GetItemWithError(s.frame.builtins(), name));
+  if (!import) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "__import__ not found");
+    return Outcome::Raised;
+  }
+  PyObject* names = s.frame.namespace_object();
+  PyObject* args[] = {s.name(s.arg), s.frame.globals(), names ? names : Py_None, s.frame.top(1), s.frame.top(2)};
+  return s.replace(2, PyObject_Vectorcall(import.get(), args, 5, nullptr));
+}
+
+namespace {
+
+PyObject* attribute_or_null(PyObject* object, const char* name) {
+  PyObject* value = PyObject_GetAttrString(object, name);
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+bool is_initializing(PyObject* module) {
+  auto spec = Owned<>::steal(attribute_or_null(module, "__spec__"));
+  if (!spec) return false;
+  auto flag = Owned<>::steal(attribute_or_null(spec.get(), "_initializing"));
+  return flag && PyObject_IsTrue(flag.get()) > 0;
+}
+
+void set_import_from_error(PyObject* module, PyObject* name, PyObject* package) {
+  Owned<> shown = package ? share(package) : Owned<>::steal(PyUnicode_FromString("<unknown module name>"));
+  if (!shown) return;
+  auto path = Owned<>::steal(PyModule_GetFilenameObject(module));
+  if (!path) PyErr_Clear();
+  Owned<> message;
+  if (!path || !PyUnicode_Check(path.get()))
+    message = Owned<>::steal(
+        PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown.get()));
+  else
+    message = Owned<>::steal(PyUnicode_FromFormat(
+        is_initializing(module) ? "cannot import name %R from partially initialized module %R "
+                                  "(most likely due to a circular import) (%S)"
+                                : "cannot import name %R from %R (%S)",
+        name, shown.get(), path.get()));
+  PyErr_SetImportError(message.get(), package, path.get());
+}
+
+/// The attribute of the module, or the submodule that a circular import has not stored there yet.
+PyObject* imported_from(PyObject* module, PyObject* name) {
+  PyObject* value = PyObject_GetAttr(module, name);
+  if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+  PyErr_Clear();
+  auto package = Owned<>::steal(PyObject_GetAttrString(module, "__name__"));
+  if (package && !PyUnicode_Check(package.get())) package = {};
+  if (package) {
+    auto full_name = Owned<>::steal(PyUnicode_FromFormat("%U.%U", package.get(), name));
+    if (!full_name) return nullptr;
+    value = PyImport_GetModule(full_name.get());
+    if (value || PyErr_Occurred()) return value;
+  }
+  set_import_from_error(module, name, package.get());
+  return nullptr;
+}
+
+}  // namespace
+
+Outcome import_from(Step& s) { return s.push(imported_from(s.frame.top(), s.name(s.arg))); }
+
+}  // namespace gramme::cpython

@@ -1,0 +1,147 @@
+// Raising, handling, and with blocks.
+#include "base/ref.h"
+#include "cpython/v311/internal.h"
+#include "cpython/v311/steps.h"
+
+namespace gramme::cpython {
+namespace {
+
+/// The exception that is set leaves without a traceback entry of this frame: it has one from the first time.
+Outcome raised_again(Step& s) {
+  s.result.traceback = false;
+  return Outcome::Raised;
+}
+
+void restore(PyObject* exception) {
+  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), Py_NewRef(exception),
+                PyException_GetTraceback(exception));
+}
+
+/// A bare raise.
+Outcome raise_handled(Step& s) {
+  PyObject* exception = handled_exception(s.thread);
+  if (!exception) {
+    PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
+    return Outcome::Raised;
+  }
+  restore(exception);
+  return raised_again(s);
+}
+
+/// What `raise exc` raises: an instance; null with an error set.
+Owned<> instance_to_raise(PyObject* exception) {
+  if (PyExceptionClass_Check(exception)) {
+    auto value = Owned<>::steal(PyObject_CallNoArgs(exception));
+    if (!value || PyExceptionInstance_Check(value.get())) return value;
+    PyErr_Format(PyExc_TypeError, "calling %R should have returned an instance of BaseException, not %R", exception,
+                 Py_TYPE(value.get()));
+    return {};
+  }
+  if (PyExceptionInstance_Check(exception)) return share(exception);
+  PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
+  return {};
+}
+
+/// Sets __cause__ as `raise ... from cause` does; false with an error set.
+bool set_cause(PyObject* exception, PyObject* cause) {
+  Owned<> value;
+  if (PyExceptionClass_Check(cause)) {
+    value = Owned<>::steal(PyObject_CallNoArgs(cause));
+    if (!value) return false;
+  } else if (PyExceptionInstance_Check(cause)) {
+    value = share(cause);
+  } else if (cause != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "exception causes must derive from BaseException");
+    return false;
+  }
+  PyException_SetCause(exception, value.release());
+  return true;
+}
+
+}  // namespace
+
+Outcome raise_varargs(Step& s) {
+  if (s.arg == 0) return raise_handled(s);
+  Owned<> exception = instance_to_raise(s.frame.top(s.arg));
+  if (!exception) return Outcome::Raised;
+  if (s.arg == 2 && !set_cause(exception.get(), s.frame.top(1))) return Outcome::Raised;
+  PyErr_SetObject(PyExceptionInstance_Class(exception.get()), exception.get());
+  return Outcome::Raised;
+}
+
+/// With an argument the frame reports the saved instruction as the one that raises, but the handler is looked up for
+/// RERAISE itself: else a cleanup block would find itself again and again.
+Outcome reraise(Step& s) {
+  if (s.arg) {
+    PyObject* lasti = s.frame.top(s.arg + 1);
+    if (!PyLong_Check(lasti)) {
+      PyErr_SetString(PyExc_SystemError, "lasti is not an int");
+      return Outcome::Raised;
+    }
+    s.frame.set_current(static_cast<int>(PyLong_AsLong(lasti)));
+  }
+  auto exception = Owned<>::steal(s.frame.pop());
+  restore(exception.get());
+  return raised_again(s);
+}
+
+Outcome push_exc_info(Step& s) {
+  _PyErr_StackItem* handling = s.thread->exc_info;
+  PyObject* exception = s.frame.top();
+  s.frame.top() = handling->exc_value ? handling->exc_value : Py_NewRef(Py_None);
+  s.frame.push(Py_NewRef(exception));
+  handling->exc_value = exception;
+  return Outcome::Next;
+}
+
+Outcome pop_except(Step& s) {
+  set_handled_exception(s.thread, s.frame.pop());
+  return Outcome::Next;
+}
+
+Outcome check_exc_match(Step& s) {
+  PyObject* wanted = s.frame.top();
+  const bool many = PyTuple_Check(wanted);
+  for (Py_ssize_t i = 0; i < (many ? PyTuple_GET_SIZE(wanted) : 1); ++i) {
+    if (PyExceptionClass_Check(many ? PyTuple_GET_ITEM(wanted, i) : wanted)) continue;
+    PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
+    return Outcome::Raised;
+  }
+  return s.replace(1, new_bool(PyErr_GivenExceptionMatches(s.frame.top(2), wanted)));
+}
+
+namespace {
+
+/// A special method of a with block; null with an error set.
+Owned<> with_method(PyObject* manager, PyObject* name, const char* message) {
+  auto method = Owned<>::steal(_PyObject_LookupSpecial(manager, name));
+  if (!method && !PyErr_Occurred()) PyErr_Format(PyExc_TypeError, message, Py_TYPE(manager)->tp_name);
+  return method;
+}
+
+}  // namespace
+
+Outcome before_with(Step& s) {
+  static PyObject* const enter_name = intern("__enter__");
+  static PyObject* const exit_name = intern("__exit__");
+  PyObject* manager = s.frame.top();
+  Owned<> enter =
+      with_method(manager, enter_name, "'%.200s' object does not support the context manager protocol");
+  if (!enter) return Outcome::Raised;
+  Owned<> exit = with_method(manager, exit_name,
+                             "'%.200s' object does not support the context manager protocol (missed __exit__ method)");
+  if (!exit) return Outcome::Raised;
+  s.frame.top() = exit.release();
+  Py_DECREF(manager);
+  return s.push(PyObject_CallNoArgs(enter.get()));
+}
+
+Outcome with_except_start(Step& s) {
+  PyObject* exception = s.frame.top();
+  auto traceback = Owned<>::steal(PyException_GetTraceback(exception));
+  PyObject* args[] = {nullptr, PyExceptionInstance_Class(exception), exception,
+                      traceback ? traceback.get() : Py_None};
+  return s.push(PyObject_Vectorcall(s.frame.top(4), args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+}
+
+}  // namespace gramme::cpython

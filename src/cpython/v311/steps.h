@@ -1,0 +1,63 @@
+// What the functions of steps.def have in common. They follow the cases of CPython 3.11's evaluator; operands stay on the
+// stack until the work is done, so that unwinding drops them if it fails.
+#pragma once
+#include "cpython/concrete.h"
+
+namespace gramme::cpython {
+
+/// The instruction being carried out.
+struct Step {
+  PyThreadState* thread;
+  LiveFrame frame;
+  const CallHook* hook;
+  int arg;
+  int at;    // its code unit
+  int next;  // code unit to go on at: behind the inline caches unless it jumps
+  StepResult result{Outcome::Next};
+
+  PyObject* name(int index) const { return PyTuple_GET_ITEM(frame.code()->co_names, index); }
+  PyObject* constant(int index) const { return PyTuple_GET_ITEM(frame.code()->co_consts, index); }
+  PyObject* local_name(int slot) const { return PyTuple_GET_ITEM(frame.code()->co_localsplusnames, slot); }
+
+  Outcome push(PyObject* owned) {
+    if (!owned) return Outcome::Raised;
+    frame.push(owned);
+    return Outcome::Next;
+  }
+  /// The top `count` items give way to a new reference; raised if that is null.
+  Outcome replace(int count, PyObject* owned) {
+    if (!owned) return Outcome::Raised;
+    frame.drop_operands(count);
+    frame.push(owned);
+    return Outcome::Next;
+  }
+  /// For CPython's 0 or -1: drops the top `count` items, or raised.
+  Outcome dropped(int count, int status) {
+    if (status < 0) return Outcome::Raised;
+    frame.drop_operands(count);
+    return Outcome::Next;
+  }
+};
+
+#define STEP(opcode, function) Outcome function(Step& s);
+#include "cpython/v311/steps.def"
+#undef STEP
+
+inline PyObject* new_bool(bool value) { return Py_NewRef(value ? Py_True : Py_False); }
+
+/// Raises `type` with a message that names a variable; NameErrors get the name for their suggestions.
+void set_name_error(PyObject* type, const char* format, PyObject* name);
+/// The slot (a local or a cell) holds nothing: UnboundLocalError, or NameError for a free variable.
+void set_unbound_error(const Step& s, int slot);
+inline constexpr char kNameError[] = "name '%.200s' is not defined";
+inline constexpr char kUnboundLocal[] = "cannot access local variable '%s' where it is not associated with a value";
+inline constexpr char kUnboundFree[] =
+    "cannot access free variable '%s' where it is not associated with a value in enclosing scope";
+/// mapping[key] as a new reference; null without an error if there is no such key.
+PyObject* get_item_if_any(PyObject* mapping, PyObject* key);
+/// A failed merge of ** arguments becomes the TypeError that names the function.
+void set_kwargs_error(PyObject* function, PyObject* kwargs);
+/// At backward jumps and after calls: signals, pending calls, the GIL.
+inline bool check_pending(Step& s) { return !eval_breaker(s.thread) || handle_pending(s.thread); }
+
+}  // namespace gramme::cpython

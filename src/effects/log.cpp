@@ -1,0 +1,27 @@
+#include "effects/log.h"
+
+namespace gramme::effects {
+
+const char* kind_name(Kind kind) {
+  constexpr const char* kNames[] = {
+#define EFFECT(name, target, key, text) #name,
+#include "effects/effects.def"
+#undef EFFECT
+  };
+  return kNames[static_cast<int>(kind)];
+}
+
+void Log::add(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
+  target->written = true;
+  if (seen_.insert({kind, target, name}).second) entries_.push_back({kind, target, name, graph_length, nullptr, {}});
+}
+
+void Log::add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length) {
+  entries_.push_back({Kind::Call, nullptr, nullptr, graph_length, callable, std::move(operands)});
+}
+
+bool Log::contains(Kind kind, const value::Value* target, PyObject* name) const {
+  return seen_.contains({kind, target, name});
+}
+
+}  // namespace gramme::effects

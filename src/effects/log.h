@@ -1,0 +1,55 @@
+// The log of everything a capture would have changed. Nothing is changed until the segment runs.
+//
+// Replay runs no user code, so only the final state of each (target, key) and the order in which targets were first written
+// can be observed; the log keeps one entry for each.
+#pragma once
+#include <unordered_set>
+#include <vector>
+
+#include "value/value.h"
+
+namespace gramme::effects {
+
+enum class Kind : uint8_t {
+#define EFFECT(name, target, key, text) name,
+#include "effects/effects.def"
+#undef EFFECT
+};
+const char* kind_name(Kind kind);
+
+struct Effect {
+  Kind kind;
+  value::Value* target;        // null for Call
+  PyObject* name = nullptr;    // interned; attribute or global
+  size_t graph_length = 0;     // nodes in the graph when it first happened
+  // Call:
+  PyObject* callable = nullptr;
+  std::vector<value::Value*> operands;
+};
+
+class Log {
+ public:
+  /// Records that (target, name) was written; `target->written` becomes true.
+  void add(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
+  void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length);
+  const std::vector<Effect>& entries() const { return entries_; }
+  bool empty() const { return entries_.empty(); }
+  bool contains(Kind kind, const value::Value* target, PyObject* name) const;
+
+ private:
+  struct Key {
+    Kind kind;
+    const value::Value* target;
+    PyObject* name;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      return reinterpret_cast<size_t>(key.target) * 31 + reinterpret_cast<size_t>(key.name) + static_cast<size_t>(key.kind);
+    }
+  };
+  std::vector<Effect> entries_;
+  std::unordered_set<Key, Hash> seen_;
+};
+
+}  // namespace gramme::effects

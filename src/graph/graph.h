@@ -1,0 +1,81 @@
+// The captured graph of one segment.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/ref.h"
+#include "meta/argument.h"
+#include "source/source.h"
+
+namespace gramme::graph {
+
+/// Where in the user's program a node was made; a tree shared by all nodes.
+struct Position {
+  PyCodeObject* code;
+  int unit;                // code unit
+  const Position* caller;  // null for the root frame
+};
+
+struct Node {
+  enum Kind : uint8_t { Placeholder, CallFunction, CallMethod };
+  Kind kind;
+  bool output = false;      // its value leaves the graph
+  bool effect = false;      // must stay although unused: in-place ops, grad mode, random, may raise
+  bool hinted = false;
+  uint32_t id = 0;          // in program order, placeholders too; stays when other nodes are dropped
+  uint32_t uses = 0;        // as arguments of calls
+  meta::Call call;          // CallFunction, CallMethod
+  const source::Source* source = nullptr;  // Placeholder
+  const meta::Record* record = nullptr;    // of a tensor result
+  PyTypeObject* number_type = nullptr;     // of a Python number: int, float, bool
+  const Position* position = nullptr;
+};
+
+class Graph {
+ public:
+  explicit Graph(Arena& arena) : arena_(arena) {}
+
+  Node* placeholder(const source::Source* source, const meta::Record* record);
+  /// The call's arrays must live as long as the graph (in its arena).
+  Node* call(const meta::Call& call, const Position* position);
+  /// The program stored the value in a local variable or cell: the first such name becomes the node's (names.h).
+  /// Placeholders keep theirs.
+  void hint(Node* node, PyObject* variable);
+  /// The values the graph returns, in order; nodes only.
+  std::vector<Node*> outputs;
+
+  const std::vector<Node*>& placeholders() const { return placeholders_; }
+  const std::vector<Node*>& nodes() const { return nodes_; }  // calls, in program order
+  size_t length() const { return nodes_.size(); }
+  /// Every node ever made (dropped ones too) and every hint, in the order they came: what names depend on.
+  struct Event {
+    Node* node;
+    PyObject* hint;  // null: the node was made
+  };
+  const std::vector<Event>& events() const { return events_; }
+  bool empty() const { return nodes_.empty(); }
+
+  /// Drops calls whose value is unused and that have no effect, and placeholders nobody uses.
+  void remove_dead();
+  /// Drops pairs of adjacent torch._C._set_grad_enabled calls of which the second undoes the first.
+  void remove_redundant_grad_modes(bool grad_at_start);
+  /// One line a node: "add = operator.add(l_x_, 1)  # f32[2]"; what golden tests show.
+  std::string print() const;
+  /// Throws InternalError if a node uses a later node, a count is wrong, or an argument is not allowed in a graph.
+  void verify() const;
+
+ private:
+  Arena& arena_;
+  std::vector<Node*> placeholders_, nodes_;
+  std::vector<Event> events_;
+  uint32_t next_id_ = 0;
+};
+
+/// PyTorch Dynamo's spelling: L['x'] -> "L_x_", L['self']._modules['l'] -> "L_self_modules_l_".
+std::string placeholder_name(const source::Source& source);
+
+}  // namespace gramme::graph

@@ -1,0 +1,43 @@
+#include "base/ref.h"
+#include "graph/graph.h"
+
+namespace gramme::graph {
+
+namespace {
+
+/// torch._C._set_grad_enabled, or null while torch is not imported.
+PyObject* grad_mode_setter() {
+  static PyObject* setter = [] {
+    PyObject* module = PyImport_GetModule(intern("torch._C"));
+    PyObject* found = module ? PyObject_GetAttrString(module, "_set_grad_enabled") : nullptr;
+    if (!found) PyErr_Clear();
+    return found;
+  }();
+  return setter;
+}
+
+/// 1 or 0 if the node sets the grad mode, else -1.
+int sets_grad(const Node* node) {
+  bool setter = node->kind == Node::CallFunction && node->call.target && node->call.target == grad_mode_setter();
+  if (!setter || node->call.arg_count != 1) return -1;
+  return node->call.args[0].object == Py_True;
+}
+
+}  // namespace
+
+void Graph::remove_redundant_grad_modes(bool grad_at_start) {
+  bool grad = grad_at_start;
+  std::vector<Node*> kept;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    int first = sets_grad(nodes_[i]), second = i + 1 < nodes_.size() ? sets_grad(nodes_[i + 1]) : -1;
+    if (first == !grad && second == grad) {
+      ++i;  // both go
+      continue;
+    }
+    if (first >= 0) grad = first;
+    kept.push_back(nodes_[i]);
+  }
+  nodes_ = std::move(kept);
+}
+
+}  // namespace gramme::graph

@@ -1,0 +1,37 @@
+// Names of nodes as PyTorch Dynamo's torch.fx graph has them.
+//
+// A node is named after its target (add, add_1, linear) or its source (l_x_), and again after the first variable that the
+// program stores it in; names are never given back, so the order of events matters, those of dropped nodes included.
+#pragma once
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace gramme::graph {
+
+/// torch.fx's rules for unique names: no keyword, no builtin, numbered from the last number of the base.
+class Namespace {
+ public:
+  std::string create(std::string_view candidate);
+  bool used(const std::string& name) const { return used_.count(name) != 0; }
+  /// Base name -> highest number given out.
+  const std::unordered_map<std::string, int64_t>& counts() const { return counts_; }
+
+ private:
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int64_t> counts_;
+};
+
+struct Names {
+  std::vector<std::string> node;    // by Node::id
+  std::vector<std::string> target;  // by Node::id, of placeholders: "L_x_"
+  Namespace space;                  // afterwards, to go on naming
+};
+
+Names assign_names(const Graph& graph);
+
+}  // namespace gramme::graph

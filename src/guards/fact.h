@@ -1,0 +1,31 @@
+// One condition under which a segment may be used again.
+#pragma once
+#include <string>
+
+#include "aten/spec.h"
+#include "base/ref.h"
+#include "source/source.h"
+
+namespace gramme::guards {
+
+enum class Kind : uint8_t {
+#define GUARD(name, operand, text) name,
+#include "guards/guards.def"
+#undef GUARD
+};
+
+struct Fact {
+  const source::Source* source;
+  Kind kind;
+  Owned<> object;                          // Type, Constant, Identity, Keys, SetIs, Code
+  const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap
+  int64_t number = 0;                      // Length
+  const aten::TensorSpec* spec = nullptr;  // Tensor
+
+  /// "L['x'] is a float", "G['scale'] == 0.5", …
+  std::string print() const;
+};
+
+const char* kind_name(Kind kind);
+
+}  // namespace gramme::guards

@@ -1,0 +1,52 @@
+#include "guards/fact.h"
+#include "source/constant.h"
+
+namespace gramme::guards {
+
+using source::describe;
+
+std::string Fact::print() const {
+  std::string name = source->print();
+  switch (kind) {
+    case Kind::Type:
+      return "type(" + name + ") is " + describe(object.get());
+    case Kind::Constant:
+      return name + " == " + describe(object.get());
+    case Kind::Identity:
+      return name + " is " + describe(object.get());
+    case Kind::SameAs:
+      return name + " is " + other->print();
+    case Kind::NotSameAs:
+      return name + " is not " + other->print();
+    case Kind::Length:
+      return "len(" + name + ") == " + std::to_string(number);
+    case Kind::Absent:
+      return name + " does not exist";
+    case Kind::Present:
+      return name + " exists";
+    case Kind::Keys:
+      return "list(" + name + ") == " + describe(object.get());
+    case Kind::SetIs:
+      return name + " == " + describe(object.get());
+    case Kind::Tensor:
+      return name + ": " + spec->print();
+    case Kind::Code:
+      return name + ".__code__ is " + describe(object.get());
+    case Kind::NoOverlap:
+      return name + " shares no memory with " + other->print();
+    case Kind::Unguarded:
+      return name + " is read";
+  }
+  return name;
+}
+
+const char* kind_name(Kind kind) {
+  static constexpr const char* kNames[] = {
+#define GUARD(name, operand, text) #name,
+#include "guards/guards.def"
+#undef GUARD
+  };
+  return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace gramme::guards

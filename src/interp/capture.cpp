@@ -1,0 +1,159 @@
+#include "interp/capture.h"
+
+#include "cpython/objects.h"
+#include "interp/interpreter.h"
+
+namespace gramme::interp {
+
+using namespace value;
+using trace::End;
+using trace::Trace;
+
+namespace {
+
+/// One try: the root frame from the live objects, up to the stop.
+class Attempt {
+ public:
+  Attempt(const Start& start, const trace::Policy& policy, size_t stop_at) : start_(start), trace(policy), interp(trace, stop_at) {
+    set_up();
+  }
+  /// Runs until the function returns or the stop is reached.
+  End run();
+  Frame& frame() { return frame_; }
+
+ private:
+  void set_up();
+  End stopped();
+  bool callee_is_python();
+
+  const Start& start_;
+
+ public:
+  Trace trace;
+  Interpreter interp;
+
+ private:
+  Frame frame_;
+  std::vector<Value*> initial_;  // of the slots
+  Value* handled_at_start_ = nullptr;
+};
+
+void Attempt::set_up() {
+  auto* function_object = reinterpret_cast<PyObject*>(start_.function);
+  Value* function = trace.see(trace.wrap(function_object, trace.pool->function()));
+  frame_.function = as<Function>(function);
+  if (!frame_.function) GRAMME_BUG("the root function is no function");
+  trace.describe(frame_.function);
+  frame_.code = &bytecode::decode(start_.code);
+  frame_.globals = static_cast<Namespace*>(frame_.function->globals);
+  frame_.builtins = builtins_of(trace, frame_.function);
+  int count = start_.code->co_nlocalsplus;
+  frame_.slots.assign(count, nullptr);
+  for (int i = 0; i < count; ++i)
+    if (start_.locals[i])
+      frame_.slots[i] = trace.wrap(start_.locals[i], trace.pool->local(i, PyTuple_GET_ITEM(start_.code->co_localsplusnames, i)));
+  initial_ = frame_.slots;
+  for (int i = 0; i < start_.depth; ++i)
+    frame_.push(start_.stack[i] ? trace.wrap(start_.stack[i], trace.pool->stack(i)) : trace.null());
+  if (start_.exception && start_.exception != Py_None) trace.handled = trace.wrap(start_.exception, trace.pool->exception());
+  handled_at_start_ = trace.handled;
+  frame_.jump(start_.offset);
+}
+
+End Attempt::run() {
+  try {
+    End end;
+    end.result = interp.run_root(frame_);
+    return end;
+  } catch (const Stopped&) {
+    return stopped();
+  }
+}
+
+/// Does the instruction call a function written in Python, which could be captured on its own?
+bool Attempt::callee_is_python() {
+  const auto& instructions = frame_.code->instructions();
+  size_t at = frame_.pc;
+  while (at < instructions.size() && (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL)) ++at;
+  const bytecode::Instruction& instruction = instructions[at];
+  if (instruction.op != bytecode::Op::CALL) return false;
+  Value* below = frame_.peek(instruction.arg + 2);
+  Value* callee = trace.see(below->kind == Kind::Null ? frame_.peek(instruction.arg + 1) : below);
+  if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
+  if (callee->kind == Kind::Function && callee->object) return protocol::treatment(callee->object) == protocol::Treatment::Inline;
+  if (callee->kind == Kind::Function) return true;
+  return callee->kind == Kind::Object;
+}
+
+End Attempt::stopped() {
+  End end;
+  end.kind = plan::ExitKind::Concrete;
+  end.offset = frame_.code->instructions()[frame_.pc].offset;
+  for (size_t i = 0; i < frame_.slots.size(); ++i) {
+    Value *before = initial_[i], *now = frame_.slots[i];
+    bool same = before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
+    if (!same) end.locals.push_back({static_cast<int>(i), now});
+  }
+  end.stack = frame_.stack;
+  end.exception = trace.handled;
+  end.exception_changed = trace.handled != handled_at_start_;
+  if (end.exception_changed && trace.handled && !trace.handled->source) cannot(Reason::ReplayUnsupported, "an exception being handled");
+  end.capture_callee = callee_is_python();
+  return end;
+}
+
+std::vector<Owned<>> example_inputs(const Trace& trace) {
+  std::vector<Owned<>> inputs;
+  for (const graph::Node* node : trace.graph.placeholders()) inputs.push_back(share(trace.input(node)));
+  return inputs;
+}
+
+/// The program's own exception leaves the function: nothing has happened, the frame runs plainly under the same guards.
+std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt) {
+  End end;
+  end.kind = plan::ExitKind::HandOver;
+  end.offset = start.offset;
+  std::vector<guards::Fact> facts = attempt.trace.facts();
+  plan::GuardDescription guards{attempt.trace.pool, std::move(facts), {}, attempt.trace.initial_state()};
+  auto segment = std::make_unique<plan::Segment>(std::move(guards));
+  segment->start = start.offset;
+  segment->exit.kind = plan::ExitKind::HandOver;
+  segment->exit.offset = start.offset;
+  segment->exit.exception = plan::kKeep;
+  segment->exit.stack.assign(start.depth, plan::kKeep);
+  segment->ending.reason = "raises";
+  return segment;
+}
+
+}  // namespace
+
+std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile) {
+  size_t stop_at = SIZE_MAX;
+  plan::Ending ending;
+  for (;;) {
+    Attempt attempt(start, policy, stop_at);
+    try {
+      End end = attempt.run();
+      std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
+      segment->start = start.offset;
+      segment->ending = ending;
+      if (!attempt.trace.graph.empty()) compile(attempt.trace, example_inputs(attempt.trace), *segment);
+      return segment;
+    } catch (const CannotCapture& reason) {
+      if (ending.reason.empty())
+        ending = {reason_text(reason.reason), reason.detail, reason_hint(reason.reason), attempt.interp.root_line()};
+      bool rebuilding = reason.reason == Reason::ReplayUnsupported;
+      size_t step = attempt.interp.resumable_step();
+      if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
+      if (rebuilding && stop_at != SIZE_MAX) step = std::min(step, stop_at / 2);
+      if (stop_at == 0) return nullptr;
+      stop_at = std::min(step, stop_at - 1);
+    } catch (const trace::NeedsConstant& needed) {
+      if (!policy.specialized.insert(needed.source).second) throw;
+    } catch (const UserError&) {
+      return hand_over(start, attempt);
+    }
+  }
+}
+
+}  // namespace gramme::interp

@@ -1,0 +1,28 @@
+// Captures one segment: the interpreter on a live frame's objects, again from the start up to the instruction that cannot be
+// captured, then the segment. Nothing observable happens.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "trace/finish.h"
+
+namespace gramme::interp {
+
+/// The live frame a capture starts from.
+struct Start {
+  PyFunctionObject* function;
+  PyCodeObject* code;
+  PyObject* const* locals;
+  PyObject* const* stack;
+  int depth;
+  int offset;  // code unit
+  PyObject* exception;
+};
+
+/// Gets the finished trace's graph compiled and fills the segment's `compiled`; may throw PythonError.
+using Compile = std::function<void(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
+
+/// Null: the frame cannot be captured from here at all. `policy` learns what has to be a constant.
+std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile);
+
+}  // namespace gramme::interp

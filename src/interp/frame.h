@@ -1,0 +1,43 @@
+// The frame of a function being executed symbolically.
+#pragma once
+#include <vector>
+
+#include "bytecode/code.h"
+#include "trace/trace.h"
+
+namespace gramme::interp {
+
+using value::Value;
+
+struct Frame {
+  const bytecode::Code* code = nullptr;
+  value::Function* function = nullptr;
+  value::Namespace *globals = nullptr, *builtins = nullptr;
+  std::vector<Value*> slots;  // localsplus; null where unbound
+  std::vector<Value*> stack;
+  size_t pc = 0;              // index of the next instruction
+  const bytecode::Instruction* current = nullptr;
+  PyObject* keyword_names = nullptr;  // between KW_NAMES and CALL
+  value::Generator* generator = nullptr;
+  Frame* back = nullptr;
+  bool root = false;
+  const graph::Position* position = nullptr;  // of the last instruction asked for
+
+  PyCodeObject* object() const { return code->object(); }
+  PyObject* name(int index) const { return PyTuple_GET_ITEM(object()->co_names, index); }
+  PyObject* constant(int index) const { return PyTuple_GET_ITEM(object()->co_consts, index); }
+  PyObject* variable(int slot) const { return PyTuple_GET_ITEM(object()->co_localsplusnames, slot); }
+
+  void push(Value* value) { stack.push_back(value); }
+  Value* pop() {
+    Value* top = stack.back();
+    stack.pop_back();
+    return top;
+  }
+  /// peek(1) is the top.
+  Value*& peek(int depth) { return stack[stack.size() - depth]; }
+  void drop(size_t count) { stack.resize(stack.size() - count); }
+  void jump(int unit) { pc = static_cast<size_t>(code->index_of(unit)); }
+};
+
+}  // namespace gramme::interp

@@ -1,0 +1,64 @@
+// Executes bytecode symbolically: one short function per opcode (in family files), a dispatcher that does nothing else.
+#pragma once
+#include "interp/frame.h"
+#include "protocol/protocol.h"
+
+namespace gramme::interp {
+
+enum class Step : uint8_t { Next, Return, Yield };
+
+class Interpreter;
+using Handler = Step (*)(Interpreter& interp, Frame& frame, int arg);
+/// By bytecode::Op.
+const Handler* handlers();
+
+/// The root frame reached the instruction at which the capture was told to end.
+struct Stopped {};
+
+class Interpreter final : public trace::Inliner {
+ public:
+  Interpreter(trace::Trace& trace, size_t stop_at) : trace(trace), stop_at_(stop_at) { trace.inliner = this; }
+
+  trace::Trace& trace;
+
+  /// Runs the root frame to its return. Throws Stopped, UserError, CannotCapture.
+  Value* run_root(Frame& root);
+  /// Instructions of the root frame done when the last one that may be resumed at began.
+  size_t resumable_step() const { return resumable_step_; }
+  /// Steps of the root frame at which an exception that is still handled was raised; SIZE_MAX if none.
+  size_t raise_step = SIZE_MAX;
+  Frame* frame() const { return frame_; }
+
+  // trace::Inliner
+  Value* call(value::Function* function, const trace::Args& args) override;
+  Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
+  Value* variable(PyObject* name) override;
+  value::Function* current_function() override { return frame_->function; }
+  Value* first_argument() override;
+  const graph::Position* position() override { return position_of(frame_); }
+  int root_line() override;
+
+ private:
+  struct Outcome {
+    Step step;
+    Value* value;
+  };
+  Outcome run(Frame& frame);
+  Outcome loop(Frame& frame);
+  void count_root_step(Frame& frame);
+  bool unwind(Frame& frame, const value::UserError& error);
+  void bind(Frame& frame, value::Function* function, const trace::Args& args);
+  const graph::Position* position_of(Frame* frame);
+  Frame* new_frame(value::Function* function);
+
+  Frame* frame_ = nullptr;
+  Frame* root_ = nullptr;
+  std::vector<Frame*> free_;
+  size_t stop_at_;
+  size_t steps_ = 0, resumable_step_ = 0;
+};
+
+/// What the frame's function calls builtins: its own `__builtins__`.
+value::Namespace* builtins_of(trace::Trace& trace, value::Function* function);
+
+}  // namespace gramme::interp

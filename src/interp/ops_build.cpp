@@ -1,0 +1,264 @@
+// Building, extending and taking apart containers; pattern matching.
+#include "interp/ops.h"
+
+namespace gramme::interp {
+
+using namespace value;
+
+namespace {
+std::vector<Value*> take_items(Frame& frame, int count) {
+  std::vector<Value*> items(frame.stack.end() - count, frame.stack.end());
+  frame.drop(count);
+  return items;
+}
+}  // namespace
+
+Step build_tuple(Interpreter& interp, Frame& frame, int count) {
+  frame.push(interp.trace.tuple(take_items(frame, count)));
+  return Step::Next;
+}
+Step build_list(Interpreter& interp, Frame& frame, int count) {
+  frame.push(interp.trace.list(take_items(frame, count)));
+  return Step::Next;
+}
+Step build_set(Interpreter& interp, Frame& frame, int count) {
+  auto* set = interp.trace.make<Set>();
+  for (Value* item : take_items(frame, count)) {
+    item = interp.trace.see(item);
+    if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
+    set->entries.set(item, nullptr);
+  }
+  frame.push(set);
+  return Step::Next;
+}
+Step build_map(Interpreter& interp, Frame& frame, int count) {
+  Dict* dict = interp.trace.dict();
+  std::vector<Value*> items = take_items(frame, 2 * count);
+  for (int i = 0; i < count; ++i) interp.trace.dict_set(dict, items[2 * i], items[2 * i + 1]);
+  frame.push(dict);
+  return Step::Next;
+}
+Step build_const_key_map(Interpreter& interp, Frame& frame, int count) {
+  auto* keys = interp.trace.see_as<Tuple>(frame.pop());
+  std::vector<Value*> items = take_items(frame, count);
+  Dict* dict = interp.trace.dict();
+  for (int i = 0; i < count; ++i) interp.trace.dict_set(dict, keys->items.at(i), items[i]);
+  frame.push(dict);
+  return Step::Next;
+}
+Step build_string(Interpreter& interp, Frame& frame, int count) {
+  Owned<> joined = take(PyUnicode_FromString(""));
+  for (Value* part : take_items(frame, count)) {
+    PyObject* text = interp.trace.constant_of(part);
+    if (!text || !PyUnicode_Check(text)) cannot(Reason::ArgumentKind, "an f-string of what is known only at run time");
+    joined = take(PyUnicode_Concat(joined.get(), text));
+  }
+  frame.push(interp.trace.constant(joined));
+  return Step::Next;
+}
+Step build_slice(Interpreter& interp, Frame& frame, int count) {
+  auto* slice = interp.trace.make<Slice>();
+  slice->step = count == 3 ? frame.pop() : interp.trace.none();
+  slice->stop = frame.pop();
+  slice->start = frame.pop();
+  frame.push(slice);
+  return Step::Next;
+}
+
+Step format_value(Interpreter& interp, Frame& frame, int flags) {
+  Value* spec = flags & 4 ? frame.pop() : nullptr;
+  Value* value = frame.pop();
+  switch (flags & 3) {
+    case 1: value = protocol::to_str(interp.trace, value); break;
+    case 2: value = protocol::to_repr(interp.trace, value); break;
+    case 3: cannot(Reason::OpcodeUnsupported, "!a in an f-string");
+  }
+  frame.push(protocol::format(interp.trace, value, spec));
+  return Step::Next;
+}
+
+// ---- displays under construction: new objects nobody else has
+
+Step list_append(Interpreter& interp, Frame& frame, int depth) {
+  Value* item = frame.pop();
+  interp.trace.see_as<List>(frame.peek(depth))->items.push_back(item);
+  return Step::Next;
+}
+Step set_add(Interpreter& interp, Frame& frame, int depth) {
+  Value* item = interp.trace.see(frame.pop());
+  if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
+  interp.trace.see_as<Set>(frame.peek(depth))->entries.set(item, nullptr);
+  return Step::Next;
+}
+Step map_add(Interpreter& interp, Frame& frame, int depth) {
+  Value* value = frame.pop();
+  Value* key = frame.pop();
+  interp.trace.dict_set(interp.trace.see_as<Dict>(frame.peek(depth)), key, value);
+  return Step::Next;
+}
+Step list_extend(Interpreter& interp, Frame& frame, int depth) {
+  std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
+  auto& list = interp.trace.see_as<List>(frame.peek(depth))->items;
+  list.insert(list.end(), items.begin(), items.end());
+  return Step::Next;
+}
+Step set_update(Interpreter& interp, Frame& frame, int depth) {
+  std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
+  auto* set = interp.trace.see_as<Set>(frame.peek(depth));
+  for (Value* item : items) {
+    item = interp.trace.see(item);
+    if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
+    set->entries.set(item, nullptr);
+  }
+  return Step::Next;
+}
+
+namespace {
+/// Copies a mapping's entries; user mappings through keys() and items.
+void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
+  trace::Trace& trace = interp.trace;
+  auto put = [&](Value* key, Value* value) {
+    if (unique && trace.dict_get(into, key)) cannot(Reason::ArgumentKind, "a keyword argument given twice");
+    trace.dict_set(into, key, value);
+  };
+  Value* source = protocol::payload_of(trace, mapping);
+  if (auto* dict = as<Dict>(source)) {
+    trace.load(dict);
+    dict->entries.each([&](Table::Entry& entry) { put(entry.key, entry.value); });
+    return;
+  }
+  if (auto* instance = as<InstanceDict>(source)) {
+    for (Attribute& attribute : trace.all_attributes(instance->owner)) put(trace.constant(attribute.name), attribute.value);
+    return;
+  }
+  static PyObject* keys = intern("keys");
+  Value* names = protocol::call(trace, protocol::get_attribute(trace, source, keys), {});
+  for (Value* key : protocol::items_of(trace, names)) put(key, protocol::get_item(trace, source, key));
+}
+}  // namespace
+
+Step dict_update(Interpreter& interp, Frame& frame, int depth) {
+  Value* mapping = frame.pop();
+  update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, false);
+  return Step::Next;
+}
+Step dict_merge(Interpreter& interp, Frame& frame, int depth) {
+  Value* mapping = frame.pop();
+  update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, true);
+  return Step::Next;
+}
+Step list_to_tuple(Interpreter& interp, Frame& frame, int) {
+  frame.peek(1) = interp.trace.tuple(interp.trace.see_as<List>(frame.peek(1))->items);
+  return Step::Next;
+}
+
+// ---- unpacking
+
+namespace {
+std::vector<Value*> unpackable(Interpreter& interp, Value* value) {
+  value = interp.trace.see(value);
+  if (!protocol::special_method(interp.trace, value, intern("__iter__")) && value->kind != Kind::Tensor &&
+      !protocol::special_method(interp.trace, value, intern("__getitem__")))
+    protocol::raise(interp.trace, PyExc_TypeError, std::string("cannot unpack non-iterable ") + protocol::type_of(value)->tp_name + " object");
+  return protocol::items_of(interp.trace, value);
+}
+}  // namespace
+
+Step unpack_sequence(Interpreter& interp, Frame& frame, int count) {
+  std::vector<Value*> items = unpackable(interp, frame.pop());
+  if (static_cast<int>(items.size()) > count)
+    protocol::raise(interp.trace, PyExc_ValueError, "too many values to unpack (expected " + std::to_string(count) + ")");
+  if (static_cast<int>(items.size()) < count)
+    protocol::raise(interp.trace, PyExc_ValueError, "not enough values to unpack (expected " + std::to_string(count) + ", got " + std::to_string(items.size()) + ")");
+  frame.stack.insert(frame.stack.end(), items.rbegin(), items.rend());
+  return Step::Next;
+}
+
+Step unpack_ex(Interpreter& interp, Frame& frame, int arg) {
+  size_t before = arg & 0xff, after = arg >> 8;
+  std::vector<Value*> items = unpackable(interp, frame.pop());
+  if (items.size() < before + after)
+    protocol::raise(interp.trace, PyExc_ValueError, "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " + std::to_string(items.size()) + ")");
+  size_t end = items.size() - after;
+  for (size_t i = items.size(); i-- > end;) frame.push(items[i]);
+  frame.push(interp.trace.list(std::vector<Value*>(items.begin() + before, items.begin() + end)));
+  for (size_t i = before; i-- > 0;) frame.push(items[i]);
+  return Step::Next;
+}
+
+// ---- match
+
+Step get_len(Interpreter& interp, Frame& frame, int) {
+  frame.push(interp.trace.integer(protocol::length(interp.trace, frame.peek(1))));
+  return Step::Next;
+}
+namespace {
+Step match_flag(Interpreter& interp, Frame& frame, unsigned long flag) {
+  frame.push(interp.trace.boolean(protocol::type_of(interp.trace.see(frame.peek(1)))->tp_flags & flag));
+  return Step::Next;
+}
+}  // namespace
+Step match_mapping(Interpreter& interp, Frame& frame, int) { return match_flag(interp, frame, Py_TPFLAGS_MAPPING); }
+Step match_sequence(Interpreter& interp, Frame& frame, int) { return match_flag(interp, frame, Py_TPFLAGS_SEQUENCE); }
+
+Step match_keys(Interpreter& interp, Frame& frame, int) {
+  auto* keys = interp.trace.see_as<Tuple>(frame.peek(1));
+  auto* dict = as<Dict>(protocol::payload_of(interp.trace, frame.peek(2)));
+  if (!keys || !dict) cannot(Reason::OpcodeUnsupported, "a mapping pattern on a user's mapping");
+  std::vector<Value*> values;
+  for (Value* key : keys->items) {
+    Value* value = interp.trace.dict_get(dict, key);
+    if (!value) {
+      frame.push(interp.trace.none());
+      return Step::Next;
+    }
+    values.push_back(value);
+  }
+  frame.push(interp.trace.tuple(std::move(values)));
+  return Step::Next;
+}
+
+namespace {
+/// Types whose one positional pattern is the subject itself.
+bool matches_itself(PyTypeObject* type) {
+  for (PyTypeObject* one : {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type,
+                            &PyList_Type, &PySet_Type, &PyUnicode_Type, &PyTuple_Type})
+    if (PyType_IsSubtype(type, one)) return true;
+  return false;
+}
+}  // namespace
+
+Step match_class(Interpreter& interp, Frame& frame, int positional) {
+  trace::Trace& trace = interp.trace;
+  auto* keywords = trace.see_as<Tuple>(frame.pop());
+  auto* cls = trace.see_as<Class>(frame.pop());
+  Value* subject = frame.pop();
+  if (!cls || !keywords) cannot(Reason::OpcodeUnsupported, "a class pattern with something else than a class");
+  if (!protocol::isinstance(trace, subject, cls)) {
+    frame.push(trace.none());
+    return Step::Next;
+  }
+  std::vector<Value*> names, found;
+  Value* fields = positional ? protocol::find_attribute(trace, cls, intern("__match_args__")) : nullptr;
+  if (fields) {
+    auto* tuple = trace.see_as<Tuple>(fields);
+    if (!tuple || static_cast<int>(tuple->items.size()) < positional) cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
+    names.assign(tuple->items.begin(), tuple->items.begin() + positional);
+  } else if (positional) {
+    if (positional > 1 || !matches_itself(cls->type())) cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
+    found.push_back(subject);
+  }
+  names.insert(names.end(), keywords->items.begin(), keywords->items.end());
+  for (Value* name : names) {
+    Value* value = protocol::find_attribute(trace, subject, trace.constant_of(name));
+    if (!value) {
+      frame.push(trace.none());
+      return Step::Next;
+    }
+    found.push_back(value);
+  }
+  frame.push(trace.tuple(std::move(found)));
+  return Step::Next;
+}
+
+}  // namespace gramme::interp

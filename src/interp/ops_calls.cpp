@@ -1,0 +1,128 @@
+// Calls, functions, iteration and generators.
+#include "interp/ops.h"
+
+namespace gramme::interp {
+
+using namespace value;
+using trace::Args;
+
+Step kw_names(Interpreter&, Frame& frame, int index) {
+  frame.keyword_names = frame.constant(index);
+  return Step::Next;
+}
+
+/// Stack: NULL callable args… or function self args…; names of the last arguments come from KW_NAMES.
+Step call(Interpreter& interp, Frame& frame, int count) {
+  PyObject* names = std::exchange(frame.keyword_names, nullptr);
+  size_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+  bool method = frame.peek(count + 2)->kind != Kind::Null;
+  Value* callee = method ? frame.peek(count + 2) : frame.peek(count + 1);
+  size_t total = count + method;
+  Value** values = frame.stack.data() + frame.stack.size() - total;
+  Args args{values, total - keywords, names ? &PyTuple_GET_ITEM(names, 0) : nullptr, keywords};
+  Value* result = protocol::call(interp.trace, callee, args);
+  frame.drop(count + 2);
+  frame.push(result);
+  return Step::Next;
+}
+
+Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
+  trace::Trace& trace = interp.trace;
+  Attributes keywords;
+  if (flags & 1) {
+    auto* mapping = as<Dict>(protocol::payload_of(trace, frame.pop()));
+    if (!mapping) cannot(Reason::ArgumentKind, "** of a user's mapping");
+    trace.load(mapping);
+    mapping->entries.each([&](Table::Entry& entry) {
+      PyObject* name = trace.constant_of(entry.key);
+      if (!name || !PyUnicode_Check(name)) cannot(Reason::ArgumentKind, "keywords that are no text");
+      keywords.push_back({name, entry.value});
+    });
+  }
+  std::vector<Value*> positional = protocol::items_of(trace, frame.pop());
+  Value* callee = frame.pop();
+  Value* result = protocol::call_with(trace, callee, positional, keywords);
+  frame.pop();  // the NULL below the callable
+  frame.push(result);
+  return Step::Next;
+}
+
+Step make_function(Interpreter& interp, Frame& frame, int flags) {
+  auto* function = interp.trace.make<Function>();
+  function->code = reinterpret_cast<PyCodeObject*>(interp.trace.constant_of(frame.pop()));
+  function->name = function->code->co_name;
+  function->qualname = function->code->co_qualname;
+  function->globals = frame.globals;
+  function->described = true;
+  if (flags & 8) function->closure = interp.trace.see_as<Tuple>(frame.pop())->items;
+  if (flags & 4) function->annotations = frame.pop();
+  if (flags & 2) function->kwdefaults = frame.pop();
+  if (flags & 1) function->defaults = frame.pop();
+  frame.push(function);
+  return Step::Next;
+}
+
+Step load_build_class(Interpreter& interp, Frame& frame, int) {
+  static PyObject* name = intern("__build_class__");
+  frame.push(interp.trace.global(frame.builtins, name));
+  return Step::Next;
+}
+
+Step get_iter(Interpreter& interp, Frame& frame, int) {
+  frame.peek(1) = protocol::get_iterator(interp.trace, frame.peek(1));
+  return Step::Next;
+}
+
+Step for_iter(Interpreter& interp, Frame& frame, int) {
+  if (Value* item = protocol::next(interp.trace, frame.peek(1))) {
+    frame.push(item);
+    return Step::Next;
+  }
+  frame.pop();
+  frame.jump(frame.current->target);
+  return Step::Next;
+}
+
+// ---- generators
+
+Step return_generator(Interpreter& interp, Frame& frame, int) {
+  if (frame.root || !(frame.object()->co_flags & CO_GENERATOR)) cannot(Reason::GeneratorRoot);
+  auto* generator = interp.trace.make<Generator>();
+  generator->frame = &frame;
+  frame.generator = generator;
+  frame.push(generator);
+  return Step::Return;
+}
+
+Step yield_value(Interpreter&, Frame& frame, int) {
+  if (!frame.generator) cannot(Reason::GeneratorRoot);
+  return Step::Yield;
+}
+
+Step get_yield_from_iter(Interpreter& interp, Frame& frame, int) {
+  if (interp.trace.see(frame.peek(1))->kind == Kind::Generator) return Step::Next;
+  return get_iter(interp, frame, 0);
+}
+
+/// yield from: the value goes in, what the inner iterator yields comes out; at its end jumps with its result.
+Step send(Interpreter& interp, Frame& frame, int) {
+  Value* sent = frame.pop();
+  Value* receiver = interp.trace.see(frame.peek(1));
+  Value *yielded, *returned = interp.trace.none();
+  if (receiver->kind == Kind::Generator) {
+    yielded = interp.resume(static_cast<Generator*>(receiver), sent, nullptr, &returned);
+  } else if (interp.trace.see(sent) == interp.trace.none()) {
+    yielded = protocol::next(interp.trace, receiver);
+  } else {
+    yielded = protocol::call_method(interp.trace, receiver, intern("send"), {sent});
+  }
+  if (yielded) {
+    frame.push(yielded);
+    return Step::Next;
+  }
+  frame.peek(1) = returned;
+  frame.jump(frame.current->target);
+  return Step::Next;
+}
+
+}  // namespace gramme::interp

@@ -1,0 +1,75 @@
+// try, except, with. sys.exc_info() is trace.handled; older values are ordinary stack items, as in CPython.
+#include "interp/ops.h"
+
+namespace gramme::interp {
+
+using namespace value;
+
+Step push_exc_info(Interpreter& interp, Frame& frame, int) {
+  Value* exception = frame.pop();
+  frame.push(interp.trace.handled ? interp.trace.handled : interp.trace.none());
+  frame.push(exception);
+  interp.trace.handled = exception;
+  return Step::Next;
+}
+
+Step pop_except(Interpreter& interp, Frame& frame, int) {
+  Value* before = interp.trace.see(frame.pop());
+  interp.trace.handled = before == interp.trace.none() ? nullptr : before;
+  if (!interp.trace.handled) interp.raise_step = SIZE_MAX;
+  return Step::Next;
+}
+
+Step check_exc_match(Interpreter& interp, Frame& frame, int) {
+  Value* classinfo = frame.pop();
+  frame.push(interp.trace.boolean(protocol::matches(interp.trace, frame.peek(1), classinfo)));
+  return Step::Next;
+}
+
+Step reraise(Interpreter&, Frame& frame, int) { throw UserError{frame.pop(), true}; }
+
+Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
+  trace::Trace& trace = interp.trace;
+  if (count == 0) {
+    if (!trace.handled) protocol::raise(trace, PyExc_RuntimeError, "No active exception to reraise");
+    throw UserError{trace.handled, true};
+  }
+  Value* cause = count == 2 ? trace.see(frame.pop()) : nullptr;
+  Value* raised = trace.see(frame.pop());
+  if (raised->kind == Kind::Class) raised = trace.see(protocol::call(trace, raised, {}));
+  if (auto* exception = as<Object>(raised); exception && cause) {
+    if (cause->kind == Kind::Class) cause = trace.see(protocol::call(trace, cause, {}));
+    if (exception->existing()) cannot(Reason::MutationUnsupported, "the cause of an exception that existed before");
+    exception->cause = cause == trace.none() ? nullptr : cause;
+    exception->suppress_context = true;
+  }
+  protocol::raise(trace, raised);
+}
+
+Step before_with(Interpreter& interp, Frame& frame, int) {
+  trace::Trace& trace = interp.trace;
+  static PyObject *enter_name = intern("__enter__"), *exit_name = intern("__exit__");
+  Value* manager = trace.see(frame.pop());
+  Value* enter = protocol::special_method(trace, manager, enter_name);
+  Value* exit = enter ? protocol::special_method(trace, manager, exit_name) : nullptr;
+  if (!exit) {
+    std::string what = std::string("'") + protocol::type_of(manager)->tp_name + "' object does not support the context manager protocol";
+    protocol::raise(trace, PyExc_TypeError, enter ? what + " (missed __exit__ method)" : what);
+  }
+  frame.push(exit);
+  frame.push(protocol::call(trace, enter, {}));
+  return Step::Next;
+}
+
+/// Stack: exit, lasti, previous exception, exception. The traceback is a value nobody may look into.
+Step with_except_start(Interpreter& interp, Frame& frame, int) {
+  trace::Trace& trace = interp.trace;
+  Value* exception = trace.see(frame.peek(1));
+  auto* traceback = trace.make<Object>();
+  traceback->type = &PyTraceBack_Type;
+  Value* type = protocol::class_value(trace, protocol::type_of(exception));
+  frame.push(protocol::call(trace, frame.peek(4), {type, exception, traceback}));
+  return Step::Next;
+}
+
+}  // namespace gramme::interp

@@ -1,0 +1,157 @@
+// Constants, locals, cells, globals, the stack, jumps and returns.
+#include "interp/ops.h"
+
+namespace gramme::interp {
+
+using namespace value;
+
+Step nothing(Interpreter&, Frame&, int) { return Step::Next; }
+Step unsupported(Interpreter&, Frame& frame, int) { cannot(Reason::OpcodeUnsupported, bytecode::name(frame.current->op)); }
+
+Step pop_top(Interpreter&, Frame& frame, int) {
+  frame.pop();
+  return Step::Next;
+}
+Step push_null(Interpreter& interp, Frame& frame, int) {
+  frame.push(interp.trace.null());
+  return Step::Next;
+}
+Step copy(Interpreter&, Frame& frame, int depth) {
+  frame.push(frame.peek(depth));
+  return Step::Next;
+}
+Step swap(Interpreter&, Frame& frame, int depth) {
+  std::swap(frame.peek(1), frame.peek(depth));
+  return Step::Next;
+}
+Step load_const(Interpreter& interp, Frame& frame, int index) {
+  PyObject* object = frame.constant(index);
+  bool leaf = !PyTuple_Check(object) && !PyFrozenSet_Check(object);
+  frame.push(leaf ? interp.trace.constant(object) : interp.trace.adopt(share(object)));
+  return Step::Next;
+}
+Step load_assertion_error(Interpreter& interp, Frame& frame, int) {
+  frame.push(interp.trace.pinned(PyExc_AssertionError));
+  return Step::Next;
+}
+
+// ---- locals
+
+namespace {
+[[noreturn]] void unbound(Interpreter& interp, Frame& frame, int slot) {
+  bool free = slot >= frame.object()->co_nlocals + frame.object()->co_nplaincellvars;
+  std::string name = PyUnicode_AsUTF8(frame.variable(slot));
+  if (free)
+    protocol::raise(interp.trace, PyExc_NameError, "cannot access free variable '" + name + "' where it is not associated with a value in enclosing scope");
+  protocol::raise(interp.trace, PyExc_UnboundLocalError, "cannot access local variable '" + name + "' where it is not associated with a value");
+}
+Cell* cell_in(Interpreter& interp, Frame& frame, int slot) {
+  auto* cell = frame.slots[slot] ? interp.trace.see_as<Cell>(frame.slots[slot]) : nullptr;
+  if (!cell) GRAMME_BUG("a cell slot without a cell");
+  return cell;
+}
+}  // namespace
+
+/// The name becomes the graph node's, as PyTorch's own front end names nodes.
+void hint(Interpreter& interp, Frame& frame, int slot, Value* value) {
+  if (value->kind == Kind::Tensor)
+    if (graph::Node* node = static_cast<Tensor*>(value)->node) interp.trace.graph.hint(node, frame.variable(slot));
+}
+
+Step load_fast(Interpreter& interp, Frame& frame, int slot) {
+  Value* value = frame.slots[slot];
+  if (!value) unbound(interp, frame, slot);
+  frame.push(value);
+  return Step::Next;
+}
+Step store_fast(Interpreter& interp, Frame& frame, int slot) {
+  frame.slots[slot] = frame.pop();
+  hint(interp, frame, slot, frame.slots[slot]);
+  return Step::Next;
+}
+Step delete_fast(Interpreter& interp, Frame& frame, int slot) {
+  if (!frame.slots[slot]) unbound(interp, frame, slot);
+  frame.slots[slot] = nullptr;
+  return Step::Next;
+}
+Step make_cell(Interpreter& interp, Frame& frame, int slot) {
+  auto* cell = interp.trace.make<Cell>();
+  cell->content = frame.slots[slot];
+  frame.slots[slot] = cell;
+  return Step::Next;
+}
+Step copy_free_vars(Interpreter& interp, Frame& frame, int count) {
+  interp.trace.describe(frame.function);
+  for (int i = 0; i < count; ++i) frame.slots[frame.slots.size() - count + i] = frame.function->closure.at(i);
+  return Step::Next;
+}
+Step load_deref(Interpreter& interp, Frame& frame, int slot) {
+  Value* content = interp.trace.cell_content(cell_in(interp, frame, slot));
+  if (!content) unbound(interp, frame, slot);
+  frame.push(content);
+  return Step::Next;
+}
+Step store_deref(Interpreter& interp, Frame& frame, int slot) {
+  Value* value = frame.pop();
+  interp.trace.store_cell(cell_in(interp, frame, slot), value);
+  hint(interp, frame, slot, value);
+  return Step::Next;
+}
+Step delete_deref(Interpreter& interp, Frame& frame, int slot) {
+  Cell* cell = cell_in(interp, frame, slot);
+  if (!interp.trace.cell_content(cell)) unbound(interp, frame, slot);
+  interp.trace.store_cell(cell, nullptr);
+  return Step::Next;
+}
+
+// ---- globals
+
+Step load_global(Interpreter& interp, Frame& frame, int arg) {
+  PyObject* name = frame.name(arg >> 1);
+  Value* value = interp.trace.global(frame.globals, name);
+  if (!value) value = interp.trace.global(frame.builtins, name);
+  if (!value) protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+  if (arg & 1) frame.push(interp.trace.null());
+  frame.push(value);
+  return Step::Next;
+}
+Step store_global(Interpreter& interp, Frame& frame, int index) {
+  interp.trace.store_global(frame.globals, frame.name(index), frame.pop());
+  return Step::Next;
+}
+Step delete_global(Interpreter& interp, Frame& frame, int index) {
+  PyObject* name = frame.name(index);
+  if (!interp.trace.global(frame.globals, name))
+    protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+  interp.trace.store_global(frame.globals, name, nullptr);
+  return Step::Next;
+}
+
+// ---- jumps
+
+namespace {
+bool is_none(Interpreter& interp, Value* value) { return interp.trace.see(value) == interp.trace.none(); }
+Step jump_if(Frame& frame, bool taken) {
+  if (taken) frame.jump(frame.current->target);
+  return Step::Next;
+}
+}  // namespace
+
+Step jump(Interpreter&, Frame& frame, int) { return jump_if(frame, true); }
+Step pop_jump_if_true(Interpreter& interp, Frame& frame, int) { return jump_if(frame, protocol::truth(interp.trace, frame.pop())); }
+Step pop_jump_if_false(Interpreter& interp, Frame& frame, int) { return jump_if(frame, !protocol::truth(interp.trace, frame.pop())); }
+Step pop_jump_if_none(Interpreter& interp, Frame& frame, int) { return jump_if(frame, is_none(interp, frame.pop())); }
+Step pop_jump_if_not_none(Interpreter& interp, Frame& frame, int) { return jump_if(frame, !is_none(interp, frame.pop())); }
+
+Step jump_if_true_or_pop(Interpreter& interp, Frame& frame, int) {
+  if (protocol::truth(interp.trace, frame.peek(1))) return jump_if(frame, true);
+  return pop_top(interp, frame, 0);
+}
+Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
+  if (!protocol::truth(interp.trace, frame.peek(1))) return jump_if(frame, true);
+  return pop_top(interp, frame, 0);
+}
+
+Step return_value(Interpreter&, Frame&, int) { return Step::Return; }
+
+}  // namespace gramme::interp

@@ -1,0 +1,50 @@
+// Fake tensors for records. Only meta's own sources include this (torch headers).
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "base/ref.h"
+#include "meta/record.h"
+
+namespace gramme::meta {
+
+/// The record of a tensor that says its device and type differently than it is (a fake).
+const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type);
+const Record* with_type(const Record* record, PyTypeObject* type);
+
+/// torch.nn.Parameter.
+PyTypeObject* parameter_type();
+
+/// A FakeTensorMode and fakes made in it. One for each fill that is under way, so threads and nested fills never share.
+class Fakes {
+ public:
+  Fakes();
+  PyObject* mode() const { return mode_.get(); }
+  /// The n-th fake with this record (two tensors of one call need two); kept for later calls that only read it.
+  Owned<> fake(const Record* record, size_t n);
+  /// The fakes of a record were written to: the next call gets fresh ones.
+  void forget(const Record* record) { known_.erase(record); }
+
+ private:
+  Owned<> make(const Record& record) const;
+
+  Owned<> mode_;
+  std::unordered_map<const Record*, std::vector<Owned<>>> known_;
+};
+
+/// Borrows a Fakes from the pool for one fill.
+class BorrowedFakes {
+ public:
+  BorrowedFakes();
+  ~BorrowedFakes();
+  BorrowedFakes(const BorrowedFakes&) = delete;
+  BorrowedFakes& operator=(const BorrowedFakes&) = delete;
+  Fakes* operator->() const { return fakes_; }
+
+ private:
+  Fakes* fakes_;
+};
+
+}  // namespace gramme::meta

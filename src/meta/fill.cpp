@@ -1,0 +1,359 @@
+#include "meta/fill.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/Device.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <optional>
+
+#include "meta/fakes.h"
+#include "meta/targets.h"
+#include "meta/watch.h"
+
+namespace gramme::meta {
+namespace {
+
+/// One distinct tensor of the call.
+struct Input {
+  const graph::Node* node;
+  int leaf;  // its first place among the tensor leaves
+  const Record* record;
+  Owned<> fake;
+  int64_t version;
+  const c10::StorageImpl* storage;
+
+  const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
+};
+
+PyObject* attribute(const char* module, const char* name) {
+  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name)).release();
+}
+
+PyTypeObject* plain_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
+
+int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
+
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+c10::Device device_of(PyObject* fake) {
+  static PyObject* name = intern("_fake_device");
+  Owned<> device = take(PyObject_GetAttr(fake, name));
+  return reinterpret_cast<THPDevice*>(device.get())->device;
+}
+
+/// fake_tensor.py logs every failing operator; here a failure is an answer.
+class Quiet {
+ public:
+  Quiet() {
+    if (depth_++ == 0) set(Py_True);
+  }
+  ~Quiet() {
+    ErrorState pending;
+    if (--depth_ == 0) set(Py_False);
+  }
+
+ private:
+  static void set(PyObject* disabled) {
+    static PyObject* log = attribute("torch._subclasses.fake_tensor", "log");
+    if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
+  }
+  static inline int depth_ = 0;  // under the GIL; fills of other threads and nested ones count too
+};
+
+/// The mode entered, torch functions of subclasses off (a fake passes for a plain tensor), grad mode put back at the end.
+class Entered {
+ public:
+  explicit Entered(PyObject* mode) : mode_(mode) {
+    take(PyObject_CallMethod(mode, "__enter__", nullptr));
+    using at::impl::PythonTorchFunctionTLS;
+    functions_ = PythonTorchFunctionTLS::get_disabled_state();
+    if (functions_ == at::impl::TorchFunctionDisabledState::ENABLED)
+      PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::SUBCLASSES_DISABLED);
+  }
+  ~Entered() {
+    ErrorState pending;
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(functions_);
+    Owned<> done = Owned<>::steal(PyObject_CallMethod(mode_, "__exit__", "OOO", Py_None, Py_None, Py_None));
+    if (!done) PyErr_Clear();
+  }
+
+ private:
+  PyObject* mode_;
+  c10::AutoGradMode grad_{c10::GradMode::is_enabled()};
+  at::impl::TorchFunctionDisabledState functions_;
+};
+
+class Fill {
+ public:
+  explicit Fill(const Call& call) : call_(call) {}
+
+  Filled run() {
+    try {
+      take_inputs();
+      if (outcome_.message.empty()) return run_on_fakes();
+    } catch (const PythonError&) {
+      return failed();
+    } catch (const std::exception& error) {  // c10's, of a record that cannot be faked
+      outcome_.message = error.what();
+    }
+    return unsupported();
+  }
+
+ private:
+  void take_inputs() {
+    int leaf = 0;
+    each_leaf(call_, [&](const Argument& argument) {
+      if (argument.kind != Argument::Tensor) return void(has_number_ = true);
+      if (!find(argument.node)) add_input(argument, leaf);
+      ++leaf;
+    });
+  }
+
+  Filled run_on_fakes() {
+    Quiet quiet;
+    Owned<> value;
+    {
+      Owned<> args = build_args(), kwargs = build_kwargs();
+      Watch watch;
+      Entered entered(fakes_->mode());
+      value = Owned<>::steal(call(args.get(), kwargs.get()));
+      outcome_.random = watch.random;
+      outcome_.may_raise = watch.may_raise;
+      written_ = std::move(watch.written);
+    }
+    if (!value) return failed();
+    bool described = describe(value.get(), outcome_.result);
+    find_mutations();
+    if (!described) return unsupported();
+    return {std::move(outcome_)};
+  }
+
+  Input* find(const graph::Node* node) {
+    for (Input& input : inputs_)
+      if (input.node == node) return &input;
+    return nullptr;
+  }
+
+  void add_input(const Argument& argument, int leaf) {
+    PyTypeObject* type = argument.record->type;
+    if (argument.record->layout != static_cast<int8_t>(c10::kStrided)) outcome_.message = "a tensor argument is not strided";
+    else if (type != plain_type() && type != parameter_type())
+      outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
+    if (!outcome_.message.empty()) return;
+    size_t before = 0;
+    for (const Input& other : inputs_) before += other.record == argument.record;
+    Input input{argument.node, leaf, argument.record, fakes_->fake(argument.record, before), 0, nullptr};
+    input.version = version_of(input.tensor());
+    input.storage = storage_of(input.tensor());
+    inputs_.push_back(std::move(input));
+  }
+
+  // ---- arguments
+
+  Owned<> build(const Argument& argument) {
+    switch (argument.kind) {
+      case Argument::Tensor: return find(argument.node)->fake;
+      case Argument::Constant:
+      case Argument::Number: return share(argument.object);
+      case Argument::Tuple: return build_tuple(argument);
+      case Argument::List: {
+        Owned<> list = take(PyList_New(argument.count));
+        for (uint32_t i = 0; i < argument.count; ++i) PyList_SET_ITEM(list.get(), i, build(argument.items[i]).release());
+        return list;
+      }
+      case Argument::Dict: {
+        Owned<> dict = take(PyDict_New());
+        for (uint32_t i = 0; i + 1 < argument.count; i += 2)
+          check(PyDict_SetItem(dict.get(), build(argument.items[i]).get(), build(argument.items[i + 1]).get()));
+        return dict;
+      }
+      case Argument::Slice: {
+        const Argument* parts = argument.items;
+        return take(PySlice_New(build(parts[0]).get(), build(parts[1]).get(), build(parts[2]).get()));
+      }
+    }
+    return {};
+  }
+
+  Owned<> tuple_of(const Argument* items, uint32_t count) {
+    Owned<> tuple = take(PyTuple_New(count));
+    for (uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, build(items[i]).release());
+    return tuple;
+  }
+
+  Owned<> build_tuple(const Argument& argument) {
+    Owned<> tuple = tuple_of(argument.items, argument.count);
+    if (!argument.object || argument.object == reinterpret_cast<PyObject*>(&PyTuple_Type)) return tuple;
+    bool named = PyObject_HasAttrString(argument.object, "_make");
+    if (named) return take(PyObject_CallMethod(argument.object, "_make", "O", tuple.get()));
+    return take(PyObject_CallOneArg(argument.object, tuple.get()));
+  }
+
+  Owned<> build_args() { return tuple_of(call_.args, call_.arg_count); }
+
+  Owned<> build_kwargs() {
+    if (call_.keyword_count == 0) return {};
+    Owned<> dict = take(PyDict_New());
+    for (uint32_t i = 0; i < call_.keyword_count; ++i)
+      check(PyDict_SetItem(dict.get(), call_.keyword_names[i], build(call_.keyword_args[i]).get()));
+    return dict;
+  }
+
+  /// A new reference, or null with the error set.
+  PyObject* call(PyObject* args, PyObject* kwargs) {
+    if (call_.kind == Call::Function) return PyObject_Call(call_.target, args, kwargs);
+    Owned<> method = Owned<>::steal(PyObject_GetAttr(PyTuple_GET_ITEM(args, 0), call_.target));
+    if (!method) return nullptr;
+    Owned<> rest = take(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args)));
+    return PyObject_Call(method.get(), rest.get(), kwargs);
+  }
+
+  // ---- the result
+
+  static bool is_scalar(PyObject* value) {
+    return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value);
+  }
+
+  static bool is_constant(PyObject* value) {
+    if (value == Py_None || value == Py_Ellipsis || value == Py_NotImplemented || is_scalar(value)) return true;
+    if (PyUnicode_CheckExact(value) || PyType_Check(value)) return true;
+    const char* type = Py_TYPE(value)->tp_name;  // torch.dtype, torch.device, torch.layout, torch.Size …
+    for (const char* known : {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
+      if (!std::strcmp(type, known)) return true;
+    return false;
+  }
+
+  /// False if the value cannot be described; outcome_.message then says why.
+  bool describe(PyObject* value, Result& result) {
+    if (THPVariable_Check(value)) return describe_tensor(value, result);
+    if (has_number_ && is_scalar(value)) {
+      result.kind = Result::Number;
+      result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+      return true;
+    }
+    if (is_constant(value)) {
+      result.object = share(value);
+      return true;
+    }
+    if (PyTuple_Check(value) || PyList_CheckExact(value)) return describe_sequence(value, result);
+    outcome_.message = std::string("the result is a ") + Py_TYPE(value)->tp_name;
+    return false;
+  }
+
+  bool describe_sequence(PyObject* value, Result& result) {
+    result.kind = Result::Sequence;
+    result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+    bool constant = PyTuple_CheckExact(value);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+      if (!describe(PySequence_Fast_GET_ITEM(value, i), result.items.emplace_back())) return false;
+      constant &= result.items.back().kind == Result::Constant;
+    }
+    if (!constant) return true;
+    result = Result();
+    result.object = share(value);
+    return true;
+  }
+
+  bool describe_tensor(PyObject* value, Result& result) {
+    static PyObject* fake_type = attribute("torch._subclasses.fake_tensor", "FakeTensor");
+    if (!PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(fake_type))) {
+      outcome_.message = "the result is a tensor that was there before the call";
+      return false;
+    }
+    const at::Tensor& tensor = THPVariable_Unpack(value);
+    if (tensor.layout() != c10::kStrided) {
+      outcome_.message = "the result has the layout " + std::string(c10::str(tensor.layout()));
+      return false;
+    }
+    result.kind = Result::Tensor;
+    result.record = record_of_tensor(tensor, device_of(value), result_type(value));
+    const auto* storage = storage_of(tensor);
+    for (const Input& input : inputs_) {
+      if (result.view_of < 0 && storage && storage == storage_of(input.tensor())) result.view_of = input.leaf;
+      if (!tensor.is_same(input.tensor())) continue;
+      result.same_as = input.leaf;
+      result.record = with_type(result.record, input.record->type);
+    }
+    return true;
+  }
+
+  static PyTypeObject* result_type(PyObject* fake) {
+    static PyObject* name = intern("_is_param");
+    Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
+    if (!mark) PyErr_Clear();
+    return mark.get() == Py_True ? parameter_type() : plain_type();
+  }
+
+  // ---- what was written
+
+  void find_mutations() {
+    for (const Input& input : inputs_) {
+      const at::Tensor& now = input.tensor();
+      const Record* record = record_of_tensor(now, device_of(input.fake.get()), input.record->type);
+      bool written = written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
+      if (!written && record == input.record) continue;
+      outcome_.mutations.push_back({input.leaf, record});
+    }
+    if (!outcome_.mutations.empty()) forget_fakes();
+  }
+
+  void forget_fakes() {
+    for (const Input& input : inputs_) fakes_->forget(input.record);
+  }
+
+  // ---- failures
+
+  Filled unsupported() {
+    std::string message = std::move(outcome_.message);
+    outcome_ = Outcome();
+    outcome_.error = true;
+    outcome_.message = std::move(message);
+    return {std::move(outcome_)};
+  }
+
+  static bool is_data_dependent(PyObject* type) {
+    static PyObject* kinds[] = {attribute("torch._subclasses.fake_tensor", "DataDependentOutputException"),
+                                attribute("torch._subclasses.fake_tensor", "DynamicOutputShapeException")};
+    return PyErr_GivenExceptionMatches(type, kinds[0]) || PyErr_GivenExceptionMatches(type, kinds[1]);
+  }
+
+  Filled failed() {
+    forget_fakes();
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Owned<> kind = Owned<>::steal(type), error = Owned<>::steal(value), where = Owned<>::steal(traceback);
+    Owned<> text = Owned<>::steal(PyObject_Str(error ? error.get() : Py_None));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    Filled result;
+    result.outcome.error = true;
+    result.outcome.message = std::string(reinterpret_cast<PyTypeObject*>(type)->tp_name) + ": " + (utf8 ? utf8 : "");
+    PyErr_Clear();
+    bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
+    result.outcome.data_dependent = reads_data || is_data_dependent(type);
+    for (PyObject* passing : {PyExc_MemoryError, PyExc_RecursionError, PyExc_Warning})
+      if (PyErr_GivenExceptionMatches(type, passing)) result.lasting = false;
+    return result;
+  }
+
+  const Call& call_;
+  BorrowedFakes fakes_;
+  std::vector<Input> inputs_;
+  std::unordered_set<const c10::StorageImpl*> written_;
+  Outcome outcome_;
+  bool has_number_ = false;
+};
+
+}  // namespace
+
+Filled fill(const Call& call) {
+  if (!sets_state(call.target)) return Fill(call).run();
+  Filled nothing;
+  nothing.outcome.result.object = share(Py_None);
+  return nothing;
+}
+
+}  // namespace gramme::meta

@@ -1,0 +1,15 @@
+// Runs a call on fakes and describes what it did. Only meta's own sources include this.
+#pragma once
+#include "meta/infer.h"
+
+namespace gramme::meta {
+
+struct Filled {
+  Outcome outcome;
+  bool lasting = true;  // false: the error may not come again (memory, recursion, a warning turned into an error)
+};
+
+/// Throws PythonError for exceptions that are no Exception (KeyboardInterrupt).
+Filled fill(const Call& call);
+
+}  // namespace gramme::meta

@@ -1,0 +1,84 @@
+#include "meta/infer.h"
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <unordered_map>
+
+#include "meta/fill.h"
+#include "meta/key.h"
+
+namespace gramme::meta {
+namespace {
+
+struct Entry {
+  std::vector<uint64_t> words;
+  std::vector<Owned<>> held;  // keeps the addresses in the words unique
+  Outcome outcome;
+  std::unique_ptr<Entry> next;  // another key with the same hash
+};
+
+/// All of it is guarded by the GIL, which is held from the look-up to the return.
+struct Memo {
+  std::unordered_map<uint64_t, Entry> entries;  // addresses of nodes are stable
+  std::array<Outcome, 64> passing;              // outcomes that are not kept
+  size_t next_passing = 0;
+  InferStatistics statistics{};
+};
+
+Memo& memo() {
+  static auto* memo = new Memo;  // never destroyed: it holds Python objects
+  return *memo;
+}
+
+const Outcome* look_up(const Key& key, uint64_t hash) {
+  auto found = memo().entries.find(hash);
+  if (found == memo().entries.end()) return nullptr;
+  for (const Entry* entry = &found->second; entry; entry = entry->next.get())
+    if (entry->words == key.words()) return &entry->outcome;
+  return nullptr;
+}
+
+const Outcome& store(const Key& key, uint64_t hash, Outcome&& outcome) {
+  Entry* entry = &memo().entries[hash];
+  while (!entry->words.empty()) {
+    if (!entry->next) entry->next = std::make_unique<Entry>();
+    entry = entry->next.get();
+  }
+  entry->words = key.words();
+  for (PyObject* object : key.objects()) entry->held.push_back(share(object));
+  entry->outcome = std::move(outcome);
+  return entry->outcome;
+}
+
+const Outcome& miss(const Call& call, const Key& key, uint64_t hash) {
+  auto start = std::chrono::steady_clock::now();
+  Filled filled = fill(call);
+  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  ++memo().statistics.misses;
+  memo().statistics.miss_seconds += taken.count();
+  if (key.memoizable() && filled.lasting) {
+    const Outcome* meanwhile = look_up(key, hash);  // a nested fill or another thread may have been faster
+    return meanwhile ? *meanwhile : store(key, hash, std::move(filled.outcome));
+  }
+  Outcome& slot = memo().passing[memo().next_passing++ % memo().passing.size()];
+  return slot = std::move(filled.outcome);
+}
+
+}  // namespace
+
+const Outcome& infer(const Call& call) {
+  static auto* scratch = new Key;
+  scratch->build(call);
+  uint64_t hash = scratch->hash();
+  if (const Outcome* known = look_up(*scratch, hash)) {
+    ++memo().statistics.hits;
+    return *known;
+  }
+  Key key = *scratch;  // the fill may come back here
+  return miss(call, key, hash);
+}
+
+InferStatistics infer_statistics() { return memo().statistics; }
+
+}  // namespace gramme::meta

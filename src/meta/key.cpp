@@ -1,0 +1,172 @@
+#include "meta/key.h"
+
+#include <torch/csrc/Device.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "aten/spec.h"
+#include "base/error.h"
+#include "meta/targets.h"
+
+namespace gramme::meta {
+namespace {
+
+/// First word of everything: what follows and how many.
+uint64_t tag(int kind, uint64_t count = 0) { return static_cast<uint64_t>(kind) << 56 | count; }
+
+enum Tag { kTensor = 1, kNumber, kTuple, kList, kDict, kSlice, kPointer, kInt, kBigInt, kFloat, kComplex, kString, kDevice, kBound };
+
+bool is_enum_member(PyObject* object) {
+  const char* meta = Py_TYPE(Py_TYPE(object))->tp_name;
+  return !std::strcmp(meta, "EnumType") || !std::strcmp(meta, "EnumMeta");
+}
+
+/// Is the object the same one whenever the program means it, so that its address says what it is?
+bool known_by_address(PyObject* object) {
+  if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis || PyType_Check(object)) return true;
+  if (PyFunction_Check(object)) return !PyFunction_GET_CLOSURE(object);
+  if (PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyBytes_Check(object) ||
+      PyByteArray_Check(object) || PyRange_Check(object))
+    return false;
+  bool heap = Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE;
+  return !heap || is_enum_member(object) || !std::strncmp(Py_TYPE(object)->tp_name, "Op", 2);
+}
+
+}  // namespace
+
+void Key::build(const Call& call) {
+  words_.clear();
+  objects_.clear();
+  strings_.clear();
+  leaves_.clear();
+  memoizable_ = true;
+  bool any_leaf = false;
+  each_leaf(call, [&any_leaf](const Argument&) { any_leaf = true; });
+  only_types_ = any_leaf && ignores_scalar_values(call.target);
+  add(tag(call.kind, static_cast<uint64_t>(call.arg_count) << 24 | call.keyword_count));
+  add_target(call.target);
+  add_state();
+  for (uint32_t i = 0; i < call.arg_count; ++i) add_argument(call.args[i]);
+  for (uint32_t i = 0; i < call.keyword_count; ++i) {
+    add_held(call.keyword_names[i]);
+    add_argument(call.keyword_args[i]);
+  }
+}
+
+uint64_t Key::hash() const {
+  uint64_t hash = words_.size();
+  for (uint64_t word : words_) {
+    unsigned __int128 product = static_cast<unsigned __int128>(hash ^ word) * 0x9e3779b97f4a7c15ull;
+    hash = static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
+  }
+  return hash;
+}
+
+void Key::add_held(PyObject* object) {
+  add_pointer(object);
+  objects_.push_back(object);
+}
+
+void Key::add_state() {
+  aten::GlobalState state = aten::GlobalState::read();
+  add(state.included);
+  add(state.excluded);
+  add(state.bits);
+  add(state.dtypes);
+  add(static_cast<uint64_t>(state.function_modes));
+}
+
+/// A bound method is a new object at each look-up: its two parts stand for it.
+void Key::add_target(PyObject* target) {
+  if (!PyMethod_Check(target)) return add_held(target);
+  add(tag(kBound));
+  add_held(PyMethod_GET_FUNCTION(target));
+  add_held(PyMethod_GET_SELF(target));
+}
+
+void Key::add_argument(const Argument& argument) {
+  switch (argument.kind) {
+    case Argument::Tensor:
+    case Argument::Number: return add_leaf(argument);
+    case Argument::Constant: return add_object(argument.object);
+    case Argument::Tuple:
+      add(tag(kTuple, argument.count));
+      add_pointer(argument.object);
+      if (argument.object) objects_.push_back(argument.object);
+      break;
+    case Argument::List: add(tag(kList, argument.count)); break;
+    case Argument::Dict: add(tag(kDict, argument.count)); break;
+    case Argument::Slice: add(tag(kSlice, argument.count)); break;
+  }
+  for (uint32_t i = 0; i < argument.count; ++i) add_argument(argument.items[i]);
+}
+
+/// The record, and which earlier leaf of the call is the same value.
+void Key::add_leaf(const Argument& leaf) {
+  if (leaf.kind == Argument::Number) {
+    add(tag(kNumber));
+    return add_object(leaf.object);
+  }
+  if (!leaf.record) GRAMME_BUG("a tensor argument without a record");
+  auto found = std::find(leaves_.begin(), leaves_.end(), leaf.node);
+  auto ordinal = static_cast<uint64_t>(found - leaves_.begin());
+  if (found == leaves_.end()) leaves_.push_back(leaf.node);
+  add(tag(kTensor, ordinal << 32 | leaf.record->id));
+}
+
+void Key::add_object(PyObject* object) {
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object)) return add_number(object);
+  if (PyUnicode_CheckExact(object)) return add_text(object);
+  if (THPDevice_Check(object)) {
+    c10::Device device = reinterpret_cast<THPDevice*>(object)->device;
+    return add(tag(kDevice, static_cast<uint64_t>(device.type()) << 8 | static_cast<uint8_t>(device.index())));
+  }
+  if (PyTuple_Check(object)) {
+    add(tag(kTuple, static_cast<uint64_t>(PyTuple_GET_SIZE(object))));
+    add_held(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) add_object(PyTuple_GET_ITEM(object, i));
+    return;
+  }
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    add(tag(kSlice, 3));
+    for (PyObject* part : {slice->start, slice->stop, slice->step}) add_object(part);
+    return;
+  }
+  if (!known_by_address(object)) memoizable_ = false;
+  add(tag(kPointer));
+  add_held(object);
+}
+
+void Key::add_number(PyObject* object) {
+  if (PyFloat_CheckExact(object)) {
+    add(tag(kFloat, only_types_));
+    if (!only_types_) add(std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(object)));
+  } else if (PyComplex_CheckExact(object)) {
+    add(tag(kComplex, only_types_));
+    if (only_types_) return;
+    add(std::bit_cast<uint64_t>(PyComplex_RealAsDouble(object)));
+    add(std::bit_cast<uint64_t>(PyComplex_ImagAsDouble(object)));
+  } else {
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    add(tag(overflow ? kBigInt : kInt, only_types_));
+    if (overflow) return add_text(take(PyObject_Repr(object)).get());
+    if (!only_types_) add(static_cast<uint64_t>(value));
+  }
+}
+
+/// Interned, so that the address says it all; on its own an interned string dies like any other.
+void Key::add_text(PyObject* object) {
+  add(tag(kString));
+  if (!PyUnicode_CHECK_INTERNED(object)) {
+    object = share(object).release();
+    PyUnicode_InternInPlace(&object);
+    strings_.push_back(Owned<>::steal(object));
+  }
+  add_held(object);
+}
+
+}  // namespace gramme::meta

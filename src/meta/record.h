@@ -1,0 +1,39 @@
+// Metadata of a tensor value during capture: immutable, interned; equal metadata is one pointer.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aten/spec.h"
+
+namespace gramme::meta {
+
+struct Record {
+  PyTypeObject* type;  // torch.Tensor or Parameter (a fake's own type never shows); held
+  int8_t dtype, device_type, device_index, layout;
+  bool requires_grad, is_leaf, is_inference, is_conj, is_neg;
+  std::vector<int64_t> sizes, strides;
+  int64_t storage_offset;
+  uint32_t id;  // dense; stands for the record in memo keys
+
+  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int64_t size : sizes) n *= size;
+    return n;
+  }
+};
+
+/// The record of a graph input.
+const Record* record_of(PyObject* tensor);
+/// The same record but for requires_grad and is_leaf.
+const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf);
+
+// As Python objects (borrowed, immortal for practical purposes): torch.float32, torch.strided, torch.device('cpu').
+PyObject* dtype_object(const Record& record);
+PyObject* layout_object(const Record& record);
+PyObject* device_object(const Record& record);
+bool is_floating_point(const Record& record);
+bool is_complex(const Record& record);
+
+}  // namespace gramme::meta

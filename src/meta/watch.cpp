@@ -1,0 +1,195 @@
+#include "meta/watch.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "meta/targets.h"
+
+namespace gramme::meta {
+namespace {
+
+thread_local Watch* current = nullptr;
+
+/// What an operator does, from its schema, tags and our tables.
+struct Traits {
+  bool random = false;
+  bool raises = false;
+  bool divides = false;
+  bool composite = false;  // made of other operators
+  int dropout = -1;   // position of dropout_p: random only if it is not 0
+  int training = -1;  // position of `training`: writes only if true
+  std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
+};
+
+void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool statistics) {
+  const auto& arguments = schema.arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto* alias = arguments[i].alias_info();
+    const std::string& name = arguments[i].name();
+    int position = static_cast<int>(i);
+    bool hidden = statistics && (name == "running_mean" || name == "running_var");
+    if ((alias && alias->isWrite()) || hidden) traits.written.emplace_back(position, intern(name.c_str()));
+    if (name == "dropout_p") traits.dropout = position;
+    if (statistics && name == "training") traits.training = position;
+  }
+}
+
+Traits read_traits(PyObject* op) {
+  Traits traits;
+  Owned<> text = Owned<>::steal(PyObject_CallMethod(op, "name", nullptr));
+  if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), traits;
+  std::string full = PyUnicode_AsUTF8(text.get());  // "aten::add.Tensor"
+  size_t dot = full.find('.'), start = full.find("::");
+  std::string overload = dot == std::string::npos ? "" : full.substr(dot + 1);
+  auto handle = c10::Dispatcher::singleton().findSchema({full.substr(0, dot), overload});
+  if (!handle) return traits;  // a higher-order operator
+  AtenName name{full.substr(start + 2, dot == std::string::npos ? dot : dot - start - 2), overload};
+  if (overload.empty()) name.overload = "default";
+  traits.random = handle->hasTag(at::Tag::nondeterministic_seeded);
+  traits.raises = raises_on_data(name);
+  traits.divides = raises_on_zero(name);
+  traits.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  read_arguments(traits, handle->schema(), writes_running_statistics(name));
+  return traits;
+}
+
+const Traits& traits_of(PyObject* op) {
+  static auto* known = new std::unordered_map<PyObject*, Traits>;
+  auto found = known->find(op);
+  if (found != known->end()) return found->second;
+  share(op).release();  // for good: keys are addresses
+  return known->emplace(op, read_traits(op)).first->second;
+}
+
+PyObject* positional(PyObject* args, int position) {
+  return position >= 0 && position < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, position) : nullptr;
+}
+
+void note_written(Watch& watch, PyObject* value) {
+  if (value && THPVariable_Check(value)) {
+    const at::Tensor& tensor = THPVariable_Unpack(value);
+    if (tensor.has_storage()) watch.written.insert(tensor.storage().unsafeGetStorageImpl());
+  } else if (value && PyList_Check(value)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) note_written(watch, PyList_GET_ITEM(value, i));
+  }
+}
+
+/// dropout_p is there and 0, or left at its default, which is 0.
+bool drops_nothing(const Traits& traits, PyObject* args) {
+  if (traits.dropout < 0) return false;
+  PyObject* probability = positional(args, traits.dropout);
+  return !probability || (PyFloat_Check(probability) && PyFloat_AS_DOUBLE(probability) == 0.0);
+}
+
+/// Are these integers, and the divisor not known to be other than 0?
+bool may_divide_by_zero(PyObject* args) {
+  for (int i = 0; i < 2; ++i) {
+    PyObject* value = positional(args, i);
+    if (!value || PyFloat_Check(value)) return false;
+    if (PyLong_Check(value) && i == 1 && PyObject_IsTrue(value) == 1) return false;
+    if (THPVariable_Check(value) && !c10::isIntegralType(THPVariable_Unpack(value).scalar_type(), true)) return false;
+  }
+  return true;
+}
+
+void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
+  const Traits& traits = traits_of(op);
+  if (traits.random && !drops_nothing(traits, args)) {
+    watch.random = true;
+    watch.save_generator();
+  }
+  watch.may_raise |= traits.raises || (traits.divides && may_divide_by_zero(args));
+  if (traits.training >= 0 && positional(args, traits.training) != Py_True) return;
+  for (const auto& [position, name] : traits.written) {
+    PyObject* value = positional(args, position);
+    if (!value && kwargs && PyDict_Check(kwargs)) value = PyDict_GetItem(kwargs, name);
+    note_written(watch, value);
+  }
+}
+
+Owned<> attribute(const char* module, const char* name) {
+  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name));
+}
+
+/// The operator's own C++ body (its `decompose` may be a Python one), the parts under the mode again.
+PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwargs) {
+  static PyObject* key =
+      take(PyObject_GetAttrString(attribute("torch._C", "DispatchKey").get(), "CompositeImplicitAutograd")).release();
+  Owned<> body = take(PyObject_GetAttrString(op, "_op_dk"));
+  Owned<> with_key = take(PySequence_Concat(take(PyTuple_Pack(1, key)).get(), args));
+  take(PyObject_CallMethod(mode, "__enter__", nullptr));
+  Owned<> result = Owned<>::steal(PyObject_Call(body.get(), with_key.get(), kwargs));
+  ErrorState pending;
+  Owned<> done = Owned<>::steal(PyObject_CallMethod(mode, "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (!done) PyErr_Clear();
+  return result.release();
+}
+
+/// FakeTensorMode.__torch_dispatch__ without its logging: (self, func, types, args, kwargs). In inference mode composite
+/// operators come here whole, and the mode's Python decompositions differ from their bodies (dropout copies when it is off).
+PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  static PyObject* name = intern("dispatch");
+  PyObject* kwargs = count > 3 ? arguments[3] : nullptr;
+  if (count < 3) return PyErr_Format(PyExc_TypeError, "__torch_dispatch__ takes func, types, args and kwargs");
+  if (kwargs == Py_None) kwargs = nullptr;
+  try {
+    if (c10::InferenceMode::is_enabled() && traits_of(arguments[0]).composite)
+      return decompose(self, arguments[0], arguments[2], kwargs);
+    if (current) note(*current, arguments[0], arguments[2], kwargs);
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+  PyObject* call[] = {self, arguments[0], arguments[1], arguments[2], kwargs};
+  return PyObject_VectorcallMethod(name, call, kwargs ? 5 : 4, nullptr);
+}
+
+PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dispatch)),
+                         METH_FASTCALL, nullptr};
+
+/// A subclass whose dispatch method is ours. It is set after the class is made: TorchDispatchMode wraps what it finds then.
+PyObject* watching_type() {
+  static PyObject* type = [] {
+    Owned<> base = attribute("torch._subclasses.fake_tensor", "FakeTensorMode");
+    Owned<> made = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
+    Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));
+    check(PyObject_SetAttrString(made.get(), "__torch_dispatch__", method.get()));
+    return made.release();
+  }();
+  return type;
+}
+
+}  // namespace
+
+Owned<> new_watching_mode() {
+  Owned<> none = take(PyTuple_New(0));
+  Owned<> options = take(Py_BuildValue("{s:O,s:O}", "allow_non_fake_inputs", Py_False, "static_shapes", Py_True));
+  Owned<> mode = take(PyObject_Call(watching_type(), none.get(), options.get()));
+  check(PyObject_SetAttrString(mode.get(), "cache_enabled", Py_False));
+  return mode;
+}
+
+struct Watch::Saved {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  at::Generator copy = generator.clone();
+};
+
+Watch::Watch() : outer_(std::exchange(current, this)) {}
+
+Watch::~Watch() {
+  current = outer_;
+  if (!saved_) return;
+  std::lock_guard<std::mutex> lock(saved_->generator.mutex());
+  saved_->generator.set_state(saved_->copy.get_state());
+}
+
+void Watch::save_generator() {
+  if (!saved_) saved_ = std::make_unique<Saved>();
+}
+
+}  // namespace gramme::meta

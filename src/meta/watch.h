@@ -1,0 +1,37 @@
+// What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is random,
+// may raise on data, and which storages it writes. Only meta's own sources include this.
+#pragma once
+#include <c10/core/StorageImpl.h>
+
+#include <memory>
+#include <unordered_set>
+
+#include "base/ref.h"
+
+namespace gramme::meta {
+
+/// A new FakeTensorMode that reports each operator to the innermost Watch of its thread before it runs.
+Owned<> new_watching_mode();
+
+/// Active from construction to destruction. Generators drawn from meanwhile (a kernel run on zeros for want of a meta
+/// kernel) are put back.
+class Watch {
+ public:
+  Watch();
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  bool random = false;
+  bool may_raise = false;
+  std::unordered_set<const c10::StorageImpl*> written;
+
+  void save_generator();
+
+ private:
+  Watch* outer_;
+  struct Saved;
+  std::unique_ptr<Saved> saved_;
+};
+
+}  // namespace gramme::meta

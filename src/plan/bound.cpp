@@ -1,0 +1,139 @@
+#include "plan/bound.h"
+
+#include <algorithm>
+
+#include "cpython/objects.h"
+#include "plan/recorder.h"
+#include "plan/walk.h"
+
+namespace gramme::plan {
+
+Block::Block(const Program& program, uint32_t begin, uint32_t end)
+    : program_(program), begin_(begin), end_(end), begins_(end - begin + 1), marks_(end - begin) {
+  for (uint32_t i = begin; i < end; ++i)
+    if (program.steps[i].spec) tensors_.push_back({i, program.steps[i].spec});
+}
+
+void Block::unbind() {
+  if (!bound_) return;
+  bound_ = false;
+  root_ = nullptr;
+  words_.clear();
+  origins_.clear();
+  for (Mark& mark : marks_) mark = Mark{};
+}
+
+bool Block::bind(PyObject* root, PyObject** registers) {
+  keep(begin_, end_, registers);
+  for (uint32_t i = begin_; i < end_; i = program_.steps[i].end)
+    registers[i] = program_.steps[i].kind == source::Kind::Pinned ? program_.steps[i].key : root;
+  Recorder recorder(*this, registers);
+  if (!recorder.record(begin_, end_)) {
+    put_back(begin_, end_, registers);
+    return false;
+  }
+  words_.swap(recording_.words);
+  origins_.swap(recording_.origins);
+  std::copy(recording_.begins.begin(), recording_.begins.end(), begins_.begin());
+  begins_.back() = static_cast<uint32_t>(words_.size());
+  kept_marks_.clear();
+  bound_ = true;
+  root_ = root;
+  return true;
+}
+
+bool Block::holds(PyObject** registers) {
+  rereads_ = 0;
+  const Word* word = words_.data();
+  const Word* end = word + words_.size();
+  for (; word < end; ++word) {
+    if (*word->address == word->expected) [[likely]]
+      continue;
+    size_t next;
+    if (!repair(static_cast<size_t>(word - words_.data()), registers, &next)) return false;
+    word = words_.data() + next - 1;
+    end = words_.data() + words_.size();
+  }
+  for (const TensorRef& tensor : tensors_)
+    if (!aten::matches(*tensor.spec, registers[tensor.step])) [[unlikely]]
+      return false;
+  return true;
+}
+
+/// The words before this one held, so the objects its step was read from are alive and as they were.
+bool Block::repair(size_t word, PyObject** registers, size_t* next) {
+  Origin origin = origins_[word];
+  if (origin.cause == Cause::Versioned) {
+    *next = word + 1;
+    return refresh(origin.step, registers);
+  }
+  if (!reread(origin.step, registers)) return false;
+  *next = begins_[program_.steps[origin.step].end - begin_];
+  return true;
+}
+
+bool Block::reread(uint32_t step, PyObject** registers) {
+  ++rereads_;
+  uint32_t last = program_.steps[step].end;
+  keep(step, last, registers);
+  Recorder recorder(*this, registers);
+  if (!recorder.record(step, last)) {
+    put_back(step, last, registers);
+    return false;
+  }
+  kept_marks_.clear();
+  splice(step, last);
+  return true;
+}
+
+bool Block::refresh(uint32_t index, PyObject** registers) {
+  const Step& step = program_.steps[index];
+  if (!passes(program_, step, registers[index])) return false;
+  for (uint32_t child = index + 1; child < step.end; child = program_.steps[child].end) {
+    PyObject* now;
+    Outcome outcome = read_child(program_.steps[child], registers[index], &now);
+    if (outcome != (program_.steps[child].absent ? Outcome::Absent : Outcome::Found)) return false;
+    // Another object at the old address would have to be of the same type to get past this; then its words tell.
+    bool same = now == registers[child] && (!now || Py_TYPE(now) == marks_[child - begin_].type);
+    if (!same && !reread(child, registers)) return false;
+  }
+  renew_stamps(index);
+  return true;
+}
+
+void Block::renew_stamps(uint32_t step) {
+  for (uint32_t i = begins_[step - begin_]; i < begins_[step + 1 - begin_]; ++i) {
+    if (origins_[i].cause != Cause::Versioned || words_[i].address == &kNever) continue;
+    words_[i].expected = *words_[i].address;
+    if (words_[i].expected == 0) words_[i] = {&kNever, 1};  // a type that got no new tag: nothing may be concluded
+  }
+}
+
+/// Puts the recorded words of steps [first, last) in place of the old ones.
+void Block::splice(uint32_t first, uint32_t last) {
+  uint32_t from = begins_[first - begin_], to = begins_[last - begin_];
+  auto count = static_cast<uint32_t>(recording_.words.size());
+  if (count != to - from) {
+    words_.erase(words_.begin() + from, words_.begin() + to);
+    origins_.erase(origins_.begin() + from, origins_.begin() + to);
+    words_.insert(words_.begin() + from, count, Word{});
+    origins_.insert(origins_.begin() + from, count, Origin{});
+    for (size_t i = last - begin_; i < begins_.size(); ++i) begins_[i] += count - (to - from);
+  }
+  std::copy(recording_.words.begin(), recording_.words.end(), words_.begin() + from);
+  std::copy(recording_.origins.begin(), recording_.origins.end(), origins_.begin() + from);
+  for (uint32_t i = first; i < last; ++i) begins_[i - begin_] = from + recording_.begins[i - first];
+}
+
+void Block::keep(uint32_t first, uint32_t last, PyObject** registers) {
+  kept_registers_.assign(registers + first, registers + last);
+  kept_marks_.assign(marks_.begin() + (first - begin_), marks_.begin() + (last - begin_));
+}
+
+void Block::put_back(uint32_t first, uint32_t last, PyObject** registers) {
+  std::copy(kept_registers_.begin(), kept_registers_.end(), registers + first);
+  std::move(kept_marks_.begin(), kept_marks_.begin() + (last - first), marks_.begin() + (first - begin_));
+  kept_marks_.clear();
+}
+
+}  // namespace gramme::plan

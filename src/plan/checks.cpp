@@ -1,0 +1,163 @@
+// The facts about one object, and what to say when one does not hold.
+#include "cpython/objects.h"
+#include "plan/walk.h"
+#include "source/constant.h"
+
+namespace gramme::plan {
+namespace {
+
+using GuardKind = guards::Kind;
+using source::describe;
+using source::same_constant;
+
+/// Number of items by the C layout, or -1.
+Py_ssize_t length_of(PyObject* object) {
+  if (PyTuple_Check(object) || PyList_Check(object) || is_deque(object)) return Py_SIZE(object);
+  if (PyDict_Check(object)) return PyDict_GET_SIZE(object);
+  if (PyAnySet_Check(object)) return PySet_GET_SIZE(object);
+  return -1;
+}
+
+/// Calls `visit(key)` in the order that the program sees, until it returns false.
+template <class Visit>
+void visit_keys(PyObject* dict, Visit visit) {
+  PyObject *key, *value;
+  if (cpython::is_ordered_dict(dict)) {
+    auto* node = reinterpret_cast<cpython::layout::ODict*>(dict)->first;
+    for (; node && visit(node->key); node = node->next) {
+    }
+    return;
+  }
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value) && visit(key)) {
+  }
+}
+
+bool keys_are(PyObject* dict, PyObject* expected) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(expected)) return false;
+  Py_ssize_t at = 0, size = PyTuple_GET_SIZE(expected);
+  visit_keys(dict, [&](PyObject* key) {
+    bool same = at < size && same_constant(key, PyTuple_GET_ITEM(expected, at));
+    at += same;
+    return same;
+  });
+  return at == size;
+}
+
+/// "(1, 'a')" of what may not be a constant.
+std::string describe_keys(PyObject* dict) {
+  std::string text = "(";
+  visit_keys(dict, [&](PyObject* key) {
+    text += (text.size() > 1 ? ", " : "") + describe(key);
+    return text.size() < 200;
+  });
+  return text + ")";
+}
+
+std::string describe_members(PyObject* set) {
+  std::string text = "{";
+  Py_ssize_t at = 0;
+  PyObject* element;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(set, &at, &element, &hash) && text.size() < 200)
+    text += (text.size() > 1 ? ", " : "") + describe(element);
+  return text + "}";
+}
+
+std::string changed(const std::string& what, const std::string& from, const std::string& to) {
+  return what + " changed from " + from + " to " + to;
+}
+
+std::string explain_check(const Check& check, const std::string& name, PyObject* object) {
+  auto type_name = [](PyObject* x) { return std::string(Py_TYPE(x)->tp_name); };
+  switch (check.kind) {
+    case GuardKind::Type:
+      return changed("type(" + name + ")", reinterpret_cast<PyTypeObject*>(check.object)->tp_name, type_name(object));
+    case GuardKind::Constant: {
+      std::string from = describe(check.object), to = describe(object);
+      if (from == to) from += " (" + type_name(check.object) + ")", to += " (" + type_name(object) + ")";
+      return changed(name, from, to);
+    }
+    case GuardKind::Identity: {
+      std::string from = describe(check.object), to = describe(object);
+      return changed(name, from, from == to ? "another object, also " + to : to);
+    }
+    case GuardKind::Length: {
+      Py_ssize_t now = length_of(object);
+      if (now < 0) return name + " changed to " + describe(object) + ", which has no length";
+      return changed("len(" + name + ")", std::to_string(check.number), std::to_string(now));
+    }
+    case GuardKind::Keys:
+      if (!PyDict_Check(object)) return name + " is no dict any more but " + describe(object);
+      return changed("list(" + name + ")", describe(check.object), describe_keys(object));
+    case GuardKind::SetIs:
+      if (!PyAnySet_Check(object)) return name + " is no set any more but " + describe(object);
+      return changed(name, describe_members(check.object), describe_members(object));
+    case GuardKind::Code:
+      return name + ".__code__ changed";
+    default:
+      return name + " changed";
+  }
+}
+
+}  // namespace
+
+bool matches_check(const Check& check, PyObject* object) {
+  switch (check.kind) {
+    case GuardKind::Type:
+      return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object;
+    case GuardKind::Constant:
+      return object == check.object || same_constant(object, check.object);
+    case GuardKind::Identity:
+      return object == check.object;
+    case GuardKind::Length:
+      return length_of(object) == check.number;
+    case GuardKind::Keys:
+      return keys_are(object, check.object);
+    case GuardKind::SetIs:
+      return PyAnySet_Check(object) && source::same_elements(object, check.object);
+    case GuardKind::Code:
+      return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object;
+    default:
+      return true;
+  }
+}
+
+bool holds(const Relation& relation, PyObject* const* registers) {
+  PyObject *a = registers[relation.a], *b = registers[relation.b];
+  switch (relation.kind) {
+    case GuardKind::SameAs:
+      return a == b;
+    case GuardKind::NotSameAs:
+      return a != b;
+    default:
+      return a && b && aten::is_tensor(a) && aten::is_tensor(b) && !aten::overlap(a, b);
+  }
+}
+
+std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object) {
+  std::string name = step.source->print();
+  if (outcome == Outcome::Unreadable) return name + " cannot be read any more";
+  if (step.absent) return outcome == Outcome::Absent ? "" : name + " exists now: " + describe(object);
+  if (outcome == Outcome::Absent) return name + " is gone";
+  for (uint32_t i = step.first_check; i < step.first_check + step.check_count; ++i) {
+    const Check& check = program.checks[i];
+    if (!matches_check(check, object)) return explain_check(check, name, object);
+  }
+  if (!step.spec || aten::matches(*step.spec, object)) return {};
+  return name + ": " + aten::explain_mismatch(*step.spec, object);
+}
+
+std::string explain_relation(const Program& program, const Relation& relation) {
+  std::string a = program.steps[relation.a].source->print(), b = program.steps[relation.b].source->print();
+  switch (relation.kind) {
+    case GuardKind::SameAs:
+      return a + " and " + b + " are not one object any more";
+    case GuardKind::NotSameAs:
+      return a + " and " + b + " are one object now";
+    default:
+      return a + " and " + b + " share memory now";
+  }
+}
+
+}  // namespace gramme::plan

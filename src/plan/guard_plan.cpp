@@ -1,0 +1,165 @@
+#include "plan/guard_plan.h"
+
+#include <algorithm>
+
+#include "plan/bound.h"
+#include "plan/program.h"
+#include "plan/walk.h"
+
+namespace gramme::plan {
+namespace {
+
+/// When to give up words for a root whose content is another one at every call, and when to try again.
+class Stability {
+ public:
+  bool may_bind(uint64_t now) const { return now >= walk_until_; }
+  /// The words had to be taken anew, in whole or in good part.
+  void rebound(uint64_t now) {
+    strikes_ = now - last_ <= kClose ? strikes_ + 1 : 0;
+    if (now - last_ > kPatience) backoff_ = kFirstBackoff;
+    last_ = now;
+    if (strikes_ < kStrikes) return;
+    strikes_ = 0;
+    walk_until_ = now + backoff_;
+    backoff_ = std::min(backoff_ * 2, kLastBackoff);
+  }
+
+ private:
+  static constexpr uint64_t kClose = 8, kPatience = 1 << 12, kFirstBackoff = 64, kLastBackoff = 1 << 16;
+  static constexpr int kStrikes = 4;
+  uint64_t last_ = 0, walk_until_ = 0, backoff_ = kFirstBackoff;
+  int strikes_ = 0;
+};
+
+}  // namespace
+
+struct GuardPlan::Impl {
+  explicit Impl(GuardDescription given) : description(std::move(given)), program(description) {
+    registers.resize(program.steps.size());
+    spare.resize(program.steps.size());
+    if (program.pinned_end) parts.push_back({Block(program, 0, program.pinned_end), {}});
+    for (uint32_t root : program.roots) {
+      const Step& step = program.steps[root];
+      if (step.kind == source::Kind::Pinned) continue;
+      if (step.end == root + 1)
+        leaves.push_back(root);
+      else
+        parts.push_back({Block(program, root, step.end), {}});
+    }
+  }
+
+  struct Part {
+    Block block;
+    Stability stability;
+  };
+
+  bool check_leaf(uint32_t root, const Roots& roots) {
+    const Step& step = program.steps[root];
+    PyObject* object = registers[root] = read_root(step, roots);
+    return object ? !step.absent && passes(program, step, object) : step.absent;
+  }
+
+  /// Tensors and constants given as arguments; the one that failed last is tried first.
+  bool check_leaves(const Roots& roots) {
+    if (last_failed < leaves.size() && !check_leaf(leaves[last_failed], roots)) return false;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (i == last_failed || check_leaf(leaves[i], roots)) continue;
+      last_failed = i;
+      return false;
+    }
+    return true;
+  }
+
+  bool check_part(Part& part, const Roots& roots) {
+    Block& block = part.block;
+    const Step& step = program.steps[block.begin()];
+    PyObject* root = step.kind == source::Kind::Pinned ? nullptr : read_root(step, roots);
+    if (block.is_bound_to(root)) {
+      if (!block.holds(registers.data())) return false;
+      if (block.unsettled()) [[unlikely]] {
+        part.stability.rebound(checks);
+        if (!part.stability.may_bind(checks)) block.unbind();
+      }
+      return true;
+    }
+    if (step.kind != source::Kind::Pinned && !walk(part, root)) return false;
+    if (part.stability.may_bind(checks)) return bind(part, root);
+    std::copy(spare.begin() + block.begin(), spare.begin() + block.end(), registers.begin() + block.begin());
+    block.unbind();
+    return true;
+  }
+
+  /// Into the spare registers: a miss leaves the bound form as it is.
+  bool walk(Part& part, PyObject* root) {
+    ++walks;
+    return walk_root(program, part.block.begin(), root, spare.data());
+  }
+
+  bool bind(Part& part, PyObject* root) {
+    if (!part.block.bind(root, registers.data())) return false;
+    ++rebinds;
+    part.stability.rebound(checks);
+    return true;
+  }
+
+  bool check(const Roots& roots, PyObject** reads) {
+    ++checks;
+    if (!check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
+    for (Part& part : parts)
+      if (!check_part(part, roots)) return false;
+    for (const Relation& relation : program.relations)
+      if (!holds(relation, registers.data())) return false;
+    for (uint32_t index : program.reads) *reads++ = registers[index];
+    return true;
+  }
+
+  std::string explain(const Roots& roots) const {
+    aten::GlobalState now = aten::GlobalState::read();
+    if (!(now == description.state)) return description.state.explain_difference(now);
+    std::vector<PyObject*> values(program.steps.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Step& step = program.steps[i];
+      Outcome outcome;
+      if (step.base < 0) {
+        values[i] = read_root(step, roots);
+        outcome = values[i] ? Outcome::Found : Outcome::Absent;
+      } else {
+        PyObject* base = values[static_cast<size_t>(step.base)];
+        outcome = base ? read_child(step, base, &values[i]) : Outcome::Unreadable;
+      }
+      std::string why = explain_step(program, step, outcome, values[i]);
+      if (!why.empty()) return why;
+    }
+    for (const Relation& relation : program.relations)
+      if (!holds(relation, values.data())) return explain_relation(program, relation);
+    return {};
+  }
+
+  GuardDescription description;
+  Program program;
+  std::vector<uint32_t> leaves;  // roots with nothing below them
+  std::vector<Part> parts;       // the others; pinned objects are one part
+  std::vector<PyObject*> registers, spare;
+  size_t last_failed = SIZE_MAX;
+  uint64_t checks = 0;
+  size_t walks = 0, rebinds = 0;
+};
+
+GuardPlan::GuardPlan(GuardDescription description) : impl_(std::make_unique<Impl>(std::move(description))) {}
+GuardPlan::~GuardPlan() = default;
+
+bool GuardPlan::check(const Roots& roots, PyObject** reads) { return impl_->check(roots, reads); }
+std::string GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
+void GuardPlan::unbind() {
+  for (Impl::Part& part : impl_->parts) part.block.unbind();
+}
+const GuardDescription& GuardPlan::description() const { return impl_->description; }
+
+GuardPlan::Statistics GuardPlan::statistics() const {
+  Statistics result{impl_->description.facts.size(), 0, 0, impl_->walks, impl_->rebinds};
+  for (const Step& step : impl_->program.steps) result.tensors += step.spec != nullptr;
+  for (const Impl::Part& part : impl_->parts) result.words += part.block.words();
+  return result;
+}
+
+}  // namespace gramme::plan

@@ -1,0 +1,59 @@
+// The flat guard program of a segment and its bound form.
+//
+// A Program is portable: it names objects by their sources. A GuardPlan is a program bound to the objects of one moment:
+// per root, flat words {address, expected} in pre-order, tensor references and type tags, as ../shared/facts/hit-path.md
+// describes; when the words of a root do not hold (or its object is another one) the program itself is walked from the
+// root, and, if it holds, the words are taken anew. Checking runs no Python. The GIL is held throughout.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aten/spec.h"
+#include "base/ref.h"
+#include "guards/fact.h"
+#include "source/source.h"
+
+namespace gramme::plan {
+
+/// Where the roots of sources are, at this call. At a function's start `locals` are the bound arguments in localsplus order.
+struct Roots {
+  PyObject* const* locals = nullptr;
+  PyObject* const* stack = nullptr;
+  PyFunctionObject* function = nullptr;
+  PyObject* exception = nullptr;  // the exception being handled, or null
+};
+
+/// What a capture found out, in the order it found it; portable.
+struct GuardDescription {
+  std::shared_ptr<source::Pool> pool;
+  std::vector<guards::Fact> facts;
+  std::vector<const source::Source*> reads;  // sources whose objects graph and replay need, read after the guards hold
+  aten::GlobalState state;
+};
+
+class GuardPlan {
+ public:
+  explicit GuardPlan(GuardDescription description);
+  ~GuardPlan();
+  GuardPlan(const GuardPlan&) = delete;
+
+  /// Evaluates everything. On success `reads` (as long as the description's) holds borrowed references to the objects read.
+  bool check(const Roots& roots, PyObject** reads);
+  /// The first fact that fails now, in words with the user's names and old and new value; empty if all hold.
+  std::string explain(const Roots& roots) const;
+  /// Throws the bound form away; the next check binds again.
+  void unbind();
+  const GuardDescription& description() const;
+  struct Statistics {
+    size_t facts, words, tensors, walks, rebinds;
+  };
+  Statistics statistics() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gramme::plan

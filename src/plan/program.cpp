@@ -1,0 +1,175 @@
+#include "plan/program.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cpython/objects.h"
+#include "source/constant.h"
+
+namespace gramme::plan {
+namespace {
+
+using guards::Fact;
+using source::Source;
+using GuardKind = guards::Kind;
+using SourceKind = source::Kind;
+
+/// What reading a child of this kind needs of its base.
+uint16_t child_needs(SourceKind kind) {
+  switch (kind) {
+    case SourceKind::Attr:
+      return kAttributes;
+    case SourceKind::TypeAttr:
+      return kClassLookup;
+    case SourceKind::Item:
+      return kItems;
+    case SourceKind::Value:
+      return kContent;
+    case SourceKind::KeyAt:
+    case SourceKind::ValueAt:
+      return kContent | kOrder;
+    case SourceKind::DequeItem:
+    case SourceKind::Grad:
+      return kUnstamped;
+    default:
+      return 0;  // fields at a fixed address
+  }
+}
+
+uint16_t check_needs(GuardKind kind) {
+  switch (kind) {
+    case GuardKind::Length:
+      return kSize;
+    case GuardKind::Keys:
+      return kContent | kOrder;
+    case GuardKind::SetIs:
+      return kMembers;
+    default:
+      return 0;
+  }
+}
+
+struct Node {
+  const Source* source;
+  std::vector<Node*> children;
+  std::vector<const Fact*> facts;
+};
+
+/// Builds the tree of sources in the order of first use and lays it out in pre-order.
+class Lowering {
+ public:
+  Lowering(const GuardDescription& description, Program& program)
+      : program_(program), nodes_(description.pool->size()) {
+    for (const Fact& fact : description.facts) {
+      node_of(fact.source)->facts.push_back(&fact);
+      if (fact.other) node_of(fact.other);
+    }
+    for (const Source* source : description.reads) node_of(source);
+    std::stable_partition(roots_.begin(), roots_.end(), [](Node* n) { return n->source->kind == SourceKind::Pinned; });
+    registers_.resize(nodes_.size());
+    for (Node* root : roots_) {
+      program_.roots.push_back(static_cast<uint32_t>(program_.steps.size()));
+      emit(*root, -1);
+      if (root->source->kind == SourceKind::Pinned) program_.pinned_end = static_cast<uint32_t>(program_.steps.size());
+    }
+    for (const Fact& fact : description.facts)
+      if (fact.other) program_.relations.push_back({fact.kind, register_of(fact.source), register_of(fact.other)});
+    for (const Source* source : description.reads) program_.reads.push_back(register_of(source));
+  }
+
+ private:
+  Node* node_of(const Source* source) {
+    std::unique_ptr<Node>& node = nodes_[source->id];
+    if (node) return node.get();
+    node.reset(new Node{source, {}, {}});
+    Node* made = node.get();
+    (source->base ? node_of(source->base)->children : roots_).push_back(made);
+    return made;
+  }
+  uint32_t register_of(const Source* source) const { return registers_[source->id]; }
+
+  void emit(const Node& node, int32_t base) {
+    auto index = static_cast<uint32_t>(program_.steps.size());
+    registers_[node.source->id] = index;
+    Step step{.kind = node.source->kind,
+              .base = base,
+              .index = node.source->index,
+              .key = node.source->key.get(),
+              .source = node.source};
+    if (step.kind == SourceKind::Value && !cpython::is_plain_key(step.key))
+      GRAMME_BUG("a dict key whose comparison runs Python: " + node.source->print());
+    step.first_check = static_cast<uint32_t>(program_.checks.size());
+    for (const Fact* fact : node.facts) add_check(step, *fact);
+    drop_implied_types(step);
+    step.check_count = static_cast<uint32_t>(program_.checks.size()) - step.first_check;
+    if (step.absent && (step.check_count || step.spec || !node.children.empty()))
+      GRAMME_BUG("facts about an absent object: " + node.source->print());
+    for (const Node* child : node.children) step.needs |= child_needs(child->source->kind);
+    step.typed |= !node.children.empty();
+    program_.steps.push_back(step);
+    for (const Node* child : node.children) emit(*child, static_cast<int32_t>(index));
+    program_.steps[index].end = static_cast<uint32_t>(program_.steps.size());
+  }
+
+  void add_check(Step& step, const Fact& fact) {
+    switch (fact.kind) {
+      case GuardKind::Present:  // every step but an absent one must read something
+      case GuardKind::Unguarded:
+      case GuardKind::SameAs:
+      case GuardKind::NotSameAs:
+      case GuardKind::NoOverlap:
+        return;
+      case GuardKind::Absent:
+        step.absent = true;
+        return;
+      case GuardKind::Tensor:
+        if (step.spec && step.spec != fact.spec)
+          GRAMME_BUG("two tensor signatures of one source: " + fact.source->print());
+        step.spec = fact.spec;
+        return;
+      case GuardKind::Constant:
+        step.constant = true;
+        break;
+      case GuardKind::Type:
+      case GuardKind::Length:
+      case GuardKind::Keys:
+      case GuardKind::Code:
+        step.typed = true;
+        break;
+      case GuardKind::SetIs:
+        step.typed = true;
+        break;
+      case GuardKind::Identity:
+        break;
+    }
+    step.needs |= check_needs(fact.kind);
+    for (size_t i = step.first_check; i < program_.checks.size(); ++i) {
+      const Check& known = program_.checks[i];
+      if (known.kind == fact.kind && known.object == fact.object.get() && known.number == fact.number) return;
+    }
+    program_.checks.push_back({fact.kind, fact.object.get(), fact.number});
+  }
+
+  /// The type of a constant or of a tensor is part of those checks.
+  void drop_implied_types(const Step& step) {
+    auto first = program_.checks.begin() + step.first_check;
+    PyObject* implied = step.spec ? reinterpret_cast<PyObject*>(step.spec->type) : nullptr;
+    for (auto it = first; it != program_.checks.end(); ++it)
+      if (it->kind == GuardKind::Constant) implied = reinterpret_cast<PyObject*>(Py_TYPE(it->object));
+    program_.checks.erase(
+        std::remove_if(first, program_.checks.end(),
+                       [&](const Check& c) { return c.kind == GuardKind::Type && c.object == implied; }),
+        program_.checks.end());
+  }
+
+  Program& program_;
+  std::vector<std::unique_ptr<Node>> nodes_;  // by source id
+  std::vector<Node*> roots_;
+  std::vector<uint32_t> registers_;  // by source id
+};
+
+}  // namespace
+
+Program::Program(const GuardDescription& description) { Lowering(description, *this); }
+
+}  // namespace gramme::plan

@@ -1,0 +1,66 @@
+// The guard program: the distinct sources of a description in pre-order, each with the facts about it.
+//
+// Step i reads register i: the object its source names. A base comes before its children and a subtree is contiguous,
+// so a program, a root or one object with all that hangs off it are ranges of steps.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "aten/spec.h"
+#include "guards/fact.h"
+#include "plan/guard_plan.h"
+#include "source/source.h"
+
+namespace gramme::plan {
+
+/// What the children and checks of a step read of its object, beyond its type. A bound form stamps just that.
+enum Needs : uint16_t {
+  kContent = 1 << 0,      // keys and values of a dict
+  kOrder = 1 << 1,        // a dict's order (an OrderedDict keeps its own)
+  kItems = 1 << 2,        // items of a tuple or list
+  kSize = 1 << 3,         // number of items
+  kAttributes = 1 << 4,   // the instance's own attributes
+  kClassLookup = 1 << 5,  // names looked up on a type
+  kMembers = 1 << 6,      // elements of a set
+  kUnstamped = 1 << 7,    // children without a stamp or a fixed address: looked up at every check
+};
+
+struct Check {
+  guards::Kind kind;
+  PyObject* object = nullptr;  // owned by the fact
+  int64_t number = 0;
+};
+
+struct Step {
+  source::Kind kind;
+  bool absent = false;    // the source must read nothing
+  bool constant = false;  // one of the checks fixes the value: an immutable leaf
+  bool typed = false;     // some check or child depends on the object's type
+  uint16_t needs = 0;
+  int32_t base = -1;  // register
+  uint32_t end = 0;   // one past the last step of the subtree
+  int64_t index = 0;
+  PyObject* key = nullptr;  // owned by the source
+  const aten::TensorSpec* spec = nullptr;
+  uint32_t first_check = 0, check_count = 0;
+  const source::Source* source = nullptr;
+};
+
+/// A fact about two objects.
+struct Relation {
+  guards::Kind kind;
+  uint32_t a, b;  // registers
+};
+
+struct Program {
+  explicit Program(const GuardDescription& description);
+
+  std::vector<Step> steps;
+  std::vector<Check> checks;
+  std::vector<Relation> relations;
+  std::vector<uint32_t> roots;  // steps without a base; pinned objects come first
+  uint32_t pinned_end = 0;      // steps [0, pinned_end) hang off pinned objects
+  std::vector<uint32_t> reads;  // registers, as the description lists them
+};
+
+}  // namespace gramme::plan

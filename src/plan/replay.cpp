@@ -1,0 +1,237 @@
+#include "plan/replay.h"
+
+#include <structmember.h>
+
+#include <iterator>
+
+namespace gramme::plan {
+
+namespace {
+
+/// One run of a replay program. Every function returns false with a Python error set if a step failed.
+class Run {
+ public:
+  Run(const Replay& replay, PyObject** registers) : replay_(replay), r_(registers) {}
+  bool step(const ReplayOp& op);
+
+ private:
+  Borrowed<> at(Register r) const { return r == kNull ? nullptr : r_[r]; }
+  Borrowed<> operand(const ReplayOp& op, int i) const { return at(replay_.operands[op.first + i]); }
+  bool put(const ReplayOp& op, PyObject* made) const {
+    r_[op.dst] = made;
+    return made != nullptr;
+  }
+  Owned<> operand_tuple(const ReplayOp& op) const;
+  Owned<> operand_list(const ReplayOp& op) const;
+  bool call_for_effect(PyObject* result) const {
+    Py_XDECREF(result);  // counts by hand: the result of a call made for its effect
+    return result != nullptr;
+  }
+
+  PyObject* make_tuple(const ReplayOp& op) const;
+  PyObject* make_dict(const ReplayOp& op) const;
+  PyObject* make_function(const ReplayOp& op) const;
+  PyObject* make_object(const ReplayOp& op) const;
+  PyObject* make_deque(const ReplayOp& op) const;
+  bool fill_list(const ReplayOp& op) const;
+  bool fill_dict(const ReplayOp& op) const;
+  bool assign_dict(const ReplayOp& op) const;
+  bool assign_by_method(const ReplayOp& op, const char* method) const;
+  bool set_grad(const ReplayOp& op) const;
+
+  const Replay& replay_;
+  PyObject** r_;
+};
+
+PyObject* imported(const char* module, const char* name) {
+  Owned<> found = Owned<>::steal(PyImport_ImportModule(module));
+  return found ? PyObject_GetAttrString(found.get(), name) : nullptr;
+}
+
+Owned<> Run::operand_tuple(const ReplayOp& op) const {
+  Owned<> tuple = Owned<>::steal(PyTuple_New(op.count));
+  for (int i = 0; tuple && i < op.count; ++i) PyTuple_SET_ITEM(tuple.get(), i, share(operand(op, i)).release());
+  return tuple;
+}
+
+Owned<> Run::operand_list(const ReplayOp& op) const {
+  Owned<> list = Owned<>::steal(PyList_New(op.count));
+  for (int i = 0; list && i < op.count; ++i) PyList_SET_ITEM(list.get(), i, share(operand(op, i)).release());
+  return list;
+}
+
+/// Subclasses with items only: namedtuples by tuple.__new__, torch.Size and structure sequences by their own constructor.
+PyObject* Run::make_tuple(const ReplayOp& op) const {
+  Owned<> plain = operand_tuple(op);
+  if (!op.object || !plain) return plain.release();
+  auto* type = reinterpret_cast<PyTypeObject*>(op.object.get());
+  bool python_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new != PyTuple_Type.tp_new && PyObject_HasAttrString(op.object.get(), "_fields");
+  if (!python_class && type->tp_new != PyTuple_Type.tp_new) return PyObject_CallOneArg(op.object.get(), plain.get());
+  Owned<> args = Owned<>::steal(PyTuple_Pack(1, plain.get()));
+  return args ? PyTuple_Type.tp_new(type, args.get(), nullptr) : nullptr;
+}
+
+PyObject* Run::make_dict(const ReplayOp& op) const { return op.object ? PyObject_CallNoArgs(op.object.get()) : PyDict_New(); }
+
+PyObject* Run::make_deque(const ReplayOp& op) const {
+  static PyObject* deque = imported("collections", "deque");
+  Owned<> none = Owned<>::steal(PyTuple_New(0));
+  return none ? PyObject_CallFunctionObjArgs(deque, none.get(), at(op.a), nullptr) : nullptr;
+}
+
+PyObject* Run::make_function(const ReplayOp& op) const {
+  Owned<> made = Owned<>::steal(PyFunction_NewWithQualName(op.object.get(), at(op.a), operand(op, 1)));
+  if (!made) return nullptr;
+  auto* function = reinterpret_cast<PyFunctionObject*>(made.get());
+  auto assign = [](PyObject*& slot, Borrowed<> value) {
+    Owned<> old = Owned<>::steal(slot);
+    slot = share(value).release();
+  };
+  assign(function->func_name, operand(op, 0));
+  if (operand(op, 2)) assign(function->func_defaults, operand(op, 2));
+  if (operand(op, 3)) assign(function->func_kwdefaults, operand(op, 3));
+  if (operand(op, 4)) assign(function->func_annotations, operand(op, 4));
+  if (operand(op, 5)) assign(function->func_closure, operand(op, 5));
+  return made.release();
+}
+
+PyObject* Run::make_object(const ReplayOp& op) const {
+  auto* type = reinterpret_cast<PyTypeObject*>(op.object.get());
+  auto* exception = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+  Owned<> args = operand_tuple(op);
+  if (!args) return nullptr;
+  PyTypeObject* base = &PyBaseObject_Type;
+  if (PyType_IsSubtype(type, exception)) {
+    for (base = type; base->tp_flags & Py_TPFLAGS_HEAPTYPE;) base = base->tp_base;
+    Owned<> made = Owned<>::steal(base->tp_new(type, args.get(), nullptr));
+    if (made && base->tp_init(made.get(), args.get(), nullptr) < 0) return nullptr;
+    return made.release();
+  }
+  for (PyTypeObject* candidate : {&PyODict_Type, &PyDict_Type, &PyList_Type, &PySet_Type})
+    if (PyType_IsSubtype(type, candidate)) {
+      base = candidate;
+      break;
+    }
+  return base->tp_new(type, args.get(), nullptr);
+}
+
+bool Run::fill_list(const ReplayOp& op) const {
+  Borrowed<> list = at(op.a);
+  for (int i = 0; i < op.count; ++i)
+    if (PyList_Append(list, operand(op, i)) < 0) return false;
+  return true;
+}
+
+bool Run::fill_dict(const ReplayOp& op) const {
+  Borrowed<> dict = at(op.a);
+  bool ordered = PyODict_Check(dict);
+  for (int i = 0; i < op.count; i += 2) {
+    int status = ordered ? PyODict_SetItem(dict, operand(op, i), operand(op, i + 1)) : PyDict_SetItem(dict, operand(op, i), operand(op, i + 1));
+    if (status < 0) return false;
+  }
+  return true;
+}
+
+bool Run::assign_dict(const ReplayOp& op) const {
+  Borrowed<> dict = at(op.a);
+  if (!PyODict_Check(dict)) {
+    PyDict_Clear(dict);
+    return fill_dict(op);
+  }
+  static PyObject* clear = imported("collections", "OrderedDict");
+  return call_for_effect(PyObject_CallMethod(clear, "clear", "O", dict)) && fill_dict(op);
+}
+
+bool Run::assign_by_method(const ReplayOp& op, const char* method) const {
+  Owned<> items = operand_list(op);
+  return items && call_for_effect(PyObject_CallMethod(at(op.a), "clear", nullptr)) &&
+         call_for_effect(PyObject_CallMethod(at(op.a), method, "O", items.get()));
+}
+
+bool Run::set_grad(const ReplayOp& op) const {
+  static PyObject* setter = imported("torch._C", "_set_grad_enabled");
+  return call_for_effect(PyObject_CallOneArg(setter, op.number ? Py_True : Py_False));
+}
+
+bool Run::step(const ReplayOp& op) {
+  using K = ReplayKind;
+  switch (op.kind) {
+    case K::MakeTuple: return put(op, make_tuple(op));
+    case K::MakeList: return put(op, PyList_New(0));
+    case K::FillList: return fill_list(op);
+    case K::MakeDict: return put(op, make_dict(op));
+    case K::MakeDefaultDict: {
+      static PyObject* type = imported("collections", "defaultdict");
+      return put(op, PyObject_CallOneArg(type, at(op.a)));
+    }
+    case K::FillDict: return fill_dict(op);
+    case K::MakeSet: return put(op, PySet_New(nullptr));
+    case K::FillSet:
+      for (int i = 0; i < op.count; ++i)
+        if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
+      return true;
+    case K::MakeFrozenSet: {
+      Owned<> items = operand_tuple(op);
+      return put(op, items ? PyFrozenSet_New(items.get()) : nullptr);
+    }
+    case K::MakeDeque: return put(op, make_deque(op));
+    case K::FillDeque: {
+      Owned<> items = operand_list(op);
+      return items && call_for_effect(PyObject_CallMethod(at(op.a), "extend", "O", items.get()));
+    }
+    case K::MakeSlice: return put(op, PySlice_New(at(op.a), at(op.b), at(op.c)));
+    case K::MakeCell: return put(op, PyCell_New(nullptr));
+    case K::MakeFunction: return put(op, make_function(op));
+    case K::MakeMethod: return put(op, PyMethod_New(at(op.a), at(op.b)));
+    case K::MakePartial: {
+      static PyObject* type = imported("functools", "partial");
+      Owned<> function = Owned<>::steal(PyTuple_Pack(1, at(op.a)));
+      Owned<> args = function ? Owned<>::steal(PySequence_Concat(function.get(), at(op.b))) : Owned<>();
+      return put(op, args ? PyObject_Call(type, args.get(), at(op.c)) : nullptr);
+    }
+    case K::MakeObject: return put(op, make_object(op));
+    case K::CallConstant:
+    case K::CallEffect: {
+      Owned<> args = operand_tuple(op);
+      return put(op, args ? PyObject_Call(op.object.get(), args.get(), nullptr) : nullptr);
+    }
+    case K::StoreAttr: return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0;
+    case K::DeleteAttr: return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0;
+    case K::StoreTypeAttr: return PyType_Type.tp_setattro(at(op.a), op.object.get(), at(op.b)) == 0;
+    case K::StoreDict:
+      return (PyODict_Check(at(op.a)) ? PyODict_SetItem(at(op.a), at(op.b), at(op.c)) : PyDict_SetItem(at(op.a), at(op.b), at(op.c))) == 0;
+    case K::DeleteDict: return PyDict_DelItem(at(op.a), at(op.b)) == 0;
+    case K::StoreList: return PyList_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), share(at(op.b)).release()) == 0;
+    case K::AssignList: {
+      Owned<> items = operand_list(op);
+      return items && PyList_SetSlice(at(op.a), 0, PyList_GET_SIZE(at(op.a)), items.get()) == 0;
+    }
+    case K::AssignDict: return assign_dict(op);
+    case K::AssignSet: return assign_by_method(op, "update");
+    case K::AssignDeque: return assign_by_method(op, "extend");
+    case K::StoreCell: return PyCell_Set(at(op.a), at(op.b)) == 0;
+    case K::SetGradMode: return set_grad(op);
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* kind_name(ReplayKind kind) {
+  constexpr const char* kNames[] = {
+#define REPLAY(name, operands, text) #name,
+#include "plan/replay.def"
+#undef REPLAY
+  };
+  return kNames[static_cast<int>(kind)];
+}
+
+bool Replay::run(PyObject** registers) const {
+  for (size_t i = 0; i < constants.size(); ++i) registers[constant_base + i] = share(constants[i].get()).release();
+  Run run(*this, registers);
+  for (const ReplayOp& op : ops)
+    if (!run.step(op)) return false;
+  return true;
+}
+
+}  // namespace gramme::plan

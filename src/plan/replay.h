@@ -1,0 +1,42 @@
+// The flat replay program and its interpreter. Registers: [reads of the guard plan | graph outputs | constants | made here].
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace gramme::plan {
+
+using Register = int32_t;
+constexpr Register kNull = -1;  // no object
+constexpr Register kKeep = -2;  // leave as it is
+
+enum class ReplayKind : uint8_t {
+#define REPLAY(name, operands, text) name,
+#include "plan/replay.def"
+#undef REPLAY
+};
+
+struct ReplayOp {
+  ReplayKind kind;
+  Register dst = kNull, a = kNull, b = kNull, c = kNull;
+  int32_t first = 0, count = 0;  // operand list: Replay::operands[first, first + count)
+  int64_t number = 0;
+  Owned<> object;  // k
+};
+
+struct Replay {
+  std::vector<ReplayOp> ops;
+  std::vector<Register> operands;
+  std::vector<Owned<>> constants;  // registers from `constant_base`
+  int constant_base = 0;
+  int registers = 0;  // in all
+
+  /// Runs the program. `registers` holds owned references from the start (reads, outputs, constants); what is made is
+  /// added. False with a Python error set if a step failed: a bug or no memory, since no step runs user code.
+  bool run(PyObject** registers) const;
+};
+
+const char* kind_name(ReplayKind kind);
+
+}  // namespace gramme::plan

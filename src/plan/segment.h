@@ -1,0 +1,58 @@
+// A segment: guards + graph + effects + exit, in portable form, with its bound guards and compiled graph.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "plan/guard_plan.h"
+#include "plan/replay.h"
+
+namespace gramme::plan {
+
+/// What happens after the effects are replayed.
+enum class ExitKind : uint8_t {
+  Return,    // `result` is the function's value
+  Concrete,  // the live frame is written back; the runtime carries out the instruction at `offset` and looks up the next segment
+  HandOver,  // the live frame is written back and runs plainly from `offset` to its end
+};
+
+/// A register written into a slot of the live frame; register kNull clears the slot.
+struct SlotWrite {
+  int slot;
+  Register value;
+};
+
+struct Exit {
+  ExitKind kind = ExitKind::Return;
+  Register result = kNull;        // Return
+  int offset = 0;                 // code unit of the instruction to go on with
+  std::vector<SlotWrite> locals;  // localsplus slots that changed
+  std::vector<Register> stack;    // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
+  Register exception = kNull;     // the exception being handled; kKeep leaves it as it is
+  bool capture_callee = false;    // Concrete call of a Python function: capture the callee on its own
+};
+
+/// For messages and explain(): why the segment ended.
+struct Ending {
+  std::string reason, detail, hint;
+  int line = 0;
+};
+
+struct Segment {
+  Segment(GuardDescription description) : guards(std::move(description)) {}
+  int start = 0;                  // code unit where it begins; 0 at the function's start
+  GuardPlan guards;
+  std::vector<int> graph_inputs;  // indices into the guard plan's reads
+  Owned<> compiled;               // what the backend returned; null when the graph is empty
+  int graph_outputs = 0;
+  bool random = false;            // the graph draws random numbers: generators are put back if it raises
+  Replay replay;
+  Exit exit;
+  Ending ending;
+  int operations = 0;             // nodes of the graph without placeholders and output
+  Owned<> graph_module;           // kept for explain() only; null otherwise
+  uint64_t hits = 0;
+};
+
+}  // namespace gramme::plan

@@ -1,0 +1,44 @@
+// Reading sources and checking facts about what they read, without running any Python.
+#pragma once
+#include <string>
+
+#include "plan/program.h"
+
+namespace gramme::plan {
+
+enum class Outcome : uint8_t {
+  Found,
+  Absent,
+  Unreadable,  // the base is no object of the kind the source needs, or its keys cannot be compared without Python
+};
+
+/// The root's object, or null.
+PyObject* read_root(const Step& step, const Roots& roots);
+/// What the step's source reads of its base; `value` is null unless found.
+Outcome read_child(const Step& step, PyObject* base, PyObject** value);
+bool matches_check(const Check& check, PyObject* object);
+/// Does the object pass all checks of the step?
+inline bool passes(const Program& program, const Step& step, PyObject* object) {
+  if (step.spec && !aten::matches(*step.spec, object)) return false;
+  const Check* check = program.checks.data() + step.first_check;
+  for (const Check* end = check + step.check_count; check < end; ++check)
+    if (!matches_check(*check, object)) return false;
+  return true;
+}
+bool holds(const Relation& relation, PyObject* const* registers);
+
+/// Runs the steps of a subtree whose root (at `first`) is in its register already. ~5 to 10 ns a step.
+bool walk_below(const Program& program, uint32_t first, PyObject** registers);
+/// Checks the object of a root and walks what hangs off it.
+bool walk_root(const Program& program, uint32_t first, PyObject* object, PyObject** registers);
+
+/// Is it a collections.deque?
+bool is_deque(PyObject* object);
+/// Address of the __slots__ member `name`, or null if the object's type has none.
+PyObject** slot_of(PyObject* base, PyObject* name);
+
+/// In words, why the object read (null: nothing) does not satisfy the step; empty if it does.
+std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object);
+std::string explain_relation(const Program& program, const Relation& relation);
+
+}  // namespace gramme::plan

@@ -1,0 +1,176 @@
+// Calls: who is called, and what it does to values.
+#include <array>
+
+#include "cpython/objects.h"
+#include "protocol/names.h"
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+std::string callable_name(PyObject* callable) {
+  Owned<> name = Owned<>::steal(PyObject_GetAttr(callable, names::k_qualname));
+  if (!name || !PyUnicode_Check(name.get())) {
+    PyErr_Clear();
+    return Py_TYPE(callable)->tp_name;
+  }
+  Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, names::k_module));
+  if (!module) PyErr_Clear();
+  std::string prefix = module && PyUnicode_Check(module.get()) ? std::string(PyUnicode_AsUTF8(module.get())) + "." : "";
+  return prefix + PyUnicode_AsUTF8(name.get());
+}
+
+/// The same arguments with one more in front. Lives as long as the call.
+class Prepended {
+ public:
+  Prepended(Value* first, const Args& args) {
+    size_t n = args.positional + args.keywords;
+    Value** to = small_.data();
+    if (n + 1 > small_.size()) {
+      large_.resize(n + 1);
+      to = large_.data();
+    }
+    to[0] = first;
+    for (size_t i = 0; i < n; ++i) to[i + 1] = args.values[i];
+    args_ = {to, args.positional + 1, args.names, args.keywords};
+  }
+  const Args& get() const { return args_; }
+
+ private:
+  std::array<Value*, 8> small_;
+  std::vector<Value*> large_;
+  Args args_;
+};
+
+Value* call_function(Trace& trace, Function* function, const Args& args) {
+  if (function->object) {
+    if (Model model = find_model(function->object)) return model(trace, args);
+    switch (treatment(function->object)) {
+      case Treatment::InGraph: return trace.emit(function->object, args);
+      case Treatment::RunForReal: cannot(Reason::CallSkipped, callable_name(function->object));
+      case Treatment::Inline: break;
+    }
+  }
+  if (trace.depth >= trace.policy.max_depth) cannot(Reason::TooDeep);
+  return trace.inliner->call(function, args);
+}
+
+bool is_new(PyObject* callable) {
+  return PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) && PyType_Check(PyCFunction_GET_SELF(callable)) &&
+         strcmp(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name, "__new__") == 0;
+}
+
+Value* call_new(Trace& trace, const Args& args) {
+  auto* cls = args.positional ? trace.see_as<Class>(args[0]) : nullptr;
+  if (!cls) raise(trace, PyExc_TypeError, "object.__new__(X): X is not a type object");
+  return allocate(trace, cls, {args.values + 1, args.positional - 1, args.names, args.keywords});
+}
+
+/// Methods in C see the container behind an instance of a user's subclass.
+void unwrap_self(Trace& trace, PyObject* descriptor, Value*& self) {
+  auto* object = trace.see_as<Object>(self);
+  if (!object || !object->payload) return;
+  bool descr = Py_IS_TYPE(descriptor, &PyMethodDescr_Type) || Py_IS_TYPE(descriptor, &PyWrapperDescr_Type);
+  if (!descr) return;
+  PyTypeObject* owner = PyDescr_TYPE(descriptor);
+  if (owner != &PyBaseObject_Type && PyType_IsSubtype(type_of(object->payload), owner)) self = object->payload;
+}
+
+Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
+  if (Model model = find_model(callable)) {
+    if (!args.positional) return model(trace, args);
+    Value* self = args[0];
+    unwrap_self(trace, callable, self);
+    if (self == args[0]) return model(trace, args);
+    Prepended unwrapped(self, {args.values + 1, args.positional - 1, args.names, args.keywords});
+    return model(trace, unwrapped.get());
+  }
+  if (is_new(callable)) return call_new(trace, args);
+  bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+  if (descr && args.positional && trace.see(args[0])->kind == Kind::Tensor)
+    return trace.emit_method(PyDescr_NAME(callable), args);
+  if (is_pure(callable))
+    if (Value* result = fold(trace, callable, args)) return result;
+  switch (treatment(callable)) {
+    case Treatment::InGraph: return trace.emit(callable, args);
+    case Treatment::RunForReal: cannot(Reason::CallSkipped, callable_name(callable));
+    case Treatment::Inline: cannot(Reason::CallUnknown, callable_name(callable));
+  }
+  return nullptr;
+}
+
+Value* call_partial(Trace& trace, Partial* partial, const Args& args) {
+  std::vector<Value*> positional = partial->args;
+  positional.insert(positional.end(), args.values, args.values + args.positional);
+  Attributes keywords = partial->keywords;
+  for (size_t i = 0; i < args.keywords; ++i) {
+    Value* value = args[args.positional + i];
+    bool replaced = false;
+    for (Attribute& keyword : keywords)
+      if (PyUnicode_Compare(keyword.name, args.names[i]) == 0) keyword.value = value, replaced = true;
+    if (!replaced) keywords.push_back({args.names[i], value});
+  }
+  return call_with(trace, partial->function, positional, keywords);
+}
+
+Value* call_object(Trace& trace, Object* object, const Args& args) {
+  if (object->object) {
+    if (Model model = find_model(object->object)) return model(trace, args);
+    if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
+  }
+  Value* method = special_method(trace, object, names::k_call);
+  if (!method) raise(trace, PyExc_TypeError, std::string("'") + object->type->tp_name + "' object is not callable");
+  if (auto* builtin = as<BuiltinMethod>(method)) cannot(Reason::CallUnknown, std::string("an object of type ") + Py_TYPE(object->object ? object->object : builtin->object)->tp_name);
+  return call(trace, method, args);
+}
+
+}  // namespace
+
+Value* call(Trace& trace, Value* callee, const Args& args) {
+  callee = trace.see(callee);
+  switch (callee->kind) {
+    case Kind::Function: return call_function(trace, static_cast<Function*>(callee), args);
+    case Kind::Method: {
+      auto* method = static_cast<Method*>(callee);
+      Prepended all(method->self, args);
+      return call(trace, method->function, all.get());
+    }
+    case Kind::Builtin: return call_builtin(trace, callee->object, args);
+    case Kind::BuiltinMethod: {
+      auto* method = static_cast<BuiltinMethod*>(callee);
+      Prepended all(method->self, args);
+      return call_builtin(trace, method->object, all.get());
+    }
+    case Kind::Class: {
+      if (Model model = find_model(callee->object)) return model(trace, args);
+      if (treatment(callee->object) == Treatment::InGraph) return trace.emit(callee->object, args);
+      return construct(trace, static_cast<Class*>(callee), args);
+    }
+    case Kind::Object: return call_object(trace, static_cast<Object*>(callee), args);
+    case Kind::Partial: return call_partial(trace, static_cast<Partial*>(callee), args);
+    default: raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
+  }
+}
+
+Value* call(Trace& trace, Value* callee, std::initializer_list<Value*> args) {
+  return call(trace, callee, Args{args.begin(), args.size(), nullptr, 0});
+}
+
+Value* call_method(Trace& trace, Value* object, PyObject* name, std::initializer_list<Value*> args) {
+  return call(trace, get_attribute(trace, object, name), args);
+}
+
+Value* call_with(Trace& trace, Value* callee, const std::vector<Value*>& positional, const Attributes& keywords) {
+  std::vector<Value*> values = positional;
+  std::vector<PyObject*> names;
+  for (const Attribute& keyword : keywords) {
+    names.push_back(keyword.name);
+    values.push_back(keyword.value);
+  }
+  return call(trace, callee, Args{values.data(), positional.size(), names.data(), names.size()});
+}
+
+}  // namespace gramme::protocol

@@ -1,0 +1,175 @@
+// iter() and next(). What each sort of iterator does is in iterators.cpp.
+#include "protocol/iterate.h"
+
+#include "protocol/number.h"
+#include "protocol/operator_table.h"
+#include "protocol/special.h"
+#include "protocol/steps.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+[[noreturn]] void not_iterable(Trace& trace, Value* seen) {
+  raise_about(trace, PyExc_TypeError, "'{}' object is not iterable", seen);
+}
+
+bool is_stop_iteration(Trace& trace, const UserError& error, PyObject* type) {
+  PyTypeObject* raised = type_of(trace.see(error.exception));
+  return PyType_IsSubtype(raised, reinterpret_cast<PyTypeObject*>(type));
+}
+
+// ---- iter()
+
+/// The rows of a tensor, as the graph of PyTorch's own front end has them.
+std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
+  static PyObject* const getitem = operator_function("getitem");
+  if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");
+  std::vector<Value*> items;
+  for (int64_t i = 0; i < tensor->record->sizes[0]; ++i) items.push_back(trace.emit(getitem, {tensor, trace.integer(i)}));
+  return items;
+}
+
+Value* constant_iterator(Trace& trace, Value* constant) {
+  PyObject* object = constant->object;
+  if (PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) return make_iterator(trace, Iterator::Sequence, {constant});
+  if (Py_TYPE(object) == &PyRange_Type) return range_constant_iterator(trace, object, false);
+  if (!Py_TYPE(object)->tp_iter && !PySequence_Check(object)) not_iterable(trace, constant);
+  cannot(Reason::ArgumentKind, "iterating over " + type_name(constant));
+}
+
+bool is_c_iterator(Trace& trace, Object* object) {
+  static PyObject* const next_name = intern("__next__");
+  PyObject* raw = trace.type_lookup(object->type, next_name);
+  return raw && Py_TYPE(raw) == &PyWrapperDescr_Type;
+}
+
+bool is_iterator(Trace& trace, Value* seen) {
+  static PyObject* const next_name = intern("__next__");
+  if (seen->kind == Kind::Iterator || seen->kind == Kind::Generator) return true;
+  return has_own_class(seen) && trace.type_lookup(type_of(seen), next_name);
+}
+
+/// Objects, instances of tuple subclasses and classes: __iter__, else the sequence protocol.
+Value* object_iterator(Trace& trace, Value* seen) {
+  static PyObject* const iter_name = intern("__iter__");
+  static PyObject* const getitem_name = intern("__getitem__");
+  auto* object = as<Object>(seen);
+  if (forbidden(trace, seen, iter_name)) not_iterable(trace, seen);
+  if (Value* payload = payload_for(trace, seen, iter_name)) return get_iterator(trace, payload);
+  if (object && object->type->tp_iter == PyObject_SelfIter && is_c_iterator(trace, object)) return seen;
+  if (Value* method = own_method(trace, seen, iter_name)) {
+    Value* iterator = trace.see(call(trace, method, {}));
+    if (is_iterator(trace, iterator)) return iterator;
+    raise_about(trace, PyExc_TypeError, "iter() returned non-iterator of type '{}'", iterator);
+  }
+  if (seen->kind == Kind::Tuple || own_method(trace, seen, getitem_name)) return make_iterator(trace, Iterator::Sequence, {seen});
+  not_iterable(trace, seen);
+}
+
+// ---- next()
+
+Value* resume(Trace& trace, Generator* generator) {
+  if (generator->running) raise(trace, PyExc_ValueError, "generator already executing");
+  if (!generator->frame) return nullptr;
+  Value* returned = nullptr;
+  return trace.inliner->resume(generator, trace.none(), nullptr, &returned);
+}
+
+Value* object_next(Trace& trace, Value* seen) {
+  static PyObject* const next_name = intern("__next__");
+  auto* object = as<Object>(seen);
+  if (object && is_c_iterator(trace, object)) cannot(Reason::IteratorLive, type_name(seen));
+  Value* method = own_method(trace, seen, next_name);
+  if (!method) raise_about(trace, PyExc_TypeError, "'{}' object is not an iterator", seen);
+  try {
+    return call(trace, method, {});
+  } catch (const UserError& error) {
+    if (!is_stop_iteration(trace, error, PyExc_StopIteration)) throw;
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Iterator* make_iterator(Trace& trace, Iterator::Sort sort, std::vector<Value*> parts) {
+  auto* iterator = trace.make<Iterator>();
+  iterator->sort = sort;
+  iterator->parts = std::move(parts);
+  if (sort == Iterator::Sequence) note_size(trace, iterator);
+  return iterator;
+}
+
+Value* get_iterator(Trace& trace, Value* iterable) {
+  iterable = trace.see(iterable);
+  if (has_own_class(iterable)) return object_iterator(trace, iterable);
+  switch (iterable->kind) {
+    case Kind::Tuple:
+    case Kind::List:
+    case Kind::Deque: return make_iterator(trace, Iterator::Sequence, {iterable});
+    case Kind::Constant: return constant_iterator(trace, iterable);
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::View:
+    case Kind::InstanceDict: return entries_iterator(trace, iterable);
+    case Kind::Tensor: return make_iterator(trace, Iterator::Sequence, {trace.tuple(rows(trace, static_cast<Tensor*>(iterable)))});
+    case Kind::Iterator:
+    case Kind::Generator: return iterable;
+    case Kind::Namespace: cannot(Reason::ArgumentKind, "iterating over globals()");
+    default: not_iterable(trace, iterable);
+  }
+}
+
+Value* next(Trace& trace, Value* iterator) {
+  trace.tick();
+  iterator = trace.see(iterator);
+  if (auto* own = as<Iterator>(iterator)) return step(trace, own);
+  if (auto* generator = as<Generator>(iterator)) return resume(trace, generator);
+  return object_next(trace, iterator);
+}
+
+std::vector<Value*> items_of(Trace& trace, Value* iterable) {
+  static PyObject* const iter_name = intern("__iter__");
+  iterable = trace.see(iterable);
+  if (Value* payload = payload_for(trace, iterable, iter_name)) iterable = payload;
+  bool own = has_own_class(iterable) && (iterable->kind != Kind::Tuple || own_method(trace, iterable, iter_name));
+  if (!own) {
+    if (auto* tuple = as<Tuple>(iterable)) return tuple->items;
+    if (auto* list = as<List>(iterable)) return list->items;
+    if (auto* deque = as<Deque>(iterable)) return deque->items;
+    if (auto* tensor = as<Tensor>(iterable)) return rows(trace, tensor);
+  }
+  std::vector<Value*> items;
+  Value* iterator = get_iterator(trace, iterable);
+  while (Value* item = next(trace, iterator)) items.push_back(item);
+  return items;
+}
+
+// ---- reversed()
+
+Value* reversed(Trace& trace, Value* object) {
+  static PyObject* const reversed_name = intern("__reversed__");
+  static PyObject* const getitem_name = intern("__getitem__");
+  static PyObject* const len_name = intern("__len__");
+  object = trace.see(object);
+  if (forbidden(trace, object, reversed_name)) raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
+  if (Value* method = own_method(trace, object, reversed_name)) return call(trace, method, {});
+  if (Value* payload = payload_for(trace, object, reversed_name)) return reversed(trace, payload);
+  auto* view = as<View>(object);
+  if (object->kind == Kind::Dict || object->kind == Kind::InstanceDict || view) return entries_iterator(trace, object, true);
+  if (object->kind == Kind::Tensor) return trace.emit_method(reversed_name, Args{&object, 1, nullptr, 0});
+  if (is_constant_of(object, &PyRange_Type)) return range_constant_iterator(trace, object->object, true);
+  bool sequence = object->kind == Kind::Tuple || object->kind == Kind::List || object->kind == Kind::Deque ||
+                  is_constant_of(object, &PyUnicode_Type) || is_constant_of(object, &PyBytes_Type);
+  if (!sequence && payload_for(trace, object, getitem_name)) return reversed(trace, payload_of(object));
+  sequence = sequence || (own_method(trace, object, getitem_name) && own_method(trace, object, len_name));
+  if (!sequence) raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
+  Iterator* iterator = make_iterator(trace, Iterator::Reversed, {object});
+  iterator->index = length(trace, object) - 1;
+  note_size(trace, iterator);
+  return iterator;
+}
+
+}  // namespace gramme::protocol

@@ -1,0 +1,51 @@
+// Iterators made in a capture: what each sort keeps in value::Iterator, and how to make one. `next` (protocol.h) advances all.
+//
+//   Iterator* it = make_iterator(trace, Iterator::Enumerate, {get_iterator(trace, iterable)});
+//   it->index = start;
+//
+// "iterators" below are values that `next` accepts: call get_iterator on what the program gave. Fields not named stay at
+// their defaults. `done` is set at the end, and next() on a done iterator ends at once.
+//
+//   sort        parts                                     index                     stop               increment
+//   Sequence    [0] List, Tuple, Deque, str, bytes or an  next position             -                  -
+//               Object with __getitem__, read live
+//   Range       -                                         next value                end, as range's    step
+//   Entries     [0] Dict, Set, InstanceDict or View;      position in the table     -                  1, or -1: reversed
+//               use entries_iterator()
+//   Reversed    [0] List, Tuple, Deque, str, bytes or an  next position, from       -                  -
+//               Object with __getitem__                   length - 1 down to 0
+//   Enumerate   [0] iterator                              next number               -                  -
+//   Zip         iterators                                 -                         1: strict          -
+//   Map         [0] function, [1…] iterators              -                         -                  -
+//   Filter      [0] function or None, [1] iterator        -                         1: filterfalse     -
+//   Chain       [0] iterator over the iterables           -                         -                  -
+//   Repeat      [0] the value                             -                         times, -1: forever -
+//   Count       [0] next value, [1] step                  -                         -                  -
+//   Cycle       [0] iterator, [1…] items seen so far      -                         -                  -
+//   Islice      [0] iterator                              next one wanted (start)   end, -1: none      step
+//   StarMap     [0] function, [1] iterator                -                         -                  -
+//   Accumulate  [0] function or None (+), [1] iterator;   1: `initial` was given    -                  -
+//               [2] the initial value if there is one
+//   TakeWhile   [0] function, [1] iterator                -                         -                  -
+//   DropWhile   [0] function, [1] iterator                -                         -                  -
+//   CallUntil   [0] callable, [1] sentinel                -                         -                  -
+//   Other       whatever its step function wants          free                      free               id given by add_step
+#pragma once
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+
+value::Iterator* make_iterator(Trace& trace, value::Iterator::Sort sort, std::vector<Value*> parts);
+/// iter() or, backwards, reversed() of a seen Dict, Set, InstanceDict or View.
+value::Iterator* entries_iterator(Trace& trace, Value* container, bool backwards = false);
+/// range(start, stop, step) with step not 0.
+value::Iterator* range_iterator(Trace& trace, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t step);
+/// reversed(x): `__reversed__` of the user's class, or the sequence protocol; TypeError otherwise.
+Value* reversed(Trace& trace, Value* object);
+
+/// The next value or null at the end, of an iterator of sort Other. For iterators that only one module knows (pairwise, groupby).
+using Step = Value* (*)(Trace& trace, value::Iterator* iterator);
+/// What to put into `increment`. Call once per function, at start-up.
+Py_ssize_t add_step(Step step);
+
+}  // namespace gramme::protocol

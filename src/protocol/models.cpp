@@ -1,0 +1,100 @@
+// Tables of C functions gramme has a model of, and of pure ones that may really be called on constants.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "cpython/objects.h"
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+
+namespace {
+
+/// One per process, filled at import, read with the GIL held. Keys are held for the life of the process.
+struct Tables {
+  std::unordered_map<PyObject*, Model> models;
+  std::unordered_set<PyObject*> pure;
+  Classifier classifier = nullptr;
+};
+Tables& tables() {
+  static Tables all;
+  return all;
+}
+
+/// module.a.b as calls see it: the raw entry for attributes of types (method descriptors, __new__). Null if it does not exist.
+Owned<> resolve(const char* module, const char* qualified_name) {
+  Owned<> object = Owned<>::steal(PyImport_ImportModule(module));
+  std::string path = qualified_name;
+  for (size_t at = 0; object && at <= path.size();) {
+    size_t dot = std::min(path.find('.', at), path.size());
+    Owned<> name = take(PyUnicode_InternFromString(path.substr(at, dot - at).c_str()));
+    PyObject* raw = nullptr;
+    if (PyType_Check(object.get())) raw = cpython::type_lookup(reinterpret_cast<PyTypeObject*>(object.get()), name.get());
+    if (raw && !Py_IS_TYPE(raw, &PyStaticMethod_Type) && !Py_IS_TYPE(raw, &PyClassMethod_Type) && !Py_IS_TYPE(raw, &PyGetSetDescr_Type))
+      object = share(raw);
+    else
+      object = Owned<>::steal(PyObject_GetAttr(object.get(), name.get()));
+    at = dot + 1;
+  }
+  PyErr_Clear();
+  return object;
+}
+
+}  // namespace
+
+void add_model(PyObject* callable, Model model) {
+  if (tables().models.insert_or_assign(callable, model).second) share(callable).release();
+}
+
+void add_model(const char* module, const char* qualified_name, Model model) {
+  if (Owned<> callable = resolve(module, qualified_name)) add_model(callable.get(), model);
+}
+
+Model find_model(PyObject* callable) {
+  auto found = tables().models.find(callable);
+  return found == tables().models.end() ? nullptr : found->second;
+}
+
+void add_pure(PyObject* callable) {
+  if (tables().pure.insert(callable).second) share(callable).release();
+}
+
+void add_pure(const char* module, const char* qualified_name) {
+  if (Owned<> callable = resolve(module, qualified_name)) add_pure(callable.get());
+}
+
+bool is_pure(PyObject* callable) { return tables().pure.contains(callable); }
+
+Value* fold(Trace& trace, PyObject* callable, const Args& args) {
+  std::vector<Owned<>> held;
+  std::vector<PyObject*> values;
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    held.push_back(trace.concrete(args.values[i]));
+    if (!held.back()) return nullptr;
+    values.push_back(held.back().get());
+  }
+  Owned<> names;
+  if (args.keywords) {
+    names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));
+    for (size_t i = 0; i < args.keywords; ++i) PyTuple_SET_ITEM(names.get(), i, share(args.names[i]).release());
+  }
+  PyObject* result = PyObject_Vectorcall(callable, values.data(), args.positional, names.get());
+  if (!result) raise_current(trace);
+  return trace.adopt(Owned<>::steal(result));
+}
+
+void set_classifier(Classifier classifier) { tables().classifier = classifier; }
+
+Treatment treatment(PyObject* callable) {
+  return tables().classifier ? tables().classifier(callable) : Treatment::Inline;
+}
+
+void expect(Trace& trace, const Args& args, const char* name, size_t least, size_t most) {
+  if (args.positional >= least && args.positional <= most) return;
+  std::string bound = least == most ? "exactly " + std::to_string(least)
+                      : args.positional < least ? "at least " + std::to_string(least) : "at most " + std::to_string(most);
+  size_t limit = args.positional < least ? least : most;
+  raise(trace, PyExc_TypeError, std::string(name) + "() takes " + bound + (limit == 1 ? " argument (" : " arguments (") +
+                                    std::to_string(args.positional) + " given)");
+}
+
+}  // namespace gramme::protocol

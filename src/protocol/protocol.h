@@ -1,0 +1,116 @@
+// What Python does with objects, on values. Every function sees its operands itself. Exits: a value; UserError (the program's
+// exception, raised symbolically); CannotCapture.
+#pragma once
+#include "trace/trace.h"
+
+namespace gramme::protocol {
+
+using trace::Args;
+using trace::Trace;
+using value::Value;
+
+// ---- attributes (attributes.cpp)
+Value* get_attribute(Trace& trace, Value* object, PyObject* name);   // raises AttributeError
+Value* find_attribute(Trace& trace, Value* object, PyObject* name);  // null instead of AttributeError
+void set_attribute(Trace& trace, Value* object, PyObject* name, Value* value);
+void delete_attribute(Trace& trace, Value* object, PyObject* name);
+/// object.__getattribute__ and object.__setattr__ themselves.
+Value* generic_get_attribute(Trace& trace, Value* object, PyObject* name);  // null if there is none
+void generic_set_attribute(Trace& trace, Value* object, PyObject* name, Value* value);  // null value deletes
+/// A special method of the type (`__len__`), bound; null if the type has none. Instance attributes are not consulted.
+Value* special_method(Trace& trace, Value* object, PyObject* name);
+/// Binds what was found on a class to an instance (null for access through the class), as descriptors do.
+Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTypeObject* type);
+
+/// Attributes of tensors, given by the builtins room. `get` answers null if there is none.
+struct TensorAttributes {
+  Value* (*get)(Trace& trace, value::Tensor* tensor, PyObject* name) = nullptr;
+  void (*set)(Trace& trace, value::Tensor* tensor, PyObject* name, Value* value) = nullptr;  // null value deletes
+};
+void set_tensor_attributes(TensorAttributes attributes);
+
+// ---- calls (call.cpp)
+Value* call(Trace& trace, Value* callee, const Args& args);
+Value* call(Trace& trace, Value* callee, std::initializer_list<Value*> args);
+Value* call_method(Trace& trace, Value* object, PyObject* name, std::initializer_list<Value*> args);
+/// Calls with a sequence and a mapping, as f(*args, **kwargs) does.
+Value* call_with(Trace& trace, Value* callee, const std::vector<Value*>& positional, const value::Attributes& keywords);
+
+// ---- types (types.cpp)
+/// type(x) of any seen value.
+PyTypeObject* type_of(Value* seen);
+Value* class_value(Trace& trace, PyTypeObject* type);
+bool isinstance(Trace& trace, Value* object, Value* classinfo);
+bool issubclass(Trace& trace, Value* cls, Value* classinfo);
+bool callable(Trace& trace, Value* object);
+/// What tp_new of the type's base in C makes: an Object (with a payload for dict, list, tuple, set, exceptions), a Tuple for namedtuples.
+Value* allocate(Trace& trace, value::Class* cls, const Args& args);
+/// The container in C behind an instance of a subclass of dict, list, tuple or set; else the value itself. Seen.
+Value* payload_of(Trace& trace, Value* value);
+/// A new instance: metaclass __call__, __new__, __init__.
+Value* construct(Trace& trace, value::Class* cls, const Args& args);
+
+// ---- operators (operators.cpp)
+enum class Unary { Negative, Positive, Invert, Not };
+Value* unary(Trace& trace, Unary op, Value* operand);
+/// `op` is CPython's NB_* number; in-place variants included (NB_INPLACE_ADD …).
+Value* binary(Trace& trace, int op, Value* left, Value* right);
+Value* compare(Trace& trace, int op, Value* left, Value* right);  // Py_LT … Py_GE
+bool equal(Trace& trace, Value* left, Value* right);              // truth of ==, identity first, as containers do
+bool truth(Trace& trace, Value* operand);
+Value* contains(Trace& trace, Value* container, Value* item);     // a boolean Constant
+bool same(Trace& trace, Value* left, Value* right);               // is
+
+// ---- items (items.cpp)
+Value* get_item(Trace& trace, Value* object, Value* key);
+void set_item(Trace& trace, Value* object, Value* key, Value* value);
+void delete_item(Trace& trace, Value* object, Value* key);
+Py_ssize_t length(Trace& trace, Value* object);
+/// An integer index (int, bool, __index__ of constants); raises TypeError otherwise.
+Py_ssize_t index(Trace& trace, Value* value);
+
+// ---- iteration (iterate.cpp)
+Value* get_iterator(Trace& trace, Value* iterable);
+/// The next value, or null at the end.
+Value* next(Trace& trace, Value* iterator);
+/// All items; for lists and tuples a copy of their items.
+std::vector<Value*> items_of(Trace& trace, Value* iterable);
+
+// ---- text (text.cpp)
+Value* to_str(Trace& trace, Value* object);    // str(x)
+Value* to_repr(Trace& trace, Value* object);
+Value* format(Trace& trace, Value* object, Value* spec);  // spec may be null
+
+// ---- exceptions (raise.cpp)
+/// Raises type(message) symbolically.
+[[noreturn]] void raise(Trace& trace, PyObject* type, const std::string& message);
+[[noreturn]] void raise(Trace& trace, Value* exception);  // instance or class, as `raise x`
+/// Turns the Python error that is set (from folding a constant operation) into the program's exception.
+[[noreturn]] void raise_current(Trace& trace);
+/// A new exception object with its arguments.
+value::Object* make_exception(Trace& trace, PyTypeObject* type, std::vector<Value*> args);
+bool matches(Trace& trace, Value* exception, Value* classinfo);  // `except classinfo`
+
+// ---- models of C functions (models.cpp)
+/// A model of a C function, method descriptor or type: what calling it does to values. For methods args[0] is self.
+using Model = Value* (*)(Trace& trace, const Args& args);
+void add_model(PyObject* callable, Model model);  // kept for the life of the process; the object is held
+Model find_model(PyObject* callable);             // null if there is none
+/// add_model for an attribute of a module or type that exists in this Python; quietly nothing if it does not.
+void add_model(const char* module, const char* qualified_name, Model model);
+/// A pure C function: on constants (and containers of them) it is really called, else the segment ends.
+void add_pure(PyObject* callable);
+void add_pure(const char* module, const char* qualified_name);
+bool is_pure(PyObject* callable);
+/// Really calls a pure function on concrete arguments; its exception becomes the program's. Null if an argument is not concrete.
+Value* fold(Trace& trace, PyObject* callable, const Args& args);
+/// The model for Python functions that must not be inlined (run for real, stay in the graph): asked before inlining.
+enum class Treatment { Inline, InGraph, RunForReal };
+using Classifier = Treatment (*)(PyObject* callable);
+void set_classifier(Classifier classifier);
+Treatment treatment(PyObject* callable);
+
+/// Checks the number of arguments of a model; raises TypeError in the program like CPython.
+void expect(Trace& trace, const Args& args, const char* name, size_t least, size_t most);
+
+}  // namespace gramme::protocol

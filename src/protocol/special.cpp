@@ -1,0 +1,169 @@
+#include "protocol/special.h"
+
+#include "protocol/number.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+bool is_c_method(PyObject* raw) { return Py_TYPE(raw) == &PyWrapperDescr_Type || Py_TYPE(raw) == &PyMethodDescr_Type; }
+PyTypeObject* owner(PyObject* raw) { return reinterpret_cast<PyDescrObject*>(raw)->d_type; }
+bool is_heap_type(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
+
+[[noreturn]] void unhashable(Trace& trace, Value* key) { raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key); }
+
+Value* hash_tuple(Trace& trace, Tuple* tuple) {
+  for (Value*& item : tuple->items) item = table_key(trace, item);
+  if (!hashable(tuple)) cannot(Reason::OpaqueCallback, "a dict key with its own equality");
+  return tuple;
+}
+
+}  // namespace
+
+Value* payload_of(Value* seen) {
+  auto* object = as<Object>(seen);
+  if (!object || !object->payload) return nullptr;
+  return PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) ? nullptr : object->payload;
+}
+
+bool has_own_class(Value* seen) {
+  switch (seen->kind) {
+    case Kind::Object: return true;
+    case Kind::Tuple: return is_heap_type(static_cast<Tuple*>(seen)->type);
+    case Kind::Class: return Py_TYPE(seen->object) != &PyType_Type;
+    default: return false;
+  }
+}
+
+Value* payload_for(Trace& trace, Value* seen, PyObject* name) {
+  Value* payload = payload_of(seen);
+  if (!payload) return nullptr;
+  PyObject* raw = trace.type_lookup(static_cast<Object*>(seen)->type, name);
+  if (!raw || !is_c_method(raw) || owner(raw) == &PyBaseObject_Type) return nullptr;
+  return PyType_IsSubtype(type_of(payload), owner(raw)) ? payload : nullptr;
+}
+
+Value* own_method(Trace& trace, Value* seen, PyObject* name) {
+  if (!has_own_class(seen)) return nullptr;
+  PyObject* raw = trace.type_lookup(type_of(seen), name);
+  if (!raw || raw == Py_None) return nullptr;
+  if (is_c_method(raw)) {
+    if (owner(raw) == &PyBaseObject_Type || seen->kind != Kind::Object) return nullptr;  // of tuple or type: modelled
+    if (payload_for(trace, seen, name)) return nullptr;
+  }
+  return special_method(trace, seen, name);
+}
+
+Value* attempt(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args) {
+  Value* method = own_method(trace, seen, name);
+  if (!method) return nullptr;
+  Value* result = trace.see(call(trace, method, args));
+  return result->kind == Kind::Constant && result->object == Py_NotImplemented ? nullptr : result;
+}
+
+bool forbidden(Trace& trace, Value* seen, PyObject* name) {
+  return has_own_class(seen) && trace.type_lookup(type_of(seen), name) == Py_None;
+}
+
+Value* table_key(Trace& trace, Value* key) {
+  key = trace.see(key);
+  static PyObject* const hash = intern("__hash__");
+  switch (key->kind) {
+    case Kind::Tuple: return hash_tuple(trace, static_cast<Tuple*>(key));
+    case Kind::Number: return trace.constant(known_number(trace, static_cast<Number*>(key), Reason::DataDependentValue));
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::InstanceDict:
+    case Kind::Namespace: unhashable(trace, key);
+    case Kind::View:
+      if (static_cast<View*>(key)->which != View::Values) unhashable(trace, key);
+      break;
+    case Kind::Set:
+      if (!static_cast<Set*>(key)->frozen) unhashable(trace, key);
+      break;
+    case Kind::Object:
+      if (forbidden(trace, key, hash)) unhashable(trace, key);
+      break;
+    default: break;
+  }
+  if (!hashable(key)) cannot(Reason::OpaqueCallback, "a dict or set key of type " + type_name(key));
+  return key;
+}
+
+PyObject* name_key(Trace& trace, Value* key) {
+  key = table_key(trace, key);
+  if (!is_constant_of(key, &PyUnicode_Type)) return nullptr;
+  PyObject* name = share(key->object).release();  // by hand: PyUnicode_InternInPlace takes and gives a reference
+  PyUnicode_InternInPlace(&name);
+  return trace.keep(Owned<>::steal(name));
+}
+
+bool is_constant_of(Value* seen, PyTypeObject* type) { return seen->kind == Kind::Constant && Py_TYPE(seen->object) == type; }
+
+bool is_int(Value* seen) { return is_constant_of(seen, &PyLong_Type) || is_constant_of(seen, &PyBool_Type); }
+
+bool has_index(Trace& trace, Value* seen) {
+  static PyObject* const name = intern("__index__");
+  if (seen->kind == Kind::Constant) return PyIndex_Check(seen->object);
+  if (auto* number = as<Number>(seen)) return number->type != &PyFloat_Type;
+  if (seen->kind == Kind::Tensor) return true;
+  return seen->kind == Kind::Object && trace.type_lookup(static_cast<Object*>(seen)->type, name);
+}
+
+Value* folded(Trace& trace, PyObject* result) {
+  if (!result) raise_current(trace);
+  return trace.adopt(Owned<>::steal(result));
+}
+
+void raise_about(Trace& trace, PyObject* type, std::string text, Value* seen) {
+  if (size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, type_name(seen));
+  raise(trace, type, text);
+}
+
+namespace {
+
+bool runs_code(Trace& trace, Value* value) {
+  value = trace.see(value);
+  if (has_own_class(value)) return true;
+  auto any = [&](const std::vector<Value*>& items) {
+    for (Value* item : items)
+      if (runs_code(trace, item)) return true;
+    return false;
+  };
+  auto any_entry = [&](Table& table) {
+    bool found = false;
+    table.each([&](Table::Entry& entry) { found = found || runs_code(trace, entry.key) || (entry.value && runs_code(trace, entry.value)); });
+    return found;
+  };
+  switch (value->kind) {
+    case Kind::Tuple: return any(static_cast<Tuple*>(value)->items);
+    case Kind::List: return any(static_cast<List*>(value)->items);
+    case Kind::Dict: trace.load(static_cast<Dict*>(value)); return any_entry(static_cast<Dict*>(value)->entries);
+    case Kind::Set: return any_entry(static_cast<Set*>(value)->entries);
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Owned<> inert(Trace& trace, Value* value) { return runs_code(trace, value) ? Owned<>() : trace.concrete(value); }
+
+bool mapping_entries(Trace& trace, Value* seen, std::vector<std::pair<Value*, Value*>>& entries) {
+  if (auto* dict = as<Dict>(seen)) {
+    trace.load(dict);
+    dict->entries.each([&](Table::Entry& entry) { entries.emplace_back(entry.key, entry.value); });
+    return true;
+  }
+  auto* instance = as<InstanceDict>(seen);
+  if (!instance) return false;
+  for (const Attribute& attribute : trace.all_attributes(instance->owner)) {
+    if (attribute.value) entries.emplace_back(trace.constant(attribute.name), attribute.value);
+  }
+  return true;
+}
+
+}  // namespace gramme::protocol

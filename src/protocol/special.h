@@ -1,0 +1,53 @@
+// Special methods of the program's classes, as operators, items and iteration look for them. Not for other rooms.
+//
+// An Object may have a payload: the Dict, List, Tuple, Set or Constant that a base in C holds. A special method that is
+// still the base's own is carried out on the payload; one that the class overrides is called, and so traced.
+#pragma once
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+
+/// What a base in C holds, or null. Exceptions have none in this sense: they are no tuples.
+Value* payload_of(Value* seen);
+/// The payload if it answers to what was asked, else the value itself.
+inline Value* builtin_part(Value* seen) {
+  Value* payload = payload_of(seen);
+  return payload ? payload : seen;
+}
+/// May the class of the value define operators of its own? True for Objects, instances of tuple subclasses, and classes with
+/// a metaclass.
+bool has_own_class(Value* seen);
+/// The payload, if the special method is that of the base in C which holds it; else null.
+Value* payload_for(Trace& trace, Value* seen, PyObject* name);
+/// The bound special method, or null: absent, None, object's own, or one of the base that holds the payload. Values without a
+/// class of their own have none.
+Value* own_method(Trace& trace, Value* seen, PyObject* name);
+/// Calls own_method; null if there is none or it returned NotImplemented.
+Value* attempt(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);
+/// Is the class' special method set to None, which forbids the operation?
+bool forbidden(Trace& trace, Value* seen, PyObject* name);
+
+/// A value made fit for a table: seen all the way down. TypeError if it is unhashable; ends the segment where a class has its
+/// own equality.
+Value* table_key(Trace& trace, Value* key);
+/// The interned name for a key of an instance's __dict__ or of globals; null if it is no str.
+PyObject* name_key(Trace& trace, Value* key);
+inline std::string type_name(Value* seen) { return type_of(seen)->tp_name; }
+inline bool is_size(PyTypeObject* type) { return std::string_view(type->tp_name) == "torch.Size"; }
+bool is_constant_of(Value* seen, PyTypeObject* type);
+/// An int or bool constant.
+bool is_int(Value* seen);
+/// Does PyIndex_Check hold? (Numbers: by their type.)
+bool has_index(Trace& trace, Value* seen);
+/// The result of a really called function: adopted, or its error as the program's exception.
+Value* folded(Trace& trace, PyObject* result);
+/// `raise type(text)` with "{}" in the text replaced by the name of the value's type.
+[[noreturn]] void raise_about(Trace& trace, PyObject* type, std::string text, Value* seen);
+
+/// trace.concrete, but nothing whose text or comparison would run code of the program (classes with a metaclass, namedtuples).
+Owned<> inert(Trace& trace, Value* value);
+
+/// Key and value pairs, in order, of a Dict or InstanceDict; false if it is neither.
+bool mapping_entries(Trace& trace, Value* seen, std::vector<std::pair<Value*, Value*>>& entries);
+
+}  // namespace gramme::protocol

@@ -1,0 +1,77 @@
+// Typing forms are immutable and made by code without effects: they are subscripted for real.
+#include "protocol/subscript.h"
+
+#include "protocol/special.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+bool is_text(PyObject* object, const char* text) {
+  return object && PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, text) == 0;
+}
+
+bool is_typing_form(PyObject* object) {
+  static PyObject* const module_name = intern("__module__");
+  PyTypeObject* type = Py_TYPE(object);
+  std::string_view name = type->tp_name;
+  if (name == "types.GenericAlias" || name == "types.UnionType") return true;
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_text(_PyType_Lookup(type, module_name), "typing");
+}
+
+/// A key made of types, typing forms and constants as a real object, else null. Typing forms are guarded by identity.
+Owned<> typing_key(Trace& trace, Value* key) {
+  key = trace.see(key);
+  if (key->kind == Kind::Class || key->kind == Kind::Constant) return share(key->object);
+  if (key->kind == Kind::Object && key->existing() && is_typing_form(key->object)) {
+    trace.guard({key->source, guards::Kind::Identity, share(key->object)});
+    return share(key->object);
+  }
+  auto *tuple = as<Tuple>(key);
+  auto *list = as<List>(key);
+  if (!tuple && !list) return {};
+  const std::vector<Value*>& items = tuple ? tuple->items : list->items;
+  Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) {
+    Owned<> item = typing_key(trace, items[i]);
+    if (!item) return {};
+    PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), item.release());
+  }
+  return tuple ? result : take(PySequence_List(result.get()));
+}
+
+Value* subscript(Trace& trace, PyObject* object, Value* key) {
+  Owned<> real = typing_key(trace, key);
+  if (!real) cannot(Reason::ArgumentKind, std::string("a subscript of ") + Py_TYPE(object)->tp_name);
+  return folded(trace, PyObject_GetItem(object, real.get()));
+}
+
+/// Is it C code, or typing.Generic's?
+bool is_effect_free(PyObject* class_getitem) {
+  if (Py_TYPE(class_getitem) == &PyClassMethodDescr_Type) return true;
+  if (Py_TYPE(class_getitem) != &PyClassMethod_Type) return false;
+  Owned<> function = take(PyObject_GetAttrString(class_getitem, "__func__"));
+  if (!PyFunction_Check(function.get())) return true;
+  return is_text(PyFunction_GetModule(function.get()), "typing");
+}
+
+}  // namespace
+
+Value* class_item(Trace& trace, Class* cls, Value* key) {
+  static PyObject* const name = intern("__class_getitem__");
+  if (cls->type() == &PyType_Type) return subscript(trace, cls->object, key);
+  PyObject* raw = trace.type_lookup(cls->type(), name);
+  if (!raw || raw == Py_None) raise(trace, PyExc_TypeError, std::string("type '") + cls->type()->tp_name + "' is not subscriptable");
+  if (is_effect_free(raw)) return subscript(trace, cls->object, key);
+  return call(trace, get_attribute(trace, cls, name), {key});
+}
+
+Value* typing_item(Trace& trace, Value* object, Value* key) {
+  if (object->kind != Kind::Object || !object->existing() || !is_typing_form(object->object)) return nullptr;
+  trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+  return subscript(trace, object->object, key);
+}
+
+}  // namespace gramme::protocol

@@ -1,0 +1,12 @@
+// Subscripts of classes and typing forms: list[int], Optional[T], Box[str]. Not for other rooms.
+#pragma once
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+
+/// cls[key] where the metaclass has no __getitem__.
+Value* class_item(Trace& trace, value::Class* cls, Value* key);
+/// The subscript of an object of the typing module; null if `object` is none.
+Value* typing_item(Trace& trace, Value* object, Value* key);
+
+}  // namespace gramme::protocol

@@ -1,0 +1,147 @@
+#include "runtime/binding.h"
+
+#include <algorithm>
+
+#include "cpython/objects.h"
+
+namespace gramme::runtime {
+namespace {
+
+int parameter_count(PyCodeObject* code) { return code->co_argcount + code->co_kwonlyargcount; }
+
+Py_ssize_t default_count(PyFunctionObject* function) {
+  return function->func_defaults ? PyTuple_GET_SIZE(function->func_defaults) : 0;
+}
+
+bool same_names(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (!a || !b || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)  // interned as a rule; another object makes another shape
+    if (PyTuple_GET_ITEM(a, i) != PyTuple_GET_ITEM(b, i)) return false;
+  return true;
+}
+
+/// The parameter a keyword names, -1 if none. Positional-only parameters have no keyword.
+int parameter_named(PyCodeObject* code, PyObject* keyword) {
+  for (int i = code->co_posonlyargcount; i < parameter_count(code); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+    if (name == keyword || PyUnicode_Compare(name, keyword) == 0) return i;
+  }
+  return -1;
+}
+
+PyObject* keyword_default(PyFunctionObject* function, int slot) {
+  PyObject* value = nullptr;
+  PyObject* name = PyTuple_GET_ITEM(cpython::code_of(function)->co_localsplusnames, slot);
+  if (function->func_kwdefaults) cpython::dict_lookup(function->func_kwdefaults, name, &value);
+  return value;
+}
+
+}  // namespace
+
+bool Binder::Shape::fits(PyFunctionObject* function, Py_ssize_t count, PyObject* names) const {
+  return count == nargs && runtime::default_count(function) == default_count && same_names(kwnames.get(), names);
+}
+
+bool Binder::bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                  BoundArguments& bound) {
+  const Shape* shape = find(function, nargs, kwnames);
+  if (!shape) return false;
+  PyCodeObject* code = cpython::code_of(function);
+  PyObject** locals = bound.locals();
+  const int count = parameter_count(code);
+  for (int i = 0; i < count; ++i) {
+    const int32_t from = shape->from[static_cast<size_t>(i)];
+    if (from >= 0)
+      locals[i] = args[from];
+    else if (from == kKeywordDefault)
+      locals[i] = keyword_default(function, i);
+    else
+      locals[i] = PyTuple_GET_ITEM(function->func_defaults, -1 - from);
+    if (!locals[i]) return false;  // the keyword default was deleted
+  }
+  std::fill(locals + count, locals + bound.slots(), nullptr);
+  return !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) || collect_rest(code, *shape, args, bound);
+}
+
+const Binder::Shape* Binder::find(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) {
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    if (!shapes_[i].fits(function, nargs, kwnames)) continue;
+    if (i) std::rotate(shapes_.begin(), shapes_.begin() + static_cast<ptrdiff_t>(i), shapes_.begin() + static_cast<ptrdiff_t>(i) + 1);
+    return &shapes_.front();
+  }
+  Shape shape;
+  if (!make(function, nargs, kwnames, shape)) return nullptr;
+  if (shapes_.size() == kShapes) shapes_.pop_back();
+  shapes_.insert(shapes_.begin(), std::move(shape));
+  return &shapes_.front();
+}
+
+bool Binder::make(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames, Shape& shape) {
+  PyCodeObject* code = cpython::code_of(function);
+  if (nargs > code->co_argcount && !(code->co_flags & CO_VARARGS)) return false;
+  shape.nargs = nargs;
+  shape.kwnames = share(kwnames);
+  shape.default_count = runtime::default_count(function);
+  shape.from.assign(static_cast<size_t>(parameter_count(code)), kUnset);
+  for (int i = 0; i < std::min<Py_ssize_t>(nargs, code->co_argcount); ++i) shape.from[static_cast<size_t>(i)] = i;
+  return place_keywords(code, nargs, kwnames, shape) && place_defaults(function, shape);
+}
+
+bool Binder::place_keywords(PyCodeObject* code, Py_ssize_t nargs, PyObject* kwnames, Shape& shape) {
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i) {
+    PyObject* keyword = PyTuple_GET_ITEM(kwnames, i);
+    if (!PyUnicode_CheckExact(keyword)) return false;
+    const int slot = parameter_named(code, keyword);
+    if (slot < 0) {
+      if (!(code->co_flags & CO_VARKEYWORDS)) return false;
+      shape.extra.push_back(static_cast<int32_t>(i));
+      continue;
+    }
+    int32_t& from = shape.from[static_cast<size_t>(slot)];
+    if (from != kUnset) return false;
+    from = static_cast<int32_t>(nargs + i);
+  }
+  return true;
+}
+
+bool Binder::place_defaults(PyFunctionObject* function, Shape& shape) {
+  PyCodeObject* code = cpython::code_of(function);
+  const int first_default = code->co_argcount - static_cast<int>(shape.default_count);
+  for (int i = 0; i < parameter_count(code); ++i) {
+    int32_t& from = shape.from[static_cast<size_t>(i)];
+    if (from != kUnset) continue;
+    if (i < code->co_argcount) {
+      if (i < first_default) return false;
+      from = -1 - (i - first_default);
+    } else {
+      from = kKeywordDefault;
+    }
+  }
+  return true;
+}
+
+bool Binder::collect_rest(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound) {
+  int slot = parameter_count(code);
+  if (code->co_flags & CO_VARARGS) {
+    const Py_ssize_t count = std::max<Py_ssize_t>(0, shape.nargs - code->co_argcount);
+    bound.rest_ = Owned<>::steal(PyTuple_New(count));
+    if (!bound.rest_) return PyErr_Clear(), false;
+    for (Py_ssize_t i = 0; i < count; ++i)
+      PyTuple_SET_ITEM(bound.rest_.get(), i, share(args[code->co_argcount + i]).release());
+    bound.locals()[slot++] = bound.rest_.get();
+  }
+  if (code->co_flags & CO_VARKEYWORDS) {
+    bound.extra_ = Owned<>::steal(PyDict_New());
+    bool complete = static_cast<bool>(bound.extra_);
+    for (int32_t i : shape.extra) {
+      PyObject* keyword = PyTuple_GET_ITEM(shape.kwnames.get(), i);
+      complete = complete && PyDict_SetItem(bound.extra_.get(), keyword, args[shape.nargs + i]) == 0;
+    }
+    if (!complete) return PyErr_Clear(), false;
+    bound.locals()[slot] = bound.extra_.get();
+  }
+  return true;
+}
+
+}  // namespace gramme::runtime

@@ -1,0 +1,69 @@
+// Binding a call's arguments to a function's parameters without a frame, by CPython's rules.
+//
+//   BoundArguments bound(code->co_nlocalsplus);
+//   if (binder.bind(function, args, nargs, kwnames, bound)) use(bound.locals());
+//   else call the function really: it raises CPython's own TypeError
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace gramme::runtime {
+
+/// The arguments in the order of localsplus, null behind them: what a frame holds before its first instruction. Borrowed
+/// from the caller and the function but for the *args tuple and the **kwargs dict.
+class BoundArguments {
+ public:
+  explicit BoundArguments(int slots) : slots_(slots), locals_(small_) {
+    if (slots > kSmall) {
+      large_.reset(new PyObject*[static_cast<size_t>(slots)]);
+      locals_ = large_.get();
+    }
+  }
+  PyObject** locals() { return locals_; }
+  int slots() const { return slots_; }
+
+ private:
+  friend class Binder;
+  static constexpr int kSmall = 32;
+  int slots_;
+  PyObject** locals_;
+  PyObject* small_[kSmall];
+  std::unique_ptr<PyObject*[]> large_;
+  Owned<> rest_, extra_;  // *args, **kwargs
+};
+
+/// Remembers, for the last few shapes of calls (number of arguments, keyword names), where each slot comes from. A call of
+/// a known shape costs a few ns and about 1 ns an argument. Belongs to one code object.
+class Binder {
+ public:
+  /// False (without an error set) if CPython would refuse the arguments or there is no memory.
+  bool bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+            BoundArguments& bound);
+
+ private:
+  struct Shape {
+    Py_ssize_t nargs;
+    Owned<> kwnames;                 // tuple of str or null
+    Py_ssize_t default_count;        // length of __defaults__
+    std::vector<int32_t> from;       // per parameter: an argument, a default, or a keyword default
+    std::vector<int32_t> extra;      // keywords that go to **kwargs
+    bool fits(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) const;
+  };
+  static constexpr size_t kShapes = 4;
+  static constexpr int32_t kUnset = INT32_MIN, kKeywordDefault = INT32_MIN + 1;  // other negatives: default -1 - index
+
+  const Shape* find(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames);
+  static bool make(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames, Shape& shape);
+  static bool place_keywords(PyCodeObject* code, Py_ssize_t nargs, PyObject* kwnames, Shape& shape);
+  static bool place_defaults(PyFunctionObject* function, Shape& shape);
+  static bool collect_rest(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound);
+
+  std::vector<Shape> shapes_;  // last used first
+};
+
+}  // namespace gramme::runtime

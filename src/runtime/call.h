@@ -1,0 +1,15 @@
+// Calling a compiled function: one segment answers without a frame, or its frame runs as a chain of segments.
+#pragma once
+#include <Python.h>
+
+#include <memory>
+
+#include "runtime/table.h"
+
+namespace gramme::runtime {
+
+/// Calls `function` as compiled by the family. Contract of vectorcall: a new reference, or null with an error set.
+PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
+               PyObject* kwnames) noexcept;
+
+}  // namespace gramme::runtime

@@ -1,0 +1,37 @@
+// What the runtime asks of the capturing side. The runtime knows no value, no trace and no interpreter.
+#pragma once
+#include <memory>
+
+#include "plan/segment.h"
+
+namespace gramme::runtime {
+
+/// A live frame at a resume point, with real objects in it.
+struct FrameView {
+  PyFunctionObject* function;
+  PyCodeObject* code;
+  PyObject* const* locals;  // localsplus: locals, cells, free variables; null where unbound
+  int local_count;          // co_nlocalsplus
+  PyObject* const* stack;
+  int depth;
+  int offset;               // code unit of the next instruction; 0 at the function's start (prologue not run yet)
+  PyObject* exception;      // the exception being handled (sys.exc_info), or null
+};
+
+/// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.
+class Capturer {
+ public:
+  virtual ~Capturer() = default;
+  /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
+  /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
+  virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
+  /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
+  /// that kept failing. True: run plainly from now on.
+  virtual bool limit_reached(const FrameView& frame, int limit, const std::string& failing_guard) = 0;
+  virtual int recompile_limit() const = 0;
+  virtual bool fullgraph() const = 0;
+  /// For the garbage collector: visits each Python object that this holds a reference to.
+  virtual int traverse(visitproc, void*) const { return 0; }
+};
+
+}  // namespace gramme::runtime

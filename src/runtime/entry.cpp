@@ -1,0 +1,125 @@
+#include "runtime/entry.h"
+
+#include <structmember.h>
+
+#include <new>
+
+#include "runtime/call.h"
+
+namespace gramme::runtime {
+namespace {
+
+struct Entry {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* dict;
+  PyObject* weakrefs;
+  PyFunctionObject* function;
+  std::shared_ptr<Family> family;
+};
+
+Entry* as_entry(PyObject* object) { return reinterpret_cast<Entry*>(object); }
+
+PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Entry* entry = as_entry(self);
+  if (!entry->family)  // a finalizer calls what the collector has cleared
+    return PyObject_Vectorcall(reinterpret_cast<PyObject*>(entry->function), args, nargsf, kwnames);
+  return call(entry->family, entry->function, args, nargsf, kwnames);
+}
+
+PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) {
+  return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<gramme entry of %R>", as_entry(self)->function); }
+
+/// By name, as functions are pickled and copied.
+PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Entry* entry = as_entry(self);
+  Py_VISIT(entry->dict);
+  Py_VISIT(entry->function);
+  return entry->family && entry->family.use_count() == 1 ? entry->family->traverse(visit, arg) : 0;
+}
+
+int clear(PyObject* self) {
+  Entry* entry = as_entry(self);
+  Py_CLEAR(entry->dict);
+  std::shared_ptr<Family>(std::move(entry->family)).reset();  // what it frees may look at the entry
+  return 0;  // the function stays to the end
+}
+
+void deallocate(PyObject* self) {
+  Entry* entry = as_entry(self);
+  PyObject_GC_UnTrack(self);
+  if (entry->weakrefs) PyObject_ClearWeakRefs(self);
+  clear(self);
+  Py_CLEAR(entry->function);
+  entry->family.~shared_ptr();
+  PyObject_GC_Del(self);
+}
+
+PyMethodDef kMethods[] = {
+    {"__reduce__", reduce, METH_NOARGS, "The qualified name: entries are pickled and copied as functions are."},
+    {},
+};
+PyGetSetDef kGetSets[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {},
+};
+
+PyTypeObject make_type() {
+  PyTypeObject type{PyVarObject_HEAD_INIT(nullptr, 0)};
+  type.tp_name = "gramme._C.Entry";
+  type.tp_basicsize = sizeof(Entry);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                  Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  type.tp_vectorcall_offset = offsetof(Entry, vectorcall);
+  type.tp_call = PyVectorcall_Call;
+  type.tp_dictoffset = offsetof(Entry, dict);
+  type.tp_weaklistoffset = offsetof(Entry, weakrefs);
+  type.tp_dealloc = deallocate;
+  type.tp_traverse = traverse;
+  type.tp_clear = clear;
+  type.tp_repr = repr;
+  type.tp_descr_get = bind_method;
+  type.tp_methods = kMethods;
+  type.tp_getset = kGetSets;
+  return type;
+}
+
+bool copy_wrapper_attributes(PyObject* entry, PyObject* function) {
+  auto functools = Owned<>::steal(PyImport_ImportModule("functools"));
+  if (!functools) return false;
+  return static_cast<bool>(
+      Owned<>::steal(PyObject_CallMethod(functools.get(), "update_wrapper", "OO", entry, function)));
+}
+
+}  // namespace
+
+PyTypeObject* entry_type() {
+  static PyTypeObject type = make_type();
+  return (type.tp_flags & Py_TPFLAGS_READY) || PyType_Ready(&type) == 0 ? &type : nullptr;
+}
+
+PyObject* make_entry(PyFunctionObject* function, std::shared_ptr<Capturer> capturer) {
+  PyTypeObject* type = entry_type();
+  Entry* entry = type ? PyObject_GC_New(Entry, type) : nullptr;
+  if (!entry) return nullptr;
+  entry->vectorcall = vectorcall;
+  entry->dict = nullptr;
+  entry->weakrefs = nullptr;
+  entry->function = Owned<PyFunctionObject>::share(function).release();
+  new (&entry->family) std::shared_ptr<Family>(std::make_shared<Family>(std::move(capturer)));
+  auto made = Owned<>::steal(reinterpret_cast<PyObject*>(entry));
+  PyObject_GC_Track(entry);
+  if (!copy_wrapper_attributes(made.get(), reinterpret_cast<PyObject*>(function))) return nullptr;
+  return made.release();
+}
+
+bool is_entry(PyObject* object) { return Py_IS_TYPE(object, entry_type()); }
+const std::shared_ptr<Family>& family_of(PyObject* entry) { return as_entry(entry)->family; }
+PyFunctionObject* function_of(PyObject* entry) { return as_entry(entry)->function; }
+
+}  // namespace gramme::runtime

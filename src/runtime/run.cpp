@@ -1,0 +1,108 @@
+#include "runtime/run.h"
+
+#include <algorithm>
+
+namespace gramme::runtime {
+namespace {
+
+/// torch's default CPU generator, put back if a graph that draws from it raises.
+class RandomState {
+ public:
+  void save() {
+    static PyObject* const get = torch_function("get_rng_state");
+    state_ = Owned<>::steal(get ? PyObject_CallNoArgs(get) : nullptr);
+    if (!state_) PyErr_Clear();
+  }
+  void restore() {
+    static PyObject* const set = torch_function("set_rng_state");
+    if (!state_ || !set) return;
+    ErrorState keep;
+    if (!Owned<>::steal(PyObject_CallOneArg(set, state_.get()))) PyErr_Clear();
+  }
+
+ private:
+  static PyObject* torch_function(const char* name) {
+    auto torch = Owned<>::steal(PyImport_ImportModule("torch"));
+    PyObject* function = torch ? PyObject_GetAttrString(torch.get(), name) : nullptr;
+    if (!function) PyErr_Clear();
+    return function;
+  }
+  Owned<> state_;
+};
+
+PyObject* call_graph(const plan::Segment& segment, PyObject* const* registers) {
+  constexpr size_t kInputs = 64;
+  PyObject* few[kInputs];
+  std::vector<PyObject*> many;
+  const size_t count = segment.graph_inputs.size();
+  PyObject** inputs = few;
+  if (count > kInputs) {
+    many.resize(count);
+    inputs = many.data();
+  }
+  for (size_t i = 0; i < count; ++i) inputs[i] = registers[segment.graph_inputs[i]];
+  return PyObject_Vectorcall(segment.compiled.get(), inputs, count, nullptr);
+}
+
+}  // namespace
+
+SegmentRun::SegmentRun(const SegmentPtr& segment) : segment_(segment), registers_(small_) {
+  const int count = std::max(segment->replay.registers, read_count() + segment->graph_outputs);
+  if (count <= kSmall) return;
+  large_.reset(new PyObject*[static_cast<size_t>(count)]);
+  registers_ = large_.get();
+}
+
+bool SegmentRun::check(const plan::Roots& roots) {
+  if (!segment_->guards.check(roots, registers_)) return false;
+  owned_ = read_count();
+  // counts by hand: registers are the raw array that plan::Replay::run works on
+  for (int i = 0; i < owned_; ++i) Py_XINCREF(registers_[i]);
+  return true;
+}
+
+GraphResult SegmentRun::graph() {
+  if (!segment_->compiled) {
+    own_constants();
+    return GraphResult::Done;
+  }
+  RandomState random;
+  if (segment_->random) random.save();
+  auto outputs = Owned<>::steal(call_graph(*segment_, registers_));
+  if (outputs && take_outputs(outputs.get())) {
+    own_constants();
+    return GraphResult::Done;
+  }
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return GraphResult::Interrupted;
+  PyErr_Clear();
+  if (segment_->random) random.restore();
+  return GraphResult::Failed;
+}
+
+bool SegmentRun::take_outputs(PyObject* outputs) {
+  auto items = Owned<>::steal(PySequence_Fast(outputs, "a compiled graph gives a tuple or list"));
+  if (!items || PySequence_Fast_GET_SIZE(items.get()) != segment_->graph_outputs) return false;
+  for (int i = 0; i < segment_->graph_outputs; ++i)
+    registers_[owned_++] = Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i));
+  return true;
+}
+
+void SegmentRun::own_constants() {
+  const int count = std::max(segment_->replay.registers, owned_);
+  std::fill(registers_ + owned_, registers_ + count, nullptr);
+  owned_ = count;
+  const plan::Replay& replay = segment_->replay;
+  for (size_t i = 0; i < replay.constants.size(); ++i)
+    registers_[replay.constant_base + static_cast<int>(i)] = Py_NewRef(replay.constants[i].get());
+}
+
+bool SegmentRun::replay() { return segment_->replay.ops.empty() || segment_->replay.run(registers_); }
+
+void SegmentRun::release() {
+  while (owned_ > 0) {
+    PyObject* item = registers_[--owned_];
+    Py_XDECREF(item);  // counts by hand: as above
+  }
+}
+
+}  // namespace gramme::runtime

@@ -1,0 +1,66 @@
+#include "runtime/table.h"
+
+#include <algorithm>
+
+namespace gramme::runtime {
+
+void ResumePoint::add(SegmentPtr segment) {
+  if (segment->exit.kind == plan::ExitKind::Return) ++returning;
+  segments.insert(segments.begin(), std::move(segment));
+}
+
+void ResumePoint::hit(size_t index) {
+  ++segments[index]->hits;
+  if (index) std::rotate(segments.begin(), segments.begin() + static_cast<ptrdiff_t>(index),
+                         segments.begin() + static_cast<ptrdiff_t>(index) + 1);
+}
+
+ResumePoint& CodeTable::point(int offset, bool handling) {
+  const size_t at = 2 * static_cast<size_t>(offset) + handling;
+  if (at >= points_.size()) points_.resize(at + 1);
+  if (!points_[at]) {
+    points_[at] = std::make_unique<ResumePoint>();
+    points_[at]->offset = offset;
+    points_[at]->handling = handling;
+  }
+  return *points_[at];
+}
+
+const std::shared_ptr<CodeTable>& Family::find_table(PyCodeObject* code) {
+  std::shared_ptr<CodeTable>& table = tables_[code];
+  if (!table) table = std::make_shared<CodeTable>(code);
+  last_ = table;
+  return last_;
+}
+
+namespace {
+
+int traverse_segment(const plan::Segment& segment, visitproc visit, void* arg) {
+  Py_VISIT(segment.compiled.get());
+  Py_VISIT(segment.graph_module.get());
+  for (const Owned<>& constant : segment.replay.constants) Py_VISIT(constant.get());
+  for (const plan::ReplayOp& op : segment.replay.ops) Py_VISIT(op.object.get());
+  const plan::GuardDescription& guards = segment.guards.description();
+  for (const guards::Fact& fact : guards.facts) Py_VISIT(fact.object.get());
+  if (guards.pool.use_count() != 1) return 0;  // a shared pool would be visited twice
+  for (size_t i = 0; i < guards.pool->size(); ++i) Py_VISIT(guards.pool->at(i)->key.get());
+  return 0;
+}
+
+}  // namespace
+
+int Family::traverse(visitproc visit, void* arg) const {
+  if (capturer_.use_count() == 1)
+    if (int stop = capturer_->traverse(visit, arg)) return stop;
+  for (const auto& [code, table] : tables_) {
+    Py_VISIT(table->code());
+    for (const auto& point : table->points())
+      for (size_t i = 0; point && i < point->segments.size(); ++i) {
+        if (point->segments[i].use_count() != 1) continue;  // running: kept alive by more than this table
+        if (int stop = traverse_segment(*point->segments[i], visit, arg)) return stop;
+      }
+  }
+  return 0;
+}
+
+}  // namespace gramme::runtime

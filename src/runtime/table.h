@@ -1,0 +1,86 @@
+// What one entry has captured: segments by code object and resume point.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ref.h"
+#include "plan/segment.h"
+#include "runtime/binding.h"
+#include "runtime/capturer.h"
+
+namespace gramme::runtime {
+
+using SegmentPtr = std::shared_ptr<plan::Segment>;  // a running segment outlives its table
+
+/// A place where a segment may start: a code unit, with or without an exception being handled.
+struct ResumePoint {
+  int offset = 0;
+  bool handling = false;
+  std::vector<SegmentPtr> segments;  // last hit first
+  bool capturing = false;            // by some thread; the others run plainly meanwhile
+  bool frozen = false;               // no more captures: the limit was reached, or they kept failing
+  bool steps = false;                // a segment from here ended at once: the instruction is carried out without a look
+  bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
+  int failures = 0;
+  int returning = 0;                 // segments whose exit is Return
+
+  void add(SegmentPtr segment);
+  /// Moves the index-th segment to the front.
+  void hit(size_t index);
+};
+
+/// The resume points of one code object and the binder of its calls.
+class CodeTable {
+ public:
+  explicit CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)) {}
+  PyCodeObject* code() const { return code_.get(); }
+  /// Made at the first request; the address stays.
+  ResumePoint& point(int offset, bool handling);
+  const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
+  Binder binder;
+
+ private:
+  Owned<PyCodeObject> code_;
+  std::vector<std::unique_ptr<ResumePoint>> points_;  // 2 * offset + handling; null where nothing happened yet
+};
+
+struct Counters {
+  uint64_t calls = 0;       // of the entry and of callees captured on their own
+  uint64_t frameless = 0;   // answered without a frame
+  uint64_t plain = 0;       // run by CPython from the start
+  uint64_t captures = 0;
+  uint64_t segments = 0;    // run inside frames
+  uint64_t steps = 0;       // instructions carried out for real
+  uint64_t handovers = 0;   // frames given to CPython in their middle
+  uint64_t graph_errors = 0;
+};
+
+/// Everything that belongs to one entry: its function's table and those of callees that are captured on their own.
+class Family {
+ public:
+  explicit Family(std::shared_ptr<Capturer> capturer) : capturer_(std::move(capturer)) {}
+  Capturer& capturer() const { return *capturer_; }
+  /// Shared: a call that runs keeps its table when the family is reset.
+  const std::shared_ptr<CodeTable>& table(PyCodeObject* code) {
+    return last_ && last_->code() == code ? last_ : find_table(code);
+  }
+  /// Drops all segments.
+  void clear() {
+    last_.reset();
+    tables_.clear();
+  }
+  const std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>>& tables() const { return tables_; }
+  /// For the garbage collector: visits each strong reference that the tables hold.
+  int traverse(visitproc visit, void* arg) const;
+  Counters counters;
+
+ private:
+  const std::shared_ptr<CodeTable>& find_table(PyCodeObject* code);
+
+  std::shared_ptr<Capturer> capturer_;
+  std::shared_ptr<CodeTable> last_;
+  std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>> tables_;
+};
+
+}  // namespace gramme::runtime

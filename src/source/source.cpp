@@ -1,0 +1,158 @@
+#include "source/source.h"
+
+#include "source/constant.h"
+
+namespace gramme::source {
+namespace {
+
+std::string quoted(const char* table, PyObject* name) { return std::string(table) + "[" + describe(name) + "]"; }
+
+std::string text(PyObject* string) {
+  const char* bytes = PyUnicode_AsUTF8(string);
+  if (bytes) return bytes;
+  PyErr_Clear();  // lone surrogates
+  return describe(string);
+}
+
+/// PyTorch's name for a module that the code reaches through an inlined function: G['__import_torch_dot_nn'].
+std::string import_name(const std::string& module) {
+  std::string result = "G['__import_";
+  for (char c : module) c == '.' ? result += "_dot_" : result += c;
+  return result + "']";
+}
+
+/// A module's, type's or function's qualified name; otherwise what it is.
+std::string print_pinned(PyObject* object) {
+  if (PyModule_Check(object)) {
+    const char* name = PyModule_GetName(object);
+    if (name) return import_name(name);
+    PyErr_Clear();
+  }
+  if (PyCFunction_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+  return describe(object);
+}
+
+/// The module whose globals a pinned function has, if it can be told without running Python.
+std::string module_of(const Source* function) {
+  if (function->kind != Kind::Pinned || !PyFunction_Check(function->key.get())) return {};
+  PyObject* name = PyDict_GetItemString(PyFunction_GET_GLOBALS(function->key.get()), "__name__");
+  return name && PyUnicode_CheckExact(name) ? text(name) : std::string();
+}
+
+std::string print_value(const Source& source) {
+  const Source* dict = source.base;
+  std::string key = describe(source.key.get());
+  if (dict->kind == Kind::Globals) {
+    if (dict->base->kind == Kind::Function) return "G[" + key + "]";
+    std::string module = module_of(dict->base);
+    if (!module.empty() && PyUnicode_Check(source.key.get())) return import_name(module) + "." + text(source.key.get());
+  }
+  if (dict->kind == Kind::Builtins) return "G['__builtins__'][" + key + "]";
+  return dict->print() + "[" + key + "]";
+}
+
+/// The variable itself for a cell in the frame or in its function's closure, as PyTorch names it.
+std::string print_contents(const Source& source) {
+  const Source* cell = source.base;
+  bool of_frame = cell->kind == Kind::Local || (cell->kind == Kind::Closure && cell->base->kind == Kind::Function);
+  if (of_frame && cell->key) return quoted("L", cell->key.get());
+  return cell->print() + ".cell_contents";
+}
+
+std::string print_root(const Source& source) {
+  switch (source.kind) {
+    case Kind::Local:
+      return source.key ? quoted("L", source.key.get()) : "L[" + std::to_string(source.index) + "]";
+    case Kind::Stack:
+      return "L['___stack" + std::to_string(source.index) + "']";
+    case Kind::Exception:
+      return "___exception";
+    case Kind::Pinned:
+      return print_pinned(source.key.get());
+    case Kind::Module:
+      return import_name(text(source.key.get()));
+    default:
+      return "___function";
+  }
+}
+
+/// What follows the base for the kinds that need nothing but their own key or index.
+std::string suffix(const Source& source) {
+  switch (source.kind) {
+    case Kind::Attr:
+    case Kind::Slot:
+    case Kind::TypeAttr:
+      return "." + text(source.key.get());
+    case Kind::Item:
+    case Kind::DequeItem:
+      return "[" + std::to_string(source.index) + "]";
+    case Kind::Closure:
+      return ".__closure__[" + std::to_string(source.index) + "]";
+    case Kind::Globals:
+      return ".__globals__";
+    case Kind::Builtins:
+      return ".__builtins__";
+    case Kind::Defaults:
+      return ".__defaults__";
+    case Kind::KwDefaults:
+      return ".__kwdefaults__";
+    case Kind::MethodSelf:
+      return ".__self__";
+    case Kind::MethodFunc:
+      return ".__func__";
+    case Kind::PartialFunc:
+      return ".func";
+    case Kind::PartialArgs:
+      return ".args";
+    case Kind::PartialKw:
+      return ".keywords";
+    case Kind::InstanceDict:
+      return ".__dict__";
+    case Kind::Grad:
+      return ".grad";
+    case Kind::DefaultFactory:
+      return ".default_factory";
+    case Kind::WeakTarget:
+      return "()";
+    default:
+      return "";  // ProxyMapping: a mappingproxy reads like the mapping behind it
+  }
+}
+
+}  // namespace
+
+std::string Source::print() const {
+  if (!base) return print_root(*this);
+  if (kind == Kind::Value) return print_value(*this);
+  if (kind == Kind::Contents) return print_contents(*this);
+  std::string of = base->print();
+  if (kind == Kind::KeyAt) return "list(dict.keys(" + of + "))[" + std::to_string(index) + "]";
+  if (kind == Kind::ValueAt) return of + "[list(dict.keys(" + of + "))[" + std::to_string(index) + "]]";
+  return of + suffix(*this);
+}
+
+const Source* Pool::intern(Kind kind, const Source* base, PyObject* key, int64_t index) {
+  size_t hash = static_cast<size_t>(kind) * 31 + static_cast<size_t>(index);
+  hash = hash * 1000003 + reinterpret_cast<size_t>(base) / alignof(Source);
+  if (key) hash = hash * 1000003 + constant_hash(key);
+  auto [first, last] = table_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const Source* known = it->second;
+    bool same_key = key && known->key ? same_constant(key, known->key.get()) : !key && !known->key;
+    if (known->kind == kind && known->base == base && known->index == index && same_key) return known;
+  }
+  sources_.push_back({kind, base, share(key), index, static_cast<uint32_t>(sources_.size())});
+  table_.emplace(hash, &sources_.back());
+  return &sources_.back();
+}
+
+const char* kind_name(Kind kind) {
+  static constexpr const char* kNames[] = {
+#define SOURCE(name, uses, text) #name,
+#include "source/sources.def"
+#undef SOURCE
+  };
+  return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace gramme::source

@@ -1,0 +1,67 @@
+// Where a value came from: a path from a root of the frame, hash-consed, portable.
+//
+//   Pool pool;
+//   const Source* p = pool.child(pool.local(0, "self"), Kind::Attr, name);
+//   p->print();                    // "L['self'].training", the names PyTorch's own front end uses
+//
+// Two equal paths of one pool are one pointer. A pool lives as long as the segment that was captured with it.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/ref.h"
+
+namespace gramme::source {
+
+enum class Kind : uint8_t {
+#define SOURCE(name, uses, text) name,
+#include "source/sources.def"
+#undef SOURCE
+};
+
+struct Source {
+  Kind kind;
+  const Source* base;  // null for roots
+  Owned<> key;         // a constant (str, int, …) or, for Pinned, the object
+  int64_t index;
+  uint32_t id;         // dense in its pool; a base has a smaller id than its children
+  const Source* root() const {
+    const Source* s = this;
+    while (s->base) s = s->base;
+    return s;
+  }
+  /// As a Python expression over L (locals), G (globals of the root function) and ___ for what Python cannot spell.
+  std::string print() const;
+};
+
+class Pool {
+ public:
+  const Source* local(int index, PyObject* name) { return intern(Kind::Local, nullptr, name, index); }
+  const Source* stack(int index) { return intern(Kind::Stack, nullptr, nullptr, index); }
+  const Source* function() { return intern(Kind::Function, nullptr, nullptr, 0); }
+  const Source* exception() { return intern(Kind::Exception, nullptr, nullptr, 0); }
+  const Source* module(PyObject* name) { return intern(Kind::Module, nullptr, name, 0); }
+  /// Keeps the object alive as long as the pool.
+  const Source* pinned(PyObject* object) { return intern(Kind::Pinned, nullptr, object, 0); }
+  const Source* child(const Source* base, Kind kind) { return intern(kind, base, nullptr, 0); }
+  const Source* child(const Source* base, Kind kind, PyObject* key) { return intern(kind, base, key, 0); }
+  const Source* child(const Source* base, Kind kind, int64_t index) { return intern(kind, base, nullptr, index); }
+  /// Closure of the frame's function: `name` is the free variable's, for printing.
+  const Source* closure(const Source* base, int64_t index, PyObject* name) { return intern(Kind::Closure, base, name, index); }
+  size_t size() const { return sources_.size(); }
+  const Source* at(size_t id) const { return &sources_[id]; }
+
+ private:
+  /// Constant keys are compared as constants (source/constant.h), others by identity.
+  const Source* intern(Kind kind, const Source* base, PyObject* key, int64_t index);
+
+  std::deque<Source> sources_;  // stable addresses
+  std::unordered_multimap<size_t, const Source*> table_;
+};
+
+const char* kind_name(Kind kind);
+
+}  // namespace gramme::source

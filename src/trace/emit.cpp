@@ -1,0 +1,220 @@
+// Tensor operations into the graph: arguments, inference, mutation and aliasing of results.
+#include "cpython/objects.h"
+#include "trace/trace.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using meta::Argument;
+
+graph::Node* Trace::node(Tensor* tensor) {
+  if (!tensor->node) {
+    if (!tensor->existing()) GRAMME_BUG("a tensor without a node or a source");
+    tensor->node = graph.placeholder(tensor->source, tensor->record);
+    inputs_[tensor->node] = tensor->object;
+  }
+  return tensor->node;
+}
+
+graph::Node* Trace::node(Number* number) {
+  if (!number->node) {
+    number->node = graph.placeholder(number->source, nullptr);
+    number->node->number_type = number->type;
+    inputs_[number->node] = number->object;
+  }
+  return number->node;
+}
+
+namespace {
+
+const Argument* sequence(Trace& trace, Argument& result, const std::vector<Value*>& items) {
+  auto* arguments = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (items.size() + 1)));
+  for (size_t i = 0; i < items.size(); ++i) new (arguments + i) Argument(trace.argument(items[i]));
+  result.items = arguments;
+  result.count = static_cast<uint32_t>(items.size());
+  return arguments;
+}
+
+Argument dict_argument(Trace& trace, Dict* dict) {
+  trace.load(dict);
+  std::vector<Value*> items;
+  dict->entries.each([&](Table::Entry& entry) {
+    items.push_back(entry.key);
+    items.push_back(entry.value);
+  });
+  Argument result;
+  result.kind = Argument::Dict;
+  sequence(trace, result, items);
+  return result;
+}
+
+}  // namespace
+
+Argument Trace::argument(Value* value) {
+  value = see(value);
+  Argument result;
+  switch (value->kind) {
+    case Kind::Tensor: {
+      auto* tensor = static_cast<Tensor*>(value);
+      result.kind = Argument::Tensor;
+      result.node = node(tensor);
+      result.record = tensor->record;
+      leaves_.push_back(tensor);
+      return result;
+    }
+    case Kind::Number: {
+      auto* number = static_cast<Number*>(value);
+      result.kind = Argument::Number;
+      result.node = node(number);
+      result.object = number->object;
+      return result;
+    }
+    case Kind::Tuple: {
+      auto* tuple = static_cast<Tuple*>(value);
+      result.kind = Argument::Tuple;
+      if (tuple->type != &PyTuple_Type) result.object = reinterpret_cast<PyObject*>(tuple->type);
+      sequence(*this, result, tuple->items);
+      return result;
+    }
+    case Kind::List:
+      result.kind = Argument::List;
+      sequence(*this, result, static_cast<List*>(value)->items);
+      return result;
+    case Kind::Dict: return dict_argument(*this, static_cast<Dict*>(value));
+    case Kind::Slice: {
+      auto* slice = static_cast<Slice*>(value);
+      result.kind = Argument::Slice;
+      sequence(*this, result, {slice->start, slice->stop, slice->step});
+      return result;
+    }
+    case Kind::Constant:
+    case Kind::Class:
+    case Kind::Builtin: result.object = value->object; return result;
+    case Kind::Function:
+      if (value->source && value->source->kind == source::Kind::Pinned) {
+        result.object = value->object;
+        return result;
+      }
+      [[fallthrough]];
+    default: cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
+  }
+}
+
+namespace {
+
+/// The arguments of a call in the arena.
+void fill(Trace& trace, meta::Call& call, const Args& args) {
+  auto* all = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (args.positional + args.keywords + 1)));
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) new (all + i) Argument(trace.argument(args.values[i]));
+  call.args = all;
+  call.arg_count = static_cast<uint32_t>(args.positional);
+  call.keyword_args = all + args.positional;
+  call.keyword_count = static_cast<uint32_t>(args.keywords);
+  auto** names = static_cast<PyObject**>(trace.arena.bytes_for(sizeof(PyObject*) * (args.keywords + 1)));
+  for (size_t i = 0; i < args.keywords; ++i) names[i] = trace.keep(share(args.names[i]));
+  call.keyword_names = names;
+}
+
+}  // namespace
+
+Value* Trace::emit(PyObject* function, const Args& args) {
+  meta::Call call;
+  call.kind = meta::Call::Function;
+  call.target = keep(share(function));
+  return emit_call(call, args);
+}
+
+Value* Trace::emit(PyObject* function, std::initializer_list<Value*> args) {
+  return emit(function, Args{args.begin(), args.size(), nullptr, 0});
+}
+
+Value* Trace::emit_method(PyObject* name, const Args& args) {
+  meta::Call call;
+  call.kind = meta::Call::Method;
+  call.target = keep(share(name));
+  return emit_call(call, args);
+}
+
+Value* Trace::emit_call(meta::Call& call, const Args& args) {
+  if (graph.length() >= policy.max_nodes) cannot(Reason::Budget, "too many operations");
+  leaves_.clear();
+  fill(*this, call, args);
+  std::vector<Tensor*> leaves = leaves_;
+  const meta::Outcome& outcome = meta::infer(call);
+  if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
+  if (outcome.error) cannot(Reason::OperatorFailed, outcome.message);
+  if (outcome.may_raise && inputs_written) cannot(Reason::OperatorMayRaise);
+  random |= outcome.random;
+  graph::Node* node = graph.call(call, inliner ? inliner->position() : nullptr);
+  static PyObject* getitem = PyObject_GetAttrString(take(PyImport_ImportModule("_operator")).get(), "getitem");
+  node->effect = call.target != getitem || outcome.may_raise;
+  apply_mutations(outcome, leaves);
+  return result_value(outcome.result, node, leaves);
+}
+
+void Trace::apply_mutations(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) {
+  for (const meta::Mutation& mutation : outcome.mutations) {
+    Tensor* tensor = leaves.at(mutation.leaf);
+    bool gained = mutation.record->requires_grad && !tensor->record->requires_grad;
+    tensor->record = mutation.record;
+    for (Tensor* t = tensor; t; t = t->base) {
+      if (t->existing()) inputs_written = true;
+      if (gained && t != tensor) t->record = meta::with_requires_grad(t->record, true, false);
+    }
+  }
+}
+
+Value* Trace::result_value(const meta::Result& result, graph::Node* node, const std::vector<Tensor*>& leaves) {
+  switch (result.kind) {
+    case meta::Result::Constant: return result.object ? adopt(result.object) : none_;
+    case meta::Result::Number: {
+      auto* number = make<Number>();
+      number->node = node;
+      number->type = reinterpret_cast<PyTypeObject*>(result.object.get());
+      node->number_type = number->type;
+      number->object = keep(take(PyObject_CallOneArg(result.object.get(), take(PyLong_FromLong(2)).get())));
+      return number;
+    }
+    case meta::Result::Tensor: {
+      node->record = result.record;
+      if (result.same_as >= 0) {
+        Tensor* same = leaves.at(result.same_as);
+        same->node = node;
+        return same;
+      }
+      auto* tensor = make<Tensor>();
+      tensor->node = node;
+      tensor->record = result.record;
+      if (result.view_of >= 0) tensor->base = leaves.at(result.view_of);
+      return tensor;
+    }
+    case meta::Result::Sequence: break;
+  }
+  std::vector<Value*> items;
+  static PyObject* getitem = PyObject_GetAttrString(take(PyImport_ImportModule("_operator")).get(), "getitem");
+  for (size_t i = 0; i < result.items.size(); ++i) {
+    const meta::Result& item = result.items[i];
+    if (item.kind == meta::Result::Constant) {
+      items.push_back(result_value(item, node, leaves));
+      continue;
+    }
+    meta::Call call;
+    call.target = getitem;
+    auto* arguments = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * 2));
+    new (arguments) Argument();
+    arguments[0].kind = Argument::Tensor;
+    arguments[0].node = node;
+    new (arguments + 1) Argument();
+    arguments[1].object = keep(take(PyLong_FromSize_t(i)));
+    call.args = arguments;
+    call.arg_count = 2;
+    items.push_back(result_value(item, graph.call(call, inliner ? inliner->position() : nullptr), leaves));
+  }
+  auto* type = reinterpret_cast<PyTypeObject*>(result.object.get());
+  if (type == &PyList_Type) return list(std::move(items));
+  Tuple* result_tuple = tuple(std::move(items));
+  if (type) result_tuple->type = type;
+  return result_tuple;
+}
+
+}  // namespace gramme::trace

@@ -1,0 +1,300 @@
+// From a real object to its value: what kind it is, and the guards of having looked.
+#include "cpython/objects.h"
+#include "source/constant.h"
+#include "trace/trace.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using source::Kind::Attr;
+using SK = source::Kind;
+
+namespace {
+
+PyTypeObject* type_named(const char* module, const char* name) {
+  Owned<> imported = Owned<>::steal(PyImport_ImportModule(module));
+  if (!imported) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  PyObject* type = PyObject_GetAttrString(imported.get(), name);
+  if (!type) PyErr_Clear();
+  return reinterpret_cast<PyTypeObject*>(type);  // held for the life of the process
+}
+
+/// Types that are asked for by identity, looked up once.
+struct KnownTypes {
+  PyTypeObject* dtype = type_named("torch", "dtype");
+  PyTypeObject* device = type_named("torch", "device");
+  PyTypeObject* layout = type_named("torch", "layout");
+  PyTypeObject* memory_format = type_named("torch", "memory_format");
+  PyTypeObject* size = type_named("torch", "Size");
+  PyTypeObject* deque = type_named("collections", "deque");
+  PyTypeObject* defaultdict = type_named("collections", "defaultdict");
+  PyTypeObject* partial = type_named("functools", "partial");
+  PyTypeObject* enum_meta = type_named("enum", "EnumMeta");
+};
+const KnownTypes& known_types() {
+  static KnownTypes types;
+  return types;
+}
+
+bool is_torch_constant(PyTypeObject* type) {
+  const KnownTypes& known = known_types();
+  return type == known.dtype || type == known.layout || type == known.memory_format || type == known.device;
+}
+
+/// A tuple type whose instances are their items: namedtuples, torch.Size, structure sequences. No instance dict.
+bool is_transparent_tuple(PyTypeObject* type) {
+  if (type == &PyTuple_Type || type == known_types().size) return true;
+  if (type->tp_dictoffset != 0 || cpython::has_managed_dict(type)) return false;
+  static PyObject* fields = intern("_fields");
+  static PyObject* sequence_fields = intern("n_sequence_fields");
+  return cpython::type_lookup(type, fields) || cpython::type_lookup(type, sequence_fields);
+}
+
+bool is_c_callable(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  static PyTypeObject* method_wrapper = type_named("types", "MethodWrapperType");
+  return PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type ||
+         type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == method_wrapper;
+}
+
+}  // namespace
+
+Value* Trace::force(Lazy* lazy) {
+  if (!lazy->target) lazy->target = realize(lazy->object, lazy->source);
+  return lazy->target;
+}
+
+Value* Trace::realize(PyObject* object, const Source* source) {
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return number(object, source);
+  if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || object == Py_Ellipsis ||
+      object == Py_NotImplemented || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
+    bool singleton = object == Py_NotImplemented || PyCode_Check(object);
+    guard({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
+    if (object == Py_None) return none_;
+    if (PyBool_Check(object)) return boolean(object == Py_True);
+    return make<Constant>(source, object);
+  }
+  auto found = known_.find(object);
+  if (found != known_.end()) {
+    const Source* first = found->second->source;
+    if (first && first != source) {
+      bool pinned = first->kind == SK::Pinned;
+      guards::Fact fact{source, pinned ? guards::Kind::Identity : guards::Kind::SameAs, pinned ? share(object) : Owned<>()};
+      fact.other = pinned ? nullptr : first;
+      guard(std::move(fact));
+    }
+    return found->second;
+  }
+  Value* result = realize_object(object, source);
+  known_[object] = result;
+  return result;
+}
+
+/// Ints and floats: constants, unless earlier captures saw them change.
+Value* Trace::number(PyObject* object, const Source* source) {
+  if (!policy.dynamic.empty()) {
+    std::string name = source->print();
+    if (policy.dynamic.contains(name) && !policy.specialized.contains(name)) {
+      guard_type(source, Py_TYPE(object));
+      auto* result = make<Number>(source, object);
+      result->type = Py_TYPE(object);
+      return result;
+    }
+  }
+  guard({source, guards::Kind::Constant, share(object)});
+  return make<Constant>(source, object);
+}
+
+Value* Trace::realize_object(PyObject* object, const Source* source) {
+  PyTypeObject* type = Py_TYPE(object);
+  const KnownTypes& known = known_types();
+  if (PyFunction_Check(object)) return realize_function(object, source);
+  if (PyType_Check(object)) {
+    guard({source, guards::Kind::Identity, share(object)});
+    return make<Class>(pool->pinned(object), object);
+  }
+  if (is_c_callable(object)) return realize_c_function(object, source);
+  if (aten::is_tensor(object)) return realize_tensor(object, source);
+  if (is_torch_constant(type)) {
+    guard({source, type == known.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
+    return make<Constant>(source, object);
+  }
+  if (PyModule_Check(object)) {
+    guard({source, guards::Kind::Identity, share(object)});
+    auto* result = make<Module>(pool->pinned(object), object);
+    PyObject* names = PyModule_GetDict(object);
+    result->names = namespace_of(names, pool->child(result->source, SK::InstanceDict));
+    return result;
+  }
+  if (known.enum_meta && PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), known.enum_meta)) {
+    guard({source, guards::Kind::Identity, share(object)});
+    auto* result = make<Object>(pool->pinned(object), object);
+    result->type = type;
+    if (PyLong_Check(object) || PyUnicode_Check(object)) cannot(Reason::AttributeUnknown, "an enum member that is a number or text");
+    return result;
+  }
+  guard_type(source, type);
+  if (PyTuple_Check(object)) return realize_tuple(object, source);
+  if (PyList_Check(object)) return realize_list(object, source);
+  if (PyDict_Check(object)) return realize_dict(object, source);
+  if (PyAnySet_CheckExact(object)) return realize_set(object, source);
+  if (type == known.deque) return realize_deque(object, source);
+  if (PyMethod_Check(object)) {
+    auto* result = make<Method>(source, object);
+    result->function = wrap(PyMethod_GET_FUNCTION(object), pool->child(source, SK::MethodFunc));
+    result->self = wrap(PyMethod_GET_SELF(object), pool->child(source, SK::MethodSelf));
+    return result;
+  }
+  if (PyCell_Check(object)) {
+    auto* result = make<Cell>(source, object);
+    result->read = false;
+    return result;
+  }
+  if (type == known.partial) {
+    auto* partial = cpython::as_partial(object);
+    auto* result = make<Partial>(source, object);
+    result->function = wrap(partial->func, pool->child(source, SK::PartialFunc));
+    auto* args = see_as<Tuple>(wrap(partial->args, pool->child(source, SK::PartialArgs)));
+    if (args) result->args = args->items;
+    auto* keywords = see_as<Dict>(wrap(partial->keywords, pool->child(source, SK::PartialKw)));
+    if (keywords) {
+      load(keywords);
+      keywords->entries.each([&](Table::Entry& e) { result->keywords.push_back({constant_of(e.key), e.value}); });
+    }
+    return result;
+  }
+  if (PySlice_Check(object)) {
+    if (!source::is_constant(object)) cannot(Reason::SourceUnknown, "a slice of objects");
+    guard({source, guards::Kind::Constant, share(object)});
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    auto* result = make<Slice>(source, object);
+    result->start = constant(slice->start);
+    result->stop = constant(slice->stop);
+    result->step = constant(slice->step);
+    return result;
+  }
+  auto* result = make<Object>(source, object);
+  result->type = type;
+  return result;
+}
+
+Value* Trace::realize_tuple(PyObject* object, const Source* source) {
+  guard_length(source, PyTuple_GET_SIZE(object));
+  auto* result = make<Tuple>(source, object);
+  result->type = Py_TYPE(object);
+  result->items.reserve(PyTuple_GET_SIZE(object));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    result->items.push_back(wrap(PyTuple_GET_ITEM(object, i), pool->child(source, SK::Item, i)));
+  if (is_transparent_tuple(Py_TYPE(object))) return result;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = result;
+  result->type = &PyTuple_Type;
+  return instance;
+}
+
+List* Trace::list_payload(PyObject* object, const Source* source) {
+  guard_length(source, PyList_GET_SIZE(object));
+  auto* result = make<List>(source, object);
+  result->items.reserve(PyList_GET_SIZE(object));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
+    result->items.push_back(wrap(PyList_GET_ITEM(object, i), pool->child(source, SK::Item, i)));
+  return result;
+}
+
+Value* Trace::realize_list(PyObject* object, const Source* source) {
+  List* list = list_payload(object, source);
+  if (PyList_CheckExact(object)) return list;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = list;
+  return instance;
+}
+
+Dict* Trace::dict_payload(PyObject* object, const Source* source) {
+  auto* result = make<Dict>(source, object);
+  result->loaded = false;
+  return result;
+}
+
+Value* Trace::realize_dict(PyObject* object, const Source* source) {
+  PyTypeObject* type = Py_TYPE(object);
+  Dict* dict = dict_payload(object, source);
+  const KnownTypes& known = known_types();
+  if (type == &PyDict_Type) return dict;
+  if (type == &PyODict_Type) {
+    dict->type = type;
+    return dict;
+  }
+  if (type == known.defaultdict) {
+    dict->type = type;
+    PyObject* factory = *cpython::default_factory_address(object);
+    dict->factory = factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none_;
+    return dict;
+  }
+  if (PyODict_Check(object)) dict->type = &PyODict_Type;
+  auto* instance = make<Object>(source, object);
+  instance->type = type;
+  instance->payload = dict;
+  return instance;
+}
+
+Value* Trace::realize_set(PyObject* object, const Source* source) {
+  Owned<> frozen = take(PyFrozenSet_New(object));
+  auto* result = make<Set>(source, object);
+  result->frozen = PyFrozenSet_CheckExact(object);
+  Owned<> items = take(PySequence_List(object));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
+    bool held = PyType_Check(item) || PyCFunction_Check(item);
+    if (!source::is_constant(item) && !held) cannot(Reason::SourceUnknown, "a set of objects");
+    result->entries.set(held ? pinned(item) : adopt(share(item)), nullptr);
+  }
+  guard({source, guards::Kind::SetIs, frozen});
+  return result;
+}
+
+Value* Trace::realize_deque(PyObject* object, const Source* source) {
+  auto* result = make<Deque>(source, object);
+  auto* deque = cpython::as_deque(object);
+  result->maxlen = deque->maxlen;
+  Py_ssize_t n = PyObject_Size(object);
+  guard_length(source, n);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    result->items.push_back(wrap(*cpython::deque_item_address(object, i), pool->child(source, SK::DequeItem, i)));
+  return result;
+}
+
+/// Module-level functions are held by the segment; closures are guarded by code, defaults and the cells that are read.
+Value* Trace::realize_function(PyObject* object, const Source* source) {
+  auto* function = cpython::as_function(object);
+  if (source->kind != SK::Pinned && function->func_closure) {
+    guard_type(source, &PyFunction_Type);
+    return make<Function>(source, object);
+  }
+  guard({source, guards::Kind::Identity, share(object)});
+  return make<Function>(pool->pinned(object), object);
+}
+
+Value* Trace::realize_c_function(PyObject* object, const Source* source) {
+  PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
+  if (!self || PyModule_Check(self) || PyType_Check(self) || source->kind == SK::Pinned) {
+    guard({source, guards::Kind::Identity, share(object)});
+    return make<Builtin>(pool->pinned(object), object);
+  }
+  cannot(Reason::SourceUnknown, "a C method bound before the capture");
+}
+
+Value* Trace::realize_tensor(PyObject* object, const Source* source) {
+  guards::Fact fact{source, guards::Kind::Tensor, {}};
+  fact.spec = aten::tensor_spec(object);
+  guard(std::move(fact));
+  auto* result = make<Tensor>(source, object);
+  result->record = meta::record_of(object);
+  return result;
+}
+
+}  // namespace gramme::trace

@@ -1,0 +1,307 @@
+// The state of existing and new objects as the program sees it: own attributes, globals, cells, dicts.
+#include <algorithm>
+
+#include "cpython/objects.h"
+#include "source/constant.h"
+#include "trace/trace.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using SK = source::Kind;
+
+namespace {
+Attribute* find(Attributes& attributes, PyObject* name) {
+  for (Attribute& attribute : attributes)
+    if (attribute.name == name) return &attribute;
+  return nullptr;
+}
+}  // namespace
+
+// ---- attributes
+
+Value* Trace::own_attribute(Object* object, PyObject* name) {
+  if (Attribute* known = find(object->attributes, name)) return known->value;
+  if (!object->existing()) return nullptr;
+  PyObject* found = nullptr;
+  switch (cpython::instance_attribute(object->object, name, &found)) {
+    case cpython::Lookup::NeedsPython: cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
+    case cpython::Lookup::Absent: guard_absent(pool->child(object->source, SK::Attr, name)); break;
+    case cpython::Lookup::Found: break;
+  }
+  Value* result = found ? wrap(found, pool->child(object->source, SK::Attr, name)) : nullptr;
+  object->attributes.push_back({name, result});
+  return result;
+}
+
+void Trace::store_own_attribute(Object* object, PyObject* name, Value* value) {
+  if (object->existing()) effects.add(effects::Kind::StoreAttr, object, name, graph.length());
+  Attribute* known = find(object->attributes, name);
+  if (!known) {
+    object->attributes.push_back({name, value});
+    return;
+  }
+  bool moved = known->value == nullptr && !object->existing();  // deleted and set again: last in the dict's order
+  if (!moved) {
+    known->value = value;
+    return;
+  }
+  object->attributes.erase(object->attributes.begin() + (known - object->attributes.data()));
+  object->attributes.push_back({name, value});
+}
+
+Value* Trace::slot_attribute(Object* object, PyObject* name) {
+  if (Attribute* known = find(object->attributes, name)) return known->value;
+  if (!object->existing()) return nullptr;
+  PyObject* descriptor = type_lookup(object->type, name);
+  Py_ssize_t offset = descriptor ? cpython::slot_offset(descriptor, object->type) : -1;
+  if (offset < 0) cannot(Reason::AttributeUnknown, "a member of a type in C");
+  const Source* source = pool->child(object->source, SK::Slot, name);
+  PyObject* found = *cpython::slot_address(object->object, offset);
+  if (!found) guard_absent(source);
+  Value* result = found ? wrap(found, source) : nullptr;
+  object->attributes.push_back({name, result});
+  return result;
+}
+
+Attributes Trace::all_attributes(Object* object) {
+  if (!object->existing()) {
+    Attributes live;
+    for (Attribute& attribute : object->attributes)
+      if (attribute.value) live.push_back(attribute);
+    return live;
+  }
+  PyObject** address = cpython::instance_dict_address(object->object);
+  if (!address) return {};
+  Owned<> dict = take(PyObject_GenericGetDict(object->object, nullptr));
+  const Source* source = pool->child(object->source, SK::InstanceDict);
+  Owned<> keys = take(PySequence_Tuple(dict.get()));
+  guard({source, guards::Kind::Keys, keys});
+  Attributes live;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(keys.get(), i);
+    if (!PyUnicode_CheckExact(name)) cannot(Reason::AttributeUnknown, "an instance dict with keys that are no text");
+    Py_INCREF(name);  // counts by hand: PyUnicode_InternInPlace takes and gives a reference
+    PyUnicode_InternInPlace(&name);
+    keep(Owned<>::steal(name));
+    if (Value* value = own_attribute(object, name)) live.push_back({name, value});
+  }
+  for (Attribute& attribute : object->attributes)
+    if (attribute.value && !find(live, attribute.name) && effects.contains(effects::Kind::StoreAttr, object, attribute.name))
+      live.push_back(attribute);
+  return live;
+}
+
+// ---- types
+
+PyObject* Trace::type_lookup(PyTypeObject* type, PyObject* name) {
+  uint64_t key = reinterpret_cast<uint64_t>(type) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<uint64_t>(name);
+  auto known = lookups_.find(key);
+  if (known != lookups_.end()) return known->second;
+  PyObject* found = cpython::type_lookup(type, name);
+  lookups_[key] = found;
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return found;
+  const Source* source = pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
+  if (!found)
+    guard_absent(source);
+  else if (Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found))
+    guard({source, guards::Kind::Identity, share(found)});
+  else
+    guard({source, guards::Kind::Present, {}});
+  return found;
+}
+
+void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value) {
+  effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
+  if (std::find(written_classes_.begin(), written_classes_.end(), cls) == written_classes_.end()) written_classes_.push_back(cls);
+  if (Attribute* known = find(cls->attributes, name))
+    known->value = value;
+  else
+    cls->attributes.push_back({name, value});
+}
+
+Value* Trace::written_class_attribute(PyTypeObject* type, PyObject* name) const {
+  for (Class* cls : written_classes_)
+    if (PyType_IsSubtype(type, cls->type()))
+      if (Attribute* written = find(cls->attributes, name)) return written->value;
+  return nullptr;
+}
+
+Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
+  PyObject* found = type_lookup(type, name);
+  if (!found) return nullptr;
+  bool described = Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
+    return pinned(found);
+  return wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
+}
+
+// ---- globals
+
+Value* Trace::global(Namespace* names, PyObject* name) {
+  auto known = names->names.find(name);
+  if (known != names->names.end()) return known->second.value;
+  PyObject* found = nullptr;
+  if (cpython::dict_lookup(names->object, name, &found) == cpython::Lookup::NeedsPython)
+    cannot(Reason::AttributeUnknown, "globals with keys of a user's class");
+  const Source* source = pool->child(names->source, SK::Value, name);
+  if (!found) guard_absent(source);
+  Value* result = found ? wrap(found, source) : nullptr;
+  names->names[name] = {result, false};
+  return result;
+}
+
+void Trace::store_global(Namespace* names, PyObject* name, Value* value) {
+  effects.add(effects::Kind::StoreGlobal, names, name, graph.length());
+  names->names[name] = {value, true};
+}
+
+// ---- cells
+
+Value* Trace::cell_content(Cell* cell) {
+  if (cell->read) return cell->content;
+  cell->read = true;
+  PyObject* content = PyCell_GET(cell->object);
+  const Source* source = pool->child(cell->source, SK::Contents);
+  if (!content) guard_absent(source);
+  cell->content = content ? wrap(content, source) : nullptr;
+  return cell->content;
+}
+
+void Trace::store_cell(Cell* cell, Value* content) {
+  if (cell->existing()) effects.add(effects::Kind::StoreCell, cell, nullptr, graph.length());
+  cell->read = true;
+  cell->content = content;
+}
+
+// ---- functions
+
+void Trace::describe(Function* function) {
+  if (function->described || !function->existing()) return;
+  function->described = true;
+  auto* real = cpython::as_function(function->object);
+  const Source* source = function->source;
+  function->code = cpython::code_of(real);
+  guard({source, guards::Kind::Code, share(real->func_code)});
+  function->name = real->func_name;
+  function->qualname = real->func_qualname;
+  function->globals = namespace_of(real->func_globals, pool->child(source, SK::Globals));
+  const Source* defaults = pool->child(source, SK::Defaults);
+  const Source* kwdefaults = pool->child(source, SK::KwDefaults);
+  if (real->func_defaults)
+    function->defaults = wrap(real->func_defaults, defaults);
+  else
+    guard_absent(defaults);
+  if (real->func_kwdefaults)
+    function->kwdefaults = wrap(real->func_kwdefaults, kwdefaults);
+  else
+    guard_absent(kwdefaults);
+  if (!real->func_closure) return;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(real->func_closure); ++i) {
+    PyObject* cell = PyTuple_GET_ITEM(real->func_closure, i);
+    function->closure.push_back(see(wrap(cell, pool->child(source, SK::Closure, i))));
+  }
+}
+
+// ---- containers
+
+void Trace::will_change(Value* container) {
+  container = see(container);
+  if (!container->existing() || container->written) return;
+  if (auto* list = as<List>(container)) originals_[list] = list->items;
+  if (auto* deque = as<Deque>(container)) originals_[deque] = deque->items;
+  effects.add(effects::Kind::Content, container, nullptr, graph.length());
+}
+
+const std::vector<Value*>* Trace::original_items(Value* container) const {
+  auto found = originals_.find(container);
+  return found == originals_.end() ? nullptr : &found->second;
+}
+
+Value* Trace::dict_get(Dict* dict, Value* key) {
+  key = see(key);
+  if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
+  if (Table::Entry* entry = dict->entries.find(key)) return entry->value;
+  if (dict->loaded) return nullptr;
+  if (key->kind != Kind::Constant || !cpython::is_plain_key(key->object)) {
+    load(dict);
+    Table::Entry* entry = dict->entries.find(key);
+    return entry ? entry->value : nullptr;
+  }
+  for (Value* absent : dict->absent)
+    if (equal_keys(absent, key)) return nullptr;
+  PyObject* found = nullptr;
+  if (cpython::dict_lookup(dict->object, key->object, &found) == cpython::Lookup::NeedsPython)
+    cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
+  const Source* source = pool->child(dict->source, SK::Value, key->object);
+  if (found) return dict->entries.set(key, wrap(found, source)).value;
+  guard_absent(source);
+  dict->absent.push_back(key);
+  return nullptr;
+}
+
+void Trace::load_keys(Dict* dict, Table& into) {
+  PyObject* real = dict->object;
+  bool ordered = cpython::is_ordered_dict(real);
+  Owned<> keys = take(PyTuple_New(PyDict_GET_SIZE(real)));
+  for (Py_ssize_t i = 0; i < PyDict_GET_SIZE(real); ++i) {
+    PyObject *key = nullptr, *item = nullptr;
+    if (ordered)
+      key = cpython::ordered_dict_key(real, i);
+    else
+      cpython::dict_entry(real, i, &key, &item);
+    PyTuple_SET_ITEM(keys.get(), i, share(key).release());
+    bool plain = cpython::is_plain_key(key);
+    if (plain) {
+      if (cpython::dict_lookup(real, key, &item) != cpython::Lookup::Found) cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
+    } else if (ordered) {
+      cannot(Reason::ArgumentKind, "an OrderedDict with keys that are no constants");
+    }
+    Value* key_value = plain ? adopt(share(key)) : see(wrap(key, pool->child(dict->source, SK::KeyAt, i)));
+    if (!hashable(key_value)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
+    const Source* source = plain ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, i);
+    into.set(key_value, wrap(item, source));
+  }
+  guard({dict->source, guards::Kind::Keys, keys});
+}
+
+void Trace::load(Dict* dict) {
+  if (dict->loaded) return;
+  Table known = std::move(dict->entries);
+  dict->entries = Table();
+  load_keys(dict, dict->entries);
+  dict->loaded = true;
+  known.each([&](Table::Entry& entry) {
+    Table::Entry& now = dict->entries.set(entry.key, entry.value);
+    now.changed = entry.changed;
+  });
+}
+
+size_t Trace::dict_size(Dict* dict) {
+  if (!dict->loaded && dict->entries.size() == 0 && !dict->written) {
+    guard_length(dict->source, PyDict_GET_SIZE(dict->object));
+    return PyDict_GET_SIZE(dict->object);
+  }
+  load(dict);
+  return dict->entries.size();
+}
+
+void Trace::dict_set(Dict* dict, Value* key, Value* value) {
+  key = see(key);
+  if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
+  if (!dict->loaded && key->kind != Kind::Constant) load(dict);
+  will_change(dict);
+  if (dict->existing() && !dict->loaded) dict_get(dict, key);  // guards whether it is there
+  dict->entries.set(key, value).changed = true;
+}
+
+bool Trace::dict_erase(Dict* dict, Value* key) {
+  key = see(key);
+  if (!dict_get(dict, key)) return false;
+  load(dict);
+  will_change(dict);
+  dict->rewritten = true;
+  return dict->entries.erase(key);
+}
+
+}  // namespace gramme::trace

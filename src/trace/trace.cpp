@@ -1,0 +1,257 @@
+// Values and guards of a capture.
+#include "trace/trace.h"
+
+#include "cpython/objects.h"
+#include "source/constant.h"
+
+namespace gramme::trace {
+
+using namespace value;
+
+Value* Args::keyword(const char* name) const {
+  for (size_t i = 0; i < keywords; ++i)
+    if (PyUnicode_CompareWithASCIIString(names[i], name) == 0) return values[positional + i];
+  return nullptr;
+}
+
+Value* Args::keyword(PyObject* name) const {
+  for (size_t i = 0; i < keywords; ++i)
+    if (names[i] == name) return values[positional + i];
+  for (size_t i = 0; i < keywords; ++i)
+    if (PyUnicode_Compare(names[i], name) == 0) return values[positional + i];
+  return nullptr;
+}
+
+Trace::Trace(const Policy& policy) : policy(policy), state_(aten::GlobalState::read()), grad_at_start_(aten::grad_enabled()) {
+  none_ = make<Constant>(nullptr, Py_None);
+  true_ = make<Constant>(nullptr, Py_True);
+  false_ = make<Constant>(nullptr, Py_False);
+  null_ = make<Null>();
+}
+
+Trace::~Trace() {
+  for (size_t i = undo.size(); i-- > 0;) undo[i]();
+  if (aten::grad_enabled() != grad_at_start_) aten::set_grad_enabled(grad_at_start_);
+}
+
+PyObject* Trace::keep(Owned<> object) {
+  kept_.push_back(std::move(object));
+  return kept_.back().get();
+}
+
+Value* Trace::constant(PyObject* object) {
+  if (object == Py_None) return none_;
+  if (object == Py_True) return true_;
+  if (object == Py_False) return false_;
+  return make<Constant>(nullptr, keep(share(object)));
+}
+
+Value* Trace::constant(Owned<> object) {
+  if (object.get() == Py_None) return none_;
+  if (object.get() == Py_True) return true_;
+  if (object.get() == Py_False) return false_;
+  return make<Constant>(nullptr, keep(std::move(object)));
+}
+
+Value* Trace::integer(int64_t n) { return constant(take(PyLong_FromLongLong(n))); }
+Value* Trace::text(const std::string& s) {
+  return constant(take(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogateescape")));
+}
+
+Tuple* Trace::tuple(std::vector<Value*> items) {
+  auto* result = make<Tuple>();
+  result->items = std::move(items);
+  return result;
+}
+
+List* Trace::list(std::vector<Value*> items) {
+  auto* result = make<List>();
+  result->items = std::move(items);
+  return result;
+}
+
+Dict* Trace::dict() { return make<Dict>(); }
+
+Value* Trace::pinned(PyObject* object) {
+  auto found = known_.find(object);
+  if (found != known_.end()) return found->second;
+  return see(wrap(object, pool->pinned(object)));
+}
+
+Namespace* Trace::namespace_of(PyObject* dict, const Source* source) {
+  Namespace*& names = namespaces_[dict];
+  if (!names) names = make<Namespace>(source, keep(share(dict)));
+  return names;
+}
+
+Value* Trace::wrap(PyObject* object, const Source* source) {
+  if (object == Py_None && source->kind == source::Kind::Pinned) return none_;
+  kept_.push_back(share(object));
+  return make<Lazy>(source, object);
+}
+
+// ---- constants and containers of constants as real objects
+
+PyObject* Trace::constant_of(Value* value) {
+  value = see(value);
+  if (value->kind == Kind::Constant) return value->object;
+  if (value->kind == Kind::Number && value->source) throw NeedsConstant{value->source->print()};
+  return nullptr;
+}
+
+namespace {
+
+/// Fills a real container with the concrete forms of values; false if one has none.
+bool concrete_items(Trace& trace, const std::vector<Value*>& values, std::vector<Owned<>>& out) {
+  for (Value* value : values) {
+    out.push_back(trace.concrete(value));
+    if (!out.back()) return false;
+  }
+  return true;
+}
+
+Owned<> concrete_tuple(Trace& trace, Tuple* tuple) {
+  std::vector<Owned<>> items;
+  if (!concrete_items(trace, tuple->items, items)) return {};
+  Owned<> plain = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) PyTuple_SET_ITEM(plain.get(), i, items[i].release());
+  if (tuple->type == &PyTuple_Type) return plain;
+  Owned<> args = take(PyTuple_Pack(1, plain.get()));
+  return take(PyTuple_Type.tp_new(tuple->type, args.get(), nullptr));
+}
+
+Owned<> concrete_list(Trace& trace, const std::vector<Value*>& values) {
+  std::vector<Owned<>> items;
+  if (!concrete_items(trace, values, items)) return {};
+  Owned<> list = take(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(list.get(), i, items[i].release());
+  return list;
+}
+
+Owned<> concrete_dict(Trace& trace, Dict* dict) {
+  if (dict->type != &PyDict_Type) return {};
+  trace.load(dict);
+  Owned<> result = take(PyDict_New());
+  bool all = true;
+  dict->entries.each([&](Table::Entry& entry) {
+    if (!all) return;
+    Owned<> key = trace.concrete(entry.key), item = key ? trace.concrete(entry.value) : Owned<>();
+    all = static_cast<bool>(item);
+    if (all) check(PyDict_SetItem(result.get(), key.get(), item.get()));
+  });
+  return all ? result : Owned<>();
+}
+
+Owned<> concrete_set(Trace& trace, Set* set) {
+  Owned<> result = take(PySet_New(nullptr));
+  bool all = true;
+  set->entries.each([&](Table::Entry& entry) {
+    Owned<> key = all ? trace.concrete(entry.key) : Owned<>();
+    all = static_cast<bool>(key);
+    if (all) check(PySet_Add(result.get(), key.get()));
+  });
+  if (!all) return {};
+  return set->frozen ? take(PyFrozenSet_New(result.get())) : result;
+}
+
+Owned<> concrete_slice(Trace& trace, Slice* slice) {
+  Owned<> start = trace.concrete(slice->start), stop = trace.concrete(slice->stop), step = trace.concrete(slice->step);
+  if (!start || !stop || !step) return {};
+  return take(PySlice_New(start.get(), stop.get(), step.get()));
+}
+
+}  // namespace
+
+Owned<> Trace::concrete(Value* value) {
+  value = see(value);
+  switch (value->kind) {
+    case Kind::Constant:
+    case Kind::Class:
+    case Kind::Builtin: return share(value->object);
+    case Kind::Number: constant_of(value); return {};
+    case Kind::Tuple: return concrete_tuple(*this, static_cast<Tuple*>(value));
+    case Kind::List: return concrete_list(*this, static_cast<List*>(value)->items);
+    case Kind::Dict: return concrete_dict(*this, static_cast<Dict*>(value));
+    case Kind::Set: return concrete_set(*this, static_cast<Set*>(value));
+    case Kind::Slice: return concrete_slice(*this, static_cast<Slice*>(value));
+    default: return {};
+  }
+}
+
+Value* Trace::adopt(Owned<> object) {
+  PyObject* o = object.get();
+  if (source::is_constant(o) && !PyTuple_Check(o) && !PyFrozenSet_Check(o) && !PySlice_Check(o)) return constant(std::move(object));
+  if (PyTuple_Check(o)) {
+    auto* result = make<Tuple>();
+    result->type = Py_TYPE(o);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) result->items.push_back(adopt(share(PyTuple_GET_ITEM(o, i))));
+    return result;
+  }
+  if (PyList_CheckExact(o)) {
+    auto* result = make<List>();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) result->items.push_back(adopt(share(PyList_GET_ITEM(o, i))));
+    return result;
+  }
+  if (PyDict_CheckExact(o)) {
+    auto* result = make<Dict>();
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &item);) result->entries.set(adopt(share(key)), adopt(share(item)));
+    return result;
+  }
+  if (PyAnySet_CheckExact(o)) {
+    auto* result = make<Set>();
+    result->frozen = PyFrozenSet_CheckExact(o);
+    Owned<> items = take(PySequence_List(o));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+      result->entries.set(adopt(share(PyList_GET_ITEM(items.get(), i))), nullptr);
+    return result;
+  }
+  if (PySlice_Check(o)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(o);
+    auto* result = make<Slice>();
+    result->start = adopt(share(slice->start));
+    result->stop = adopt(share(slice->stop));
+    result->step = adopt(share(slice->step));
+    return result;
+  }
+  if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
+  return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
+}
+
+// ---- guards
+
+void Trace::guard(guards::Fact fact) {
+  using K = guards::Kind;
+  bool about_itself = fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
+  if (fact.source->kind == source::Kind::Pinned && about_itself) return;
+  uint64_t other = fact.other ? fact.other->id + 1 : 0;
+  uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
+  if (fact_keys_.insert(key).second) facts_.push_back(std::move(fact));
+}
+
+void Trace::guard_type(const Source* source, PyTypeObject* type) {
+  guard({source, guards::Kind::Type, share(reinterpret_cast<PyObject*>(type))});
+}
+
+void Trace::guard_absent(const Source* source) { guard({source, guards::Kind::Absent, {}}); }
+
+void Trace::guard_length(const Source* source, size_t length) {
+  guards::Fact fact{source, guards::Kind::Length, {}};
+  fact.number = static_cast<int64_t>(length);
+  guard(std::move(fact));
+}
+
+bool Trace::same(Value* a, Value* b) {
+  a = see(a);
+  b = see(b);
+  if (a == b) return true;
+  bool existing = a->source && b->source && a->object && b->object && a->kind != Kind::Constant && b->kind != Kind::Constant;
+  if (existing && a->source->kind != source::Kind::Pinned && b->source->kind != source::Kind::Pinned) {
+    guards::Fact fact{a->source, guards::Kind::NotSameAs, {}};
+    fact.other = b->source;
+    guard(std::move(fact));
+  }
+  return false;
+}
+
+}  // namespace gramme::trace

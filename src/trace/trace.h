@@ -1,0 +1,233 @@
+// One capture: graph, effects, guards and values, from a resume point on. Dies at the end of the capture.
+//
+//   Trace trace(policy);
+//   Value* x = trace.wrap(object, trace.pool->local(0, name));   // Lazy: nothing recorded yet
+//   Value* seen = trace.see(x);                                  // its kind, with guards
+//
+// Nothing is undone instruction by instruction: when an instruction cannot be captured, the trace is thrown away and made
+// again up to that instruction (interp/capture.cpp), so an instruction that cannot be captured leaves no trace of itself.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "effects/log.h"
+#include "graph/graph.h"
+#include "guards/fact.h"
+#include "meta/infer.h"
+#include "plan/segment.h"
+#include "value/value.h"
+
+namespace gramme::trace {
+
+using source::Source;
+using value::Value;
+
+class Trace;
+
+/// Vectorcall's shape: values[0, positional) then one value for each name.
+struct Args {
+  Value* const* values = nullptr;
+  size_t positional = 0;
+  PyObject* const* names = nullptr;
+  size_t keywords = 0;
+
+  Value* operator[](size_t i) const { return values[i]; }
+  /// The keyword argument, or null.
+  Value* keyword(const char* name) const;
+  Value* keyword(PyObject* name) const;
+};
+
+/// Runs Python functions symbolically; implemented by interp.
+class Inliner {
+ public:
+  virtual ~Inliner() = default;
+  virtual Value* call(value::Function* function, const Args& args) = 0;
+  /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or null when it
+  /// returned (`returned` then holds the value).
+  virtual Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) = 0;
+  /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable), or null.
+  virtual Value* variable(PyObject* name) = 0;
+  virtual value::Function* current_function() = 0;
+  /// First argument of the nearest frame (for super()), or null.
+  virtual Value* first_argument() = 0;
+  virtual const graph::Position* position() = 0;
+  /// User line of the instruction being executed in the root frame.
+  virtual int root_line() = 0;
+};
+
+/// What the capture was told, and what earlier captures of the same resume point taught.
+struct Policy {
+  std::unordered_set<std::string> dynamic;      // printed sources of numbers that changed between captures
+  std::unordered_set<std::string> specialized;  // of numbers that turned out to be needed in Python control flow
+  size_t max_instructions = 4'000'000;
+  size_t max_nodes = 400'000;
+  int max_depth = 500;                          // inlined calls
+};
+
+/// A number that was taken as dynamic is needed as a constant: the capture starts again with it specialised.
+struct NeedsConstant {
+  std::string source;
+};
+
+class Trace {
+ public:
+  explicit Trace(const Policy& policy);
+  ~Trace();
+  Trace(const Trace&) = delete;
+
+  Arena arena;
+  std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
+  graph::Graph graph{arena};
+  effects::Log effects;
+  const Policy& policy;
+  Inliner* inliner = nullptr;
+  Value* handled = nullptr;      // the exception being handled (sys.exc_info()), or null
+  int depth = 0;                 // inlined calls
+  std::vector<std::function<void()>> undo;  // run at the end of the capture, last first: modes really entered for inference
+  bool inputs_written = false;   // some graph input was written in place
+  bool random = false;
+
+  // ---- values
+  template <class T, class... A>
+  T* make(A&&... a) {
+    return arena.make<T>(std::forward<A>(a)...);
+  }
+  /// Keeps a real object alive until the end of the capture.
+  PyObject* keep(Owned<> object);
+  Value* constant(PyObject* object);  // shares it
+  Value* constant(Owned<> object);
+  Value* none() const { return none_; }
+  Value* boolean(bool b) const { return b ? true_ : false_; }
+  Value* integer(int64_t n);
+  Value* text(const std::string& s);
+  Value* null() const { return null_; }
+  value::Tuple* tuple(std::vector<Value*> items);
+  value::List* list(std::vector<Value*> items);
+  value::Dict* dict();
+  /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
+  Value* pinned(PyObject* object);
+  /// A real object that was made by running a pure C function on constants: constants and new containers of them.
+  Value* adopt(Owned<> object);
+  value::Namespace* namespace_of(PyObject* dict, const Source* source);
+
+  /// A real object at a source, not looked into.
+  Value* wrap(PyObject* object, const Source* source);
+  /// What a value stands for; records the guards of looking into it. Never a Lazy.
+  Value* see(Value* value) { return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value; }
+  template <class T>
+  T* see_as(Value* value) {
+    return value::as<T>(see(value));
+  }
+  /// The constant's object, or null if it is none. Specialises a Number (throws NeedsConstant).
+  PyObject* constant_of(Value* value);
+  /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them), else null.
+  Owned<> concrete(Value* value);
+
+  // ---- state of existing objects, read through the log
+  /// An instance's own attribute (no class, no descriptor): the value or null; guarded.
+  Value* own_attribute(value::Object* object, PyObject* name);
+  void store_own_attribute(value::Object* object, PyObject* name, Value* value);  // null deletes
+  Value* slot_attribute(value::Object* object, PyObject* name);                   // member descriptors
+  /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
+  PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+  /// Class attributes the capture wrote: seen by every later look at the type or its subclasses.
+  void store_class_attribute(value::Class* cls, PyObject* name, Value* value);
+  /// What the capture wrote under the name on the type or a base; null if nothing.
+  Value* written_class_attribute(PyTypeObject* type, PyObject* name) const;
+  /// The same as a value with a source below the type.
+  Value* type_attribute(PyTypeObject* type, PyObject* name);
+  Value* global(value::Namespace* names, PyObject* name);  // null if absent
+  void store_global(value::Namespace* names, PyObject* name, Value* value);
+  Value* cell_content(value::Cell* cell);  // null if empty
+  void store_cell(value::Cell* cell, Value* content);
+  /// Existing dict: the entry under the key, read from the real dict if need be; null if missing.
+  Value* dict_get(value::Dict* dict, Value* key);
+  void dict_set(value::Dict* dict, Value* key, Value* value);
+  bool dict_erase(value::Dict* dict, Value* key);
+  /// All entries in order are in dict->entries afterwards.
+  void load(value::Dict* dict);
+  size_t dict_size(value::Dict* dict);
+  /// Call before changing a container's content.
+  void will_change(Value* container);
+  /// What an existing list or deque held before its first change; null if it was never changed.
+  const std::vector<Value*>* original_items(Value* container) const;
+  void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
+  /// Attributes by name in InstanceDict order. For existing objects guards the key set.
+  value::Attributes all_attributes(value::Object* object);
+
+  // ---- tensors
+  /// The node of a tensor; makes the placeholder of an input at its first use.
+  graph::Node* node(value::Tensor* tensor);
+  graph::Node* node(value::Number* number);
+  /// The real object behind a placeholder.
+  PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
+  /// An argument of a graph node from a value; ends the segment if the value cannot stand in a graph.
+  meta::Argument argument(Value* value);
+  /// Appends the call to the graph, with inference, mutations and aliasing; the result as a value.
+  Value* emit(PyObject* function, const Args& args);
+  Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
+  Value* emit(PyObject* function, std::initializer_list<Value*> args);
+
+  // ---- guards
+  void guard(guards::Fact fact);  // once each
+  void guard_type(const Source* source, PyTypeObject* type);
+  void guard_absent(const Source* source);
+  void guard_length(const Source* source, size_t length);
+  const std::vector<guards::Fact>& facts() const { return facts_; }
+  /// a is b, of existing objects: a guard when both have sources.
+  bool same(Value* a, Value* b);
+  /// Counts work against the budget.
+  void tick() {
+    if (++instructions_ > policy.max_instructions) cannot(Reason::Budget);
+  }
+
+  const aten::GlobalState& initial_state() const { return state_; }
+  bool grad_at_start() const { return grad_at_start_; }
+  /// Every value made from a real object with identity.
+  template <class F>
+  void each_known(F&& f) {
+    for (auto& [object, value] : known_) f(value);
+  }
+
+ private:
+  Value* force(value::Lazy* lazy);
+  Value* realize(PyObject* object, const Source* source);
+  Value* number(PyObject* object, const Source* source);
+  Value* realize_tuple(PyObject* object, const Source* source);
+  Value* realize_list(PyObject* object, const Source* source);
+  Value* realize_dict(PyObject* object, const Source* source);
+  Value* realize_set(PyObject* object, const Source* source);
+  Value* realize_deque(PyObject* object, const Source* source);
+  Value* realize_function(PyObject* object, const Source* source);
+  Value* realize_c_function(PyObject* object, const Source* source);
+  Value* realize_tensor(PyObject* object, const Source* source);
+  Value* realize_object(PyObject* object, const Source* source);
+  value::Dict* dict_payload(PyObject* object, const Source* source);
+  value::List* list_payload(PyObject* object, const Source* source);
+  void load_keys(value::Dict* dict, value::Table& into);
+  Value* emit_call(meta::Call& call, const Args& args);
+  Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
+  void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves);
+
+  Value *none_, *true_, *false_, *null_;
+  std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
+  std::unordered_map<PyObject*, value::Namespace*> namespaces_;
+  std::vector<Owned<>> kept_;
+  std::vector<guards::Fact> facts_;
+  std::unordered_set<uint64_t> fact_keys_;
+  std::unordered_map<uint64_t, PyObject*> lookups_;
+  std::vector<value::Class*> written_classes_;
+  std::unordered_map<Value*, std::vector<Value*>> originals_;
+  std::unordered_map<const graph::Node*, PyObject*> inputs_;
+  std::vector<value::Tensor*> leaves_;  // tensors of the call being built, in the order of its leaves
+  aten::GlobalState state_;
+  bool grad_at_start_;
+  size_t instructions_ = 0;
+};
+
+}  // namespace gramme::trace

@@ -1,0 +1,142 @@
+#include "value/table.h"
+
+#include "value/value.h"
+
+namespace gramme::value {
+
+namespace {
+bool own_equality(PyTypeObject* type) {
+  return type->tp_richcompare != nullptr && type->tp_richcompare != PyBaseObject_Type.tp_richcompare;
+}
+}  // namespace
+
+bool hashable(Value* key) {
+  switch (key->kind) {
+    case Kind::Constant: return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented;
+    case Kind::Tuple:
+      for (Value* item : static_cast<Tuple*>(key)->items)
+        if (!hashable(item)) return false;
+      return true;
+    case Kind::Object: return !own_equality(static_cast<Object*>(key)->type);
+    case Kind::Tensor:
+    case Kind::Function:
+    case Kind::Builtin:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Cell: return true;
+    default: return false;
+  }
+}
+
+size_t hash_key(Value* key) {
+  if (key->kind == Kind::Constant) {
+    Py_hash_t hash = PyObject_Hash(key->object);
+    if (hash == -1) PyErr_Clear();
+    return static_cast<size_t>(hash);
+  }
+  if (key->kind == Kind::Tuple) {
+    size_t hash = 0x345678;
+    for (Value* item : static_cast<Tuple*>(key)->items) hash = hash * 1000003 + hash_key(item);
+    return hash;
+  }
+  return reinterpret_cast<size_t>(key) >> 4;
+}
+
+bool equal_keys(Value* a, Value* b) {
+  if (a == b) return true;
+  if (a->kind != b->kind) return false;
+  if (a->kind == Kind::Constant) {
+    if (a->object == b->object) return true;
+    int equal = PyObject_RichCompareBool(a->object, b->object, Py_EQ);
+    if (equal < 0) PyErr_Clear();
+    return equal > 0;
+  }
+  if (a->kind != Kind::Tuple) return false;
+  auto &x = static_cast<Tuple*>(a)->items, &y = static_cast<Tuple*>(b)->items;
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (!equal_keys(x[i], y[i])) return false;
+  return true;
+}
+
+int64_t Table::position_of(Value* key, size_t hash) {
+  if (!indexed_) {
+    for (size_t i = 0; i < entries_.size(); ++i)
+      if (entries_[i].key && entries_[i].hash == hash && equal_keys(entries_[i].key, key)) return static_cast<int64_t>(i);
+    return -1;
+  }
+  auto [begin, end] = index_.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (entries_[it->second].key && equal_keys(entries_[it->second].key, key)) return it->second;
+  return -1;
+}
+
+void Table::index_all() {
+  indexed_ = true;
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i].key) index_.emplace(entries_[i].hash, static_cast<uint32_t>(i));
+}
+
+Table::Entry* Table::find(Value* key) {
+  int64_t at = position_of(key, hash_key(key));
+  return at < 0 ? nullptr : &entries_[at];
+}
+
+Table::Entry& Table::set(Value* key, Value* value) {
+  size_t hash = hash_key(key);
+  int64_t at = position_of(key, hash);
+  if (at >= 0) {
+    entries_[at].value = value;
+    return entries_[at];
+  }
+  entries_.push_back({key, value, hash, false});
+  ++live_;
+  if (indexed_)
+    index_.emplace(hash, static_cast<uint32_t>(entries_.size() - 1));
+  else if (entries_.size() > kLinear)
+    index_all();
+  return entries_.back();
+}
+
+bool Table::erase(Value* key) {
+  size_t hash = hash_key(key);
+  int64_t at = position_of(key, hash);
+  if (at < 0) return false;
+  entries_[at].key = nullptr;
+  --live_;
+  if (indexed_) {
+    auto [begin, end] = index_.equal_range(hash);
+    for (auto it = begin; it != end; ++it)
+      if (it->second == at) {
+        index_.erase(it);
+        break;
+      }
+  }
+  while (!entries_.empty() && !entries_.back().key) entries_.pop_back();
+  return true;
+}
+
+void Table::clear() {
+  entries_.clear();
+  index_.clear();
+  indexed_ = false;
+  live_ = 0;
+}
+
+Table::Entry* Table::next(size_t& position) {
+  while (position < entries_.size() && !entries_[position].key) ++position;
+  return position < entries_.size() ? &entries_[position++] : nullptr;
+}
+
+Table::Entry* Table::last() {
+  for (size_t i = entries_.size(); i-- > 0;)
+    if (entries_[i].key) return &entries_[i];
+  return nullptr;
+}
+
+Table::Entry* Table::first() {
+  size_t position = 0;
+  return next(position);
+}
+
+}  // namespace gramme::value

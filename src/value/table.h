@@ -1,0 +1,57 @@
+// An ordered hash table of values under values, as dict and set need it: insertion order, deletion, equality as Python's for
+// the keys that are allowed (constants, tuples of them, and everything that is equal only to itself).
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace gramme::value {
+
+struct Value;
+
+/// False for keys gramme does not model (a class with its own __eq__); such a use ends the segment.
+bool hashable(Value* key);
+/// Python's hash for constants, identity for the rest.
+size_t hash_key(Value* key);
+/// Python's == for constants and tuples, identity for the rest. Keys must be seen.
+bool equal_keys(Value* a, Value* b);
+
+class Table {
+ public:
+  struct Entry {
+    Value* key;    // null: deleted
+    Value* value;  // null in sets
+    size_t hash;
+    bool changed;  // written by the program (existing dicts)
+  };
+  Entry* find(Value* key);
+  /// Sets the value under the key, at the end if it is new. Returns the entry.
+  Entry& set(Value* key, Value* value);
+  /// False if it was not there.
+  bool erase(Value* key);
+  void clear();
+  size_t size() const { return live_; }
+  /// The i-th live entry at or after position i in the underlying order; null at the end. Positions survive deletions.
+  Entry* next(size_t& position);
+  template <class F>
+  void each(F&& f) {
+    for (size_t i = 0; i < entries_.size(); ++i)
+      if (entries_[i].key) f(entries_[i]);
+  }
+  /// The last live entry, or null.
+  Entry* last();
+  Entry* first();
+
+ private:
+  static constexpr size_t kLinear = 8;
+  void index_all();
+  int64_t position_of(Value* key, size_t hash);
+  std::vector<Entry> entries_;
+  std::unordered_multimap<size_t, uint32_t> index_;  // used above kLinear entries
+  bool indexed_ = false;
+  size_t live_ = 0;
+};
+
+}  // namespace gramme::value

@@ -1,0 +1,261 @@
+// What the interpreter computes with: plain data in the arena of a capture. kinds.def is the list.
+//
+// A value made from a real object carries its source. `see(trace, v)` (trace/trace.h) is the only way from a Lazy to what it
+// stands for, and records the guards; nothing but identity may be asked of a value that was not seen.
+// Values of mutable objects hold the object's state as the program would see it now; the real object is never touched.
+#pragma once
+#include <Python.h>
+
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "meta/record.h"
+#include "source/source.h"
+#include "value/table.h"
+
+namespace gramme::graph {
+struct Node;
+}
+namespace gramme::interp {
+struct Frame;
+}
+
+namespace gramme::value {
+
+enum class Kind : uint8_t {
+#define KIND(name, text) name,
+#include "value/kinds.def"
+#undef KIND
+};
+const char* kind_name(Kind kind);
+
+struct Value {
+  Kind kind;
+  bool written = false;                    // an existing object with an entry in the effects log
+  const source::Source* source = nullptr;  // where to read it at the next call; null for what the capture made
+  PyObject* object = nullptr;              // the real object, if there is one; the trace keeps it alive
+  explicit Value(Kind k, const source::Source* s = nullptr, PyObject* o = nullptr) : kind(k), source(s), object(o) {}
+  bool existing() const { return source != nullptr; }
+};
+
+/// value as T if it is one, else null.
+template <class T>
+T* as(Value* value) {
+  return value->kind == T::kKind ? static_cast<T*>(value) : nullptr;
+}
+template <class T>
+struct ValueOf : Value {
+  explicit ValueOf(const source::Source* s = nullptr, PyObject* o = nullptr) : Value(T::kKind, s, o) {}
+};
+
+struct Lazy : ValueOf<Lazy> {
+  static constexpr Kind kKind = Kind::Lazy;
+  using ValueOf::ValueOf;
+  Value* target = nullptr;  // once seen
+};
+
+struct Constant : ValueOf<Constant> {
+  static constexpr Kind kKind = Kind::Constant;
+  using ValueOf::ValueOf;
+};
+
+/// Attributes by name as the program left them; a null value means deleted.
+struct Attribute {
+  PyObject* name;  // interned
+  Value* value;
+};
+using Attributes = std::vector<Attribute>;
+
+struct Tensor : ValueOf<Tensor> {
+  static constexpr Kind kKind = Kind::Tensor;
+  using ValueOf::ValueOf;
+  graph::Node* node = nullptr;           // null for an input that no operation used yet
+  const meta::Record* record = nullptr;  // as it is now
+  Tensor* base = nullptr;                // shares storage with it (views)
+  Attributes attributes;                 // Python attributes set on it
+};
+
+struct Number : ValueOf<Number> {
+  static constexpr Kind kKind = Kind::Number;
+  using ValueOf::ValueOf;
+  graph::Node* node = nullptr;
+  PyTypeObject* type = nullptr;  // int, float, bool; `object` is an example
+};
+
+struct Tuple : ValueOf<Tuple> {
+  static constexpr Kind kKind = Kind::Tuple;
+  using ValueOf::ValueOf;
+  PyTypeObject* type = &PyTuple_Type;
+  std::vector<Value*> items;
+};
+
+struct List : ValueOf<List> {
+  static constexpr Kind kKind = Kind::List;
+  using ValueOf::ValueOf;
+  std::vector<Value*> items;
+  size_t kept = 0;  // of an existing list: the first `kept` items are as they were
+};
+
+struct Dict : ValueOf<Dict> {
+  static constexpr Kind kKind = Kind::Dict;
+  using ValueOf::ValueOf;
+  PyTypeObject* type = &PyDict_Type;  // dict, OrderedDict, defaultdict
+  Value* factory = nullptr;           // of a defaultdict
+  Table entries;
+  bool loaded = true;    // false: an existing dict of which `entries` holds only what was read or written so far
+  bool rewritten = false;  // existing: a key was deleted or moved, so replay assigns the whole content
+  std::vector<Value*> absent;  // not loaded: keys known to be missing in the real dict
+};
+
+struct Set : ValueOf<Set> {
+  static constexpr Kind kKind = Kind::Set;
+  using ValueOf::ValueOf;
+  bool frozen = false;
+  Table entries;
+};
+
+struct Deque : ValueOf<Deque> {
+  static constexpr Kind kKind = Kind::Deque;
+  using ValueOf::ValueOf;
+  std::vector<Value*> items;
+  Py_ssize_t maxlen = -1;
+};
+
+struct Slice : ValueOf<Slice> {
+  static constexpr Kind kKind = Kind::Slice;
+  using ValueOf::ValueOf;
+  Value *start = nullptr, *stop = nullptr, *step = nullptr;
+};
+
+struct View : ValueOf<View> {
+  static constexpr Kind kKind = Kind::View;
+  using ValueOf::ValueOf;
+  enum Which : uint8_t { Keys, Values, Items } which = Keys;
+  Value* dict = nullptr;  // Dict or InstanceDict
+};
+
+/// An iterator made in the capture. `step` advances it: the next value, or null at the end. One function per sort of iterator.
+struct Iterator : ValueOf<Iterator> {
+  static constexpr Kind kKind = Kind::Iterator;
+  using ValueOf::ValueOf;
+  enum Sort : uint8_t { Sequence, Range, Entries, Reversed, Enumerate, Zip, Map, Filter, Chain, Repeat, Count, Cycle, Islice, StarMap,
+                        Accumulate, TakeWhile, DropWhile, CallUntil, Other } sort = Sequence;
+  std::vector<Value*> parts;  // what it iterates over, functions it calls
+  Py_ssize_t index = 0, stop = 0, increment = 1;
+  size_t expected = 0;        // size of a dict when the iteration began
+  bool done = false;
+};
+
+struct Function : ValueOf<Function> {
+  static constexpr Kind kKind = Kind::Function;
+  using ValueOf::ValueOf;
+  PyCodeObject* code = nullptr;
+  Value* globals = nullptr;             // Namespace
+  PyObject *name = nullptr, *qualname = nullptr;
+  Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
+  std::vector<Value*> closure;          // Cells
+  bool described = false;               // existing: the fields above are filled and guarded
+  Attributes attributes;
+};
+
+struct Cell : ValueOf<Cell> {
+  static constexpr Kind kKind = Kind::Cell;
+  using ValueOf::ValueOf;
+  Value* content = nullptr;  // null: empty, once read
+  bool read = true;          // existing: false until somebody reads or writes it
+};
+
+struct Method : ValueOf<Method> {
+  static constexpr Kind kKind = Kind::Method;
+  using ValueOf::ValueOf;
+  Value *function = nullptr, *self = nullptr;
+};
+
+struct Builtin : ValueOf<Builtin> {
+  static constexpr Kind kKind = Kind::Builtin;
+  using ValueOf::ValueOf;
+};
+
+struct BuiltinMethod : ValueOf<BuiltinMethod> {
+  static constexpr Kind kKind = Kind::BuiltinMethod;
+  using ValueOf::ValueOf;  // object: the method descriptor or slot wrapper
+  Value* self = nullptr;
+};
+
+struct Class : ValueOf<Class> {
+  static constexpr Kind kKind = Kind::Class;
+  using ValueOf::ValueOf;
+  Attributes attributes;
+  PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(object); }
+};
+
+struct Module : ValueOf<Module> {
+  static constexpr Kind kKind = Kind::Module;
+  using ValueOf::ValueOf;
+  Value* names = nullptr;  // its Namespace
+};
+
+struct Namespace : ValueOf<Namespace> {
+  static constexpr Kind kKind = Kind::Namespace;
+  using ValueOf::ValueOf;  // object: the dict
+  struct Name {
+    Value* value;       // null: known to be absent, or deleted
+    bool written;
+  };
+  std::unordered_map<PyObject*, Name> names;  // by interned name
+};
+
+struct Object : ValueOf<Object> {
+  static constexpr Kind kKind = Kind::Object;
+  using ValueOf::ValueOf;
+  PyTypeObject* type = nullptr;
+  Attributes attributes;     // instance dict and slots: what was written, in order; for existing ones also what was read
+  Value* payload = nullptr;  // what a base in C holds: Dict, List, Tuple, Set, Constant; a Tuple of args for exceptions
+  Value *cause = nullptr, *context = nullptr;  // of exceptions
+  bool suppress_context = false;
+  Value* dict = nullptr;     // its InstanceDict once asked for
+};
+
+struct InstanceDict : ValueOf<InstanceDict> {
+  static constexpr Kind kKind = Kind::InstanceDict;
+  using ValueOf::ValueOf;
+  Object* owner = nullptr;
+};
+
+struct Partial : ValueOf<Partial> {
+  static constexpr Kind kKind = Kind::Partial;
+  using ValueOf::ValueOf;
+  Value* function = nullptr;
+  std::vector<Value*> args;
+  Attributes keywords;
+};
+
+struct Super : ValueOf<Super> {
+  static constexpr Kind kKind = Kind::Super;
+  using ValueOf::ValueOf;
+  PyTypeObject* type = nullptr;       // search the MRO after this one
+  PyTypeObject* start_type = nullptr; // of this type
+  Value* self = nullptr;              // an Object or, in class methods, a Class
+};
+
+struct Generator : ValueOf<Generator> {
+  static constexpr Kind kKind = Kind::Generator;
+  using ValueOf::ValueOf;
+  interp::Frame* frame = nullptr;  // null once finished
+  bool started = false, running = false;
+  Value* handled = nullptr;        // the exception it was handling when it was suspended
+};
+
+struct Null : ValueOf<Null> {
+  static constexpr Kind kKind = Kind::Null;
+  using ValueOf::ValueOf;
+};
+
+/// The program's own exception, raised symbolically; the program may catch it.
+struct UserError {
+  Value* exception;       // Object of an exception class
+  bool reraise = false;
+};
+
+}  // namespace gramme::value

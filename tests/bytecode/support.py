@@ -1,0 +1,34 @@
+"""Shared by the tests of the decoder."""
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import gramme._C as _C
+
+native: Any = getattr(_C, "testing_runtime", None) or _C.testing.testing_runtime
+
+
+def nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code object and all that it contains."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from nested(constant)
+
+
+def listing(code: types.CodeType) -> str:
+    """A code object as text: line, unit, what may resume there, instruction, argument, target and handler."""
+    text = [f"{code.co_qualname}:"]
+    last_line = None
+    for offset, at, name, arg, _, target, line, resumable in native.decode(code):
+        shown = f"{line:4}" if line != last_line else "    "
+        last_line = line
+        mark = " " if resumable else "-"
+        extra = f" -> {target}" if target >= 0 else ""
+        extra += f" (argument in {at - offset} more)" if at != offset else ""
+        handler = native.handler(code, at)
+        extra += f"  ! {handler[0]} depth {handler[1]}{' lasti' if handler[2] else ''}" if handler else ""
+        live = ",".join(native.live_slots(code, offset))
+        text.append(f"{shown} {offset:4}{mark} {name:28}{arg:6}{extra:34} {live}".rstrip())
+    return "\n".join(text)

@@ -1,0 +1,174 @@
+"""The decoder, the exception table and the stack effects against dis over the standard library."""
+
+import dis
+import sysconfig
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bytecode.support import native, nested
+
+STDLIB = Path(sysconfig.get_path("stdlib"))
+QUICK = ["dataclasses", "typing", "asyncio/streams", "contextlib", "inspect", "argparse", "statistics", "ast", "enum"]
+RESUMABLE, CAN_BREAK = 1, 2
+
+
+def modules(soak: bool) -> list[Path]:
+    if soak:
+        return [path for path in STDLIB.rglob("*.py") if "site-packages" not in path.parts and "lib2to3" not in path.parts]
+    return [STDLIB / f"{name}.py" for name in QUICK]
+
+
+def codes(soak: bool) -> list[types.CodeType]:
+    found: list[types.CodeType] = []
+    for path in modules(soak):
+        try:
+            found += nested(compile(path.read_bytes(), str(path), "exec", dont_inherit=True))
+        except (SyntaxError, ValueError):  # test data of the standard library that is not meant to compile
+            continue
+    return found
+
+
+def by_dis(code: types.CodeType) -> list[tuple[int, int, str, int, int, int | None]]:
+    """Rows (offset, at, name, arg, target, line) in code units."""
+    rows: list[tuple[int, int, str, int, int, int | None]] = []
+    start = None
+    lines = {unit: line for begin, end, line in code.co_lines() for unit in range(begin // 2, end // 2)}
+    for instruction in dis.get_instructions(code):
+        unit = instruction.offset // 2
+        start = unit if start is None else start
+        if instruction.opname == "EXTENDED_ARG":
+            continue
+        jumps = instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
+        target = instruction.argval // 2 if jumps else -1
+        rows.append((start, unit, instruction.opname, instruction.arg or 0, target, lines.get(unit)))
+        start = None
+    return rows
+
+
+def decoded(code: types.CodeType) -> list[tuple[int, int, str, int, int, int | None]]:
+    return [
+        (offset, at, name, arg, target, None if line < 0 else line)
+        for offset, at, name, arg, _, target, line, _ in native.decode(code)
+    ]
+
+
+def test_decoder_against_dis(soak: bool) -> None:
+    for code in codes(soak):
+        assert decoded(code) == by_dis(code), code
+
+
+def test_exception_table_against_dis(soak: bool) -> None:
+    count = 0
+    for code in codes(soak):
+        entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+        for unit in range(len(code.co_code) // 2):
+            expected = next(
+                ((e.target // 2, e.depth, e.lasti) for e in entries if e.start <= 2 * unit < e.end),
+                None,
+            )
+            assert native.handler(code, unit) == expected
+            count += 1
+    assert count > 20_000
+
+
+@pytest.mark.parametrize("jumped", [False, True])
+def test_stack_effects_against_dis(jumped: bool) -> None:
+    """dis counts PRECALL as if it took the arguments that CALL takes, and not the value a generator starts with."""
+    possible = {"BUILD_SLICE": [2, 3], "RAISE_VARARGS": [0, 1, 2]}
+    for name, opcode in dis.opmap.items():
+        if name in ("PRECALL", "CALL", "CACHE", "EXTENDED_ARG", "RETURN_GENERATOR"):
+            continue
+        for arg in possible.get(name, range(5)) if opcode >= dis.HAVE_ARGUMENT else [None]:
+            expected = dis.stack_effect(opcode, arg, jump=jumped)
+            assert native.stack_effect(name, arg or 0, jumped) == expected, (name, arg)
+    both = [native.stack_effect(name, 3, jumped) for name in ("PRECALL", "CALL")]
+    assert sum(both) == sum(dis.stack_effect(dis.opmap[name], 3) for name in ("PRECALL", "CALL"))
+
+
+def test_every_opcode_has_a_row() -> None:
+    rows = {row[0]: row for row in native.opcodes()}
+    assert rows.keys() == dis.opmap.keys()
+    for name, properties, steps, text in rows.values():
+        assert bool(properties & CAN_BREAK) == steps or name == "CALL", name
+        assert text and not text.endswith(".")
+
+
+def test_specialised_code_decodes_as_compiled() -> None:
+    def hot(items, table):
+        total = 0
+        for item in items:
+            total += item
+            table["n"] = total + len(items)
+            a, b = item, total
+            if a < b:
+                items[0] = table["n"]
+        return total
+
+    fresh = types.FunctionType(hot.__code__.replace(co_name="fresh"), globals()).__code__
+    before = decoded(fresh)
+    for _ in range(100):
+        hot([1, 2, 3], {"n": 0})
+    assert any(i.opname.endswith(("_ADAPTIVE", "_INT")) for i in dis.get_instructions(hot, adaptive=True))
+    assert decoded(hot.__code__) == before
+
+
+def test_decoded_form_dies_with_its_code() -> None:
+    def once() -> None:
+        native.decode(compile("\n".join(f"x{i} = y{i} + 1" for i in range(500)), "<many>", "exec"))
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    for _ in range(20):
+        once()
+    before = resident()
+    for _ in range(100):  # some 100 kB each
+        once()
+    assert resident() - before < 4 << 20
+
+
+def test_liveness_is_sound() -> None:
+    """A slot said to be dead is not read before it is written, on every path of a few steps."""
+    for code in codes(False):
+        if not code.co_nlocals or len(code.co_code) > 600:
+            continue
+        rows = native.decode(code)
+        index = {row[0]: i for i, row in enumerate(rows)}
+        names = code.co_varnames + code.co_cellvars + code.co_freevars
+        slots = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        for start in rows[:: max(1, len(rows) // 10)]:
+            live = set(native.live_slots(code, start[0]))
+            for name, slot in slots.items():
+                if name not in live:
+                    assert not reads_before_write(code, rows, index, start[0], slot), (code, start, name)
+
+
+READS = {"LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF"}
+ENDS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
+
+
+def reads_before_write(
+    code: types.CodeType, rows: list[tuple[Any, ...]], index: dict[int, int], start: int, slot: int
+) -> bool:
+    seen, todo = set(), [start]
+    while todo:
+        unit = todo.pop()
+        if unit in seen or unit not in index:
+            continue
+        seen.add(unit)
+        _, at, name, arg, following, target, *_ = rows[index[unit]]
+        if name in READS and arg == slot:
+            return True
+        handler = native.handler(code, at)
+        if handler:
+            todo.append(handler[0])
+        if name == "STORE_FAST" and arg == slot:
+            continue
+        if target >= 0:
+            todo.append(target)
+        if name not in ENDS:
+            todo.append(following)
+    return False

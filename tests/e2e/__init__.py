@@ -1,0 +1,1 @@
+"""Functions eager and captured, side by side."""

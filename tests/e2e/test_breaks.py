@@ -1,0 +1,65 @@
+"""Programs with breaks: equal to eager, segments bounded however often a loop runs, as many operations captured as by
+Dynamo."""
+
+import pytest
+from programs import Program, programs
+
+from e2e import front
+from e2e.harness import GRAMME, Compiled, assert_same, check, check_references, golden_breaks, observe
+
+BROKEN = programs("breaks")
+each_program = pytest.mark.parametrize("program", BROKEN, ids=lambda p: p.name)
+
+
+@each_program
+def test_same_as_eager(program: Program) -> None:
+    check(program, fullgraph=False)
+
+
+@each_program
+def test_segments_do_not_grow_with_iterations(program: Program) -> None:
+    """A loop counter may be a constant, then a symbol: after four iterations no new segment is needed."""
+    counts = []
+    for steps in (4, 12):
+        front.reset()
+        compiled = Compiled(program.function)
+        eager = observe(program.function, program, steps=steps)
+        assert_same(eager, observe(compiled, program, steps=steps), f"{program.name}, {steps} steps")
+        counts.append(compiled.segments)
+    assert counts[1] <= counts[0], f"{counts[0]} segments for 4 iterations, {counts[1]} for 12"
+
+
+@each_program
+def test_operations_captured(program: Program) -> None:
+    """Of the operations of one warm call at least as many run inside graphs as under Dynamo."""
+    compiled = Compiled(program.function)
+    for _ in range(3):
+        observe(compiled, program)
+    before = compiled.recorder.ops_run
+    observe(compiled, program)
+    ran, dynamo = compiled.recorder.ops_run - before, golden_breaks()[program.name]
+    print(f"{program.name}: {ran} operations in graphs, under Dynamo {dynamo}")
+    assert ran >= dynamo
+
+
+@each_program
+def test_references(program: Program) -> None:
+    compiled = Compiled(program.function)
+    observe(compiled, program)
+    check_references(program, compiled)
+
+
+def test_more_operations_than_dynamo_in_all() -> None:
+    total = 0
+    for program in BROKEN:
+        front.reset()
+        compiled = Compiled(program.function)
+        for _ in range(3):
+            observe(compiled, program)
+        before = compiled.recorder.ops_run
+        observe(compiled, program)
+        total += compiled.recorder.ops_run - before
+    dynamo = sum(golden_breaks().values())
+    print(f"{total} operations in graphs, under Dynamo {dynamo}")
+    if GRAMME:
+        assert total > dynamo

@@ -1,0 +1,200 @@
+"""Memory over many captures and many hits: reference counts, objects, the process's size."""
+
+import gc
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from e2e import front
+from e2e.front import Compiled
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident() -> int:
+    """Bytes of memory the process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+class Layer:
+    def __init__(self) -> None:
+        self.weight = torch.ones(4)
+        self.calls = 0
+        self.log: list[Any] = []
+
+    def run(self, x: torch.Tensor, options: dict[str, Any]) -> torch.Tensor:
+        self.calls += 0
+        self.log.append(options["name"])
+        try:
+            y = x * self.weight
+            if options.get("fail"):
+                raise ValueError("fail")
+        except ValueError:
+            y = x
+        return sum([y * k for k in options["factors"]], start=y)  # type: ignore[return-value]
+
+
+def call(function: Callable[..., Any], layer: Layer) -> None:
+    function(layer, torch.ones(4), {"name": "n", "factors": [1, 2.5]})
+    layer.log.clear()
+
+
+def broken(layer: Layer, x: torch.Tensor, options: dict[str, Any]) -> Any:
+    for k in options["factors"]:
+        x = x * k + layer.weight
+        front.graph_break()
+        layer.log.append(x)
+    return x
+
+
+def raising(layer: Layer, x: torch.Tensor, options: dict[str, Any]) -> Any:
+    y = x + layer.weight
+    raise ValueError(y)
+
+
+def returning_closure(layer: Layer, x: torch.Tensor, options: dict[str, Any]) -> Any:
+    y = x + 1
+
+    def f() -> Any:
+        return y, f, options
+
+    return f
+
+
+FUNCTIONS = {f.__name__: f for f in (Layer.run, broken, raising, returning_closure)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_hits(name: str, soak: bool) -> None:
+    """No object and no reference is left over by a hit."""
+    function, layer = Compiled(FUNCTIONS[name]).call, Layer()
+    times = 100_000 if soak else 1_000
+
+    def many(times: int) -> None:
+        for _ in range(times):
+            try:
+                call(function, layer)
+            except ValueError:
+                pass
+
+    many(50)
+    gc.collect()
+    watched = [layer, layer.weight, layer.log, Layer, Layer.run, broken.__code__, torch.Tensor, "factors", ValueError]
+    watched += [FUNCTIONS[name], dict, list]
+    before, objects, size = [sys.getrefcount(o) for o in watched], len(gc.get_objects()), resident()
+    many(times)
+    gc.collect()
+    assert [sys.getrefcount(o) for o in watched] == before
+    assert len(gc.get_objects()) - objects < 20
+    assert resident() - size < 8 << 20
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_immortal_values_do_not_drift(name: str) -> None:
+    """None, True and small ints are shared by all: a reference lost on each hit would show here."""
+    function, layer = Compiled(FUNCTIONS[name]).call, Layer()
+
+    def many() -> None:
+        for _ in range(500):
+            try:
+                call(function, layer)
+            except ValueError:
+                pass
+
+    many()
+    gc.collect()
+    shared = [None, True, False, 0, 1, 2, (), ""]
+    before = [sys.getrefcount(o) for o in shared]
+    many()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in shared]
+    drift = [a - b for a, b in zip(after, before, strict=True)]
+    assert all(abs(d) < 100 for d in drift), drift
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_captures(name: str, soak: bool) -> None:
+    """Captures, each dropped again: what they held is freed at once, without the collector."""
+    times = 1_000 if soak else 60 if front.GRAMME else 8
+    graphs: list[weakref.ref[Any]] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        graphs.append(weakref.ref(graph))
+        return graph.forward
+
+    def many(times: int) -> None:
+        for _ in range(times):
+            compiled, layer = front.compile(FUNCTIONS[name], backend=backend), Layer()
+            try:
+                call(compiled, layer)
+            except ValueError:
+                pass
+            del compiled
+            front.reset()
+
+    many(5)
+    gc.collect()
+    objects, size = len(gc.get_objects()), resident()
+    many(times)
+    gc.collect()
+    alive = sum(g() is not None for g in graphs)
+    assert alive == 0, f"{alive} of {len(graphs)} graphs are alive"
+    assert len(gc.get_objects()) - objects < 40 + times // 2
+    assert resident() - size < (64 << 20 if soak else 32 << 20)
+
+
+def test_arguments_die_without_the_collector() -> None:
+    layer = Layer()
+    compiled = Compiled(Layer.run)
+    gc.disable()
+    try:
+        for _ in range(3):
+            x, options = torch.ones(4), {"name": "n", "factors": [1, 2.5]}
+            result = compiled(layer, x, options)
+            watchers = [weakref.ref(x), weakref.ref(result)]
+            del x, options, result
+            assert [w() for w in watchers] == [None, None]
+        watcher, layer_watcher = weakref.ref(layer.weight), weakref.ref(layer)
+        del layer
+        assert watcher() is None
+        assert layer_watcher() is None
+    finally:
+        gc.enable()
+
+
+def test_a_capture_keeps_no_argument_alive() -> None:
+    gc.disable()
+    try:
+        x, layer = torch.ones(7), Layer()
+        layer.weight = torch.ones(7)
+        compiled = Compiled(Layer.run)
+        compiled(layer, x, {"name": "n", "factors": [1, 2.5]})
+        watchers = [weakref.ref(x), weakref.ref(layer), weakref.ref(layer.weight)]
+        del x, layer
+        assert [w() for w in watchers] == [None, None, None]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.slow
+def test_many_functions_once(soak: bool) -> None:
+    """New functions of new code, as notebooks make them: the entry dies with the function."""
+    times = 1_000 if soak else 100 if front.GRAMME else 10
+
+    def one(i: int) -> weakref.ref[Any]:
+        scope: dict[str, Any] = {}
+        exec(f"def f(x):\n    return x + {i} * len('{i}')\n", scope)
+        compiled = front.compile(scope["f"], backend="eager")
+        assert compiled(torch.zeros(1)).item() == i * len(str(i))
+        return weakref.ref(scope["f"])
+
+    watchers = [one(i) for i in range(times)]
+    front.reset()
+    gc.collect()
+    assert sum(w() is not None for w in watchers) == 0

@@ -1,0 +1,33 @@
+"""Every program of tests/programs: equal to eager when captured, hit and missed, in one graph, without leaks."""
+
+import pytest
+from programs import Program, programs
+
+from e2e.front import GRAMME, Compiled
+from e2e.harness import check, check_references, golden_ops, observe
+
+WHOLE = [p for p in programs() if p.one_graph and p.category != "errors"]
+
+
+def dynamo_ops(program: Program) -> list[str] | None:
+    ops = golden_ops(program.category)[program.name]
+    if not GRAMME and ops is None:
+        pytest.skip("Dynamo refuses it")
+    return ops
+
+
+@pytest.mark.parametrize("program", WHOLE, ids=lambda p: f"{p.category}-{p.name}")
+def test_one_graph(program: Program) -> None:
+    expected = dynamo_ops(program)
+    graphs = check(program, fullgraph=True).recorder.graphs
+    assert len(graphs) <= 1 + program.misses + (not program.hits), f"{len(graphs)} graphs"
+    if GRAMME and expected is not None:
+        assert (graphs[0] if graphs else []) == expected
+
+
+@pytest.mark.parametrize("program", WHOLE, ids=lambda p: f"{p.category}-{p.name}")
+def test_references(program: Program) -> None:
+    dynamo_ops(program)
+    compiled = Compiled(program.function, fullgraph=True)
+    observe(compiled, program)
+    check_references(program, compiled)

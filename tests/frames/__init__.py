@@ -1,0 +1,1 @@
+"""Frames run instruction by instruction by gramme, against plain Python."""

@@ -1,0 +1,125 @@
+"""Every program run instruction by instruction, stopped and handed over everywhere, must look as plain Python does."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from frames import programs
+from frames.support import native, observe, stepping
+
+NAMES = sorted(programs.PROGRAMS)
+# exception groups have no exported helper: CPython runs these frames from there on
+HANDED_OVER = {"exception_group"}
+
+
+@pytest.fixture(params=NAMES)
+def program(request: pytest.FixtureRequest) -> Any:
+    return programs.PROGRAMS[request.param]
+
+
+def test_stepped(program: Any) -> None:
+    expected = observe(program)
+    entry = stepping(program)
+    for _ in range(3):
+        assert observe(entry) == expected
+    counters = native.counters(entry)
+    assert counters["steps"] > 0
+    assert counters["plain"] == 0
+    assert bool(counters["handovers"]) == (program.__name__ in HANDED_OVER)
+
+
+def test_stepped_with_callees(program: Any) -> None:
+    expected = observe(program)
+    entry = stepping(program, into_callees=True)
+    for _ in range(2):
+        assert observe(entry) == expected
+
+
+def test_written_back_at_every_visit(program: Any) -> None:
+    expected = observe(program)
+    entry = stepping(program, visit=lambda *stack: ())
+    for _ in range(2):
+        assert observe(entry) == expected
+    assert native.counters(entry)["segments"] > 0
+
+
+class StopAt:
+    """A compiled graph that fails at its n-th call: the frame goes on in CPython from there."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __call__(self, *stack: Any) -> tuple[()]:
+        self.n -= 1
+        if self.n < 0:
+            raise RuntimeError("this graph fails")
+        return ()
+
+
+def visits(program: Any, **options: Any) -> int:
+    entry = stepping(program, visit=lambda *stack: (), **options)
+    observe(entry)
+    return native.counters(entry)["segments"]
+
+
+def spread(count: int, soak: bool) -> list[int]:
+    step = 1 if soak or count <= 40 else count // 40
+    return list(range(0, count, step))
+
+
+@pytest.mark.parametrize("into_callees", [False, True])
+def test_handed_over_at_every_visit(program: Any, into_callees: bool, soak: bool) -> None:
+    expected = observe(program)
+    for n in spread(visits(program, into_callees=into_callees), soak):
+        entry = stepping(program, visit=StopAt(n), into_callees=into_callees)
+        assert observe(entry) == expected, f"handed over at visit {n}"
+        assert native.counters(entry)["graph_errors"] >= 1
+
+
+def test_handed_over_at_every_point(program: Any, soak: bool) -> None:
+    expected = observe(program)
+    entry = stepping(program)
+    observe(entry)
+    for n in spread(native.counters(entry)["captures"], soak):
+        entry = stepping(program, hand_over_at=n)
+        for _ in range(2):
+            assert observe(entry) == expected, f"handed over at resume point {n}"
+        assert native.counters(entry)["handovers"] >= 1
+
+
+def test_programs_use_every_instruction() -> None:
+    """All that step() knows is run above, but for the jump of yield from."""
+    left = {name for name, properties, steps, _ in native.opcodes() if steps}
+    code = [program.__code__ for program in programs.PROGRAMS.values()]
+    while code:
+        current = code.pop()
+        left -= {row[2] for row in native.decode(current)}
+        code += [constant for constant in current.co_consts if hasattr(constant, "co_code")]
+    assert left <= {"JUMP_BACKWARD_NO_INTERRUPT"}
+
+
+def test_handled_exception_of_the_caller() -> None:
+    """A function called while its caller handles an exception sees and keeps it."""
+
+    def inner() -> Any:
+        seen = sys.exc_info()[1]
+        try:
+            raise KeyError("inner")
+        except KeyError as error:
+            context = error.__context__
+        return seen is context, sys.exc_info()[1] is seen
+
+    def again() -> None:
+        raise  # noqa: PLE0704
+
+    entry, raising = stepping(inner), stepping(again)
+    for _ in range(2):
+        assert entry() == (False, True) or entry() == (True, True)
+        try:
+            raise ValueError("outer")
+        except ValueError as error:
+            assert entry() == (True, True)
+            with pytest.raises(ValueError, match="outer") as caught:
+                raising()
+            assert caught.value is error

@@ -1,0 +1,7 @@
+"""The test-only bindings of src/api/testing_graph.cpp."""
+
+from typing import Any
+
+import gramme
+
+testing: Any = gramme._C.testing

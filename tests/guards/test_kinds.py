@@ -1,0 +1,338 @@
+"""Every kind of guard and of source, once accepted and once rejected, with the words it explains itself in."""
+
+import collections
+import functools
+import types
+import weakref
+from typing import Any
+
+import pytest
+import torch
+
+from guards.support import TestGuards, testing
+
+X = (("Local", "x"),)
+Y = (("Local", "y"),)
+
+
+def guard(path: Any, kind: str, operand: object = None, reads: Any = ()) -> Any:
+    return TestGuards(["x", "y"], [(path, kind, operand)], [*reads])
+
+
+def holds(plan: Any, x: object, y: object = None, **kwargs: Any) -> bool:
+    answer = plan.check([x, y], **kwargs) is not None
+    assert answer == (plan.explain([x, y], **kwargs) == "")
+    return answer
+
+
+T = torch.ones(2, 3)
+NAN = float("nan")
+
+# kind, operand, accepted, rejected, what explain() says of the rejected one
+CHECKS = [
+    ("Type", int, 7, True, "type(L['x']) changed from int to bool"),
+    ("Type", dict, {}, collections.OrderedDict(), "type(L['x']) changed from dict to collections.OrderedDict"),
+    ("Constant", 1, 1, True, "L['x'] changed from 1 to True"),
+    ("Constant", 1, 1, 1.0, "L['x'] changed from 1 to 1.0"),
+    ("Constant", 10**30, 10**30, -(10**30), None),
+    ("Constant", 0.0, 0.0, -0.0, "L['x'] changed from 0.0 to -0.0"),
+    ("Constant", NAN, NAN, 1.0, "L['x'] changed from nan to 1.0"),
+    ("Constant", 2j, complex(0.0, 2.0), complex(-0.0, 2.0), None),
+    ("Constant", "abc", "".join(["a", "bc"]), "abd", "L['x'] changed from 'abc' to 'abd'"),
+    ("Constant", "é", "é", "è", None),
+    ("Constant", b"ab", bytes([97, 98]), b"ac", None),
+    ("Constant", None, None, False, "L['x'] changed from None to False"),
+    ("Constant", ..., ..., None, None),
+    ("Constant", (1, (2.5, "a")), (1, (2.5, "a")), (1, (2.5, "b")), None),
+    ("Constant", (1,), (1,), (True,), None),
+    ("Constant", frozenset({1, "a"}), frozenset(["a", 1]), frozenset({1, "b"}), None),
+    ("Constant", range(0, 6, 2), range(0, 6, 2), range(0, 6, 3), None),
+    ("Constant", slice(1, 2), slice(1, 2), slice(1, 3), None),
+    ("Identity", T, T, T.clone(), "L['x'] changed from a Tensor to another object, also a Tensor"),
+    ("Identity", len, len, max, None),
+    ("Length", 2, [1, 2], [1], "len(L['x']) changed from 2 to 1"),
+    ("Length", 2, (1, 2), "ab", "L['x'] changed to 'ab', which has no length"),
+    ("Length", 1, {1: 2}, {}, None),
+    ("Length", 1, {1}, set(), None),
+    ("Length", 1, collections.deque([1]), collections.deque(), None),
+    ("Keys", ("a", 1), {"a": 0, 1: 0}, {1: 0, "a": 0}, "list(L['x']) changed from ('a', 1) to (1, 'a')"),
+    ("Keys", (1,), {1: 0}, {True: 0}, None),
+    ("Keys", ("a",), {"a": 0}, {"a": 0, "b": 1}, None),
+    ("Keys", ("a",), {"a": 0}, {}, None),
+    ("Keys", (T,), {T: 0}, {T.clone(): 0}, None),
+    ("SetIs", frozenset({1, "a"}), {"a", 1}, {"a", True}, None),
+    ("SetIs", frozenset({1}), frozenset({1}), {1, 2}, "L['x'] changed from {1} to {1, 2}"),
+    ("SetIs", frozenset(range(50)), set(reversed(range(50))), set(range(1, 51)), None),
+    ("Tensor", T, torch.zeros(2, 3), torch.ones(3, 2), "L['x']: shape changed from [2, 3] to [3, 2]"),
+    ("Present", None, None, NotImplemented, "L['x'] is gone"),
+    ("Absent", None, NotImplemented, 5, "L['x'] exists now: 5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "operand", "good", "bad", "words"), CHECKS, ids=lambda v: repr(v)[:20])
+def test_check(kind: str, operand: object, good: object, bad: object, words: str | None) -> None:
+    plan = guard(X, kind, operand)
+    assert holds(plan, good)
+    assert not holds(plan, bad)
+    assert holds(plan, good)
+    if words:
+        assert plan.explain([bad, None]) == words
+
+
+def test_ordered_dict_keys_are_in_its_own_order() -> None:
+    d = collections.OrderedDict(a=1, b=2)
+    plan = guard(X, "Keys", ("a", "b"), reads=[(*X, ("Value", "a"))])
+    assert holds(plan, d)
+    d.move_to_end("a")
+    assert not holds(plan, d)
+    d.move_to_end("b")
+    assert holds(plan, d)
+
+
+def test_code() -> None:
+    def f() -> int:
+        return 1
+
+    def g() -> int:
+        return 2
+
+    plan = guard(X, "Code", f.__code__)
+    assert holds(plan, f)
+    assert not holds(plan, g)
+    assert not holds(plan, 3)
+    assert plan.explain([g, None]) == "L['x'].__code__ changed"
+
+
+def test_relations() -> None:
+    a, b = [1], [1]
+    same, other = guard(X, "SameAs", Y), guard(X, "NotSameAs", Y)
+    assert holds(same, a, a)
+    assert not holds(same, a, b)
+    assert holds(other, a, b)
+    assert not holds(other, a, a)
+    assert same.explain([a, b]) == "L['x'] and L['y'] are not one object any more"
+    assert other.explain([a, a]) == "L['x'] and L['y'] are one object now"
+
+
+def test_overlap() -> None:
+    plan = guard(X, "NoOverlap", Y)
+    base = torch.zeros(10)
+    assert holds(plan, base[:5], base[5:])
+    assert not holds(plan, base[:6], base[5:])
+    assert plan.explain([base, base]) == "L['x'] and L['y'] share memory now"
+    assert holds(plan, base[0:0], base)
+
+
+class Plain:
+    k = 1
+
+    def __init__(self) -> None:
+        self.a = 1.5
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+class Both(Slotted):
+    pass
+
+
+def filled(cls: type, **fields: object) -> Any:
+    made = cls()
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def with_dict(value: Any) -> Any:
+    vars(value)
+    return value
+
+
+def closure(value: object) -> Any:
+    def f(y: int = 5, *, z: int = 6) -> object:
+        return value
+
+    return f
+
+
+class Namespace(dict):  # type: ignore[type-arg]
+    pass
+
+
+def proxy(**items: int) -> Any:
+    return types.MappingProxyType(items)
+
+
+METHOD = Plain().__init__
+
+# the path below x, an object to read it from, what is found, an object where it is absent (or None)
+SOURCES = [
+    ([("Attr", "a")], Plain(), 1.5, filled(Slotted)),
+    ([("Attr", "a")], with_dict(Plain()), 1.5, Plain.__new__(Plain)),
+    ([("Attr", "a")], closure(1), None, closure(1)),
+    ([("Attr", "path")], types, None, types),
+    ([("Attr", "ModuleType")], types, types.ModuleType, torch),
+    ([("Attr", "k")], Plain, 1, Slotted),
+    ([("Slot", "a")], filled(Slotted, a=2), 2, Slotted()),
+    ([("Slot", "b")], filled(Both, b=2, c=3), 2, Both()),
+    ([("Attr", "c")], filled(Both, b=2, c=3), 3, Both()),
+    ([("TypeAttr", "k")], type("Sub", (Plain,), {}), 1, Slotted),
+    ([("Item", 1)], [1, 2], 2, [1]),
+    ([("Item", 0)], (7,), 7, ()),
+    ([("Item", 1)], torch.Size([3, 4]), 4, torch.Size([3])),
+    ([("DequeItem", 70)], collections.deque(range(100)), 70, collections.deque()),
+    ([("Value", "a")], {"a": 1}, 1, {}),
+    ([("Value", (1, "a"))], {(1, "a"): 1}, 1, {(True, "b"): 1}),
+    ([("Value", "a")], Namespace(a=1), 1, Namespace()),
+    ([("KeyAt", 1)], {"a": 1, "b": 2}, "b", {"a": 1}),
+    ([("ValueAt", 1)], {"a": 1, "b": 2}, 2, {"a": 1}),
+    ([("ValueAt", 1)], collections.OrderedDict(a=1, b=2), 2, collections.OrderedDict(a=1)),
+    ([("Closure", 0), ("Contents",)], closure(9), 9, None),
+    ([("Globals",), ("Value", "METHOD")], closure(9), METHOD, None),
+    ([("Builtins",), ("Value", "len")], closure(9), len, None),
+    ([("Defaults",), ("Item", 0)], closure(9), 5, None),
+    ([("Defaults",)], closure(9), (5,), filled),
+    ([("KwDefaults",), ("Value", "z")], closure(9), 6, None),
+    ([("KwDefaults",)], closure(9), closure.__kwdefaults__, filled),
+    ([("MethodSelf",)], METHOD, METHOD.__self__, None),
+    ([("MethodFunc",)], METHOD, Plain.__init__, None),
+    ([("MethodSelf",)], [1].append, None, None),
+    ([("PartialFunc",)], functools.partial(max, 1, key=2), max, None),
+    ([("PartialArgs",), ("Item", 0)], functools.partial(max, 1, key=2), 1, None),
+    ([("PartialKw",), ("Value", "key")], functools.partial(max, 1, key=2), 2, None),
+    ([("InstanceDict",), ("Value", "a")], Plain(), 1.5, None),
+    ([("InstanceDict",), ("Value", "c")], filled(Both, c=3), 3, None),
+    ([("Grad",)], torch.ones(2), None, None),
+    ([("DefaultFactory",)], collections.defaultdict(int), int, None),
+    ([("ProxyMapping",), ("Value", "a")], proxy(a=1), 1, None),
+    ([("WeakTarget",)], weakref.ref(Plain), Plain, None),
+]
+
+
+@pytest.mark.parametrize(("path", "base", "value", "without"), SOURCES, ids=lambda v: repr(v)[:30])
+def test_source(path: Any, base: object, value: object, without: object) -> None:
+    full = (*X, *path)
+    if value is not None and path[-1][0] != "KwDefaults":
+        plan = guard(full, "Present", None, reads=[full])
+        for _ in range(3):  # bind, compare words, and again
+            (read,) = plan.check([base, None])
+            assert read is value or read == value
+        plan.unbind()
+        assert plan.check([base, None])[0] == value
+        assert not holds(plan, object())
+    if without is not None:
+        plan = guard(full, "Absent")
+        for _ in range(3):
+            assert holds(plan, without)
+        if value is not None:
+            assert not holds(plan, base)
+
+
+def test_roots() -> None:
+    def f() -> None: ...
+
+    error = ValueError()
+    facts = [
+        ((("Function",),), "Identity", f),
+        ((("Stack", 1),), "Constant", 7),
+        ((("Exception",),), "Identity", error),
+        ((("Module", "collections"), ("Attr", "deque")), "Identity", collections.deque),
+        ((("Pinned", Plain), ("TypeAttr", "k")), "Constant", 1),
+    ]
+    plan = TestGuards([], facts, [(("Stack", 0),)])
+    assert plan.check([], f, [5, 7], error) == [5]
+    assert plan.check([], f, [5, 8], error) is None
+    assert plan.check([], f, [5, 7], ValueError()) is None
+    assert plan.check([], test_roots, [5, 7], error) is None
+    assert "Stack" not in plan.explain([], f, [5, 8], error)
+    assert plan.explain([], f, [5, 8], error) == "L['___stack1'] changed from 7 to 8"
+
+
+def test_a_key_that_needs_python_is_refused() -> None:
+    class Odd:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("a guard ran Python")
+
+        def __hash__(self) -> int:
+            return hash("a")
+
+    with pytest.raises(RuntimeError, match="comparison runs Python"):
+        guard((*X, ("Value", Odd())), "Present")
+    plan = guard((*X, ("Value", "a")), "Present")
+    assert not holds(plan, {Odd(): 1, 2: 3})
+    assert holds(plan, {"a": 1, 2: 3})
+    assert holds(guard((*X, ("Value", "b")), "Absent"), {Odd(): 1})
+
+
+def test_no_python_runs() -> None:
+    class Loud:
+        """Every special method that a careless look would call raises."""
+
+        def __getattribute__(self, name: str) -> object:
+            raise AssertionError(name)
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("__eq__")
+
+        def __bool__(self) -> bool:
+            raise AssertionError("__bool__")
+
+        def __len__(self) -> int:
+            raise AssertionError("__len__")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    loud = Loud()
+    object.__setattr__(loud, "a", 1)
+    for kind, operand in (("Type", Loud), ("Identity", loud), ("Present", None)):
+        assert holds(guard(X, kind, operand), loud)
+    assert holds(guard((*X, ("Attr", "a")), "Constant", 1), loud)
+    for kind, operand in (("Constant", 1), ("Length", 1), ("Keys", ()), ("SetIs", frozenset()), ("Tensor", T)):
+        assert not holds(guard(X, kind, operand), loud)
+
+
+def test_names_are_those_of_dynamo() -> None:
+    def f() -> None: ...
+
+    function = (("Function",),)
+    paths = {
+        "L['x']": X,
+        "L['___stack0']": (("Stack", 0),),
+        "L['x'].scale": (*X, ("Attr", "scale")),
+        "L['x']._modules['layer']._parameters['weight']": (
+            *X,
+            ("Attr", "_modules"),
+            ("Value", "layer"),
+            ("Attr", "_parameters"),
+            ("Value", "weight"),
+        ),
+        "L['x'][0]['k']": (*X, ("Item", 0), ("Value", "k")),
+        "L['x'][('a', 1)]": (*X, ("Value", ("a", 1))),
+        "L['x'][list(dict.keys(L['x']))[1]]": (*X, ("ValueAt", 1)),
+        "L['x'].grad": (*X, ("Grad",)),
+        "L['x'].args[0]": (*X, ("PartialArgs",), ("Item", 0)),
+        "L['x'].keywords['c']": (*X, ("PartialKw",), ("Value", "c")),
+        "L['x']['a']": (*X, ("ProxyMapping",), ("Value", "a")),
+        "L['x'].__self__.t": (*X, ("MethodSelf",), ("Attr", "t")),
+        "L['x'].__func__.__defaults__[0]": (*X, ("MethodFunc",), ("Defaults",), ("Item", 0)),
+        "L['x'].__closure__[0].cell_contents": (*X, ("Closure", 0), ("Contents",)),
+        "L['y']": (*Y, ("Contents",)),
+        "L['w']": (*function, ("Closure", 0, "w"), ("Contents",)),
+        "G['helper']": (*function, ("Globals",), ("Value", "helper")),
+        "G['kwd'].__kwdefaults__['z']": (*function, ("Globals",), ("Value", "kwd"), ("KwDefaults",), ("Value", "z")),
+        "G['__import_torch_dot_nn'].functional": (("Pinned", torch.nn), ("Attr", "functional")),
+        f"G['__import_{__name__.replace('.', '_dot_')}'].T": (("Pinned", test_roots), ("Globals",), ("Value", "T")),
+        "Plain.k": (("Pinned", Plain), ("TypeAttr", "k")),
+    }
+    plan = TestGuards(["x", "y"], [(path, "Present", None) for path in paths.values()])
+    assert [line.removesuffix(" exists") for line in plan.print()] == list(paths)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(1, True), (0.0, -0.0), (1, 1.0), ("1", b"1"), ((), []), (slice(1), slice(1.0))], ids=repr
+)
+def test_constants_that_differ(a: object, b: object) -> None:
+    assert not testing.same_constant(a, b)
+    assert testing.same_constant(a, a)

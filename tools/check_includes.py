@@ -1,0 +1,110 @@
+"""Refuses includes against the arrows between the rooms of src/, and what only some rooms may know.
+
+    python tools/check_includes.py src
+
+Checks each file under src/<room>/ for
+- `#include "room/..."` of a room it may not use,
+- headers of torch outside the rooms that wrap it (c10/util is free to use),
+- knowledge of CPython versions and internals outside cpython,
+- reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with
+  `// counts by hand: reason`, and only listed.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+# room: what it may include besides itself. docs/HACKING.md says what each room is for.
+_VALUE = {"base", "bytecode", "cpython", "source", "meta", "shape"}
+_RECORD = _VALUE | {"value", "plan"}
+_TRACE = _RECORD | {"aten", "graph", "effects", "guards"}
+_PROTOCOL = _TRACE | {"trace"}
+_TRACING = _PROTOCOL | {"protocol"}
+ALLOWED: dict[str, set[str]] = {
+    "base": set(),
+    "cpython": {"base"},
+    "bytecode": {"base", "cpython"},
+    "aten": {"base"},
+    "shape": {"base"},
+    "meta": {"base", "shape", "aten"},
+    "source": {"base", "cpython", "shape", "meta"},
+    "value": _VALUE,
+    "plan": {"base", "cpython", "source", "meta", "aten"},
+    "graph": _RECORD,
+    "effects": _RECORD,
+    "guards": _RECORD | {"aten"},
+    "trace": _TRACE,
+    "protocol": _PROTOCOL,
+    "builtins": _TRACING,
+    "hop": _TRACING,
+    "interp": _TRACING,
+    "runtime": {"base", "bytecode", "cpython", "aten", "plan", "source"},
+    "backend": {"base", "graph", "meta", "shape", "source", "plan", "aten", "value", "trace"},
+    "native": {"base", "graph", "meta", "shape", "aten"},
+}
+ALLOWED["api"] = set(ALLOWED)
+
+TORCH_ROOMS = {"aten", "meta", "backend", "native", "api"}
+COUNTING_ROOMS = {"base", "cpython"}
+
+INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
+TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/")
+PYTHON_VERSION = re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b|\binternal/pycore")
+COUNT = re.compile(r"\bPy_X?(INCREF|DECREF)\b")
+COUNT_REASON = re.compile(r"//\s*counts by hand:\s*\S")
+
+
+class Finding(NamedTuple):
+    path: Path
+    line: int
+    text: str
+    is_error: bool
+
+
+def check_include(room: str, header: str) -> str | None:
+    """Say what is wrong with `room` including `header`, or None."""
+    target = header.split("/")[0]
+    if ".." in header.split("/"):
+        return f'"{header}": include by room, not by relative path'
+    if TORCH_HEADER.match(header) and not header.startswith("c10/util/") and room not in TORCH_ROOMS:
+        return f"{room} must not see torch's headers: {header}"
+    if "/" in header and target in ALLOWED and target != room and target not in ALLOWED[room]:
+        return f'{room} must not include {target}: "{header}"'
+    return None
+
+
+def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
+    """Yield (line number, text, is an error) for each finding in a file of `room`."""
+    if room not in ALLOWED:
+        yield 1, f"room {room} has no row in tools/check_includes.py", True
+        return
+    for number, line in enumerate(lines, start=1):
+        code = line.split("//")[0]
+        if (include := INCLUDE.match(line)) and (problem := check_include(room, include[1])):
+            yield number, problem, True
+        if PYTHON_VERSION.search(code) and room != "cpython":
+            yield number, "CPython's versions and internals are known in src/cpython only", True
+        if COUNT.search(code) and room not in COUNTING_ROOMS:
+            has_reason = any(COUNT_REASON.search(near) for near in lines[max(number - 2, 0) : number])
+            yield number, "reference counted by hand" + ("" if has_reason else "; use Owned, Borrowed"), not has_reason
+
+
+def check_tree(src: Path) -> Iterator[Finding]:
+    for path in sorted(src.glob("*/**/*")):
+        if path.suffix in {".h", ".cpp", ".def", ".inc"}:
+            room = path.relative_to(src).parts[0]
+            for line, text, is_error in check_lines(room, path.read_text().splitlines()):
+                yield Finding(path, line, text, is_error)
+
+
+def main(arguments: list[str]) -> int:
+    findings = list(check_tree(Path(arguments[0] if arguments else "src")))
+    for finding in findings:
+        print(f"{finding.path}:{finding.line}: {'error' if finding.is_error else 'note'}: {finding.text}")
+    return int(any(finding.is_error for finding in findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -36,7 +36,7 @@ def tree(modules: int) -> nn.Module:
     return nn.Sequential(*[nn.Linear(2, 2) for _ in range(modules)])
 
 
-def measure(name: str, make: Callable[[], list[Any]], copies: int) -> float:
+def measure(name: str, make: Callable[[], list[Any]], copies: int, written: object = None) -> float:
     calls = [make() for _ in range(copies)]
     facts = Facts(*(f"a{i}" for i in range(len(calls[0]))))
     for i, value in enumerate(calls[0]):
@@ -45,8 +45,8 @@ def measure(name: str, make: Callable[[], list[Any]], copies: int) -> float:
     for call in calls:
         assert plan.check(call) is not None, plan.explain(call)
     rounds = 200_000 if len(facts.facts) < 500 else 10_000
-    plan.time(calls, rounds=rounds // 10)
-    best = min(plan.time(calls, rounds=rounds // 10) for _ in range(10))
+    plan.time(calls, rounds=rounds // 10, written=written)
+    best = min(plan.time(calls, rounds=rounds // 10, written=written) for _ in range(10))
     now = plan.statistics()
     print(f"{name:34} {best:10.1f} ns   {len(facts.facts):6} facts {now['words']:6} words {now['tensors']:5} tensors")
     return best
@@ -62,6 +62,7 @@ def main(wanted: list[str]) -> int:
         "dict and list, fresh": lambda n: measure(n, containers, COPIES),
         "dict and list, same": lambda n: measure(n, containers, 1),
         "1,000 dicts of modules": lambda n: measure(n, lambda: [model], 1),
+        "1,000 dicts, one written": lambda n: measure(n, lambda: [model], 1, vars(model[60])),
         "1,000 dicts, another model": lambda n: measure(n, lambda: [tree(125)], 4),
     }
     missed = 0

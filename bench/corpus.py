@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn.functional import linear
 
 Case = Callable[[], tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]]
 
@@ -21,13 +21,15 @@ def case(*tables: dict[str, Case]) -> Callable[[Case], Case]:
     return register
 
 
-def ones(n: int = 4) -> torch.Tensor:
-    return torch.ones(n)
+ONES = torch.ones(4)
+HUNDRED = tuple(torch.ones(4) for _ in range(100))
+ROW = torch.randn(1, 10)
+ROWS = torch.randn(2, 8)
 
 
 @case(CAPTURE, HIT)
 def x_plus_1():
-    return (lambda x: x + 1), lambda x=ones(): (x,)
+    return (lambda x: x + 1), lambda: (ONES,)
 
 
 @case(CAPTURE)
@@ -37,7 +39,7 @@ def add_loop():
             a = a + i if i % 2 == 0 else a + b
         return a
 
-    return f, lambda a=ones(), b=ones(): (a, b)
+    return f, lambda: (ONES, ONES.clone())
 
 
 class Linears:
@@ -48,7 +50,7 @@ class Linears:
         self.biases = [torch.randn(10) for _ in range(20)]
 
     def layer(self, i, x):
-        return F.linear(x, self.weights[i], self.biases[i])
+        return linear(x, self.weights[i], self.biases[i])
 
     def forward(self, x):
         for i in range(len(self.weights)):
@@ -58,7 +60,7 @@ class Linears:
 
 @case(CAPTURE, HIT)
 def list_of_linears():
-    return Linears().forward, lambda x=torch.randn(1, 10): (x,)
+    return Linears().forward, lambda: (ROW,)
 
 
 class Block:
@@ -77,7 +79,7 @@ class Block:
 @case(CAPTURE, HIT)
 def tree_of_blocks():
     block = Block(6)
-    return (lambda x: block(x)), lambda x=torch.randn(2, 8): (x,)
+    return (lambda x: block(x)), lambda: (ROWS,)
 
 
 @case(CAPTURE)
@@ -90,7 +92,7 @@ def deep_calls():
             x = g(x, 20)
         return x
 
-    return f, lambda x=ones(): (x,)
+    return f, lambda: (ONES,)
 
 
 @case(CAPTURE)
@@ -101,7 +103,7 @@ def python_heavy():
             table[i] = (i * 3, str(i))
         return x + sum(v[0] for v in table.values())
 
-    return f, lambda x=ones(): (x,)
+    return f, lambda: (ONES,)
 
 
 @case(CAPTURE)
@@ -118,12 +120,12 @@ def effects():
             x = x * 2 + i
         return x
 
-    return f, lambda x=ones(): (x, State())
+    return f, lambda: (ONES, State())
 
 
 @case(CAPTURE, HIT)
 def args_100():
-    return (lambda *xs: xs[0] + xs[-1]), lambda xs=tuple(ones() for _ in range(100)): xs
+    return (lambda *xs: xs[0] + xs[-1]), lambda: HUNDRED
 
 
 @case(CAPTURE, HIT)
@@ -133,7 +135,7 @@ def fresh_containers():
     def f(d):
         return d["x"] + sum(d["ys"][1:], d["ys"][0])
 
-    return f, lambda x=ones(): ({"x": x, "ys": [x, x, x], "flags": (1, 2.0, "a")},)
+    return f, lambda: ({"x": ONES, "ys": [ONES, ONES, ONES], "flags": (1, 2.0, "a")},)
 
 
 @case(HIT)
@@ -145,7 +147,7 @@ def configuration():
             self.options = {f"k{i}": i for i in range(100)}
 
     config = Config()
-    return (lambda x: x + sum(config.options.values())), lambda x=ones(): (x,)
+    return (lambda x: x + sum(config.options.values())), lambda: (ONES,)
 
 
 def chain(ops: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -157,4 +159,4 @@ def chain(ops: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             b = b * 0.5
         return a, b
 
-    return f, (ones(), ones())
+    return f, (torch.ones(4), torch.ones(4))

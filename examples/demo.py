@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import gramme
 import torch
-import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
-
-import gramme
+from torch.nn.functional import linear
 
 clock = time.perf_counter
 
@@ -31,7 +30,7 @@ class Linears:
 
     def forward(self, x):
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = F.linear(x, self.weights[i // 2]) + F.linear(x, weight, bias)
+            x = linear(x, self.weights[i // 2]) + linear(x, weight, bias)
         return x
 
 
@@ -100,21 +99,21 @@ def seconds_per_call(function: Callable[..., Any], args: tuple[Any, ...]) -> flo
     return statistics.median(batches)
 
 
-def measure(compile: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...]) -> Run:
+def measure(front: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...]) -> Run:
     run = Run()
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         run.graphs.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
         return graph.forward
 
-    compiled = compile(function, backend=backend)
+    compiled = front(function, backend=backend)
     start = clock()
     result = compiled(*args)
     run.capture = clock() - start
     run.equal = torch.equal(result, function(*args)) and torch.equal(compiled(*args), result)
     # What a hit costs besides the operations: the compiled call less the eager one, both run the same operations.
     run.call = seconds_per_call(compiled, args)
-    if compile is gramme.compile:
+    if front is gramme.compile:
         run.segments = str(gramme.statistics(compiled).segments)
     return run
 
@@ -128,8 +127,8 @@ def main() -> None:
     for column in ("program", "front end", "first call, ms", "later call, us", "graphs", "ops", "segments", "as eager"):
         table.add_column(column, justify="left" if column in ("program", "front end") else "right")
     with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-        for compile in (torch.compile, gramme.compile):
-            measure(compile, lambda x: x * 2, (torch.ones(2),))  # imports
+        for front in (torch.compile, gramme.compile):
+            measure(front, lambda x: x * 2, (torch.ones(2),))  # imports
         for name, function, args in PROGRAMS:
             eager = seconds_per_call(function, args)
             theirs, ours = measure(torch.compile, function, args), measure(gramme.compile, function, args)

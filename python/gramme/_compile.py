@@ -152,7 +152,7 @@ class Statistics:
     """What a compiled function did so far.
 
     Attributes:
-        hits: calls answered without a frame.
+        hits: calls answered from the cache, without a capture.
         captures: captures made, of callees that are captured on their own too.
         segments: segments in the cache.
         plain_runs: calls that ran plainly from the start.
@@ -160,7 +160,7 @@ class Statistics:
     """
 
     def __init__(self, counters: dict[str, int]) -> None:
-        self.hits = counters["frameless"]
+        self.hits = counters["frameless"] + counters["chained"]
         self.captures = counters["captures"]
         self.segments = counters["cached"]
         self.plain_runs = counters["plain"]

@@ -42,6 +42,7 @@ nb::dict counters(nb::object entry) {
   nb::dict result;
   result["calls"] = c.calls;
   result["frameless"] = c.frameless;
+  result["chained"] = c.chained;
   result["plain"] = c.plain;
   result["captures"] = c.captures;
   result["run"] = c.segments;

@@ -51,7 +51,8 @@ class Caller {
     meta::Call call;
     call.kind = nb::isinstance<nb::str>(target) ? meta::Call::Method : meta::Call::Function;
     call.target = target.ptr();
-    if (call.kind == meta::Call::Method) call.target = PyUnicode_InternFromString(nb::cast<std::string>(target).c_str());
+    if (call.kind == meta::Call::Method)
+      call.target = PyUnicode_InternFromString(nb::cast<std::string>(target).c_str());
     call.arg_count = static_cast<uint32_t>(args.size());
     call.args = arguments(args);
     auto* names = static_cast<PyObject**>(arena_.bytes_for(sizeof(PyObject*) * (kwargs.size() + 1)));
@@ -169,7 +170,8 @@ nb::dict describe(const meta::Outcome& outcome) {
   nb::dict d;
   d["result"] = describe(outcome.result);
   nb::dict mutations;
-  for (const meta::Mutation& mutation : outcome.mutations) mutations[nb::int_(mutation.leaf)] = describe(*mutation.record);
+  for (const meta::Mutation& mutation : outcome.mutations)
+    mutations[nb::int_(mutation.leaf)] = describe(*mutation.record);
   d["mutations"] = mutations;
   d["random"] = outcome.random;
   d["data_dependent"] = outcome.data_dependent;
@@ -313,8 +315,9 @@ class TestGraph {
 void bind_graph_testing(nb::module_& m) {
   nb::exception<InternalError>(m, "GraphError");
   nb::class_<Ref>(m, "Ref");
-  nb::class_<RunTimeNumber>(m, "RunTimeNumber")
-      .def("__init__", [](RunTimeNumber* self, nb::object example) { new (self) RunTimeNumber{std::move(example)}; });
+  nb::class_<RunTimeNumber>(m, "RunTimeNumber").def("__init__", [](RunTimeNumber* self, nb::object example) {
+    new (self) RunTimeNumber{std::move(example)};
+  });
   m.def("infer", infer);
   m.def("infer_nanoseconds", infer_nanoseconds);
   m.def("infer_statistics", infer_statistics);

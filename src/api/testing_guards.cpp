@@ -83,8 +83,9 @@ class TestGuards {
     return lines;
   }
 
-  /// Nanoseconds of one check; `calls` are lists of locals, taken in turn.
-  double time(nb::list calls, nb::object function, int rounds) {
+  /// Nanoseconds of one check; `calls` are lists of locals, taken in turn. A counter in the dict `written` rises before
+  /// each, as an attribute of a module may.
+  double time(nb::list calls, nb::object function, int rounds, nb::object written) {
     std::vector<Frame> frames;
     frames.reserve(nb::len(calls));
     for (nb::handle locals : calls) frames.emplace_back(nb::borrow<nb::list>(locals), function, nb::list(), nb::none());
@@ -92,6 +93,7 @@ class TestGuards {
     bool held = true;
     auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < rounds; ++i) {
+      if (!written.is_none()) written["counter"] = i;
       held &= plan_.check(frames[at].roots(), read_.data());
       if (++at == frames.size()) at = 0;
     }
@@ -193,7 +195,8 @@ void bind_guards_testing(nb::module_& m) {
       .def("unbind", &TestGuards::unbind)
       .def("statistics", &TestGuards::statistics)
       .def("print", &TestGuards::print)
-      .def("time", &TestGuards::time, nb::arg("calls"), nb::arg("function") = nb::none(), nb::arg("rounds") = 100000);
+      .def("time", &TestGuards::time, nb::arg("calls"), nb::arg("function") = nb::none(), nb::arg("rounds") = 100000,
+           nb::arg("written") = nb::none());
   m.def("same_constant", [](nb::handle a, nb::handle b) { return source::same_constant(a.ptr(), b.ptr()); });
 }
 

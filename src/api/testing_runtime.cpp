@@ -24,8 +24,8 @@ nb::list decode(nb::handle code) {
   nb::list rows;
   const bytecode::Code& decoded = bytecode::decode(code_argument(code));
   for (const bytecode::Instruction& i : decoded.instructions())
-    rows.append(nb::make_tuple(i.offset, i.at, bytecode::name(i.op), i.arg, i.next, i.target, decoded.line(i.at),
-                               i.resumable));
+    rows.append(
+        nb::make_tuple(i.offset, i.at, bytecode::name(i.op), i.arg, i.next, i.target, decoded.line(i.at), i.resumable));
   return rows;
 }
 
@@ -47,7 +47,7 @@ nb::list live_slots(nb::handle code, int unit) {
 /// Rows (name, properties, steps, text) of opcodes.def.
 nb::list opcodes() {
   nb::list rows;
-#define OP(name, ...)                                                                                \
+#define OP(name, ...)                                                                                   \
   rows.append(nb::make_tuple(#name, bytecode::properties(bytecode::Op::name), cpython::can_step(#name), \
                              bytecode::text(bytecode::Op::name)));
 #include "bytecode/opcodes.def"
@@ -63,8 +63,8 @@ int stack_effect(const std::string& name, int arg, bool jumped) {
   throw nb::value_error("no such opcode");
 }
 
-/// Captures nothing: every segment reads the value stack, may call a Python function with what it read, writes the stack
-/// back and ends in front of its first instruction.
+/// Captures nothing: every segment reads the value stack, may call a Python function with what it read, writes the
+/// stack back and ends in front of its first instruction.
 class StackCapturer : public runtime::Capturer {
  public:
   StackCapturer(nb::object visit, int hand_over_at, bool into_callees)
@@ -135,6 +135,91 @@ class ReturningCapturer : public StackCapturer {
   }
 };
 
+/// Asks a Python function for each segment. `script(view)` gets a dict of the frame and gives None or a dict:
+///   exit "return", "concrete" or "handover"; result, offset, stack, locals [(slot, register)]
+///   reads [(source kind, index)]; constants [(index of a local, value)] as guards
+///   compiled, inputs (indices of reads), outputs (count), random
+/// Registers are the reads, then the outputs; -1 is null.
+class ScriptedCapturer : public runtime::Capturer {
+ public:
+  ScriptedCapturer(nb::object script, nb::object limit_reached, int limit)
+      : script_(std::move(script)), limit_reached_(std::move(limit_reached)), limit_(limit) {}
+
+  std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override {
+    Owned<> made = take(PyObject_CallOneArg(script_.ptr(), describe(frame).ptr()));
+    if (made.get() == Py_None) return nullptr;
+    const auto spec = nb::borrow<nb::dict>(made.get());
+    auto segment = std::make_unique<plan::Segment>(guards(spec));
+    segment->start = frame.offset;
+    segment->operations = 1;
+    segment->compiled = share(spec.get("compiled", nb::none()).is_none() ? nullptr : spec["compiled"].ptr());
+    for (nb::handle input : nb::list(spec.get("inputs", nb::list())))
+      segment->graph_inputs.push_back(nb::cast<int>(input));
+    segment->graph_outputs = nb::cast<int>(spec.get("outputs", nb::int_(0)));
+    segment->random = nb::cast<bool>(spec.get("random", nb::bool_(false)));
+    const size_t reads = segment->guards.description().reads.size();
+    segment->replay.registers = static_cast<int>(reads) + segment->graph_outputs;
+    segment->replay.constant_base = segment->replay.registers;
+    segment->exit = exit(spec);
+    return segment;
+  }
+  bool limit_reached(const runtime::FrameView&, int limit, const std::string& failing_guard) override {
+    Owned<> stop = take(PyObject_CallFunction(limit_reached_.ptr(), "is", limit, failing_guard.c_str()));
+    return check(PyObject_IsTrue(stop.get()));
+  }
+  int recompile_limit() const override { return limit_; }
+  bool fullgraph() const override { return false; }
+
+ private:
+  static nb::dict describe(const runtime::FrameView& frame) {
+    nb::dict view;
+    view["offset"] = frame.offset;
+    view["depth"] = frame.depth;
+    view["exception"] = frame.exception ? nb::borrow(frame.exception) : nb::none();
+    view["name"] = nb::borrow(frame.code->co_name);
+    nb::list locals;
+    for (int i = 0; i < frame.local_count; ++i)
+      locals.append(frame.locals[i] ? nb::borrow(frame.locals[i]) : nb::none());
+    view["locals"] = locals;
+    return view;
+  }
+
+  static plan::GuardDescription guards(const nb::dict& spec) {
+    plan::GuardDescription guards;
+    guards.pool = std::make_shared<source::Pool>();
+    guards.state = aten::GlobalState::read();
+    for (nb::handle read : nb::list(spec.get("reads", nb::list()))) {
+      const int index = nb::cast<int>(read[1]);
+      const bool local = nb::cast<std::string>(read[0]) == "local";
+      guards.reads.push_back(local ? guards.pool->local(index, nb::str("x").ptr()) : guards.pool->stack(index));
+    }
+    for (nb::handle fact : nb::list(spec.get("constants", nb::list()))) {
+      guards::Fact guard{guards.pool->local(nb::cast<int>(fact[0]), nb::str("x").ptr()), guards::Kind::Constant, {}};
+      guard.object = share(nb::object(fact[1]).ptr());
+      guards.facts.push_back(std::move(guard));
+    }
+    return guards;
+  }
+
+  static plan::Exit exit(const nb::dict& spec) {
+    plan::Exit exit;
+    const auto kind = nb::cast<std::string>(spec["exit"]);
+    exit.kind = kind == "return"     ? plan::ExitKind::Return
+                : kind == "concrete" ? plan::ExitKind::Concrete
+                                     : plan::ExitKind::HandOver;
+    exit.exception = plan::kKeep;
+    exit.result = nb::cast<int>(spec.get("result", nb::int_(-1)));
+    exit.offset = nb::cast<int>(spec.get("offset", nb::int_(0)));
+    for (nb::handle item : nb::list(spec.get("stack", nb::list()))) exit.stack.push_back(nb::cast<int>(item));
+    for (nb::handle write : nb::list(spec.get("locals", nb::list())))
+      exit.locals.push_back({nb::cast<int>(write[0]), nb::cast<int>(write[1])});
+    return exit;
+  }
+
+  nb::object script_, limit_reached_;
+  int limit_;
+};
+
 template <class MadeCapturer>
 nb::object entry_of(nb::handle function, std::shared_ptr<MadeCapturer> capturer) {
   if (!PyFunction_Check(function.ptr())) throw nb::type_error("a Python function is needed");
@@ -147,6 +232,10 @@ nb::object returning_entry(nb::handle function) { return entry_of(function, std:
 
 nb::object stepping_entry(nb::handle function, nb::object visit, int hand_over_at, bool into_callees) {
   return entry_of(function, std::make_shared<StackCapturer>(std::move(visit), hand_over_at, into_callees));
+}
+
+nb::object scripted_entry(nb::handle function, nb::object script, nb::object limit_reached, int limit) {
+  return entry_of(function, std::make_shared<ScriptedCapturer>(std::move(script), std::move(limit_reached), limit));
 }
 
 nb::dict counters(nb::handle entry) {
@@ -188,10 +277,10 @@ nb::object slot(nb::handle object, nb::handle descriptor) {
 nb::object borrowed_or_none(PyObject* object) { return object ? nb::borrow(object) : nb::none(); }
 
 void bind_objects(nb::module_& m) {
-  m.def("lookup", lookup, "container"_a, "key"_a, "attribute"_a = false);
+  m.def("lookup", lookup, "container"_a, "key"_a.none(), "attribute"_a = false);
   m.def("dict_entry", dict_entry, "dict"_a, "index"_a);
   m.def("slot", slot, "object"_a, "descriptor"_a);
-  m.def("plain_key", [](nb::handle key) { return cpython::is_plain_key(key.ptr()); }, "key"_a);
+  m.def("plain_key", [](nb::handle key) { return cpython::is_plain_key(key.ptr()); }, "key"_a.none());
   m.def(
       "type_tag", [](nb::handle type) { return cpython::type_tag(reinterpret_cast<PyTypeObject*>(type.ptr())); },
       "type"_a);
@@ -221,6 +310,7 @@ void bind_runtime_testing(nb::module_& module) {
   m.def("stack_effect", stack_effect, "name"_a, "arg"_a, "jumped"_a);
   m.def("stepping_entry", stepping_entry, "function"_a, "visit"_a = nb::none(), "hand_over_at"_a = -1,
         "into_callees"_a = false);
+  m.def("scripted_entry", scripted_entry, "function"_a, "script"_a, "limit_reached"_a = nb::none(), "limit"_a = 8);
   m.def("returning_entry", returning_entry, "function"_a);
   m.def("counters", counters, "entry"_a);
   bind_objects(m);

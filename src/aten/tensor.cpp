@@ -45,10 +45,10 @@ bool overlap(PyObject* a, PyObject* b) {
 }
 
 PyObject* grad_of(PyObject* tensor) {
-  const at::Tensor& self = THPVariable_Unpack(tensor);
-  const auto* meta = self.unsafeGetTensorImpl()->autograd_meta();
-  if (!meta || !self.grad().defined()) Py_RETURN_NONE;
-  return THPVariable_Wrap(self.grad());
+  // Not Tensor::grad(), which warns when the tensor is no leaf.
+  const auto* meta = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta();
+  if (!meta || !meta->grad().defined()) Py_RETURN_NONE;
+  return THPVariable_Wrap(meta->grad());
 }
 
 uint32_t version_of(PyObject* tensor) {

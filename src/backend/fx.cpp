@@ -1,4 +1,5 @@
-// Builds torch.fx directly: 0.7 µs a node instead of Graph.create_node's 7.6, and compiles nothing until it is asked for.
+// Builds torch.fx directly: 0.7 µs a node instead of Graph.create_node's 7.6, and compiles nothing until it is asked
+// for.
 #include "backend/fx.h"
 
 #include <string>
@@ -89,8 +90,10 @@ class Builder {
 
   enum Op { kPlaceholder, kCallFunction, kCallMethod, kOutput };
 
-  Owned<> add(Op op, const Owned<>& name, PyObject* target, const Owned<>& args, const Owned<>& kwargs, PyObject* type) {
-    static PyObject* const ops[] = {intern("placeholder"), intern("call_function"), intern("call_method"), intern("output")};
+  Owned<> add(Op op, const Owned<>& name, PyObject* target, const Owned<>& args, const Owned<>& kwargs,
+              PyObject* type) {
+    static PyObject* const ops[] = {intern("placeholder"), intern("call_function"), intern("call_method"),
+                                    intern("output")};
     auto* node_type = reinterpret_cast<PyTypeObject*>(fx_.node.get());
     Owned<> node = take(node_type->tp_new(node_type, fx_.no_args.get(), nullptr));
     Owned<> init = take(PyTuple_Pack(5, result_.get(), name.get(), ops[op], target, type));
@@ -129,8 +132,10 @@ class Builder {
   Owned<> value(const Argument& argument) {
     switch (argument.kind) {
       case Argument::Tensor:
-      case Argument::Number: return made_[argument.node->id];
-      case Argument::Constant: return share(argument.object);
+      case Argument::Number:
+        return made_[argument.node->id];
+      case Argument::Constant:
+        return share(argument.object);
       case Argument::Tuple: {
         Owned<> items = tuple(argument.items, argument.count);
         bool named = argument.object && PyObject_HasAttrString(argument.object, "_make");
@@ -138,7 +143,8 @@ class Builder {
       }
       case Argument::List: {
         Owned<> result = take(PyList_New(argument.count));
-        for (uint32_t i = 0; i < argument.count; ++i) PyList_SET_ITEM(result.get(), i, value(argument.items[i]).release());
+        for (uint32_t i = 0; i < argument.count; ++i)
+          PyList_SET_ITEM(result.get(), i, value(argument.items[i]).release());
         return result;
       }
       case Argument::Dict: {
@@ -173,8 +179,8 @@ std::string name_of(PyObject* backend) {
   return PyUnicode_AsUTF8(name.get());
 }
 
-/// Replaces the backend's exception by torch._dynamo's, with the original as its cause. As there, an IndexError (an operator
-/// with a dimension out of range) and torch._dynamo's own errors pass, and what is no Exception.
+/// Replaces the backend's exception by torch._dynamo's, with the original as its cause. As there, an IndexError (an
+/// operator with a dimension out of range) and torch._dynamo's own errors pass, and what is no Exception.
 [[noreturn]] void fail(PyObject* backend) {
   if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_IndexError)) throw PythonError();
   PyObject *type, *value, *traceback;
@@ -194,8 +200,9 @@ std::string name_of(PyObject* backend) {
   throw PythonError();
 }
 
-/// def call(f, g, x): return f(g, x), with a stack so large that CPython gives it a new 1 MB chunk of its data stack. Long runs
-/// of Python under it then never cross the edge of a 16 KB chunk, where a hot call maps and unmaps memory each time.
+/// def call(f, g, x): return f(g, x), with a stack so large that CPython gives it a new 1 MB chunk of its data stack.
+/// Long runs of Python under it then never cross the edge of a 16 KB chunk, where a hot call maps and unmaps memory
+/// each time.
 PyObject* roomy_call() {
   static PyObject* function = [] {
     Owned<> globals = take(PyDict_New());

@@ -7,8 +7,8 @@
 
 namespace gramme::backend {
 
-/// A torch.fx.GraphModule (lazily compiled) with PyTorch Dynamo's placeholder targets, node names and output form (a tuple).
-/// `inputs` are the real objects of the placeholders, for placeholder metadata.
+/// A torch.fx.GraphModule (lazily compiled) with PyTorch Dynamo's placeholder targets, node names and output form (a
+/// tuple). `inputs` are the real objects of the placeholders, for placeholder metadata.
 Owned<> to_fx(const graph::Graph& graph, const std::vector<Owned<>>& inputs);
 
 /// Calls backend(graph_module, example_inputs), and checks that the result is callable.

@@ -47,9 +47,12 @@ Op op_of(uint8_t raw) {
 
 int jump_target(const Instruction& instruction) {
   switch (operand(instruction.op)) {
-    case Operand::JumpForward: return instruction.next + instruction.arg;
-    case Operand::JumpBackward: return instruction.next - instruction.arg;
-    default: return -1;
+    case Operand::JumpForward:
+      return instruction.next + instruction.arg;
+    case Operand::JumpBackward:
+      return instruction.next - instruction.arg;
+    default:
+      return -1;
   }
 }
 
@@ -118,7 +121,8 @@ int stack_effect(Op op, int arg, bool jumped) {
   static_cast<void>(jumped);
   switch (op) {
 #define OP(name, operand, pops, pushes, properties, since, until, text) \
-  case Op::name: return (pushes) - (pops);
+  case Op::name:                                                        \
+    return (pushes) - (pops);
 #include "bytecode/opcodes.def"
 #undef OP
   }

@@ -35,7 +35,8 @@ class Code {
   explicit Code(PyCodeObject* code);
   /// All instructions in order, EXTENDED_ARG and CACHE folded away.
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  /// Index into instructions() of the one that starts at (or whose EXTENDED_ARG starts at) this code unit; -1 inside one.
+  /// Index into instructions() of the one that starts at (or whose EXTENDED_ARG starts at) this code unit; -1 inside
+  /// one.
   int index_of(int unit) const { return index_of_[unit]; }
   /// The handler that covers code unit `at`, or null.
   const Handler* handler(int at) const;
@@ -78,13 +79,13 @@ enum class Operand : uint8_t {
 
 enum Property : uint32_t {
   kNone = 0,
-  kResumable = 1 << 0,    // a segment may start here
-  kCanBreak = 1 << 1,     // cpython::step carries it out for real; without it the frame is handed over here
-  kReadsUser = 1 << 2,    // may read user objects through descriptors or methods
-  kWritesUser = 1 << 3,   // may write user objects
+  kResumable = 1 << 0,   // a segment may start here
+  kCanBreak = 1 << 1,    // cpython::step carries it out for real; without it the frame is handed over here
+  kReadsUser = 1 << 2,   // may read user objects through descriptors or methods
+  kWritesUser = 1 << 3,  // may write user objects
   kJump = 1 << 4,
   kConditional = 1 << 5,
-  kEndsBlock = 1 << 6,    // no fall through
+  kEndsBlock = 1 << 6,  // no fall through
   kOrdinary = kResumable | kCanBreak,
 };
 const char* name(Op op);

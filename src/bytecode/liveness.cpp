@@ -13,8 +13,10 @@ bool reads_slot(Op op) {
     case Op::STORE_DEREF:
     case Op::DELETE_DEREF:
     case Op::LOAD_CLASSDEREF:
-    case Op::MAKE_CELL: return true;
-    default: return false;
+    case Op::MAKE_CELL:
+      return true;
+    default:
+      return false;
   }
 }
 

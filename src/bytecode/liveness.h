@@ -14,7 +14,8 @@ namespace gramme::bytecode {
 class Liveness {
  public:
   explicit Liveness(const Code& code);
-  /// May an instruction that runs from code unit `unit` (the start of an instruction) on read the slot before it is written?
+  /// May an instruction that runs from code unit `unit` (the start of an instruction) on read the slot before it is
+  /// written?
   bool live(int unit, int slot) const {
     size_t bit = static_cast<size_t>(code_.index_of(unit)) * slots_ + slot;
     return live_[bit];

@@ -32,7 +32,8 @@ struct CallHook {
 /// Carries out the frame's next instruction; KW_NAMES, PRECALL and CALL count as one. The frame must be linked.
 StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = nullptr);
 
-/// After Raised: adds the traceback entry and goes to the handler. False: there is none, the exception leaves the frame.
+/// After Raised: adds the traceback entry and goes to the handler. False: there is none, the exception leaves the
+/// frame.
 bool leave_instruction(PyThreadState* thread, LiveFrame frame, const StepResult& raised);
 
 /// Does step() know the opcode of this name (as compiled), or does it hand over?

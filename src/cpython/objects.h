@@ -1,4 +1,5 @@
-// Reading Python objects by their layout: stamps, addresses and lookups that run no Python code. One folder per version.
+// Reading Python objects by their layout: stamps, addresses and lookups that run no Python code. One folder per
+// version.
 //
 //   uint64_t before = dict_version(d);                    // globally unique while the dict lives and is unchanged
 //   Lookup found = dict_lookup(d, name, &value);          // never calls __eq__ or __hash__

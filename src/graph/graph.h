@@ -23,12 +23,12 @@ struct Position {
 struct Node {
   enum Kind : uint8_t { Placeholder, CallFunction, CallMethod };
   Kind kind;
-  bool output = false;      // its value leaves the graph
-  bool effect = false;      // must stay although unused: in-place ops, grad mode, random, may raise
+  bool output = false;  // its value leaves the graph
+  bool effect = false;  // must stay although unused: in-place ops, grad mode, random, may raise
   bool hinted = false;
-  uint32_t id = 0;          // in program order, placeholders too; stays when other nodes are dropped
-  uint32_t uses = 0;        // as arguments of calls
-  meta::Call call;          // CallFunction, CallMethod
+  uint32_t id = 0;                         // in program order, placeholders too; stays when other nodes are dropped
+  uint32_t uses = 0;                       // as arguments of calls
+  meta::Call call;                         // CallFunction, CallMethod
   const source::Source* source = nullptr;  // Placeholder
   const meta::Record* record = nullptr;    // of a tensor result
   PyTypeObject* number_type = nullptr;     // of a Python number: int, float, bool

@@ -23,7 +23,8 @@ void add_strings(PyObject* iterable, std::unordered_set<std::string>& names) {
 /// Keywords, builtins and what torch.fx puts in the globals of the code it generates.
 const std::unordered_set<std::string>& reserved() {
   static const auto* names = [] {
-    auto* result = new std::unordered_set<std::string>{"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
+    auto* result =
+        new std::unordered_set<std::string>{"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
     Owned<> keyword = take(PyImport_ImportModule("keyword"));
     add_strings(take(PyObject_GetAttrString(keyword.get(), "kwlist")).get(), *result);
     Owned<> builtins = take(PyImport_ImportModule("builtins"));
@@ -37,8 +38,10 @@ const std::unordered_set<std::string>& reserved() {
 std::string cleaned(std::string_view candidate) {
   std::string result;
   for (size_t i = 0; i < candidate.size(); ++i) {
-    if (word(candidate[i])) result += candidate[i];
-    else if (i == 0 || word(candidate[i - 1])) result += '_';
+    if (word(candidate[i]))
+      result += candidate[i];
+    else if (i == 0 || word(candidate[i - 1]))
+      result += '_';
   }
   if (result.empty()) return "_unnamed";
   return digit(result[0]) ? "_" + result : result;
@@ -158,8 +161,10 @@ std::string placeholder_name(const source::Source& source) {
   std::string result;
   for (char c : source.print()) {
     bool kept = lower(c) || upper(c) || digit(c);
-    if (kept) result += c;
-    else if (result.empty() || result.back() != '_') result += '_';
+    if (kept)
+      result += c;
+    else if (result.empty() || result.back() != '_')
+      result += '_';
   }
   return result;
 }

@@ -116,20 +116,24 @@ class Printer {
   std::string argument(const Argument& value) const {
     switch (value.kind) {
       case Argument::Tensor:
-      case Argument::Number: return name(*value.node);
+      case Argument::Number:
+        return name(*value.node);
       case Argument::Tuple: {
         std::string of = value.object ? attribute(value.object, "__name__") : "";
         return of + "(" + list(value.items, value.count) + (value.count == 1 ? ",)" : ")");
       }
-      case Argument::List: return "[" + list(value.items, value.count) + "]";
-      case Argument::Slice: return "slice(" + list(value.items, value.count) + ")";
+      case Argument::List:
+        return "[" + list(value.items, value.count) + "]";
+      case Argument::Slice:
+        return "slice(" + list(value.items, value.count) + ")";
       case Argument::Dict: {
         std::string result = "{";
         for (uint32_t i = 0; i + 1 < value.count; i += 2)
           result += (i ? ", " : "") + argument(value.items[i]) + ": " + argument(value.items[i + 1]);
         return result + "}";
       }
-      case Argument::Constant: break;
+      case Argument::Constant:
+        break;
     }
     bool callable = PyCallable_Check(value.object) && !PyType_Check(value.object);
     return callable ? callable_name(value.object) : text_of(value.object, PyObject_Repr);

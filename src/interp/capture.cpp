@@ -110,17 +110,13 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
 
 /// The program's own exception leaves the function: nothing has happened, the frame runs plainly under the same guards.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt) {
-  End end;
-  end.kind = plan::ExitKind::HandOver;
-  end.offset = start.offset;
-  std::vector<guards::Fact> facts = attempt.trace.facts();
-  plan::GuardDescription guards{attempt.trace.pool, std::move(facts), {}, attempt.trace.initial_state()};
+  plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.initial_state()};
   auto segment = std::make_unique<plan::Segment>(std::move(guards));
   segment->start = start.offset;
   segment->exit.kind = plan::ExitKind::HandOver;
   segment->exit.offset = start.offset;
   segment->exit.exception = plan::kKeep;
-  segment->exit.stack.assign(start.depth, plan::kKeep);
+  segment->exit.frame_unchanged = true;
   segment->ending.reason = "raises";
   return segment;
 }

@@ -16,7 +16,8 @@ namespace gramme::meta {
 struct Argument {
   enum Kind : uint8_t {
     Tensor,    // node + record at the time of the call
-    Constant,  // object: None, bool, int, float, complex, str, dtype, device, layout, memory format, torch.Size, Ellipsis, a callable …
+    Constant,  // object: None, bool, int, float, complex, str, dtype, device, layout, memory format, torch.Size,
+               // Ellipsis, a callable …
     Number,    // node of a Python int, float or bool known only at run time; object is an example value
     Tuple,     // items; object is the type when it is a tuple subclass (torch.Size, namedtuple), else null
     List,      // items

@@ -24,8 +24,10 @@ std::vector<std::unique_ptr<Fakes>>& pool() {
 /// A tensor without data that has the record's sizes, strides and offset.
 at::Tensor meta_tensor(const Record& record) {
   auto dtype = static_cast<at::ScalarType>(record.dtype);
-  size_t bytes = at::detail::computeStorageNbytes(record.sizes, record.strides, c10::elementSize(dtype), record.storage_offset);
-  at::Tensor tensor = at::empty({static_cast<int64_t>(bytes / c10::elementSize(dtype))}, at::device(at::kMeta).dtype(dtype));
+  size_t bytes =
+      at::detail::computeStorageNbytes(record.sizes, record.strides, c10::elementSize(dtype), record.storage_offset);
+  at::Tensor tensor =
+      at::empty({static_cast<int64_t>(bytes / c10::elementSize(dtype))}, at::device(at::kMeta).dtype(dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(record.sizes, record.strides, record.storage_offset);
   if (record.is_conj) tensor._set_conj(true);
   if (record.is_neg) tensor._set_neg(true);

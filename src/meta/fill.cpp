@@ -63,7 +63,8 @@ class Quiet {
   static inline int depth_ = 0;  // under the GIL; fills of other threads and nested ones count too
 };
 
-/// The mode entered, torch functions of subclasses off (a fake passes for a plain tensor), grad mode put back at the end.
+/// The mode entered, torch functions of subclasses off (a fake passes for a plain tensor), grad mode put back at the
+/// end.
 class Entered {
  public:
   explicit Entered(PyObject* mode) : mode_(mode) {
@@ -139,7 +140,8 @@ class Fill {
 
   void add_input(const Argument& argument, int leaf) {
     PyTypeObject* type = argument.record->type;
-    if (argument.record->layout != static_cast<int8_t>(c10::kStrided)) outcome_.message = "a tensor argument is not strided";
+    if (argument.record->layout != static_cast<int8_t>(c10::kStrided))
+      outcome_.message = "a tensor argument is not strided";
     else if (type != plain_type() && type != parameter_type())
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     if (!outcome_.message.empty()) return;
@@ -155,13 +157,17 @@ class Fill {
 
   Owned<> build(const Argument& argument) {
     switch (argument.kind) {
-      case Argument::Tensor: return find(argument.node)->fake;
+      case Argument::Tensor:
+        return find(argument.node)->fake;
       case Argument::Constant:
-      case Argument::Number: return share(argument.object);
-      case Argument::Tuple: return build_tuple(argument);
+      case Argument::Number:
+        return share(argument.object);
+      case Argument::Tuple:
+        return build_tuple(argument);
       case Argument::List: {
         Owned<> list = take(PyList_New(argument.count));
-        for (uint32_t i = 0; i < argument.count; ++i) PyList_SET_ITEM(list.get(), i, build(argument.items[i]).release());
+        for (uint32_t i = 0; i < argument.count; ++i)
+          PyList_SET_ITEM(list.get(), i, build(argument.items[i]).release());
         return list;
       }
       case Argument::Dict: {
@@ -221,7 +227,8 @@ class Fill {
     if (value == Py_None || value == Py_Ellipsis || value == Py_NotImplemented || is_scalar(value)) return true;
     if (PyUnicode_CheckExact(value) || PyType_Check(value)) return true;
     const char* type = Py_TYPE(value)->tp_name;  // torch.dtype, torch.device, torch.layout, torch.Size …
-    for (const char* known : {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
+    for (const char* known :
+         {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
       if (!std::strcmp(type, known)) return true;
     return false;
   }
@@ -293,7 +300,8 @@ class Fill {
     for (const Input& input : inputs_) {
       const at::Tensor& now = input.tensor();
       const Record* record = record_of_tensor(now, device_of(input.fake.get()), input.record->type);
-      bool written = written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
+      bool written =
+          written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
       if (!written && record == input.record) continue;
       outcome_.mutations.push_back({input.leaf, record});
     }

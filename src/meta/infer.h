@@ -3,9 +3,10 @@
 //   const Outcome& outcome = infer(call);
 //   if (outcome.error) …   // the call raises, or its result depends on data
 //
-// The memo's key is (target, argument tree with record ids, scalars, aliasing among the tensors, grad and inference mode,
-// autocast, default dtype and device, deterministic flags). Values of Python scalars leave the key for targets of a table
-// where they cannot matter to metadata (add, mul, sub, div, … : their type always stays). Outcomes live as long as the process.
+// The memo's key is (target, argument tree with record ids, scalars, aliasing among the tensors, grad and inference
+// mode, autocast, default dtype and device, deterministic flags). Values of Python scalars leave the key for targets of
+// a table where they cannot matter to metadata (add, mul, sub, div, … : their type always stays). Outcomes live as long
+// as the process.
 #pragma once
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ struct Result {
   Kind kind = Constant;
   const Record* record = nullptr;
   Owned<> object;
-  int same_as = -1;   // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
-  int view_of = -1;   // Tensor: it shares storage with the n-th tensor leaf
+  int same_as = -1;  // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
+  int view_of = -1;  // Tensor: it shares storage with the n-th tensor leaf
   std::vector<Result> items;
 };
 
@@ -39,14 +40,15 @@ struct Mutation {
 struct Outcome {
   Result result;
   std::vector<Mutation> mutations;
-  bool random = false;         // draws from a generator (dropout, rand, …)
-  bool data_dependent = false; // error because the result depends on data
-  bool may_raise = false;      // may raise depending on data (cholesky, index by a tensor, embedding, …)
+  bool random = false;          // draws from a generator (dropout, rand, …)
+  bool data_dependent = false;  // error because the result depends on data
+  bool may_raise = false;       // may raise depending on data (cholesky, index by a tensor, embedding, …)
   bool error = false;
-  std::string message;         // type and text of the error
+  std::string message;  // type and text of the error
 };
 
-/// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before afterwards.
+/// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before
+/// afterwards.
 const Outcome& infer(const Call& call);
 
 struct InferStatistics {

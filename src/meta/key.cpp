@@ -16,7 +16,22 @@ namespace {
 /// First word of everything: what follows and how many.
 uint64_t tag(int kind, uint64_t count = 0) { return static_cast<uint64_t>(kind) << 56 | count; }
 
-enum Tag { kTensor = 1, kNumber, kTuple, kList, kDict, kSlice, kPointer, kInt, kBigInt, kFloat, kComplex, kString, kDevice, kBound };
+enum Tag {
+  kTensor = 1,
+  kNumber,
+  kTuple,
+  kList,
+  kDict,
+  kSlice,
+  kPointer,
+  kInt,
+  kBigInt,
+  kFloat,
+  kComplex,
+  kString,
+  kDevice,
+  kBound
+};
 
 bool is_enum_member(PyObject* object) {
   const char* meta = Py_TYPE(Py_TYPE(object))->tp_name;
@@ -89,16 +104,24 @@ void Key::add_target(PyObject* target) {
 void Key::add_argument(const Argument& argument) {
   switch (argument.kind) {
     case Argument::Tensor:
-    case Argument::Number: return add_leaf(argument);
-    case Argument::Constant: return add_object(argument.object);
+    case Argument::Number:
+      return add_leaf(argument);
+    case Argument::Constant:
+      return add_object(argument.object);
     case Argument::Tuple:
       add(tag(kTuple, argument.count));
       add_pointer(argument.object);
       if (argument.object) objects_.push_back(argument.object);
       break;
-    case Argument::List: add(tag(kList, argument.count)); break;
-    case Argument::Dict: add(tag(kDict, argument.count)); break;
-    case Argument::Slice: add(tag(kSlice, argument.count)); break;
+    case Argument::List:
+      add(tag(kList, argument.count));
+      break;
+    case Argument::Dict:
+      add(tag(kDict, argument.count));
+      break;
+    case Argument::Slice:
+      add(tag(kSlice, argument.count));
+      break;
   }
   for (uint32_t i = 0; i < argument.count; ++i) add_argument(argument.items[i]);
 }
@@ -117,7 +140,8 @@ void Key::add_leaf(const Argument& leaf) {
 }
 
 void Key::add_object(PyObject* object) {
-  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object)) return add_number(object);
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object))
+    return add_number(object);
   if (PyUnicode_CheckExact(object)) return add_text(object);
   if (THPDevice_Check(object)) {
     c10::Device device = reinterpret_cast<THPDevice*>(object)->device;

@@ -34,7 +34,7 @@ class Key {
 
   std::vector<uint64_t> words_;
   std::vector<PyObject*> objects_;
-  std::vector<Owned<>> strings_;    // interned copies
+  std::vector<Owned<>> strings_;            // interned copies
   std::vector<const graph::Node*> leaves_;  // distinct nodes so far
   bool memoizable_ = true;
   bool only_types_ = false;  // the target ignores values of scalars

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/Device.h>
-#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -32,8 +32,8 @@ struct Hash {
 struct Equal {
   bool operator()(const Record* a, const Record* b) const {
     auto members = [](const Record& r) {
-      return std::tie(r.type, r.dtype, r.device_type, r.device_index, r.layout, r.requires_grad, r.is_leaf, r.is_inference,
-                      r.is_conj, r.is_neg, r.sizes, r.strides, r.storage_offset);
+      return std::tie(r.type, r.dtype, r.device_type, r.device_index, r.layout, r.requires_grad, r.is_leaf,
+                      r.is_inference, r.is_conj, r.is_neg, r.sizes, r.strides, r.storage_offset);
     };
     return members(*a) == members(*b);
   }
@@ -45,7 +45,8 @@ const Record* intern(Record&& record) {
   auto found = table->find(&record);
   if (found != table->end()) return *found;
   record.id = static_cast<uint32_t>(pool->size());
-  share(reinterpret_cast<PyObject*>(record.type)).release();  // for good: another type at its address would look like it
+  share(reinterpret_cast<PyObject*>(record.type))
+      .release();  // for good: another type at its address would look like it
   pool->push_back(std::move(record));
   table->insert(&pool->back());
   return &pool->back();
@@ -105,7 +106,8 @@ PyObject* device_object(const Record& record) {
   static auto* devices = new std::map<std::pair<int8_t, int8_t>, PyObject*>;
   PyObject*& device = (*devices)[{record.device_type, record.device_index}];
   if (!device)
-    device = take(THPDevice_New(c10::Device(static_cast<c10::DeviceType>(record.device_type), record.device_index))).release();
+    device = take(THPDevice_New(c10::Device(static_cast<c10::DeviceType>(record.device_type), record.device_index)))
+                 .release();
   return device;
 }
 

@@ -14,8 +14,10 @@ using Names = std::unordered_set<std::string>;
 
 void add(Targets& targets, const char* module, const std::string& name) {
   Owned<> owner = take(PyImport_ImportModule(module));
-  if (PyObject* found = PyObject_GetAttrString(owner.get(), name.c_str())) targets.insert(found);
-  else PyErr_Clear();
+  if (PyObject* found = PyObject_GetAttrString(owner.get(), name.c_str()))
+    targets.insert(found);
+  else
+    PyErr_Clear();
 }
 
 Targets* scalar_free() {

@@ -21,9 +21,9 @@ struct Traits {
   bool random = false;
   bool raises = false;
   bool divides = false;
-  bool composite = false;  // made of other operators
-  int dropout = -1;   // position of dropout_p: random only if it is not 0
-  int training = -1;  // position of `training`: writes only if true
+  bool composite = false;                          // made of other operators
+  int dropout = -1;                                // position of dropout_p: random only if it is not 0
+  int training = -1;                               // position of `training`: writes only if true
   std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
 };
 
@@ -131,8 +131,9 @@ PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwar
   return result.release();
 }
 
-/// FakeTensorMode.__torch_dispatch__ without its logging: (self, func, types, args, kwargs). In inference mode composite
-/// operators come here whole, and the mode's Python decompositions differ from their bodies (dropout copies when it is off).
+/// FakeTensorMode.__torch_dispatch__ without its logging: (self, func, types, args, kwargs). In inference mode
+/// composite operators come here whole, and the mode's Python decompositions differ from their bodies (dropout copies
+/// when it is off).
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   static PyObject* name = intern("dispatch");
   PyObject* kwargs = count > 3 ? arguments[3] : nullptr;
@@ -152,11 +153,13 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
 PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dispatch)),
                          METH_FASTCALL, nullptr};
 
-/// A subclass whose dispatch method is ours. It is set after the class is made: TorchDispatchMode wraps what it finds then.
+/// A subclass whose dispatch method is ours. It is set after the class is made: TorchDispatchMode wraps what it finds
+/// then.
 PyObject* watching_type() {
   static PyObject* type = [] {
     Owned<> base = attribute("torch._subclasses.fake_tensor", "FakeTensorMode");
-    Owned<> made = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
+    Owned<> made =
+        take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
     Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));
     check(PyObject_SetAttrString(made.get(), "__torch_dispatch__", method.get()));
     return made.release();

@@ -1,5 +1,5 @@
-// What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is random,
-// may raise on data, and which storages it writes. Only meta's own sources include this.
+// What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is
+// random, may raise on data, and which storages it writes. Only meta's own sources include this.
 #pragma once
 #include <c10/core/StorageImpl.h>
 

@@ -67,7 +67,9 @@ bool Binder::bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t 
 const Binder::Shape* Binder::find(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) {
   for (size_t i = 0; i < shapes_.size(); ++i) {
     if (!shapes_[i].fits(function, nargs, kwnames)) continue;
-    if (i) std::rotate(shapes_.begin(), shapes_.begin() + static_cast<ptrdiff_t>(i), shapes_.begin() + static_cast<ptrdiff_t>(i) + 1);
+    if (i)
+      std::rotate(shapes_.begin(), shapes_.begin() + static_cast<ptrdiff_t>(i),
+                  shapes_.begin() + static_cast<ptrdiff_t>(i) + 1);
     return &shapes_.front();
   }
   Shape shape;

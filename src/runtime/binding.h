@@ -14,8 +14,8 @@
 
 namespace gramme::runtime {
 
-/// The arguments in the order of localsplus, null behind them: what a frame holds before its first instruction. Borrowed
-/// from the caller and the function but for the *args tuple and the **kwargs dict.
+/// The arguments in the order of localsplus, null behind them: what a frame holds before its first instruction.
+/// Borrowed from the caller and the function but for the *args tuple and the **kwargs dict.
 class BoundArguments {
  public:
   explicit BoundArguments(int slots) : slots_(slots), locals_(small_) {
@@ -37,8 +37,8 @@ class BoundArguments {
   Owned<> rest_, extra_;  // *args, **kwargs
 };
 
-/// Remembers, for the last few shapes of calls (number of arguments, keyword names), where each slot comes from. A call of
-/// a known shape costs a few ns and about 1 ns an argument. Belongs to one code object.
+/// Remembers, for the last few shapes of calls (number of arguments, keyword names), where each slot comes from. A call
+/// of a known shape costs a few ns and about 1 ns an argument. Belongs to one code object.
 class Binder {
  public:
   /// False (without an error set) if CPython would refuse the arguments or there is no memory.
@@ -48,10 +48,10 @@ class Binder {
  private:
   struct Shape {
     Py_ssize_t nargs;
-    Owned<> kwnames;                 // tuple of str or null
-    Py_ssize_t default_count;        // length of __defaults__
-    std::vector<int32_t> from;       // per parameter: an argument, a default, or a keyword default
-    std::vector<int32_t> extra;      // keywords that go to **kwargs
+    Owned<> kwnames;             // tuple of str or null
+    Py_ssize_t default_count;    // length of __defaults__
+    std::vector<int32_t> from;   // per parameter: an argument, a default, or a keyword default
+    std::vector<int32_t> extra;  // keywords that go to **kwargs
     bool fits(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) const;
   };
   static constexpr size_t kShapes = 4;

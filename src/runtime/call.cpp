@@ -71,13 +71,19 @@ PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject*
       return call_plainly(*family, function, args, nargsf, kwnames);
     PyObject* result;
     switch (answer(*family, start, {bound.locals(), nullptr, function, handled}, &result)) {
-      case Answer::Given: return result;
-      case Answer::Refused: return call_plainly(*family, function, args, nargsf, kwnames);
-      case Answer::NoSegment: break;
+      case Answer::Given:
+        return result;
+      case Answer::Refused:
+        return call_plainly(*family, function, args, nargsf, kwnames);
+      case Answer::NoSegment:
+        break;
     }
   }
   std::shared_ptr<Family> keep = family;
-  return cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_frame, &keep);
+  const uint64_t captures = keep->counters.captures;
+  PyObject* result = cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_frame, &keep);
+  if (keep->counters.captures == captures) ++keep->counters.chained;
+  return result;
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ struct FrameView {
   int local_count;          // co_nlocalsplus
   PyObject* const* stack;
   int depth;
-  int offset;               // code unit of the next instruction; 0 at the function's start (prologue not run yet)
-  PyObject* exception;      // the exception being handled (sys.exc_info), or null
+  int offset;           // code unit of the next instruction; 0 at the function's start (prologue not run yet)
+  PyObject* exception;  // the exception being handled (sys.exc_info), or null
 };
 
 /// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.

@@ -147,10 +147,15 @@ Chain::Turn Chain::step(bool into_callee) {
   const cpython::CallHook hook{call_callee, &family_};
   cpython::StepResult result = cpython::step(thread_, frame_, into_callee ? &hook : nullptr);
   switch (result.outcome) {
-    case cpython::Outcome::Next: return Turn::Again;
-    case cpython::Outcome::Returned: result_ = result.value; return Turn::Return;
-    case cpython::Outcome::HandOver: return Turn::Evaluate;
-    case cpython::Outcome::Raised: break;
+    case cpython::Outcome::Next:
+      return Turn::Again;
+    case cpython::Outcome::Returned:
+      result_ = result.value;
+      return Turn::Return;
+    case cpython::Outcome::HandOver:
+      return Turn::Evaluate;
+    case cpython::Outcome::Raised:
+      break;
   }
   return cpython::leave_instruction(thread_, frame_, result) ? Turn::Again : Turn::Leave;
 }
@@ -203,9 +208,13 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
 Chain::Turn Chain::run_segment(SegmentRun& run) {
   ++family_->counters.segments;
   switch (run.graph()) {
-    case GraphResult::Done: break;
-    case GraphResult::Failed: ++family_->counters.graph_errors; return Turn::Evaluate;
-    case GraphResult::Interrupted: return raise_here();
+    case GraphResult::Done:
+      break;
+    case GraphResult::Failed:
+      ++family_->counters.graph_errors;
+      return Turn::Evaluate;
+    case GraphResult::Interrupted:
+      return raise_here();
   }
   return run.replay() ? leave_by(run) : abandon();
 }
@@ -214,14 +223,13 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   const plan::Exit& exit = run.segment().exit;
   if (exit.kind == plan::ExitKind::Return) {
     result_ = Py_NewRef(run.value(exit.result));
-    if (exit.exception != plan::kKeep)
-      cpython::set_handled_exception(thread_, Py_XNewRef(run.value(exit.exception)));
+    if (exit.exception != plan::kKeep) cpython::set_handled_exception(thread_, Py_XNewRef(run.value(exit.exception)));
     frame_.drop(frame_.depth());
     return Turn::Return;
   }
   const bool into_callee = exit.capture_callee;
   const bool hand_over = exit.kind == plan::ExitKind::HandOver;
-  write_back(run);
+  if (!exit.frame_unchanged) write_back(run);
   run.release();
   return hand_over ? Turn::Evaluate : step(into_callee);
 }
@@ -246,7 +254,7 @@ Chain::Turn Chain::raise_here() {
   const int at = instruction().at;
   frame_.set_current(at);
   return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, at}) ? Turn::Again
-                                                                                               : Turn::Leave;
+                                                                                              : Turn::Leave;
 }
 
 /// The exception that is set leaves the frame past all its handlers: it is not the program's.

@@ -10,8 +10,7 @@ namespace gramme::runtime {
 namespace {
 
 struct Entry {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* weakrefs;
   PyFunctionObject* function;
@@ -47,7 +46,7 @@ int clear(PyObject* self) {
   Entry* entry = as_entry(self);
   Py_CLEAR(entry->dict);
   std::shared_ptr<Family>(std::move(entry->family)).reset();  // what it frees may look at the entry
-  return 0;  // the function stays to the end
+  return 0;                                                   // the function stays to the end
 }
 
 void deallocate(PyObject* self) {
@@ -73,8 +72,8 @@ PyTypeObject make_type() {
   PyTypeObject type{PyVarObject_HEAD_INIT(nullptr, 0)};
   type.tp_name = "gramme._C.Entry";
   type.tp_basicsize = sizeof(Entry);
-  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                  Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                  Py_TPFLAGS_DISALLOW_INSTANTIATION;
   type.tp_vectorcall_offset = offsetof(Entry, vectorcall);
   type.tp_call = PyVectorcall_Call;
   type.tp_dictoffset = offsetof(Entry, dict);

@@ -40,8 +40,8 @@ class SegmentRun {
 
   SegmentPtr segment_;
   static constexpr int kSmall = 48;
-  int owned_ = 0;          // registers_[0, owned_) are owned references or null
-  PyObject** registers_;   // raw, as plan::Replay::run wants them; only this class counts
+  int owned_ = 0;         // registers_[0, owned_) are owned references or null
+  PyObject** registers_;  // raw, as plan::Replay::run wants them; only this class counts
   PyObject* small_[kSmall];
   std::unique_ptr<PyObject*[]> large_;
 };

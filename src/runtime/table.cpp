@@ -11,8 +11,9 @@ void ResumePoint::add(SegmentPtr segment) {
 
 void ResumePoint::hit(size_t index) {
   ++segments[index]->hits;
-  if (index) std::rotate(segments.begin(), segments.begin() + static_cast<ptrdiff_t>(index),
-                         segments.begin() + static_cast<ptrdiff_t>(index) + 1);
+  if (index)
+    std::rotate(segments.begin(), segments.begin() + static_cast<ptrdiff_t>(index),
+                segments.begin() + static_cast<ptrdiff_t>(index) + 1);
 }
 
 ResumePoint& CodeTable::point(int offset, bool handling) {

@@ -23,7 +23,7 @@ struct ResumePoint {
   bool steps = false;                // a segment from here ended at once: the instruction is carried out without a look
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
   int failures = 0;
-  int returning = 0;                 // segments whose exit is Return
+  int returning = 0;  // segments whose exit is Return
 
   void add(SegmentPtr segment);
   /// Moves the index-th segment to the front.
@@ -46,13 +46,14 @@ class CodeTable {
 };
 
 struct Counters {
-  uint64_t calls = 0;       // of the entry and of callees captured on their own
-  uint64_t frameless = 0;   // answered without a frame
-  uint64_t plain = 0;       // run by CPython from the start
+  uint64_t calls = 0;      // of the entry and of callees captured on their own
+  uint64_t frameless = 0;  // answered without a frame
+  uint64_t chained = 0;    // answered in a frame without a new capture
+  uint64_t plain = 0;      // run by CPython from the start
   uint64_t captures = 0;
-  uint64_t segments = 0;    // run inside frames
-  uint64_t steps = 0;       // instructions carried out for real
-  uint64_t handovers = 0;   // frames given to CPython in their middle
+  uint64_t segments = 0;   // run inside frames
+  uint64_t steps = 0;      // instructions carried out for real
+  uint64_t handovers = 0;  // frames given to CPython in their middle
   uint64_t graph_errors = 0;
 };
 

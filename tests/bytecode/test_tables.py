@@ -17,7 +17,9 @@ RESUMABLE, CAN_BREAK = 1, 2
 
 def modules(soak: bool) -> list[Path]:
     if soak:
-        return [path for path in STDLIB.rglob("*.py") if "site-packages" not in path.parts and "lib2to3" not in path.parts]
+        return [
+            path for path in STDLIB.rglob("*.py") if "site-packages" not in path.parts and "lib2to3" not in path.parts
+        ]
     return [STDLIB / f"{name}.py" for name in QUICK]
 
 
@@ -93,7 +95,8 @@ def test_every_opcode_has_a_row() -> None:
     assert rows.keys() == dis.opmap.keys()
     for name, properties, steps, text in rows.values():
         assert bool(properties & CAN_BREAK) == steps or name == "CALL", name
-        assert text and not text.endswith(".")
+        assert text
+        assert not text.endswith(".")
 
 
 def test_specialised_code_decodes_as_compiled() -> None:

@@ -7,6 +7,7 @@ python tests/e2e/random_programs.py 1234 run   runs it eagerly and captured, and
 import ast
 import contextlib
 import linecache
+import os
 import random
 import signal
 import sys
@@ -536,13 +537,28 @@ def _still_fails(tree: ast.Module, fails: Callable[[str], bool]) -> bool:
     return fails(source)
 
 
+def differs(source: str) -> bool:
+    """Whether the runs differ, found out in a child process, which may crash or hang."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.alarm(60)
+        try:
+            os._exit(0 if difference(source) is None else 1)
+        except BaseException:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] != 0
+
+
 if __name__ == "__main__":
     text = generate(int(sys.argv[1]))
     if sys.argv[2:] == ["run"]:
-        if difference(text) is None:
+        if not differs(text):
             print("no difference")
             sys.exit()
-        text = shrink(text, lambda s: difference(s) is not None)
+        text = shrink(text, differs)
+        print(text, flush=True)
         for title, outcome in zip(("eager", "captured"), difference(text) or (), strict=False):
             print(f"--- {title}\n{outcome}")
-    print(text)
+    else:
+        print(text)

@@ -6,6 +6,11 @@ from programs import Program, programs
 from e2e.front import GRAMME, Compiled
 from e2e.harness import check, check_references, golden_ops, observe
 
+# Where Dynamo records other operations than the program runs.
+EXPLAINED = {
+    "throw_into_generator": "Dynamo drops the addition after generator.throw() and returns the result before it",
+}
+
 WHOLE = [p for p in programs() if p.one_graph and p.category != "errors"]
 
 
@@ -21,7 +26,7 @@ def test_one_graph(program: Program) -> None:
     expected = dynamo_ops(program)
     graphs = check(program, fullgraph=True).recorder.graphs
     assert len(graphs) <= 1 + program.misses + (not program.hits), f"{len(graphs)} graphs"
-    if GRAMME and expected is not None:
+    if GRAMME and expected is not None and program.name not in EXPLAINED:
         assert (graphs[0] if graphs else []) == expected
 
 

@@ -4,7 +4,7 @@ What they do must show: in the result, the exception, the traceback or what they
 frames too, so a frame that looks different while it runs is noticed.
 """
 
-# ruff: noqa
+# ruff: noqa: F401, F811, F821, I001
 import functools
 import sys
 import types
@@ -96,8 +96,34 @@ def arithmetic():
     a, b = 7, 3
     values = [a + b, a - b, a * b, a / b, a // b, a % b, a**b, a << b, a >> b, a & b, a | b, a ^ b]
     c = a
-    c += 1; c -= 2; c *= 3; c //= 2; c **= 2; c %= 97; c <<= 2; c >>= 1; c |= 1; c &= 255; c ^= 5; c /= 2
-    values += [-a, +a, ~a, not a, a < b, a <= b, a == b, a != b, a > b, a >= b, a is b, a is not b, a in values, b not in values]
+    c += 1
+    c -= 2
+    c *= 3
+    c //= 2
+    c **= 2
+    c %= 97
+    c <<= 2
+    c >>= 1
+    c |= 1
+    c &= 255
+    c ^= 5
+    c /= 2
+    values += [
+        -a,
+        +a,
+        ~a,
+        not a,
+        a < b,
+        a <= b,
+        a == b,
+        a != b,
+        a > b,
+        a >= b,
+        a is b,
+        a is not b,
+        a in values,
+        b not in values,
+    ]
     return values, c
 
 
@@ -536,7 +562,7 @@ def strings():
     return (
         f"{p} {p:>{width}} {width!r:>4} {'é'!a} {p.x!s} plain {3.14159:.2f}",
         f"{width}",
-        "" f"{''}",
+        f"{''}",
         "%s and %d" % ("a", 3),
     )
 
@@ -582,7 +608,20 @@ def unpack_iterator_raises():
 
 def matching():
     out = []
-    for subject in (1, "x", [1, 2, 3], (1, [2, 3]), {"k": 1, "l": 2}, Point(0, 5), Point(1, 2), None, 3.5, b"b", {}, True):
+    for subject in (
+        1,
+        "x",
+        [1, 2, 3],
+        (1, [2, 3]),
+        {"k": 1, "l": 2},
+        Point(0, 5),
+        Point(1, 2),
+        None,
+        3.5,
+        b"b",
+        {},
+        True,
+    ):
         match subject:
             case 1 | 2:
                 out.append("int")

@@ -141,8 +141,10 @@ def test_looks_like_the_function() -> None:
     assert entry.__wrapped__ is f
     assert inspect.signature(entry) == inspect.signature(f)
     entry.other = 2
-    assert entry.__dict__["other"] == 2 and not hasattr(f, "other")
-    assert callable(entry) and f.__qualname__ in repr(entry)
+    assert entry.__dict__["other"] == 2
+    assert not hasattr(f, "other")
+    assert callable(entry)
+    assert f.__qualname__ in repr(entry)
     with pytest.raises(TypeError, match="cannot create"):
         type(entry)()
 
@@ -157,10 +159,14 @@ def test_binds_as_a_method() -> None:
         cls = classmethod(stepping(lambda cls, x: (cls, x)))
 
     c = C()
-    assert c.method() == (c, 1) and c.method(x=2) == (c, 2) and C.method(c, 3) == (c, 3)
+    assert c.method() == (c, 1)
+    assert c.method(x=2) == (c, 2)
+    assert C.method(c, 3) == (c, 3)
     assert C.method is C.__dict__["method"]
-    assert isinstance(c.method, types.MethodType) and c.method.__self__ is c
-    assert c.static(4) == 4 and c.cls(5) == (C, 5)
+    assert isinstance(c.method, types.MethodType)
+    assert c.method.__self__ is c
+    assert c.static(4) == 4
+    assert c.cls(5) == (C, 5)
     assert functools.partial(c.method, 6)() == (c, 6)
     assert C.method.__get__(None, C) is C.method
 
@@ -215,7 +221,8 @@ def test_generators_and_coroutines_run_plainly() -> None:
         return 2
 
     entry = stepping(generator)
-    assert list(entry()) == [1] and native.counters(entry)["plain"] == 1
+    assert list(entry()) == [1]
+    assert native.counters(entry)["plain"] == 1
     running = stepping(coroutine)()
     with pytest.raises(StopIteration):
         running.send(None)

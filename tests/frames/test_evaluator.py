@@ -55,7 +55,8 @@ def test_signals_reach_loops(function: Any) -> None:
     assert names == [function.__name__]
     entry = caught.traceback[1]
     first = function.__code__.co_firstlineno
-    assert entry.name == function.__name__ and entry.lineno >= first
+    assert entry.name == function.__name__
+    assert entry.lineno >= first
 
 
 def handles_alarm():
@@ -173,7 +174,8 @@ def test_tracing_switched_on_inside() -> None:
         assert starts_tracing(plain) == stepping(starts_tracing)(seen)
     finally:
         sys.settrace(before)
-    assert seen == plain and plain
+    assert seen == plain
+    assert plain
 
 
 def test_traced_calls_run_plainly() -> None:
@@ -185,7 +187,8 @@ def test_traced_calls_run_plainly() -> None:
         entry()
     finally:
         sys.settrace(before)
-    assert "for_loop" in events and native.counters(entry)["plain"] == 1
+    assert "for_loop" in events
+    assert native.counters(entry)["plain"] == 1
 
 
 def test_profiled_calls_run_plainly() -> None:
@@ -205,7 +208,8 @@ def test_frame_object_outlives_the_run() -> None:
         return sys._getframe()
 
     frame = stepping(f)(3)
-    assert frame.f_locals == {"x": 3, "y": [3]} and frame.f_code is f.__code__
+    assert frame.f_locals == {"x": 3, "y": [3]}
+    assert frame.f_code is f.__code__
     assert frame.f_lineno == f.__code__.co_firstlineno + 2
 
 
@@ -235,7 +239,8 @@ def test_finalizer_during_binding_runs_the_same_function() -> None:
     finally:
         gc.set_threshold(*threshold)
     gc.collect()
-    assert calls.count(1) == 200 and calls.count(3) == 200
+    assert calls.count(1) == 200
+    assert calls.count(3) == 200
 
 
 LEAKY = [name for name in programs.PROGRAMS if name not in ("imports", "import_missing_module")]
@@ -272,3 +277,28 @@ def test_operands_are_released_in_order() -> None:
     expected = observe(programs.lifetimes)
     assert observe(stepping(programs.lifetimes)) == expected
     assert not tracemalloc.is_tracing()
+
+
+@pytest.mark.slow
+def test_next_to_dynamo() -> None:
+    """PyTorch's Dynamo hooks the evaluator too: each nests in the other, and its hook is there again afterwards."""
+    import torch
+
+    def scaled(x):
+        return x * 2 + 1
+
+    def outer(x):
+        try:
+            return compiled(x) + compiled(x)
+        finally:
+            programs.log("done")
+
+    compiled = torch.compile(scaled, backend="eager")
+    entry = stepping(outer, into_callees=True)
+    x = torch.arange(3.0)
+    for _ in range(3):
+        assert torch.equal(entry(x), scaled(x) * 2)
+    around = torch.compile(lambda x: entry(x) + scaled(x), backend="eager")
+    for _ in range(3):
+        assert torch.equal(around(x), scaled(x) * 3)
+    assert torch.equal(compiled(x), scaled(x))

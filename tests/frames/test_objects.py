@@ -72,9 +72,12 @@ def test_no_user_code_runs() -> None:
     assert native.lookup(data, 5) == (NEEDS_PYTHON, None)
     assert native.lookup(data, 6) == (ABSENT, None)
     assert native.lookup(data, "a") == (FOUND, 2)
-    assert not native.plain_key(loud) and not native.plain_key((1, loud)) and not native.plain_key(frozenset([loud]))
+    assert not native.plain_key(loud)
+    assert not native.plain_key((1, loud))
+    assert not native.plain_key(frozenset([loud]))
     assert all(native.plain_key(key) for key in PLAIN_KEYS)
-    assert native.plain_key(Attributes()) and native.plain_key(types)
+    assert native.plain_key(Attributes())
+    assert native.plain_key(types)
 
 
 def test_instance_attributes() -> None:
@@ -113,7 +116,8 @@ def test_ordered_dict_and_deque() -> None:
     state = native.order_state(ordered)
     version = native.dict_version(ordered)
     ordered.move_to_end("a")
-    assert native.dict_version(ordered) == version and native.order_state(ordered) != state
+    assert native.dict_version(ordered) == version
+    assert native.order_state(ordered) != state
     assert [native.ordered_key(ordered, i) for i in range(4)] == ["b", "c", "a", None]
     queue: deque[int] = deque(maxlen=200)
     for i in range(500):
@@ -132,7 +136,8 @@ def test_stamps() -> None:
     data["a"] = 2
     assert native.dict_version(data) != version
     tag = native.type_tag(Attributes)
-    assert tag and native.type_tag(Attributes) == tag
+    assert tag
+    assert native.type_tag(Attributes) == tag
     Attributes.extra = 1  # type: ignore[attr-defined]
     assert native.type_tag(Attributes) not in (0, tag)
     del Attributes.extra  # type: ignore[attr-defined]

@@ -264,7 +264,12 @@ def closure_of_an_argument(g: Any, f: Any) -> None:
 @pair(
     lambda: (
         lambda xs, d, t, q: xs[1] + d["k"] + d["a b"] + d[3] + t[0] + q[0],
-        ([vector(), vector()], {"k": vector(), "a b": vector(), 3: vector()}, (vector(),), collections.deque([vector()])),
+        (
+            [vector(), vector()],
+            {"k": vector(), "a b": vector(), 3: vector()},
+            (vector(),),
+            collections.deque([vector()]),
+        ),
     )
 )
 def containers(g: Any, f: Any) -> None:
@@ -293,7 +298,12 @@ def with_defaults(x: torch.Tensor, y: torch.Tensor = vector(), *, z: torch.Tenso
     return x + y + z
 
 
-@pair(lambda: (lambda s, m, p: s.q + m() + p(z=m.__self__.w), (thing(), Holder().get, functools.partial(with_defaults, W))))
+@pair(
+    lambda: (
+        lambda s, m, p: s.q + m() + p(z=m.__self__.w),
+        (thing(), Holder().get, functools.partial(with_defaults, W)),
+    )
+)
 def objects(g: Any, f: Any) -> None:
     q = g.placeholder([("Local", "s"), ("Slot", "q")], vector())
     w = g.placeholder([("Local", "m"), ("MethodSelf", None), ("Attr", "w")], vector())

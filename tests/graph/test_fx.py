@@ -228,7 +228,9 @@ class TestCompile:
         def broken(gm: Any, inputs: Any) -> Any:
             raise ValueError("no such luck")
 
-        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="backend='broken' raised:\nValueError: no such") as info:
+        with pytest.raises(
+            torch._dynamo.exc.BackendCompilerFailed, match="backend='broken' raised:\nValueError: no such"
+        ) as info:
             example().compile(broken)
         assert isinstance(info.value.__cause__, ValueError)
         assert info.value.inner_exception is info.value.__cause__

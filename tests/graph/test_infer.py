@@ -336,7 +336,9 @@ class TestMemo:
 
     def test_hit_takes_well_under_a_microsecond(self) -> None:
         x, w, b = torch.ones(3, 4), torch.ones(5, 4), torch.ones(5)
-        assert min(testing.infer_nanoseconds(20_000, F.linear, x, w, b) for _ in range(5)) < 500  # 60 on an idle machine
+        assert (
+            min(testing.infer_nanoseconds(20_000, F.linear, x, w, b) for _ in range(5)) < 500
+        )  # 60 on an idle machine
 
 
 def test_no_log_of_failing_operators(capfd: pytest.CaptureFixture[str]) -> None:

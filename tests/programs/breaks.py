@@ -417,3 +417,93 @@ def module_state_and_breaks(x, steps):
         x = x + GLOBAL["calls"]
         print("calls", GLOBAL["calls"])
     return x
+
+
+# Loops whose iterations differ only in tensor data: one segment serves every iteration.
+
+
+def _rows(t):
+    return [t() for _ in range(t.steps)]
+
+
+@program("breaks", lambda t: (_rows(t), t()), one_graph=False)
+def data_in_for(rows, x):
+    for row in rows:
+        x = x.sin() + row
+        print("row")
+        x = x * 2
+    return x
+
+
+@program("breaks", lambda t: (_rows(t), t(), Counter()), one_graph=False)
+def data_in_while(rows, x, counter):
+    it = iter(rows)
+    while (row := next(it, None)) is not None:
+        counter.last = x
+        x = x + row
+        print("row")
+        x = x.cos() - counter.last
+    return x
+
+
+@program("breaks", lambda t: (_rows(t), t()), one_graph=False)
+def data_in_try_finally(rows, x):
+    for row in rows:
+        try:
+            x = x + row
+            print("try")
+            x = x * row
+        finally:
+            x = x.tanh()
+    return x
+
+
+class Quiet:
+    def __enter__(self):
+        return 2
+
+    def __exit__(self, *exc):
+        return False
+
+
+@program("breaks", lambda t: (_rows(t), t(), Quiet()), one_graph=False)
+def data_in_with(rows, x, quiet):
+    for row in rows:
+        with torch.no_grad(), quiet as k:
+            x = x + row
+            print("with")
+            x = x * k
+    return x
+
+
+@program("breaks", lambda t: (_rows(t), t()), one_graph=False)
+def data_decides_in_a_loop(rows, x):
+    for row in rows:
+        y = row * x
+        if y.sum() > 0:
+            x = x + y
+        else:
+            x = x - y
+        x = x / 2
+    return x
+
+
+@program("breaks", lambda t: (_rows(t), t()), one_graph=False)
+def data_as_numbers_in_a_loop(rows, x):
+    for row in rows:
+        scale = row.abs().sum()
+        x = x * (scale.item() > 1) + row
+        x = x.sin()
+    return x
+
+
+@program("breaks", lambda t: (_rows(t), t()), one_graph=False)
+def data_through_a_breaking_callee(rows, x):
+    def step(x, row):
+        y = x + row
+        print("callee")
+        return y * 2
+
+    for row in rows:
+        x = step(x, row).cos()
+    return x

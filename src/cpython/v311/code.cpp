@@ -37,6 +37,7 @@ struct Stored {
 };
 
 void destroy_stored(void* pointer) {
+  if (!pointer) return;  // CPython frees what was never stored too, if another user of co_extra stored something
   auto* stored = static_cast<Stored*>(pointer);
   stored->destroy(stored->data);
   delete stored;

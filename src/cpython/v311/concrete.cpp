@@ -24,10 +24,12 @@ uint8_t fetch(Step& s) {
 Outcome carry_out(Step& s, uint8_t opcode) {
   switch (opcode) {
 #define STEP(opcode, function) \
-  case opcode: return function(s);
+  case opcode:                 \
+    return function(s);
 #include "cpython/v311/steps.def"
 #undef STEP
-    default: return Outcome::HandOver;
+    default:
+      return Outcome::HandOver;
   }
 }
 

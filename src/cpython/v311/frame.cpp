@@ -74,9 +74,7 @@ bool unwind(LiveFrame frame, int unit) {
   return true;
 }
 
-bool eval_breaker(PyThreadState* thread) {
-  return _Py_atomic_load_relaxed(&thread->interp->ceval.eval_breaker) != 0;
-}
+bool eval_breaker(PyThreadState* thread) { return _Py_atomic_load_relaxed(&thread->interp->ceval.eval_breaker) != 0; }
 
 bool enter_recursive_call(PyThreadState* thread, const char* where) {
   return thread->recursion_remaining-- > 0 || _Py_CheckRecursiveCall(thread, where) == 0;

@@ -44,7 +44,8 @@ class LiveFrame {
       Py_XDECREF(item);
     }
   }
-  /// Drops the top items, the lowest first: the order in which instructions release their operands (finalizers show it).
+  /// Drops the top items, the lowest first: the order in which instructions release their operands (finalizers show
+  /// it).
   void drop_operands(int count) const {
     frame_->stacktop -= count;
     PyObject** operands = &frame_->localsplus[frame_->stacktop];

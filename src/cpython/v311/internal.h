@@ -2,8 +2,8 @@
 #pragma once
 #include <Python.h>
 
-#undef HAVE_STD_ATOMIC           // <stdatomic.h> of C; the builtin atomics have the same layout
-#undef _PyObject_LookupSpecial   // Python.h renames it outside the core
+#undef HAVE_STD_ATOMIC          // <stdatomic.h> of C; the builtin atomics have the same layout
+#undef _PyObject_LookupSpecial  // Python.h renames it outside the core
 #define Py_BUILD_CORE 1
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_code.h>

@@ -32,8 +32,7 @@ struct DequeBlock {
   DequeBlock* right;
 };
 struct Deque {
-  PyObject_VAR_HEAD
-  DequeBlock *left_block, *right_block;
+  PyObject_VAR_HEAD DequeBlock *left_block, *right_block;
   Py_ssize_t left_index, right_index;
   size_t state;  // rises with every append and pop, not with item assignment
   Py_ssize_t maxlen;
@@ -41,16 +40,14 @@ struct Deque {
 };
 
 struct Partial {
-  PyObject_HEAD
-  PyObject *func, *args, *keywords;
+  PyObject_HEAD PyObject *func, *args, *keywords;
   PyObject* dict;
   PyObject* weakrefs;
   vectorcallfunc vectorcall;
 };
 
 struct MappingProxy {
-  PyObject_HEAD
-  PyObject* mapping;
+  PyObject_HEAD PyObject* mapping;
 };
 
 }  // namespace gramme::cpython::layout

@@ -12,10 +12,14 @@ using DictKeys = PyDictKeysObject;
 Py_ssize_t index_at(const DictKeys* keys, size_t i) {
   const char* table = keys->dk_indices;
   switch (keys->dk_log2_index_bytes - keys->dk_log2_size) {
-    case 0: return reinterpret_cast<const int8_t*>(table)[i];
-    case 1: return reinterpret_cast<const int16_t*>(table)[i];
-    case 2: return reinterpret_cast<const int32_t*>(table)[i];
-    default: return reinterpret_cast<const int64_t*>(table)[i];
+    case 0:
+      return reinterpret_cast<const int8_t*>(table)[i];
+    case 1:
+      return reinterpret_cast<const int16_t*>(table)[i];
+    case 2:
+      return reinterpret_cast<const int32_t*>(table)[i];
+    default:
+      return reinterpret_cast<const int64_t*>(table)[i];
   }
 }
 

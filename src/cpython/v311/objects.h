@@ -11,7 +11,8 @@ namespace gramme::cpython {
 
 // ---- dicts
 
-/// Rises with every change of keys or values of any dict; never given out twice. An equal stamp of a live dict means equal content.
+/// Rises with every change of keys or values of any dict; never given out twice. An equal stamp of a live dict means
+/// equal content.
 inline uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 inline const uint64_t* dict_version_address(PyObject* dict) {
   return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
@@ -22,14 +23,15 @@ enum class Lookup : uint8_t {
   Found,
   NeedsPython,  // a key of the same hash would have to be compared by user code
 };
-/// Is it an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None, Ellipsis,
-/// a type or builtin function (compared by identity), a tuple or frozenset of such?
+/// Is it an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None,
+/// Ellipsis, a type or builtin function (compared by identity), a tuple or frozenset of such?
 bool is_plain_key(PyObject* key);
 /// dict[key] for a plain key; runs no Python. `value` is null unless found.
 Lookup dict_lookup(PyObject* dict, PyObject* key, PyObject** value);
 /// Where the value found by dict_lookup is stored; null if absent. Valid until the dict's keys change.
 PyObject** dict_value_address(PyObject* dict, PyObject* key);
-/// The index-th entry in the dict's own order (for OrderedDict too this is the order of insertion, not its linked list).
+/// The index-th entry in the dict's own order (for OrderedDict too this is the order of insertion, not its linked
+/// list).
 bool dict_entry(PyObject* dict, Py_ssize_t index, PyObject** key, PyObject** value);
 
 inline bool is_ordered_dict(PyObject* object) { return PyODict_Check(object); }
@@ -51,19 +53,16 @@ PyObject* type_lookup(PyTypeObject* type, PyObject* name);
 /// The type's version, forcing one if it has none yet; 0 if the type cannot have one (then nothing may be concluded).
 unsigned type_tag(PyTypeObject* type);
 inline const unsigned* type_tag_address(PyTypeObject* type) { return &type->tp_version_tag; }
-inline PyObject* const* type_address(PyObject* object) {
-  return reinterpret_cast<PyObject* const*>(&object->ob_type);
-}
+inline PyObject* const* type_address(PyObject* object) { return reinterpret_cast<PyObject* const*>(&object->ob_type); }
 
 // ---- instance attributes
 // An instance keeps its attributes inline (values array, keys shared by the type), in a dict, or nowhere. vars(x) by
 // anyone moves inline values into a dict: a reader that recorded the values' address must then read anew.
 
 inline bool has_managed_dict(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0; }
-/// Address of the pointer to the values array; only for types with a managed dict. The pointer is null once there is a dict.
-inline PyObject*** instance_values_address(PyObject* object) {
-  return reinterpret_cast<PyObject***>(object) - 4;
-}
+/// Address of the pointer to the values array; only for types with a managed dict. The pointer is null once there is a
+/// dict.
+inline PyObject*** instance_values_address(PyObject* object) { return reinterpret_cast<PyObject***>(object) - 4; }
 /// Address of the pointer to the instance dict (managed or at tp_dictoffset), or null if the type has none. The pointer
 /// itself is null when no dict has been made.
 PyObject** instance_dict_address(PyObject* object);
@@ -99,7 +98,9 @@ inline PyObject** slot_address(PyObject* object, Py_ssize_t offset) {
 // ---- functions, cells, methods
 
 inline PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunctionObject*>(object); }
-inline PyCodeObject* code_of(PyFunctionObject* function) { return reinterpret_cast<PyCodeObject*>(function->func_code); }
+inline PyCodeObject* code_of(PyFunctionObject* function) {
+  return reinterpret_cast<PyCodeObject*>(function->func_code);
+}
 inline PyObject* builtins_of(PyFunctionObject* function) { return function->func_builtins; }
 inline PyObject* const* cell_address(PyObject* cell) { return &reinterpret_cast<PyCellObject*>(cell)->ob_ref; }
 

@@ -171,8 +171,8 @@ bool unpack_rest(PyObject* iterator, int before, int after, PyObject** top) {
   return true;
 }
 
-/// The items of an iterable below `top`, the first one highest; after = -1: exactly `before` of them. False with an error
-/// set: none is left there.
+/// The items of an iterable below `top`, the first one highest; after = -1: exactly `before` of them. False with an
+/// error set: none is left there.
 bool unpack(PyObject* iterable, int before, int after, PyObject** top) {
   auto iterator = Owned<>::steal(PyObject_GetIter(iterable));
   if (!iterator) {
@@ -187,8 +187,8 @@ bool unpack(PyObject* iterable, int before, int after, PyObject** top) {
     top[-1 - count] = item;
   }
   if (count < before && !PyErr_Occurred()) set_too_few(before, after, count);
-  if (count == before && (after < 0 ? ended(iterator.get(), before)
-                                    : unpack_rest(iterator.get(), before, after, top - before)))
+  if (count == before &&
+      (after < 0 ? ended(iterator.get(), before) : unpack_rest(iterator.get(), before, after, top - before)))
     return true;
   while (count > 0) Py_DECREF(top[-1 - --count]);
   return false;

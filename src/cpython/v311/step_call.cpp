@@ -72,8 +72,8 @@ Outcome call(Step& s) {
   const bool has_self = s.frame.top(s.arg + 2) != nullptr;
   const int total = s.arg + has_self;
   const size_t positional = static_cast<size_t>(total - (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-  PyObject* result = vectorcall(s, s.frame.top(total + 1), &s.frame.top(total),
-                                positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+  PyObject* result =
+      vectorcall(s, s.frame.top(total + 1), &s.frame.top(total), positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
   return finish_call(s, s.arg + 2, result);
 }
 

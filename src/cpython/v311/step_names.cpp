@@ -57,9 +57,7 @@ Outcome load_global(Step& s) {
   return s.push(value);
 }
 
-Outcome store_global(Step& s) {
-  return s.dropped(1, PyDict_SetItem(s.frame.globals(), s.name(s.arg), s.frame.top()));
-}
+Outcome store_global(Step& s) { return s.dropped(1, PyDict_SetItem(s.frame.globals(), s.name(s.arg), s.frame.top())); }
 
 Outcome delete_global(Step& s) {
   PyObject* name = s.name(s.arg);
@@ -150,14 +148,14 @@ void set_import_from_error(PyObject* module, PyObject* name, PyObject* package) 
   if (!path) PyErr_Clear();
   Owned<> message;
   if (!path || !PyUnicode_Check(path.get()))
-    message = Owned<>::steal(
-        PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown.get()));
+    message =
+        Owned<>::steal(PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown.get()));
   else
-    message = Owned<>::steal(PyUnicode_FromFormat(
-        is_initializing(module) ? "cannot import name %R from partially initialized module %R "
-                                  "(most likely due to a circular import) (%S)"
-                                : "cannot import name %R from %R (%S)",
-        name, shown.get(), path.get()));
+    message = Owned<>::steal(PyUnicode_FromFormat(is_initializing(module)
+                                                      ? "cannot import name %R from partially initialized module %R "
+                                                        "(most likely due to a circular import) (%S)"
+                                                      : "cannot import name %R from %R (%S)",
+                                                  name, shown.get(), path.get()));
   PyErr_SetImportError(message.get(), package, path.get());
 }
 

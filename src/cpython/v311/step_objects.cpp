@@ -8,9 +8,7 @@ namespace gramme::cpython {
 
 Outcome load_attr(Step& s) { return s.replace(1, PyObject_GetAttr(s.frame.top(), s.name(s.arg))); }
 
-Outcome store_attr(Step& s) {
-  return s.dropped(2, PyObject_SetAttr(s.frame.top(1), s.name(s.arg), s.frame.top(2)));
-}
+Outcome store_attr(Step& s) { return s.dropped(2, PyObject_SetAttr(s.frame.top(1), s.name(s.arg), s.frame.top(2))); }
 
 Outcome delete_attr(Step& s) { return s.dropped(1, PyObject_SetAttr(s.frame.top(), s.name(s.arg), nullptr)); }
 
@@ -27,9 +25,7 @@ Outcome load_method(Step& s) {
 
 Outcome binary_subscr(Step& s) { return s.replace(2, PyObject_GetItem(s.frame.top(2), s.frame.top(1))); }
 
-Outcome store_subscr(Step& s) {
-  return s.dropped(3, PyObject_SetItem(s.frame.top(2), s.frame.top(1), s.frame.top(3)));
-}
+Outcome store_subscr(Step& s) { return s.dropped(3, PyObject_SetItem(s.frame.top(2), s.frame.top(1), s.frame.top(3))); }
 
 Outcome delete_subscr(Step& s) { return s.dropped(2, PyObject_DelItem(s.frame.top(2), s.frame.top(1))); }
 
@@ -50,11 +46,32 @@ PyObject* power_in_place(PyObject* base, PyObject* exponent) { return PyNumber_I
 using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
 constexpr BinaryFunction kBinary[] = {
     // in the order of NB_ADD … NB_INPLACE_XOR
-    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply,
-    PyNumber_Remainder, PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor,
-    PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift,
-    PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr,
-    power_in_place, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor,
+    PyNumber_Add,
+    PyNumber_And,
+    PyNumber_FloorDivide,
+    PyNumber_Lshift,
+    PyNumber_MatrixMultiply,
+    PyNumber_Multiply,
+    PyNumber_Remainder,
+    PyNumber_Or,
+    power,
+    PyNumber_Rshift,
+    PyNumber_Subtract,
+    PyNumber_TrueDivide,
+    PyNumber_Xor,
+    PyNumber_InPlaceAdd,
+    PyNumber_InPlaceAnd,
+    PyNumber_InPlaceFloorDivide,
+    PyNumber_InPlaceLshift,
+    PyNumber_InPlaceMatrixMultiply,
+    PyNumber_InPlaceMultiply,
+    PyNumber_InPlaceRemainder,
+    PyNumber_InPlaceOr,
+    power_in_place,
+    PyNumber_InPlaceRshift,
+    PyNumber_InPlaceSubtract,
+    PyNumber_InPlaceTrueDivide,
+    PyNumber_InPlaceXor,
 };
 static_assert(std::size(kBinary) == 26);
 

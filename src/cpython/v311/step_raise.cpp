@@ -125,8 +125,7 @@ Outcome before_with(Step& s) {
   static PyObject* const enter_name = intern("__enter__");
   static PyObject* const exit_name = intern("__exit__");
   PyObject* manager = s.frame.top();
-  Owned<> enter =
-      with_method(manager, enter_name, "'%.200s' object does not support the context manager protocol");
+  Owned<> enter = with_method(manager, enter_name, "'%.200s' object does not support the context manager protocol");
   if (!enter) return Outcome::Raised;
   Owned<> exit = with_method(manager, exit_name,
                              "'%.200s' object does not support the context manager protocol (missed __exit__ method)");
@@ -139,8 +138,7 @@ Outcome before_with(Step& s) {
 Outcome with_except_start(Step& s) {
   PyObject* exception = s.frame.top();
   auto traceback = Owned<>::steal(PyException_GetTraceback(exception));
-  PyObject* args[] = {nullptr, PyExceptionInstance_Class(exception), exception,
-                      traceback ? traceback.get() : Py_None};
+  PyObject* args[] = {nullptr, PyExceptionInstance_Class(exception), exception, traceback ? traceback.get() : Py_None};
   return s.push(PyObject_Vectorcall(s.frame.top(4), args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 

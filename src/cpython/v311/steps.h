@@ -1,5 +1,5 @@
-// What the functions of steps.def have in common. They follow the cases of CPython 3.11's evaluator; operands stay on the
-// stack until the work is done, so that unwinding drops them if it fails.
+// What the functions of steps.def have in common. They follow the cases of CPython 3.11's evaluator; operands stay on
+// the stack until the work is done, so that unwinding drops them if it fails.
 #pragma once
 #include "cpython/concrete.h"
 

@@ -84,10 +84,70 @@ Value* get_cached_property(Trace& trace, const Args& args) {
   return result;
 }
 
+// ---- cmp_to_key: instances of the C type behind it. What they hold is kept as attributes; a factory's object is a
+// Super, which no segment can rebuild, so neither the factory nor its keys leave the capture.
+
+PyTypeObject* key_type() {
+  static PyObject* const factory = [] {
+    Owned<> made = take(PyObject_CallOneArg(real("functools", "cmp_to_key"), real("operator", "sub")));
+    return made.release();
+  }();
+  return Py_TYPE(factory);
+}
+
+PyObject* const* key_fields() {
+  static PyObject* const kFields[] = {intern("cmp"), intern("obj")};
+  return kFields;
+}
+
+Object* make_key(Trace& trace, Value* compare, Value* object) {
+  auto* key = trace.make<Object>();
+  key->type = key_type();
+  key->attributes = {{key_fields()[0], compare}, {key_fields()[1], object}};
+  return key;
+}
+
+Object* key_argument(Trace& trace, Value* value) {
+  auto* key = trace.see_as<Object>(value);
+  if (!key || key->type != key_type() || key->existing()) cannot(Reason::ArgumentKind, "a key of functools.cmp_to_key");
+  return key;
+}
+
+Value* cmp_to_key(Trace& trace, const Args& args) {
+  auto [compare] = bind(args, 1, {"mycmp"});
+  return make_key(trace, compare, trace.make<value::Super>());
+}
+
+Value* call_key(Trace& trace, const Args& args) {
+  auto [self, object] = bind(args, 2, {"", "obj"});
+  return make_key(trace, key_argument(trace, self), object);
+}
+
+/// key(a) < key(b) asks whether cmp(a, b) < 0.
+template <int op>
+Value* compare_keys(Trace& trace, const Args& args) {
+  auto [self, other] = positional<2>(args, 2);
+  Object *left = key_argument(trace, self), *right = key_argument(trace, other);
+  Object* factory = key_argument(trace, left->attributes[0].value);
+  Value* result =
+      protocol::call(trace, factory->attributes[0].value, {left->attributes[1].value, right->attributes[1].value});
+  return protocol::compare(trace, op, result, trace.integer(0));
+}
+
 }  // namespace
 
 void register_functools() {
+  add_rows(key_type(), {
+                           {"__call__", &call_key},
+                           {"__lt__", &compare_keys<Py_LT>},
+                           {"__le__", &compare_keys<Py_LE>},
+                           {"__eq__", &compare_keys<Py_EQ>},
+                           {"__ne__", &compare_keys<Py_NE>},
+                           {"__gt__", &compare_keys<Py_GT>},
+                           {"__ge__", &compare_keys<Py_GE>},
+                       });
   add_rows("functools", {
+                            {"cmp_to_key", &cmp_to_key},
                             {"partial", &make_partial},
                             {"reduce", &reduce},
                             {"_lru_cache_wrapper.__call__", &call_cached},

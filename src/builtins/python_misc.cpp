@@ -91,10 +91,14 @@ Value* signature(Trace& trace, const Args& args) {
 
 // ---- sys
 
+/// The traceback is a stand-in that cannot leave the capture.
 Value* exception_info(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  if (trace.handled) cannot(Reason::ArgumentKind, "sys.exc_info() of an exception: its traceback");
-  return trace.tuple({trace.none(), trace.none(), trace.none()});
+  if (!trace.handled) return trace.tuple({trace.none(), trace.none(), trace.none()});
+  auto* traceback = trace.make<value::Object>();
+  traceback->type = &PyTraceBack_Type;
+  Value* exception = trace.see(trace.handled);
+  return trace.tuple({protocol::class_value(trace, protocol::type_of(exception)), exception, traceback});
 }
 
 void register_run_for_real() {

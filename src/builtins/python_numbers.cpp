@@ -112,21 +112,6 @@ Value* sum(Trace& trace, const Args& args) {
 
 // ---- min and max; op is Py_GT for max, Py_LT for min
 
-/// What torch's own front end puts in the graph: clamp for a tensor and a number, maximum for two tensors.
-template <int op>
-Value* extreme_tensor(Trace& trace, Value* a, Value* b) {
-  static PyObject* const clamp_function = real("torch", "clamp");
-  static PyObject* const two_tensors = real("torch", op == Py_GT ? "maximum" : "minimum");
-  static PyObject* const kBound = intern(op == Py_GT ? "min" : "max");
-  if (a->kind != Kind::Tensor) std::swap(a, b);
-  auto* tensor = static_cast<value::Tensor*>(a);
-  if (tensor->record->numel() != 1)
-    cannot(Reason::DataDependentBranch, "min() or max() of tensors of several elements");
-  if (b->kind == Kind::Tensor) return trace.emit(two_tensors, {a, b});
-  Value* values[] = {a, b};
-  return trace.emit(clamp_function, Args{values, 1, &kBound, 1});
-}
-
 /// All items are constants: asks Python itself. Null otherwise.
 Value* extreme_constant(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
   if (items.size() < 2) return nullptr;
@@ -153,9 +138,9 @@ Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) 
       continue;
     }
     Value *a = trace.see(best_key), *b = trace.see(candidate);
-    if (!key && (a->kind == Kind::Tensor || b->kind == Kind::Tensor)) {
-      best = best_key = extreme_tensor<op>(trace, a, b);
-    } else if (protocol::truth(trace, protocol::compare(trace, op, b, a))) {
+    // torch's own front end answers with clamp or maximum, which is another value than Python's
+    if (a->kind == Kind::Tensor || b->kind == Kind::Tensor) cannot(Reason::DataDependentBranch, "min() or max() of tensors");
+    if (protocol::truth(trace, protocol::compare(trace, op, b, a))) {
       best = item;
       best_key = candidate;
     }
@@ -214,6 +199,28 @@ Value* of_float(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
+void register_math() {
+  add_pure("math", {"comb", "dist", "fsum", "gcd", "lcm", "isqrt", "perm", "factorial", "ulp", "nextafter"});
+  add_rows("math", {
+                       {"prod", &product},
+                       {"floor", &rounding<"floor", "__floor__">},
+                       {"ceil", &rounding<"ceil", "__ceil__">},
+                       {"trunc", &rounding<"trunc", "__trunc__">},
+                   });
+#define FLOAT(name) {#name, &of_float<#name>}
+  // clang-format off: one row a line would take two pages
+  add_rows("math", {
+      FLOAT(acos), FLOAT(acosh), FLOAT(asin), FLOAT(asinh), FLOAT(atan), FLOAT(atan2), FLOAT(atanh), FLOAT(cbrt),
+      FLOAT(copysign), FLOAT(cos), FLOAT(cosh), FLOAT(degrees), FLOAT(erf), FLOAT(erfc), FLOAT(exp), FLOAT(exp2),
+      FLOAT(expm1), FLOAT(fabs), FLOAT(fmod), FLOAT(frexp), FLOAT(gamma), FLOAT(hypot), FLOAT(isclose), FLOAT(isfinite),
+      FLOAT(isinf), FLOAT(isnan), FLOAT(ldexp), FLOAT(lgamma), FLOAT(log), FLOAT(log10), FLOAT(log1p), FLOAT(log2),
+      FLOAT(modf), FLOAT(pow), FLOAT(radians), FLOAT(remainder), FLOAT(sin), FLOAT(sinh), FLOAT(sqrt), FLOAT(tan),
+      FLOAT(tanh),
+  });
+  // clang-format on
+#undef FLOAT
+}
+
 }  // namespace
 
 void register_numbers() {
@@ -232,56 +239,7 @@ void register_numbers() {
                        });
   for (PyTypeObject* type : {&PyLong_Type, &PyBool_Type, &PyFloat_Type, &PyComplex_Type}) add_pure_methods(type);
   add_rows("operator", {{"abs", &absolute}});
-  add_pure("math", {"comb", "dist", "fsum", "gcd", "lcm", "isqrt", "perm", "factorial", "ulp", "nextafter"});
-  add_rows("math", {
-                       {"prod", &product},
-                       {"floor", &rounding<"floor", "__floor__">},
-                       {"ceil", &rounding<"ceil", "__ceil__">},
-                       {"trunc", &rounding<"trunc", "__trunc__">},
-#define FLOAT(name) {#name, &of_float<#name>}
-                       FLOAT(acos),
-                       FLOAT(acosh),
-                       FLOAT(asin),
-                       FLOAT(asinh),
-                       FLOAT(atan),
-                       FLOAT(atan2),
-                       FLOAT(atanh),
-                       FLOAT(cbrt),
-                       FLOAT(copysign),
-                       FLOAT(cos),
-                       FLOAT(cosh),
-                       FLOAT(degrees),
-                       FLOAT(erf),
-                       FLOAT(erfc),
-                       FLOAT(exp),
-                       FLOAT(exp2),
-                       FLOAT(expm1),
-                       FLOAT(fabs),
-                       FLOAT(fmod),
-                       FLOAT(frexp),
-                       FLOAT(gamma),
-                       FLOAT(hypot),
-                       FLOAT(isclose),
-                       FLOAT(isfinite),
-                       FLOAT(isinf),
-                       FLOAT(isnan),
-                       FLOAT(ldexp),
-                       FLOAT(lgamma),
-                       FLOAT(log),
-                       FLOAT(log10),
-                       FLOAT(log1p),
-                       FLOAT(log2),
-                       FLOAT(modf),
-                       FLOAT(pow),
-                       FLOAT(radians),
-                       FLOAT(remainder),
-                       FLOAT(sin),
-                       FLOAT(sinh),
-                       FLOAT(sqrt),
-                       FLOAT(tan),
-                       FLOAT(tanh),
-#undef FLOAT
-                   });
+  register_math();
 }
 
 }  // namespace gramme::builtins

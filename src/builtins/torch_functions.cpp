@@ -231,6 +231,16 @@ void register_questions() {
                         {"_is_torch_function_mode_enabled", &function_mode_enabled}});
 }
 
+/// Stands in the graph, as in Dynamo: a module made in the capture reports itself when the graph runs.
+template <Text name>
+Value* log_usage(Trace& trace, const Args& args) {
+  static PyObject* const function = real("torch._C", name.text);
+  std::vector<meta::Argument> arguments;
+  for (Value* value : all_positional(args)) arguments.push_back(trace.argument(value));
+  append_mode(trace, function, std::move(arguments));
+  return trace.none();
+}
+
 void register_tracing_states() {
   add_rows("torch.compiler", {{"is_compiling", &boolean_answer<true>},
                               {"is_dynamo_compiling", &boolean_answer<true>},
@@ -241,8 +251,8 @@ void register_tracing_states() {
   add_rows("torch._jit_internal", {{"is_scripting", &boolean_answer<false>}});
   add_rows("torch._C", {{"_get_tracing_state", &none_answer},
                         {"_is_tracing", &boolean_answer<false>},
-                        {"_log_api_usage_once", &none_answer},
-                        {"_log_api_usage_metadata", &none_answer}});
+                        {"_log_api_usage_once", &log_usage<"_log_api_usage_once">},
+                        {"_log_api_usage_metadata", &log_usage<"_log_api_usage_metadata">}});
   add_rows("torch.fx._symbolic_trace",
            {{"is_fx_tracing", &boolean_answer<false>}, {"is_fx_symbolic_tracing", &boolean_answer<false>}});
   // True as Dynamo answers it: the fused paths of nn.MultiheadAttention stay out of graphs.

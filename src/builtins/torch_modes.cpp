@@ -111,8 +111,8 @@ Value* enter_inference(Trace& trace, const Args& args) {
   PyObject* mode = constant_attribute(trace, manager, "mode");
   bool before = aten::grad_enabled();
   graph::Node* node = append_mode(trace, enter, {constant_argument(mode)});
-  // The context object that holds the mode can only be made by entering it: a manager that is needed as a real object while
-  // the mode is open ends the segment before.
+  // The context object that holds the mode can only be made by entering it: a manager that is needed as a real object
+  // while the mode is open ends the segment before.
   static PyObject* const context = intern("_inference_mode_context");
   protocol::set_attribute(trace, manager, context, trace.make<Super>());
   open(trace, manager, {node, [before] { aten::set_grad_enabled(before); }});

@@ -80,7 +80,13 @@ bool Attempt::callee_is_python() {
   Value* below = frame_.peek(instruction.arg + 2);
   Value* callee = trace.see(below->kind == Kind::Null ? frame_.peek(instruction.arg + 1) : below);
   if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
-  if (callee->kind == Kind::Function && callee->object) return protocol::treatment(callee->object) == protocol::Treatment::Inline;
+  if (callee->kind == Kind::Function && callee->object) {
+    try {
+      return protocol::treatment(callee->object) == protocol::Treatment::Inline;
+    } catch (const CannotCapture&) {  // disable(), graph_break()
+      return false;
+    }
+  }
   if (callee->kind == Kind::Function) return true;
   return callee->kind == Kind::Object;
 }
@@ -136,6 +142,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (!attempt.trace.graph.empty()) compile(attempt.trace, example_inputs(attempt.trace), *segment);
       return segment;
     } catch (const CannotCapture& reason) {
+      if (getenv("GDBG")) fprintf(stderr, "cannot %s: %s line %d stop %zu step %zu raise %zu\n", reason_text(reason.reason), reason.detail.c_str(), attempt.interp.root_line(), stop_at, attempt.interp.resumable_step(), attempt.interp.raise_step);
       if (ending.reason.empty())
         ending = {reason_text(reason.reason), reason.detail, reason_hint(reason.reason), attempt.interp.root_line()};
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;

@@ -17,7 +17,7 @@ Value* Interpreter::run_root(Frame& root) {
 }
 
 void Interpreter::count_root_step(Frame& frame) {
-  bool resumable = bytecode::properties(frame.current->op) & bytecode::kResumable && !frame.keyword_names;
+  bool resumable = frame.current->resumable;
   if (resumable) {
     if (steps_ >= stop_at_) throw Stopped{};
     resumable_step_ = steps_;

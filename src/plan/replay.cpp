@@ -37,6 +37,7 @@ class Run {
   bool fill_dict(const ReplayOp& op) const;
   bool assign_dict(const ReplayOp& op) const;
   bool assign_by_method(const ReplayOp& op, const char* method) const;
+  bool assign_set(const ReplayOp& op) const;
   bool set_grad(const ReplayOp& op) const;
 
   const Replay& replay_;
@@ -148,6 +149,17 @@ bool Run::assign_by_method(const ReplayOp& op, const char* method) const {
          call_for_effect(PyObject_CallMethod(at(op.a), method, "O", items.get()));
 }
 
+/// What stays keeps its place in the table; iteration order depends on it.
+bool Run::assign_set(const ReplayOp& op) const {
+  Owned<> wanted = Owned<>::steal(PySet_New(nullptr));
+  for (int i = 0; wanted && i < op.count; ++i)
+    if (PySet_Add(wanted.get(), operand(op, i)) < 0) return false;
+  if (!wanted || !call_for_effect(PyObject_CallMethod(at(op.a), "intersection_update", "O", wanted.get()))) return false;
+  for (int i = 0; i < op.count; ++i)
+    if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
+  return true;
+}
+
 bool Run::set_grad(const ReplayOp& op) const {
   static PyObject* setter = imported("torch._C", "_set_grad_enabled");
   return call_for_effect(PyObject_CallOneArg(setter, op.number ? Py_True : Py_False));
@@ -207,7 +219,7 @@ bool Run::step(const ReplayOp& op) {
       return items && PyList_SetSlice(at(op.a), 0, PyList_GET_SIZE(at(op.a)), items.get()) == 0;
     }
     case K::AssignDict: return assign_dict(op);
-    case K::AssignSet: return assign_by_method(op, "update");
+    case K::AssignSet: return assign_set(op);
     case K::AssignDeque: return assign_by_method(op, "extend");
     case K::StoreCell: return PyCell_Set(at(op.a), at(op.b)) == 0;
     case K::SetGradMode: return set_grad(op);

@@ -69,25 +69,8 @@ Value* call_new(Trace& trace, const Args& args) {
   return allocate(trace, cls, {args.values + 1, args.positional - 1, args.names, args.keywords});
 }
 
-/// Methods in C see the container behind an instance of a user's subclass.
-void unwrap_self(Trace& trace, PyObject* descriptor, Value*& self) {
-  auto* object = trace.see_as<Object>(self);
-  if (!object || !object->payload) return;
-  bool descr = Py_IS_TYPE(descriptor, &PyMethodDescr_Type) || Py_IS_TYPE(descriptor, &PyWrapperDescr_Type);
-  if (!descr) return;
-  PyTypeObject* owner = PyDescr_TYPE(descriptor);
-  if (owner != &PyBaseObject_Type && PyType_IsSubtype(type_of(object->payload), owner)) self = object->payload;
-}
-
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
-  if (Model model = find_model(callable)) {
-    if (!args.positional) return model(trace, args);
-    Value* self = args[0];
-    unwrap_self(trace, callable, self);
-    if (self == args[0]) return model(trace, args);
-    Prepended unwrapped(self, {args.values + 1, args.positional - 1, args.names, args.keywords});
-    return model(trace, unwrapped.get());
-  }
+  if (Model model = find_model(callable)) return model(trace, args);
   if (is_new(callable)) return call_new(trace, args);
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   if (descr && args.positional && trace.see(args[0])->kind == Kind::Tensor)
@@ -123,7 +106,8 @@ Value* call_object(Trace& trace, Object* object, const Args& args) {
   }
   Value* method = special_method(trace, object, names::k_call);
   if (!method) raise(trace, PyExc_TypeError, std::string("'") + object->type->tp_name + "' object is not callable");
-  if (auto* builtin = as<BuiltinMethod>(method)) cannot(Reason::CallUnknown, std::string("an object of type ") + Py_TYPE(object->object ? object->object : builtin->object)->tp_name);
+  auto* builtin = as<BuiltinMethod>(method);
+  if (builtin && !find_model(builtin->object)) cannot(Reason::CallUnknown, std::string("an object of type ") + Py_TYPE(object->object ? object->object : builtin->object)->tp_name);
   return call(trace, method, args);
 }
 

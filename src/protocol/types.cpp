@@ -36,7 +36,11 @@ Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, V
   PyObject* hook = trace.type_lookup(meta, hook_name);
   if (!hook || !PyFunction_Check(hook)) return nullptr;
   static PyTypeObject* abc = named("abc", "ABCMeta");
-  if (hook == cpython::type_lookup(abc, hook_name)) return nullptr;  // decided on the real types below
+  if (hook == cpython::type_lookup(abc, hook_name)) {
+    const char* name = hook_name == k_instancecheck ? "_abc_instancecheck" : "_abc_subclasscheck";
+    static PyObject* module = PyImport_ImportModule("_abc");
+    return call(trace, trace.pinned(trace.keep(take(PyObject_GetAttrString(module, name)))), {cls, subject});
+  }
   return call(trace, trace.type_attribute(meta, hook_name), {cls, subject});
 }
 

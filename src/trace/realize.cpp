@@ -271,7 +271,9 @@ Value* Trace::realize_deque(PyObject* object, const Source* source) {
 /// Module-level functions are held by the segment; closures are guarded by code, defaults and the cells that are read.
 Value* Trace::realize_function(PyObject* object, const Source* source) {
   auto* function = cpython::as_function(object);
-  if (source->kind != SK::Pinned && function->func_closure) {
+  static PyObject* inner = intern("<locals>");
+  bool made_by_a_call = function->func_closure || PyUnicode_Contains(function->func_qualname, inner) > 0;
+  if (source->kind != SK::Pinned && made_by_a_call) {
     guard_type(source, &PyFunction_Type);
     return make<Function>(source, object);
   }
@@ -281,7 +283,9 @@ Value* Trace::realize_function(PyObject* object, const Source* source) {
 
 Value* Trace::realize_c_function(PyObject* object, const Source* source) {
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
-  if (!self || PyModule_Check(self) || PyType_Check(self) || source->kind == SK::Pinned) {
+  // pybind11 keeps a record of its own where other functions have their module
+  bool record = self && (PyCapsule_CheckExact(self) || strncmp(Py_TYPE(self)->tp_name, "pybind11", 8) == 0);
+  if (!self || record || PyModule_Check(self) || PyType_Check(self) || source->kind == SK::Pinned) {
     guard({source, guards::Kind::Identity, share(object)});
     return make<Builtin>(pool->pinned(object), object);
   }

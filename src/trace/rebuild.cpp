@@ -257,6 +257,8 @@ Register Rebuilder::make_function(Function* function) {
 Register Rebuilder::make_object(Object* object) {
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
+  if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && object->type != &PyBaseObject_Type)
+    unsupported(std::string("a new ") + object->type->tp_name);
   auto* type = reinterpret_cast<PyObject*>(object->type);
   Register result;
   if (exception) {
@@ -271,6 +273,7 @@ Register Rebuilder::make_object(Object* object) {
     result = made(ReplayKind::MakeObject, type);
   }
   memo_[object] = result;
+  if (object->payload && object->payload->kind == Kind::Constant) unsupported("a new instance of a subclass of a number or text");
   if (object->payload && !exception) {
     memo_[object->payload] = result;
     if (auto* dict = as<Dict>(object->payload)) with_operands(ReplayKind::FillDict, result, pairs(dict->entries));

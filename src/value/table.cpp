@@ -1,12 +1,15 @@
 #include "value/table.h"
 
+#include "cpython/objects.h"
 #include "value/value.h"
 
 namespace gramme::value {
 
 namespace {
 bool own_equality(PyTypeObject* type) {
-  return type->tp_richcompare != nullptr && type->tp_richcompare != PyBaseObject_Type.tp_richcompare;
+  if (type->tp_richcompare == nullptr || type->tp_richcompare == PyBaseObject_Type.tp_richcompare) return false;
+  static PyObject* name = intern("__eq__");
+  return cpython::type_lookup(type, name) != cpython::type_lookup(&PyBaseObject_Type, name);
 }
 }  // namespace
 

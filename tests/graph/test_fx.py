@@ -1,4 +1,4 @@
-"""Graphs handed over as torch.fx: the same code as PyTorch's own front end gives, and sound for what is done to them later."""
+"""Graphs handed over as torch.fx: the same code as PyTorch's own front end gives, and sound for later edits."""
 
 import copy
 import operator

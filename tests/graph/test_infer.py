@@ -116,13 +116,15 @@ def check(case: Case, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     assert torch.is_grad_enabled() == grad
     assert sys.exc_info()[1] is None
     before = [snapshot(leaf) for leaf in leaves]
+    failure = None
     try:
         value = run(case.target, args, kwargs)
     except Exception as error:
-        assert outcome["error"], f"eager raised {error!r}"
+        failure = error
+    assert outcome["error"] == (failure is not None), outcome["message"] or failure
+    if failure:
         assert "Error: " in outcome["message"]
         return
-    assert not outcome["error"], outcome["message"]
     compare(outcome["result"], value, leaves)
     first: dict[int, int] = {}
     for i, leaf in enumerate(leaves):

@@ -13,8 +13,8 @@ from graph.test_infer import MODES, compare, metadata, tensors, version
 
 pytestmark = pytest.mark.slow
 
-# Known differences of FakeTensorMode, all on the safe side: the call ends a segment, or the graph raises as eager does. The
-# same holds for checks of in-place operators that fakes lack.
+# Known differences of FakeTensorMode, all on the safe side: the call ends a segment, or the graph raises as eager does.
+# The same holds for checks of in-place operators that fakes lack.
 KNOWN = {
     "addbmm": "in-place with a broadcast self fails on fakes",
     "as_strided": "no_grad: requires_grad of a view is its base's, which a record does not know",
@@ -78,7 +78,7 @@ def test_op_db(mode: str, soak: bool) -> None:
     found: dict[str, list[str]] = defaultdict(list)
     compared = 0
     with MODES[mode]():
-        for op in op_db:
+        for op in op_db[:: 1 if soak else 4]:
             try:
                 samples = list(calls(op, 4 if soak else 1))
             except RuntimeError:  # samples that cannot be made in this mode
@@ -91,5 +91,5 @@ def test_op_db(mode: str, soak: bool) -> None:
                     text = str(error)[:300]
                 if text:
                     found[op.name].append(text)
-    assert compared > (6000 if soak else 1500)
+    assert compared > (6000 if soak else 300)
     assert {name: texts for name, texts in found.items() if name not in KNOWN} == {}

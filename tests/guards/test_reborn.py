@@ -122,6 +122,56 @@ def test_impostor(place: str, impostor: str) -> None:
         put(good())  # an equal object, at whatever address
 
 
+# an object made around an inner one
+AROUND: dict[str, Callable[[Any], object]] = {
+    "tuple": lambda v: (1, v),
+    "named tuple": lambda v: Pair(1, v),
+    "list": lambda v: [1, v],
+    "dict": lambda v: {1: v},
+    "closure": closure,
+    "method": lambda v: v.f,
+    "instance": lambda v: Target(v),
+    "partial": lambda v: functools.partial(max, v),
+    "proxy": lambda v: types.MappingProxyType({1: v}),
+    "deque": lambda v: collections.deque([v]),
+    "weak reference": weakref.ref,
+}
+
+
+@pytest.mark.parametrize("kind", AROUND)
+@pytest.mark.parametrize("place", PLACES)
+def test_impostor_while_what_was_inside_lives_on(place: str, kind: str) -> None:
+    """Words about the old inner object alone would go on holding."""
+    good, bad = Target([1]), Target([2])
+    holder, put = PLACES[place](AROUND[kind](good))
+    plan = plan_for(holder)
+    for _ in range(20):
+        assert plan.check([holder]) is not None, plan.explain([holder])
+        put(None)
+        put(AROUND[kind](bad))
+        assert plan.check([holder]) is None
+        put(None)
+        put(AROUND[kind](good))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_closure_whose_cell_lives_on(place: str) -> None:
+    kept = []
+    function = closure(1.5)
+    holder, put = PLACES[place](function)
+    plan = plan_for(holder)
+    for _ in range(20):
+        assert plan.check([holder]) is not None, plan.explain([holder])
+        kept.append(function.__closure__[0])
+        del function
+        put(None)
+        put(closure(2.5))
+        assert plan.check([holder]) is None
+        put(None)
+        function = closure(1.5)
+        put(function)
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_impostor_of_another_type(place: str) -> None:
     """Only the type is a fact: a dynamic int."""
@@ -133,7 +183,7 @@ def test_impostor_of_another_type(place: str) -> None:
     for i in range(40):
         assert plan.check([holder]) is not None, plan.explain([holder])
         put(None)
-        put(float("7.5"))
+        put(complex("7j"))  # as large as the int, and without a free list of its own
         assert plan.check([holder]) is None
         put(None)
         put(int("1000") + i)

@@ -1,1 +1,19 @@
-"""The compiled module; src/api/module.cpp defines it."""
+"""The C++ part of gramme."""
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+class Entry:
+    """A compiled function: called like the function it wraps."""
+
+    __wrapped__: FunctionType
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+def make_entry(
+    function: FunctionType, *, backend: Callable[..., Any], fullgraph: bool, recompile_limit: int, keep_graphs: bool
+) -> Entry: ...
+def counters(entry: Entry) -> dict[str, int]: ...
+def segments(entry: Entry) -> list[dict[str, Any]]: ...
+def unbind(entry: Entry) -> None: ...
+def reset() -> None: ...

@@ -19,7 +19,7 @@ except ImportError as error:
 if not torch.__version__.startswith("2.13."):
     raise ImportError(f"gramme needs torch 2.13, found {torch.__version__}")
 
-from . import _C  # after torch, which loads the libraries it is linked against
+# After torch, which loads the libraries that the extension module is linked against.
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._explain import Explanation, Segment, explain
 from .errors import CaptureError

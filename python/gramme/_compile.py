@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -36,10 +36,14 @@ def _resolve_backend(backend: str | Backend | None) -> Backend:
     known = torch.compiler.list_backends(())
     if backend in known:
         raise NotImplementedError(f"backend={backend!r} is not supported yet: pass backend='eager' or a callable")
-    raise ValueError(f"backend={backend!r} is unknown; 'eager', a callable taking (graph_module, example_inputs), or one of {known}")
+    raise ValueError(
+        f"backend={backend!r} is unknown; 'eager', a callable taking (graph_module, example_inputs), or one of {known}"
+    )
 
 
-def _check_options(dynamic: bool | None, mode: str | None, options: dict[str, Any] | None, isolate_recompiles: bool) -> None:
+def _check_options(
+    dynamic: bool | None, mode: str | None, options: dict[str, Any] | None, isolate_recompiles: bool
+) -> None:
     if dynamic:
         raise NotImplementedError("dynamic=True is not supported yet: shapes are captured as they are")
     if mode not in (None, "default"):
@@ -47,7 +51,9 @@ def _check_options(dynamic: bool | None, mode: str | None, options: dict[str, An
     if options:
         raise NotImplementedError(f"options: unknown option {next(iter(options))!r}; none is supported yet")
     if isolate_recompiles:
-        raise NotImplementedError("isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already")
+        raise NotImplementedError(
+            "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
+        )
 
 
 def _recompile_limit(given: int | None) -> int:
@@ -64,26 +70,24 @@ def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
         return function(*args, **kwargs)
 
     call.__name__ = getattr(function, "__name__", "call")
-    return call
+    return cast(types.FunctionType, call)
 
 
 def _entry(function: Any, backend: Backend, fullgraph: bool, limit: int, keep_graphs: bool) -> Any:
     """The compiled form of a function, a method, a module or another callable."""
-    make = functools.partial(_C.make_entry, backend=backend, fullgraph=fullgraph, recompile_limit=limit, keep_graphs=keep_graphs)
+    make = functools.partial(
+        _C.make_entry, backend=backend, fullgraph=fullgraph, recompile_limit=limit, keep_graphs=keep_graphs
+    )
     if isinstance(function, types.FunctionType):
         return make(function)
     if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
         return types.MethodType(make(function.__func__), function.__self__)
-    call = getattr(type(function), "__call__", None)
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the function itself is wanted
     if isinstance(call, types.FunctionType) and not isinstance(function, type):
         return types.MethodType(make(call), function)
     return make(_plain_wrapper(function))
 
 
-@overload
-def compile(model: Function, **options: Any) -> Function: ...
-@overload
-def compile(model: None = None, **options: Any) -> Callable[[Function], Function]: ...
 def compile(
     model: Any = None,
     *,
@@ -97,7 +101,7 @@ def compile(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
 ) -> Any:
-    """Captures a function's tensor operations at its first call and answers later calls from a cache. As torch.compile.
+    """Capture a function's tensor operations at its first call, and answer later calls from a cache; as torch.compile.
 
     Args:
         model: a function, method or callable object; without it, a decorator is returned.
@@ -126,6 +130,7 @@ def compile(
         ...     return x * 2 + 1
         >>> f(torch.ones(2))
         tensor([3., 3.])
+
     """
     if model is None:
         given: dict[str, Any] = {
@@ -157,6 +162,7 @@ class Statistics:
         segments: segments in the cache.
         plain_runs: calls that ran plainly from the start.
         steps: instructions carried out for real between segments.
+
     """
 
     def __init__(self, counters: dict[str, int]) -> None:
@@ -187,6 +193,7 @@ def statistics(compiled: Any) -> Statistics:
         >>> _ = f(torch.ones(2)), f(torch.ones(2))
         >>> gramme.statistics(f).captures
         1
+
     """
     return Statistics(_C.counters(entry_of(compiled)))
 
@@ -204,6 +211,7 @@ def disable(function: Function) -> Function:
         >>> @gramme.disable
         ... def log(x):
         ...     print(x)
+
     """
 
     @functools.wraps(function)

@@ -26,6 +26,7 @@ class Segment:
         guards: conditions for its reuse, as text.
         exit: "return", "concrete" (one instruction is run for real) or "handover".
         reason, hint: why it ended, and what to do about it.
+
     """
 
     function: str
@@ -61,7 +62,10 @@ class Explanation:
         return len(self.break_reasons)
 
     def __str__(self) -> str:
-        head = f"{len(self.segments)} segments, {self.graph_count} graphs, {self.op_count} operations, {self.graph_break_count} breaks"
+        head = (
+            f"{len(self.segments)} segments, {self.graph_count} graphs, {self.op_count} operations, "
+            f"{self.graph_break_count} breaks"
+        )
         rows = [
             f"  {segment.function}: {segment.operations} operations, {len(segment.guards)} guards, {segment.exit}"
             + (f" at line {segment.line}: {segment.reason}" if segment.reason else "")
@@ -77,6 +81,7 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
         >>> import torch, gramme
         >>> gramme.explain(lambda x: x.sin() + 1)(torch.ones(2)).op_count
         2
+
     """
     if not callable(function):
         raise TypeError(f"function: expected a callable, got {type(function).__name__}")

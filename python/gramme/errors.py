@@ -23,6 +23,7 @@ class CaptureError(RuntimeError):
         ...     gramme.compile(lambda x: print(x), backend="eager", fullgraph=True)(torch.ones(2))
         ... except gramme.CaptureError as error:
         ...     assert "run for real" in error.reason
+
     """
 
     def __init__(self, file: str, function: str, line: int, reason: str, hint: str) -> None:

@@ -110,7 +110,8 @@ NB_MODULE(_C, m) {
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
-  bind_testing(m);
+  nb::module_ testing = m.def_submodule("testing");
+  bind_testing(testing);
 }
 
 }  // namespace gramme::api

@@ -81,6 +81,7 @@ bool Attempt::callee_is_python() {
   Value* callee = trace.see(below->kind == Kind::Null ? frame_.peek(instruction.arg + 1) : below);
   if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
   if (callee->kind == Kind::Function && callee->object) {
+    if (protocol::find_model(callee->object)) return false;
     try {
       return protocol::treatment(callee->object) == protocol::Treatment::Inline;
     } catch (const CannotCapture&) {  // disable(), graph_break()
@@ -127,6 +128,20 @@ std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt) {
   return segment;
 }
 
+/// Nothing can be captured from here: the instruction is carried out for real.
+std::unique_ptr<plan::Segment> step_over(const Start& start, plan::Ending ending) {
+  auto pool = std::make_shared<source::Pool>();
+  plan::GuardDescription guards{pool, {}, {}, aten::GlobalState::read()};
+  auto segment = std::make_unique<plan::Segment>(std::move(guards));
+  segment->start = start.offset;
+  segment->exit.kind = plan::ExitKind::Concrete;
+  segment->exit.offset = start.offset;
+  segment->exit.exception = plan::kKeep;
+  segment->exit.frame_unchanged = true;
+  segment->ending = std::move(ending);
+  return segment;
+}
+
 }  // namespace
 
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile) {
@@ -149,7 +164,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
       if (rebuilding && stop_at != SIZE_MAX) step = std::min(step, stop_at / 2);
-      if (stop_at == 0) return nullptr;
+      if (stop_at == 0) return step_over(start, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
       if (!policy.specialized.insert(needed.source).second) throw;

@@ -77,17 +77,27 @@ Step format_value(Interpreter& interp, Frame& frame, int flags) {
   return Step::Next;
 }
 
-// ---- displays under construction: new objects nobody else has
+// ---- displays under construction: existing objects where a segment starts in the middle of a comprehension
+
+namespace {
+template <class T>
+T* growing(Interpreter& interp, Frame& frame, int depth) {
+  auto* container = interp.trace.see_as<T>(frame.peek(depth));
+  if (!container) GRAMME_BUG("a display of another kind");
+  interp.trace.will_change(container);
+  return container;
+}
+}  // namespace
 
 Step list_append(Interpreter& interp, Frame& frame, int depth) {
   Value* item = frame.pop();
-  interp.trace.see_as<List>(frame.peek(depth))->items.push_back(item);
+  growing<List>(interp, frame, depth)->items.push_back(item);
   return Step::Next;
 }
 Step set_add(Interpreter& interp, Frame& frame, int depth) {
   Value* item = interp.trace.see(frame.pop());
   if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
-  interp.trace.see_as<Set>(frame.peek(depth))->entries.set(item, nullptr);
+  growing<Set>(interp, frame, depth)->entries.set(item, nullptr);
   return Step::Next;
 }
 Step map_add(Interpreter& interp, Frame& frame, int depth) {
@@ -98,13 +108,13 @@ Step map_add(Interpreter& interp, Frame& frame, int depth) {
 }
 Step list_extend(Interpreter& interp, Frame& frame, int depth) {
   std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
-  auto& list = interp.trace.see_as<List>(frame.peek(depth))->items;
+  auto& list = growing<List>(interp, frame, depth)->items;
   list.insert(list.end(), items.begin(), items.end());
   return Step::Next;
 }
 Step set_update(Interpreter& interp, Frame& frame, int depth) {
   std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
-  auto* set = interp.trace.see_as<Set>(frame.peek(depth));
+  auto* set = growing<Set>(interp, frame, depth);
   for (Value* item : items) {
     item = interp.trace.see(item);
     if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");

@@ -16,6 +16,9 @@ Step load_method(Interpreter& interp, Frame& frame, int index) {
   if (auto* method = as<Method>(found)) {
     frame.push(method->function);
     frame.push(method->self);
+  } else if (auto* c_method = as<BuiltinMethod>(found); c_method && Py_IS_TYPE(c_method->object, &PyMethodDescr_Type)) {
+    frame.push(interp.trace.pinned(c_method->object));
+    frame.push(c_method->self);
   } else {
     frame.push(interp.trace.null());
     frame.push(found);

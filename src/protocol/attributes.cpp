@@ -148,8 +148,8 @@ Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
     if (found) return trace.wrap(found, source);
     if (name != k_dict && name != k_get && name != k_call) trace.guard_absent(source);
   } else if (name == k_module) {
-    return trace.constant(take(PyDict_Check(function->globals->object) ? PySequence_Concat(take(PyUnicode_FromString("")).get(),
-                                 PyDict_GetItem(function->globals->object, k_name)) : PyUnicode_FromString("")));
+    Value* module = trace.global(static_cast<Namespace*>(function->globals), k_name);
+    return or_none(trace, module);
   } else if (name == k_doc) {
     PyObject* consts = function->code->co_consts;
     PyObject* doc = PyTuple_GET_SIZE(consts) > 0 ? PyTuple_GET_ITEM(consts, 0) : Py_None;
@@ -315,7 +315,10 @@ Value* generic_get_attribute(Trace& trace, Value* value, PyObject* name) {
   return found ? bind(trace, found, trace.type_attribute(object->type, name), object, object->type) : nullptr;
 }
 
-Value* find_attribute(Trace& trace, Value* value, PyObject* name) {
+namespace {
+
+/// Null, or the AttributeError of a user's hook, if there is none.
+Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
   value = trace.see(value);
   switch (value->kind) {
     case Kind::Object: return object_attribute(trace, static_cast<Object*>(value), name);
@@ -330,8 +333,19 @@ Value* find_attribute(Trace& trace, Value* value, PyObject* name) {
   }
 }
 
+}  // namespace
+
+Value* find_attribute(Trace& trace, Value* value, PyObject* name) {
+  try {
+    return attribute_of(trace, value, name);
+  } catch (const UserError& error) {
+    if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError))) throw;
+    return nullptr;
+  }
+}
+
 Value* get_attribute(Trace& trace, Value* value, PyObject* name) {
-  if (Value* found = find_attribute(trace, value, name)) return found;
+  if (Value* found = attribute_of(trace, value, name)) return found;
   value = trace.see(value);
   std::string attribute = text_of(name);
   if (value->kind == Kind::Class)

@@ -67,10 +67,9 @@ bool may_divide_by_zero(int op, Value* right) {
 Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Value*> args) {
   std::vector<PyObject*> objects;
   for (Value* value : args) objects.push_back(value->object);
-  PyObject* result = PyObject_Vectorcall(function, objects.data(), objects.size(), nullptr);
-  if (result && Py_TYPE(result) == type) return Owned<>::steal(result);
+  Owned<> result = Owned<>::steal(PyObject_Vectorcall(function, objects.data(), objects.size(), nullptr));
+  if (result && Py_TYPE(result.get()) == type) return result;
   PyErr_Clear();
-  Py_XDECREF(result);  // by hand: `result` may be null
   Owned<> one = take(PyLong_FromLong(1));
   return take(PyObject_CallOneArg(reinterpret_cast<PyObject*>(type), one.get()));
 }

@@ -34,6 +34,11 @@ PyTypeObject* iterator_type(Iterator* iterator) {
 Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, Value* subject) {
   PyTypeObject* meta = Py_TYPE(cls->object);
   PyObject* hook = trace.type_lookup(meta, hook_name);
+  Model model = hook ? find_model(hook) : nullptr;
+  if (model && hook != cpython::type_lookup(&PyType_Type, hook_name)) {
+    Value* values[] = {cls, subject};
+    return model(trace, Args{values, 2, nullptr, 0});
+  }
   if (!hook || !PyFunction_Check(hook)) return nullptr;
   static PyTypeObject* abc = named("abc", "ABCMeta");
   if (hook == cpython::type_lookup(abc, hook_name)) {

@@ -95,9 +95,11 @@ Value* Trace::realize(PyObject* object, const Source* source) {
 
 /// Ints and floats: constants, unless earlier captures saw them change.
 Value* Trace::number(PyObject* object, const Source* source) {
-  if (!policy.dynamic.empty()) {
+  // A float on the stack is what an instruction carried out for real has just computed: it will be another one next time.
+  bool computed = source->kind == SK::Stack && PyFloat_CheckExact(object);
+  if (computed || !policy.dynamic.empty()) {
     std::string name = source->print();
-    if (policy.dynamic.contains(name) && !policy.specialized.contains(name)) {
+    if ((computed || policy.dynamic.contains(name)) && !policy.specialized.contains(name)) {
       guard_type(source, Py_TYPE(object));
       auto* result = make<Number>(source, object);
       result->type = Py_TYPE(object);

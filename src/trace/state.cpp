@@ -81,7 +81,7 @@ Attributes Trace::all_attributes(Object* object) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* name = PyTuple_GET_ITEM(keys.get(), i);
     if (!PyUnicode_CheckExact(name)) cannot(Reason::AttributeUnknown, "an instance dict with keys that are no text");
-    Py_INCREF(name);  // counts by hand: PyUnicode_InternInPlace takes and gives a reference
+    Py_INCREF(name);  // counts by hand: InternInPlace takes a reference and gives one
     PyUnicode_InternInPlace(&name);
     keep(Owned<>::steal(name));
     if (Value* value = own_attribute(object, name)) live.push_back({name, value});
@@ -218,8 +218,14 @@ const std::vector<Value*>* Trace::original_items(Value* container) const {
   return found == originals_.end() ? nullptr : &found->second;
 }
 
-Value* Trace::dict_get(Dict* dict, Value* key) {
+Value* Trace::as_key(Value* key) {
   key = see(key);
+  if (key->kind == Kind::Number) constant_of(key);  // specialises
+  return key;
+}
+
+Value* Trace::dict_get(Dict* dict, Value* key) {
+  key = as_key(key);
   if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
   if (Table::Entry* entry = dict->entries.find(key)) return entry->value;
   if (dict->loaded) return nullptr;
@@ -287,7 +293,7 @@ size_t Trace::dict_size(Dict* dict) {
 }
 
 void Trace::dict_set(Dict* dict, Value* key, Value* value) {
-  key = see(key);
+  key = as_key(key);
   if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
   if (!dict->loaded && key->kind != Kind::Constant) load(dict);
   will_change(dict);

@@ -198,6 +198,7 @@ class Trace {
   Value* force(value::Lazy* lazy);
   Value* realize(PyObject* object, const Source* source);
   Value* number(PyObject* object, const Source* source);
+  Value* as_key(Value* key);
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);
   Value* realize_dict(PyObject* object, const Source* source);

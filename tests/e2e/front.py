@@ -46,6 +46,13 @@ def target_name(node: torch.fx.Node) -> str:
     return f"{module.removeprefix('_')}.{name}"
 
 
+MODE_CHANGES = {
+    "torch._C._set_grad_enabled",
+    "torch.amp.autocast_mode._enter_autocast",
+    "torch.amp.autocast_mode._exit_autocast",
+}
+
+
 class Recorder:
     """A backend that keeps the operations of each graph it is given and runs it as it is."""
 
@@ -55,10 +62,11 @@ class Recorder:
 
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         nodes = [n for n in graph.graph.nodes if n.op.startswith("call_")]
+        index = len(self.graphs)
         self.graphs.append([target_name(node) for node in nodes])
 
         def run(*inputs: Any) -> Any:
-            self.ops_run += len(nodes)
+            self.ops_run += sum(name not in MODE_CHANGES for name in self.graphs[index])
             return graph.forward(*inputs)
 
         return run

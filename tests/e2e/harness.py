@@ -119,7 +119,12 @@ def check(program: Program, *, fullgraph: bool) -> Compiled:
     compiled = Compiled(program.function, fullgraph=fullgraph)
     assert_same(observe(program.function, program), observe(compiled, program), f"{program.name}, captured")
     first, hits = compiled.captures, compiled.hits
-    seed = 1 if program.one_graph else 0  # behind a break, other data may take another way
+    seed = 1
+    if not program.one_graph:  # other data may take another way, and Python numbers made by it are captured one by one
+        seed = 0
+        for _ in range(3):
+            observe(compiled, program)
+        first, hits = compiled.captures, compiled.hits
     assert_same(observe(program.function, program, seed), observe(compiled, program, seed), f"{program.name}, again")
     if program.hits:
         assert compiled.captures == first, f"{program.name}: equal arguments were captured again"
@@ -182,8 +187,8 @@ def check_references(program: Program, compiled: Callable[..., Any]) -> None:
         return len(gc.get_objects()) - before
 
     grown(compiled, 1)
-    growth, limit = grown(compiled), max(grown(program.function), 5)
-    assert growth <= limit, f"{program.name}: {growth} objects more after six hits"
+    growth = grown(compiled)
+    assert growth <= 5 or growth <= grown(program.function), f"{program.name}: {growth} objects more after six hits"
 
 
 def golden_ops(category: str) -> dict[str, list[str] | None]:
@@ -207,9 +212,15 @@ def golden_ops(category: str) -> dict[str, list[str] | None]:
 
 
 def golden_breaks() -> dict[str, int]:
-    """How many operations Dynamo runs in graphs in one warm call of each program of category "breaks"."""
+    """How many operations Dynamo runs in graphs in one warm call of each program of category "breaks".
+
+    Zero where what it runs is not what the program says.
+    """
     lines = Path(__file__).with_name("golden").joinpath("dynamo_breaks.txt").read_text().splitlines()
-    return {name: int(ran) for name, ran, *_ in (line.split() for line in lines if line and line[0] != "#")}
+    return {
+        name: 0 if "wrong" in rest else int(ran)
+        for name, ran, *rest in (line.split() for line in lines if line and line[0] != "#")
+    }
 
 
 __all__ = [

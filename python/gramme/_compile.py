@@ -58,7 +58,9 @@ def _check_options(
 
 def _recompile_limit(given: int | None) -> int:
     if given is not None:
-        return int(given)
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise TypeError(f"recompile_limit: expected an int, got {type(given).__name__}")
+        return given
     dynamo = sys.modules.get("torch._dynamo.config")
     return int(getattr(dynamo, "recompile_limit", _DEFAULT_RECOMPILE_LIMIT))
 

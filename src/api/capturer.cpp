@@ -12,10 +12,10 @@ namespace {
 std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : "?"; }
 
 /// gramme.errors.CaptureError with the user's line.
-[[noreturn]] void raise_capture_error(PyCodeObject* code, const plan::Ending& ending) {
+[[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(PyImport_ImportModule("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
-  Owned<> error = take(PyObject_CallFunction(make.get(), "Osisss", code->co_filename, text(code->co_qualname).c_str(), ending.line,
+  Owned<> error = take(PyObject_CallFunction(make.get(), "ssisss", ending.file.c_str(), ending.function.c_str(), ending.inner_line,
                                              ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
@@ -47,8 +47,10 @@ bool Capturer::learn(Point& point, const plan::Segment& segment) {
 
 void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {
   if (!options_.fullgraph) return;
-  if (!segment) raise_capture_error(frame.code, {"the function cannot be captured", "", "", frame.code->co_firstlineno});
-  if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(frame.code, segment->ending);
+  int line = frame.code->co_firstlineno;
+  if (!segment)
+    raise_capture_error({"the function cannot be captured", "", "", line, text(frame.code->co_filename), text(frame.code->co_qualname), line});
+  if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(segment->ending);
 }
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
@@ -61,13 +63,16 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     segment.compiled = backend::compile(options_.backend.get(), module, inputs);
   };
   interp::Start start{frame.function, frame.code, frame.locals, frame.stack, frame.depth, frame.offset, frame.exception};
-  Point& point = points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
+  std::shared_ptr<Point>& known = points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
+  if (!known) known = std::make_shared<Point>();
+  std::shared_ptr<Point> held = known;
+  Point& point = *held;
   // The numbers are looked at before the backend is: a graph for a constant that is known to change is not compiled.
   if (!point.numbers.empty()) {
     auto nothing = [](const trace::Trace&, const std::vector<Owned<>>&, plan::Segment&) {};
-    if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing)) learn(point, *probe);
+    if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing, options_.fullgraph)) learn(point, *probe);
   }
-  std::unique_ptr<plan::Segment> segment = interp::capture(start, point.policy, compile);
+  std::unique_ptr<plan::Segment> segment = interp::capture(start, point.policy, compile, options_.fullgraph);
   insist_on_whole(frame, segment.get());
   if (segment) learn(point, *segment);
   return segment;

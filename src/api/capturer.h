@@ -38,7 +38,7 @@ class Capturer final : public runtime::Capturer {
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 
   Options options_;
-  std::unordered_map<uint64_t, Point> points_;
+  std::unordered_map<uint64_t, std::shared_ptr<Point>> points_;  // a capture under way keeps its point over a reset
 };
 
 }  // namespace gramme::api

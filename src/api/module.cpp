@@ -5,6 +5,7 @@
 #include "api/capturer.h"
 #include "api/testing.h"
 #include "builtins/builtins.h"
+#include "interp/interpreter.h"
 #include "runtime/entry.h"
 #include "runtime/table.h"
 
@@ -103,6 +104,7 @@ NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);
   builtins::register_python();
   builtins::register_torch();
+  interp::register_models();
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"), nb::arg("recompile_limit"),
         nb::arg("keep_graphs"));

@@ -221,6 +221,7 @@ PyObject* roomy_call() {
 }  // namespace
 
 Owned<> to_fx(const graph::Graph& graph, const std::vector<Owned<>>& inputs) {
+  WithoutCollection pause;
   Owned<> fx_graph = Builder(graph).run(inputs);
   return take(PyObject_CallFunctionObjArgs(Fx::get().module.get(), Fx::get().no_kwargs.get(), fx_graph.get(), nullptr));
 }
@@ -232,7 +233,7 @@ Owned<> compile(PyObject* backend, const Owned<>& graph_module, const std::vecto
   Owned<> compiled = Owned<>::steal(PyObject_Vectorcall(roomy_call(), arguments, 3, nullptr));
   if (!compiled) fail(backend);
   if (!PyCallable_Check(compiled.get())) {
-    PyErr_Format(PyExc_TypeError, "backend '%s' returned a %s, which cannot be called", name_of(backend).c_str(),
+    PyErr_Format(PyExc_TypeError, "backend '%s' returned a %s, which is not callable", name_of(backend).c_str(),
                  Py_TYPE(compiled.get())->tp_name);
     throw PythonError();
   }

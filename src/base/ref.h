@@ -88,4 +88,18 @@ class ErrorState {
   PyObject *type_, *value_, *traceback_;
 };
 
+/// No cyclic garbage collection in the scope: for work that makes very many objects, none of them garbage.
+class WithoutCollection {
+ public:
+  WithoutCollection() : was_enabled_(PyGC_Disable()) {}
+  ~WithoutCollection() {
+    if (was_enabled_) PyGC_Enable();
+  }
+  WithoutCollection(const WithoutCollection&) = delete;
+  WithoutCollection& operator=(const WithoutCollection&) = delete;
+
+ private:
+  int was_enabled_;
+};
+
 }  // namespace gramme

@@ -67,6 +67,16 @@ Value* bind_cached(Trace& trace, const Args& args) {
   return method;
 }
 
+/// function.__get__: a method, or the function itself through the class.
+Value* get_function(Trace& trace, const Args& args) {
+  auto [self, object, type] = positional<3>(args, 2);
+  if (is_none(trace, object)) return trace.see(self);
+  auto* method = trace.make<value::Method>();
+  method->function = trace.see(self);
+  method->self = trace.see(object);
+  return method;
+}
+
 /// cached_property.__get__ without its lock: what the instance's dict has, else the function's result, stored there.
 Value* get_cached_property(Trace& trace, const Args& args) {
   static PyObject* const kName = intern("attrname");
@@ -82,6 +92,49 @@ Value* get_cached_property(Trace& trace, const Args& args) {
   Value* result = protocol::call(trace, trace.own_attribute(property, kFunction), {instance});
   trace.store_own_attribute(instance, attribute, result);
   return result;
+}
+
+/// partialmethod.__get__ of a plain function through an instance.
+Value* get_partial_method(Trace& trace, const Args& args) {
+  static PyObject* const kFields[] = {intern("func"), intern("args"), intern("keywords"), intern("__self__")};
+  auto [self, object, type] = bind(args, 2, {"", "obj", "cls"});
+  auto* made = trace.see_as<Object>(self);
+  auto field = [&](int i) { return made ? trace.own_attribute(made, kFields[i]) : nullptr; };
+  auto* function = field(0) ? trace.see_as<value::Function>(field(0)) : nullptr;
+  if (!function || is_none(trace, object)) cannot(Reason::ArgumentKind, "a partialmethod of no plain function");
+  auto* bound = trace.make<value::Method>();
+  bound->function = function;
+  bound->self = trace.see(object);
+  auto* partial = trace.make<value::Partial>();
+  partial->function = bound;
+  partial->args = protocol::items_of(trace, field(1));
+  auto* keywords = trace.see_as<value::Dict>(field(2));
+  trace.load(keywords);
+  keywords->entries.each([&](auto& entry) { partial->keywords.push_back({name_argument(trace, entry.key), entry.value}); });
+  partial->attributes.push_back({kFields[3], bound->self});
+  return partial;
+}
+
+// ---- singledispatch
+
+/// dispatch(cls): asked for real, which writes nothing but the function's own cache; good as long as the same classes are
+/// registered.
+Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
+  auto [cls] = positional<1>(args, 1);
+  auto* registry = trace.see_as<value::Dict>(free_variable(trace, function, "registry"));
+  if (!registry || !registry->existing() || registry->written) cannot(Reason::ArgumentKind, "functools.singledispatch of another version");
+  trace.load(registry);
+  registry->entries.each([&](auto& entry) {
+    if (!Py_IS_TYPE(entry.key->object, &PyType_Type))
+      cannot(Reason::OpaqueCallback, "functools.singledispatch over classes that decide themselves what is below them");
+  });
+  Owned<> chosen = call_real(trace, function->object, {reinterpret_cast<PyObject*>(class_argument(trace, cls))});
+  Value* result = nullptr;
+  registry->entries.each([&](auto& entry) {
+    if (Value* candidate = entry.value; !result && candidate->object == chosen.get()) result = candidate;
+  });
+  if (!result) GRAMME_BUG("singledispatch chose what is not registered");
+  return trace.see(result);
 }
 
 // ---- cmp_to_key: instances of the C type behind it. What they hold is kept as attributes; a factory's object is a
@@ -153,7 +206,10 @@ void register_functools() {
                             {"_lru_cache_wrapper.__call__", &call_cached},
                             {"_lru_cache_wrapper.__get__", &bind_cached},
                             {"cached_property.__get__", &get_cached_property},
+                            {"partialmethod.__get__", &get_partial_method},
                         });
+  add_rows(&PyFunction_Type, {{"__get__", &get_function}});
+  protocol::add_function_model("functools.py", "singledispatch.<locals>.dispatch", &dispatch);
 }
 
 }  // namespace gramme::builtins

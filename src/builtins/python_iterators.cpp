@@ -75,6 +75,15 @@ Value* next_item(Trace& trace, const Args& args) {
   raise_stop_iteration(trace, nullptr);
 }
 
+/// How many items a list's iterator still has.
+Value* items_left(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  auto* iterator = trace.see_as<Iterator>(self);
+  if (!iterator || iterator->sort != Iterator::Sequence) cannot(Reason::IteratorLive);
+  if (iterator->done) return trace.integer(0);
+  return trace.integer(std::max<Py_ssize_t>(protocol::length(trace, iterator->parts[0]) - iterator->index, 0));
+}
+
 // ---- methods of generators
 
 Generator* generator_argument(Trace& trace, Value* self) {
@@ -182,6 +191,8 @@ void register_iterators() {
                             {"__iter__", &self},
                         });
   register_iterator_types();
+  Owned<> nothing = take(PyList_New(0)), example = take(PyObject_GetIter(nothing.get()));
+  add_rows(Py_TYPE(example.get()), {{"__length_hint__", &items_left}});
 }
 
 }  // namespace gramme::builtins

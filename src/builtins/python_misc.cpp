@@ -1,4 +1,4 @@
-// Logging and printing, inspect.signature, sys.exc_info, the functions that are run for real; and the list of all
+// Logging and printing, sys.exc_info, the functions that are run for real; and the list of all
 // families.
 #include "builtins/builtins.h"
 #include "builtins/python_support.h"
@@ -46,10 +46,41 @@ Value* log(Trace& trace, const Args& args) {
   return trace.inliner->call(traced, args);
 }
 
+/// getLogger(name): asked now, which at most makes the logger earlier than the program would.
+Value* get_logger(Trace& trace, const Args& args) {
+  static PyObject* const function = real("logging", "getLogger");
+  auto [name] = bind(args, 0, {"name"});
+  PyObject* text = name ? trace.constant_of(name) : Py_None;
+  if (!text || (text != Py_None && !PyUnicode_CheckExact(text))) cannot(Reason::CallSkipped, "logging.getLogger");
+  return pin(trace, call_real(trace, function, {text}));
+}
+
+/// isEnabledFor(level): its cache is filled now, so that the trace finds and guards the answer there.
+Value* is_enabled_for(Trace& trace, const Args& args) {
+  static PyObject* const type = real("logging", "Logger");
+  static PyObject* const function = real("logging", "Logger.isEnabledFor");
+  Value *logger = args.positional == 2 ? trace.see(args[0]) : nullptr, *level = logger ? trace.see(args[1]) : nullptr;
+  bool plain = logger && logger->object && Py_IS_TYPE(logger->object, reinterpret_cast<PyTypeObject*>(type));
+  if (plain && !logger->written && level->kind == Kind::Constant && PyLong_CheckExact(level->object))
+    call_real(trace, function, {logger->object, level->object});
+  return trace.inliner->call(trace.see_as<Function>(trace.pinned(function)), args);
+}
+
+/// What warnings calls after its filters changed: forgets what was shown.
+Value* filters_mutated(Trace& trace, const Args& args) {
+  static PyObject* const function = real("_warnings", "_filters_mutated");
+  positional<0>(args, 0);
+  trace.effects.add_call(function, {}, trace.graph.length());
+  return trace.none();
+}
+
 void register_logging() {
   add_rows("builtins", {{"print", &write_text<"builtins", "print">}});
   add_rows("warnings", {{"warn", &write_text<"warnings", "warn">}});
+  add_rows("_warnings", {{"_filters_mutated", &filters_mutated}});
   add_rows("logging", {
+                          {"getLogger", &get_logger},
+                          {"Logger.isEnabledFor", &is_enabled_for},
                           {"Logger.debug", &log<"Logger.debug">},
                           {"Logger.info", &log<"Logger.info">},
                           {"Logger.warning", &log<"Logger.warning">},
@@ -60,33 +91,6 @@ void register_logging() {
                           {"Logger.log", &log<"Logger.log">},
                           {"Logger._log", &run_for_real<"logging.Logger._log">},
                       });
-}
-
-// ---- inspect.signature
-
-/// A function that existed before the capture, guarded by what its signature is made of, which may be the function it
-/// wraps; null for any other.
-PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
-  static PyObject* const kWrapped = intern("__wrapped__");
-  static PyObject* const kSignature = intern("__signature__");
-  auto* function = trace.see_as<Function>(value);
-  if (!function || !function->existing() || !function->attributes.empty() || depth > 10) return nullptr;
-  trace.describe(function);
-  if (protocol::find_attribute(trace, function, kSignature)) return nullptr;
-  Value* wrapped = protocol::find_attribute(trace, function, kWrapped);
-  if (wrapped && !described_function(trace, wrapped, depth + 1)) return nullptr;
-  return function->object;
-}
-
-/// Signatures are immutable: made once, now.
-Value* signature(Trace& trace, const Args& args) {
-  static PyObject* const real_signature = real("inspect", "signature");
-  auto [callable] = positional<1>(args, 1);
-  auto* method = trace.see_as<value::Method>(callable);
-  PyObject* function = described_function(trace, method ? method->function : callable);
-  if (!function) cannot(Reason::ArgumentKind, "inspect.signature() of no plain function");
-  Owned<> asked = method ? take(PyMethod_New(function, Py_None)) : share(function);
-  return pin(trace, call_real(trace, real_signature, {asked.get()}));
 }
 
 // ---- sys
@@ -133,7 +137,6 @@ void register_run_for_real() {
 void register_misc() {
   register_logging();
   register_run_for_real();
-  add_rows("inspect", {{"signature", &signature}});
 }
 
 void register_python() {
@@ -150,6 +153,8 @@ void register_python() {
   register_operator();
   register_collections();
   register_copy();
+  register_heap();
+  register_inspect();
   register_misc();
 }
 

@@ -189,6 +189,17 @@ Value* rounding(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
+/// hex, oct and bin: of the int that `__index__` gives.
+template <Text function>
+Value* digits(Trace& trace, const Args& args) {
+  static PyObject* const kIndex = intern("__index__");
+  static PyObject* const real_function = real("builtins", function.text);
+  auto [number] = positional<1>(args, 1);
+  Value* as_int = call_special(trace, trace.see(number), kIndex);
+  Value* values[] = {as_int ? as_int : number};
+  return fold_or_stop(trace, real_function, {values, 1, nullptr, 0}, function.text);
+}
+
 /// A function that takes the float of its argument.
 template <Text function>
 Value* of_float(Trace& trace, const Args& args) {
@@ -234,6 +245,9 @@ void register_numbers() {
                            {"divmod", &divide_with_remainder},
                            {"pow", &power},
                            {"sum", &sum},
+                           {"bin", &digits<"bin">},
+                           {"hex", &digits<"hex">},
+                           {"oct", &digits<"oct">},
                            {"max", &extreme<Py_GT>},
                            {"min", &extreme<Py_LT>},
                        });

@@ -87,6 +87,17 @@ Value* index_of(Trace& trace, const Args& args) {
   protocol::raise(trace, PyExc_ValueError, "sequence.index(x): x not in sequence");
 }
 
+Value* length_hint(Trace& trace, const Args& args) {
+  auto [object, missing] = positional<2>(args, 1);
+  Value* seen = trace.see(object);
+  if (seen->kind == Kind::Object || seen->kind == Kind::Iterator || seen->kind == Kind::Generator)
+    cannot(Reason::ArgumentKind, std::string("operator.length_hint() of ") + type_name(seen));
+  int64_t length = 0;
+  bool none = raises(trace, PyExc_TypeError, [&, subject = object] { length = protocol::length(trace, subject); });
+  if (none && missing) return missing;
+  return trace.integer(length);
+}
+
 Value* call(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "operator.call without a callable");
   return protocol::call(trace, args[0], rest(args, 1));
@@ -222,6 +233,7 @@ void register_operator() {
                            {"countOf", &count_of},
                            {"indexOf", &index_of},
                            {"call", &call},
+                           {"length_hint", &length_hint},
                            {"itemgetter", &make_getter<"itemgetter">},
                            {"attrgetter", &make_getter<"attrgetter">},
                            {"methodcaller", &make_getter<"methodcaller">},

@@ -154,6 +154,15 @@ void raise_stop_iteration(Trace& trace, Value* returned) {
 
 // ---- containers
 
+Value* free_variable(Trace& trace, value::Function* function, const char* name) {
+  trace.describe(function);
+  Owned<> names = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(function->code), "co_freevars"));
+  for (size_t i = 0; i < function->closure.size(); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names.get(), static_cast<Py_ssize_t>(i)), name) == 0)
+      if (Value* content = trace.cell_content(trace.see_as<value::Cell>(function->closure[i]))) return content;
+  cannot(Reason::ArgumentKind, std::string("a function without the free variable ") + name);
+}
+
 Value* as_key(Trace& trace, Value* key) {
   Value* seen = trace.see(key);
   if (auto* tuple = value::as<value::Tuple>(seen))

@@ -120,6 +120,8 @@ bool raises(Trace& trace, PyObject* type, Body&& body) {
 
 // ---- containers
 
+/// What the cell of a free variable of the function holds; ends the segment if there is none.
+Value* free_variable(Trace& trace, value::Function* function, const char* name);
 /// A key for dicts and sets: seen all through; raises TypeError if unhashable, ends the segment if its class compares
 /// itself.
 Value* as_key(Trace& trace, Value* key);
@@ -161,6 +163,8 @@ void register_functools();
 void register_operator();
 void register_collections();
 void register_copy();
+void register_heap();
+void register_inspect();
 void register_misc();
 
 }  // namespace gramme::builtins

@@ -209,12 +209,44 @@ void register_re() {
            });
 }
 
+// ---- repr() that shows "..." where an object holds itself: dataclasses, reprlib
+
+/// The wrapper's set of running calls is as before afterwards, so nothing is written.
+Value* recursive_repr(Trace& trace, const Args& args, value::Function* wrapper, Value* fill) {
+  auto [self] = positional<1>(args, 1);
+  auto* running = trace.see_as<value::Set>(free_variable(trace, wrapper, "repr_running"));
+  bool foreign = !running;
+  if (running) running->entries.each([&](auto& entry) { foreign = foreign || !value::is_address(entry.key); });
+  if (foreign) cannot(Reason::ArgumentKind, "repr() of an object while another call shows it");
+  Value* address = trace.address(self);
+  if (running->entries.find(address)) return fill;
+  running->entries.set(address, nullptr);
+  try {
+    Value* result = protocol::call(trace, free_variable(trace, wrapper, "user_function"), {self});
+    running->entries.erase(address);
+    return result;
+  } catch (const value::UserError&) {
+    running->entries.erase(address);
+    throw;
+  }
+}
+
+Value* repr_of_dataclass(Trace& trace, value::Function* wrapper, const Args& args) {
+  return recursive_repr(trace, args, wrapper, trace.text("..."));
+}
+
+Value* repr_by_reprlib(Trace& trace, value::Function* wrapper, const Args& args) {
+  return recursive_repr(trace, args, wrapper, free_variable(trace, wrapper, "fillvalue"));
+}
+
 }  // namespace
 
 void register_text() {
+  protocol::add_function_model("dataclasses.py", "_recursive_repr.<locals>.wrapper", &repr_of_dataclass);
+  protocol::add_function_model("reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &repr_by_reprlib);
   add_pure_methods(&PyUnicode_Type, {"join", "format", "format_map"});
   add_pure_methods(&PyBytes_Type);
-  add_pure("builtins", {"str.maketrans", "bytes.maketrans", "chr", "ord", "hex", "bin", "oct"});
+  add_pure("builtins", {"str.maketrans", "bytes.maketrans", "chr", "ord"});
   add_rows("builtins", {
                            {"str", &make_str},
                            {"bytes", &make_bytes},

@@ -222,7 +222,7 @@ void register_questions() {
                      {"is_neg", &of_tensor<"is_neg">},
                      {"get_device", &of_tensor<"get_device">},
                      {"is_nonzero", &refuse<Reason::DataDependentBranch, "torch.is_nonzero">},
-                     {"is_inference", &refuse<Reason::CallUnknown, "torch.is_inference">},
+                     {"is_inference", &of_tensor<"is_inference">},
                      {"typename", &type_name_of}});
   add_rows(Py_TYPE(real("torch", "FloatTensor")), {{"__instancecheck__", &legacy_instance}});
   add_rows("torch._C", {{"_has_torch_function", &has_torch_function},
@@ -274,7 +274,7 @@ void register_state_questions() {
                      {"broadcast_shapes", &folded<"torch", "broadcast_shapes">},
                      {"get_default_device", &default_device},
                      {"compiled_with_cxx11_abi", &folded<"torch", "compiled_with_cxx11_abi">},
-                     {"is_inference_mode_enabled", &refuse<Reason::CallUnknown, "torch.is_inference_mode_enabled">}});
+                     {"is_inference_mode_enabled", &folded<"torch", "is_inference_mode_enabled">}});
   add_rows("torch.cuda", {{"is_available", &folded<"torch.cuda", "is_available">},
                           {"device_count", &folded<"torch.cuda", "device_count">},
                           {"is_bf16_supported", &folded<"torch.cuda", "is_bf16_supported">},
@@ -345,6 +345,7 @@ void register_torch() {
   register_torch_functions();
   register_torch_methods();
   register_torch_modes();
+  register_torch_dynamo();
 }
 
 }  // namespace gramme::builtins

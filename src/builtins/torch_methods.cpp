@@ -68,6 +68,9 @@ Value* is_complex(Trace& trace, const Args& args) {
   return answer<"is_complex">(trace, args,
                               [&](const meta::Record& record) { return trace.boolean(meta::is_complex(record)); });
 }
+Value* is_inference(Trace& trace, const Args& args) {
+  return answer<"is_inference">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_inference); });
+}
 Value* is_conj(Trace& trace, const Args& args) {
   return answer<"is_conj">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_conj); });
 }
@@ -231,6 +234,7 @@ void register_answers(PyTypeObject* base) {
                   {"is_floating_point", &is_floating_point},
                   {"is_complex", &is_complex},
                   {"is_conj", &is_conj},
+                  {"is_inference", &is_inference},
                   {"is_neg", &is_neg},
                   {"is_signed", &of_dtype<"is_signed", "is_signed">},
                   {"element_size", &of_dtype<"element_size", "itemsize">},
@@ -278,7 +282,6 @@ void register_refused(PyTypeObject* base) {
                   {"_typed_storage", &refuse<unknown, "Tensor._typed_storage">},
                   {"is_set_to", &refuse<unknown, "Tensor.is_set_to">},
                   {"is_pinned", &refuse<unknown, "Tensor.is_pinned">},
-                  {"is_inference", &refuse<unknown, "Tensor.is_inference">},
                   {"is_coalesced", &refuse<unknown, "Tensor.is_coalesced">},
                   {"_is_view", &refuse<unknown, "Tensor._is_view">},
                   {"_use_count", &refuse<unknown, "Tensor._use_count">},

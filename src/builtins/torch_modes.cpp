@@ -78,7 +78,11 @@ void close(const Value* manager) {
 }
 
 void open(Trace& trace, const Value* manager, Mode mode) {
-  if (!open_modes.emplace(manager, std::move(mode)).second) cannot(Reason::CallUnknown, "a context entered twice");
+  if (open_modes.contains(manager)) {
+    mode.leave();
+    cannot(Reason::CallUnknown, "a context entered twice");
+  }
+  open_modes.emplace(manager, std::move(mode));
   trace.undo.push_back([manager] { close(manager); });
 }
 
@@ -104,19 +108,23 @@ PyObject* constant_attribute(Trace& trace, Object* manager, const char* name) {
 
 // ---- inference mode
 
-/// with torch.inference_mode(mode): the fakes only see that grad mode is off, which is what Dynamo shows them too.
+/// with torch.inference_mode(mode): in the graph, and really for the fakes.
 Value* enter_inference(Trace& trace, const Args& args) {
   static PyObject* const enter = real("torch.autograd.grad_mode", "_enter_inference_mode");
+  static PyObject* const leave = real("torch.autograd.grad_mode", "_exit_inference_mode");
   Object* manager = manager_of(trace, args, "torch.inference_mode");
   PyObject* mode = constant_attribute(trace, manager, "mode");
-  bool before = aten::grad_enabled();
-  graph::Node* node = append_mode(trace, enter, {constant_argument(mode)});
   // The context object that holds the mode can only be made by entering it: a manager that is needed as a real object
   // while the mode is open ends the segment before.
   static PyObject* const context = intern("_inference_mode_context");
   protocol::set_attribute(trace, manager, context, trace.make<Super>());
-  open(trace, manager, {node, [before] { aten::set_grad_enabled(before); }});
-  aten::set_grad_enabled(mode != Py_True);
+  Owned<> entered = take(PyObject_CallOneArg(enter, mode));
+  graph::Node* node = append_mode(trace, enter, {constant_argument(mode)});
+  open(trace, manager, {node, [entered] {
+                          ErrorState error;
+                          Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, entered.get()));
+                          PyErr_Clear();
+                        }});
   return trace.none();
 }
 

@@ -52,5 +52,6 @@ graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<meta::Arg
 void register_torch_functions();
 void register_torch_methods();
 void register_torch_modes();
+void register_torch_dynamo();
 
 }  // namespace gramme::builtins

@@ -13,11 +13,17 @@ const char* kind_name(Kind kind) {
 
 void Log::add(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
   target->written = true;
-  if (seen_.insert({kind, target, name}).second) entries_.push_back({kind, target, name, graph_length, nullptr, {}});
+  if (seen_.insert({kind, target, name}).second) entries_.push_back({kind, target, name, graph_length, false, nullptr, {}});
+}
+
+void Log::add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
+  std::erase_if(entries_, [&](const Effect& e) { return e.kind == kind && e.target == target && e.name == name; });
+  seen_.insert({kind, target, name});
+  entries_.push_back({kind, target, name, graph_length, true, nullptr, {}});
 }
 
 void Log::add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length) {
-  entries_.push_back({Kind::Call, nullptr, nullptr, graph_length, callable, std::move(operands)});
+  entries_.push_back({Kind::Call, nullptr, nullptr, graph_length, false, callable, std::move(operands)});
 }
 
 bool Log::contains(Kind kind, const value::Value* target, PyObject* name) const {

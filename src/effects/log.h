@@ -22,6 +22,7 @@ struct Effect {
   value::Value* target;        // null for Call
   PyObject* name = nullptr;    // interned; attribute or global
   size_t graph_length = 0;     // nodes in the graph when it first happened
+  bool anew = false;           // deleted and stored again: takes its place at the end of the target's order
   // Call:
   PyObject* callable = nullptr;
   std::vector<value::Value*> operands;
@@ -31,6 +32,8 @@ class Log {
  public:
   /// Records that (target, name) was written; `target->written` becomes true.
   void add(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
+  /// The same for what the program deleted before: it goes to the end.
+  void add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
   void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length);
   const std::vector<Effect>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }

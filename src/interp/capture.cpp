@@ -24,6 +24,8 @@ class Attempt {
  private:
   void set_up();
   End stopped();
+  void note_handled(End& end);
+  void forget_locals(End& end);
   bool callee_is_python();
 
   const Start& start_;
@@ -60,10 +62,29 @@ void Attempt::set_up() {
   frame_.jump(start_.offset);
 }
 
+/// Is the value now what it was, perhaps looked into?
+bool is_same(Value* before, Value* now) {
+  return before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
+}
+
+void Attempt::note_handled(End& end) {
+  end.exception = trace.handled;
+  end.exception_changed = !is_same(handled_at_start_, trace.handled);
+  if (end.exception_changed && trace.handled && !trace.handled->source) cannot(Reason::ReplayUnsupported, "an exception being handled");
+}
+
+/// A caught exception's traceback keeps the live frame beyond its return, and the frame what `except … as` has deleted.
+void Attempt::forget_locals(End& end) {
+  for (size_t i = 0; i < frame_.slots.size(); ++i)
+    if (!is_same(initial_[i], frame_.slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
+}
+
 End Attempt::run() {
   try {
     End end;
     end.result = interp.run_root(frame_);
+    note_handled(end);
+    if (start_.offset != 0) forget_locals(end);
     return end;
   } catch (const Stopped&) {
     return stopped();
@@ -93,18 +114,15 @@ bool Attempt::callee_is_python() {
 }
 
 End Attempt::stopped() {
+  if (frame_.locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
   End end;
   end.kind = plan::ExitKind::Concrete;
   end.offset = frame_.code->instructions()[frame_.pc].offset;
   for (size_t i = 0; i < frame_.slots.size(); ++i) {
-    Value *before = initial_[i], *now = frame_.slots[i];
-    bool same = before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
-    if (!same) end.locals.push_back({static_cast<int>(i), now});
+    if (!is_same(initial_[i], frame_.slots[i])) end.locals.push_back({static_cast<int>(i), frame_.slots[i]});
   }
   end.stack = frame_.stack;
-  end.exception = trace.handled;
-  end.exception_changed = trace.handled != handled_at_start_;
-  if (end.exception_changed && trace.handled && !trace.handled->source) cannot(Reason::ReplayUnsupported, "an exception being handled");
+  note_handled(end);
   end.capture_callee = callee_is_python();
   return end;
 }
@@ -128,6 +146,21 @@ std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt) {
   return segment;
 }
 
+std::string text_of(PyObject* text) {
+  if (const char* utf8 = PyUnicode_AsUTF8(text)) return utf8;
+  PyErr_Clear();
+  return "?";
+}
+
+plan::Ending describe_ending(const CannotCapture& reason, Interpreter& interp) {
+  plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason), interp.root_line()};
+  auto [code, line] = interp.stopped_in();
+  ending.file = text_of(code->co_filename);
+  ending.function = text_of(code->co_qualname);
+  ending.inner_line = line;
+  return ending;
+}
+
 /// Nothing can be captured from here: the instruction is carried out for real.
 std::unique_ptr<plan::Segment> step_over(const Start& start, plan::Ending ending) {
   auto pool = std::make_shared<source::Pool>();
@@ -144,7 +177,7 @@ std::unique_ptr<plan::Segment> step_over(const Start& start, plan::Ending ending
 
 }  // namespace
 
-std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile) {
+std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole) {
   size_t stop_at = SIZE_MAX;
   plan::Ending ending;
   for (;;) {
@@ -158,8 +191,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       return segment;
     } catch (const CannotCapture& reason) {
       if (getenv("GDBG")) fprintf(stderr, "cannot %s: %s line %d stop %zu step %zu raise %zu\n", reason_text(reason.reason), reason.detail.c_str(), attempt.interp.root_line(), stop_at, attempt.interp.resumable_step(), attempt.interp.raise_step);
-      if (ending.reason.empty())
-        ending = {reason_text(reason.reason), reason.detail, reason_hint(reason.reason), attempt.interp.root_line()};
+      if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
+      if (ending.reason.empty()) ending = describe_ending(reason, attempt.interp);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);

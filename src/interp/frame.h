@@ -19,6 +19,7 @@ struct Frame {
   const bytecode::Instruction* current = nullptr;
   PyObject* keyword_names = nullptr;  // between KW_NAMES and CALL
   value::Generator* generator = nullptr;
+  value::Dict* locals = nullptr;      // what locals() gave
   Frame* back = nullptr;
   bool root = false;
   const graph::Position* position = nullptr;  // of the last instruction asked for

@@ -11,6 +11,7 @@ using trace::Args;
 Value* Interpreter::run_root(Frame& root) {
   root.root = true;
   root_ = &root;
+  from_start_ = root.pc == 0;
   Outcome outcome = run(root);
   if (outcome.step != Step::Return) GRAMME_BUG("the root frame yielded");
   return outcome.value;
@@ -67,6 +68,9 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
       return loop(frame);
     } catch (const UserError& error) {
       if (!unwind(frame, error)) throw;
+    } catch (const CannotCapture&) {
+      note_stop();
+      throw;
     }
   }
 }
@@ -103,6 +107,7 @@ Frame* Interpreter::new_frame(Function* function) {
   frame->pc = 0;
   frame->keyword_names = nullptr;
   frame->generator = nullptr;
+  frame->locals = nullptr;
   frame->position = nullptr;
   return frame;
 }
@@ -130,8 +135,48 @@ Value* Interpreter::call(Function* function, const Args& args) {
 }
 
 namespace {
-[[noreturn]] void does_not_fit(Function* function) {
-  cannot(Reason::ArgumentKind, std::string(PyUnicode_AsUTF8(function->name)) + "() called with arguments that do not fit");
+/// A function with the same parameters that does nothing; each default is None.
+Owned<> same_signature(trace::Trace& trace, Function* function) {
+  static PyObject* nothing = [] {
+    Owned<> globals = take(PyDict_New());
+    Owned<> code = take(Py_CompileString("lambda: None", "<signature>", Py_eval_input));
+    Owned<> lambda = take(PyEval_EvalCode(code.get(), globals.get(), globals.get()));
+    return take(PyObject_GetAttrString(lambda.get(), "__code__")).release();
+  }();
+  PyCodeObject* code = function->code;
+  int count = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  Owned<> names = take(PyTuple_GetSlice(code->co_localsplusnames, 0, count));
+  int flags = reinterpret_cast<PyCodeObject*>(nothing)->co_flags | (code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
+  Owned<> parts = take(Py_BuildValue("{s:i,s:i,s:i,s:i,s:i,s:O}", "co_argcount", code->co_argcount, "co_posonlyargcount", code->co_posonlyargcount,
+                                     "co_kwonlyargcount", code->co_kwonlyargcount, "co_nlocals", count, "co_flags", flags, "co_varnames", names.get()));
+  Owned<> replace = take(PyObject_GetAttrString(nothing, "replace")), none = take(PyTuple_New(0)), globals = take(PyDict_New());
+  Owned<> like = take(PyObject_Call(replace.get(), none.get(), parts.get()));
+  Owned<> made = take(PyFunction_NewWithQualName(like.get(), globals.get(), function->qualname));
+  auto* defaults = function->defaults ? trace.see_as<Tuple>(function->defaults) : nullptr;
+  if (defaults) {
+    Owned<> values = take(PyTuple_New(static_cast<Py_ssize_t>(defaults->items.size())));
+    for (size_t i = 0; i < defaults->items.size(); ++i) PyTuple_SET_ITEM(values.get(), i, share(Py_None).release());
+    check(PyFunction_SetDefaults(made.get(), values.get()));
+  }
+  if (auto* keywords = function->kwdefaults ? trace.see_as<Dict>(function->kwdefaults) : nullptr) {
+    Owned<> values = take(PyDict_New());
+    for (int i = code->co_argcount; i < code->co_argcount + code->co_kwonlyargcount; ++i) {
+      PyObject* name = PyTuple_GET_ITEM(names.get(), i);
+      if (trace.dict_get(keywords, trace.constant(name))) check(PyDict_SetItem(values.get(), name, Py_None));
+    }
+    check(PyFunction_SetKwDefaults(made.get(), values.get()));
+  }
+  return made;
+}
+
+/// Raises CPython's own TypeError for these arguments.
+[[noreturn]] void does_not_fit(trace::Trace& trace, Function* function, const Args& args) {
+  Owned<> like = same_signature(trace, function), names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));
+  for (size_t i = 0; i < args.keywords; ++i) PyTuple_SET_ITEM(names.get(), i, share(args.names[i]).release());
+  std::vector<PyObject*> values(args.positional + args.keywords + 1, Py_None);
+  if (Owned<>::steal(PyObject_Vectorcall(like.get(), values.data(), args.positional, args.keywords ? names.get() : nullptr)))
+    cannot(Reason::ArgumentKind, std::string(PyUnicode_AsUTF8(function->name)) + "() called with arguments that do not fit");
+  protocol::raise_current(trace);
 }
 
 int parameter_named(PyCodeObject* code, PyObject* name, int first, int last) {
@@ -143,7 +188,7 @@ int parameter_named(PyCodeObject* code, PyObject* name, int first, int last) {
 }
 }  // namespace
 
-/// Arguments into slots as CPython does. What does not fit is called for real, for CPython's own message.
+/// Arguments into slots as CPython does.
 void Interpreter::bind(Frame& frame, Function* function, const Args& args) {
   PyCodeObject* code = function->code;
   size_t positional = code->co_argcount, all = positional + code->co_kwonlyargcount;
@@ -154,7 +199,7 @@ void Interpreter::bind(Frame& frame, Function* function, const Args& args) {
   if (varargs) {
     slots[all] = trace.tuple(std::vector<Value*>(args.values + given, args.values + args.positional));
   } else if (args.positional > positional) {
-    does_not_fit(function);
+    does_not_fit(trace, function, args);
   }
   Dict* extra = varkeywords ? trace.dict() : nullptr;
   if (extra) slots[all + varargs] = extra;
@@ -164,12 +209,12 @@ void Interpreter::bind(Frame& frame, Function* function, const Args& args) {
       extra->entries.set(trace.constant(args.names[i]), args[args.positional + i]);
       continue;
     }
-    if (at < 0 || slots[at]) does_not_fit(function);
+    if (at < 0 || slots[at]) does_not_fit(trace, function, args);
     slots[at] = args[args.positional + i];
   }
   if (function->defaults && given < positional) {
     auto* defaults = trace.see_as<Tuple>(function->defaults);
-    if (!defaults) does_not_fit(function);
+    if (!defaults) does_not_fit(trace, function, args);
     size_t first = positional - std::min(positional, defaults->items.size());
     for (size_t i = std::max(first, given); i < positional; ++i)
       if (!slots[i]) slots[i] = defaults->items[i - first];
@@ -180,7 +225,7 @@ void Interpreter::bind(Frame& frame, Function* function, const Args& args) {
     if (defaults) slots[i] = trace.dict_get(defaults, trace.constant(frame.variable(static_cast<int>(i))));
   }
   for (size_t i = 0; i < all; ++i)
-    if (!slots[i]) does_not_fit(function);
+    if (!slots[i]) does_not_fit(trace, function, args);
 }
 
 // ---- generators
@@ -245,6 +290,32 @@ Value* Interpreter::variable(PyObject* name) {
   return nullptr;
 }
 
+Value* Interpreter::locals() {
+  Frame& frame = *frame_;
+  bool optimized = frame.object()->co_flags & CO_OPTIMIZED;
+  if (!optimized || (frame.root && !from_start_)) cannot(Reason::CallSkipped, "locals");  // the live frame may have its dict already
+  if (!frame.locals) frame.locals = trace.dict();
+  for (size_t i = 0; i < frame.slots.size(); ++i) {
+    Value* value = frame.slots[i];
+    if (auto* cell = value ? as<Cell>(trace.see(value)) : nullptr) value = trace.cell_content(cell);
+    Value* name = trace.constant(frame.variable(static_cast<int>(i)));
+    if (value)
+      trace.dict_set(frame.locals, name, value);
+    else
+      trace.dict_erase(frame.locals, name);
+  }
+  return frame.locals;
+}
+
+namespace {
+Value* model_of_locals(trace::Trace& trace, const Args& args) {
+  protocol::expect(trace, args, "locals", 0, 0);
+  return static_cast<Interpreter*>(trace.inliner)->locals();
+}
+}  // namespace
+
+void register_models() { protocol::add_model("builtins", "locals", &model_of_locals); }
+
 Value* Interpreter::first_argument() {
   if (frame_->object()->co_argcount == 0 || frame_->slots.empty() || !frame_->slots[0]) return nullptr;
   Value* first = frame_->slots[0];
@@ -257,6 +328,30 @@ const graph::Position* Interpreter::position_of(Frame* frame) {
   if (frame->position && frame->position->unit == frame->current->at) return frame->position;
   frame->position = trace.make<graph::Position>(frame->object(), static_cast<int>(frame->current->at), position_of(frame->back));
   return frame->position;
+}
+
+namespace {
+bool starts_with(PyObject* text, PyObject* prefix) { return PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1; }
+
+/// Python's library and what is installed besides the program.
+bool is_library(PyCodeObject* code) {
+  static PyObject* folder = take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "stdlib")).release();
+  static PyObject* installed = take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "purelib")).release();
+  return starts_with(code->co_filename, folder) || starts_with(code->co_filename, installed);
+}
+}  // namespace
+
+/// At the innermost frame first: the outer ones, which the exception passes next, change nothing.
+void Interpreter::note_stop() {
+  if (stopped_in_.code) return;
+  Frame* frame = frame_;
+  while (frame->back && is_library(frame->object())) frame = frame->back;
+  stopped_in_ = {frame->object(), frame->current ? frame->code->line(frame->current->at) : frame->object()->co_firstlineno};
+}
+
+Interpreter::Place Interpreter::stopped_in() const {
+  if (stopped_in_.code || !root_) return stopped_in_;
+  return {root_->object(), root_->current ? root_->code->line(root_->current->at) : root_->object()->co_firstlineno};
 }
 
 int Interpreter::root_line() { return root_ && root_->current ? root_->code->line(root_->current->at) : 0; }

@@ -28,6 +28,12 @@ class Interpreter final : public trace::Inliner {
   /// Steps of the root frame at which an exception that is still handled was raised; SIZE_MAX if none.
   size_t raise_step = SIZE_MAX;
   Frame* frame() const { return frame_; }
+  struct Place {
+    PyCodeObject* code;
+    int line;
+  };
+  /// Where the capture could not go on: the innermost frame outside Python's library and torch.
+  Place stopped_in() const;
 
   // trace::Inliner
   Value* call(value::Function* function, const trace::Args& args) override;
@@ -37,6 +43,8 @@ class Interpreter final : public trace::Inliner {
   Value* first_argument() override;
   const graph::Position* position() override { return position_of(frame_); }
   int root_line() override;
+  /// locals() of the current frame: one dict a frame, brought up to date at each call.
+  Value* locals();
 
  private:
   struct Outcome {
@@ -45,6 +53,7 @@ class Interpreter final : public trace::Inliner {
   };
   Outcome run(Frame& frame);
   Outcome loop(Frame& frame);
+  void note_stop();
   void count_root_step(Frame& frame);
   bool unwind(Frame& frame, const value::UserError& error);
   void bind(Frame& frame, value::Function* function, const trace::Args& args);
@@ -53,10 +62,15 @@ class Interpreter final : public trace::Inliner {
 
   Frame* frame_ = nullptr;
   Frame* root_ = nullptr;
+  Place stopped_in_{nullptr, 0};
   std::vector<Frame*> free_;
   size_t stop_at_;
   size_t steps_ = 0, resumable_step_ = 0;
+  bool from_start_ = false;  // the root frame, too
 };
+
+/// Models of builtins that ask about the frame.
+void register_models();
 
 /// What the frame's function calls builtins: its own `__builtins__`.
 value::Namespace* builtins_of(trace::Trace& trace, value::Function* function);

@@ -24,8 +24,7 @@ Step build_list(Interpreter& interp, Frame& frame, int count) {
 Step build_set(Interpreter& interp, Frame& frame, int count) {
   auto* set = interp.trace.make<Set>();
   for (Value* item : take_items(frame, count)) {
-    item = interp.trace.see(item);
-    if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
+    item = protocol::table_key(interp.trace, item);
     set->entries.set(item, nullptr);
   }
   frame.push(set);
@@ -34,7 +33,7 @@ Step build_set(Interpreter& interp, Frame& frame, int count) {
 Step build_map(Interpreter& interp, Frame& frame, int count) {
   Dict* dict = interp.trace.dict();
   std::vector<Value*> items = take_items(frame, 2 * count);
-  for (int i = 0; i < count; ++i) interp.trace.dict_set(dict, items[2 * i], items[2 * i + 1]);
+  for (int i = 0; i < count; ++i) interp.trace.dict_set(dict, protocol::table_key(interp.trace, items[2 * i]), items[2 * i + 1]);
   frame.push(dict);
   return Step::Next;
 }
@@ -95,15 +94,14 @@ Step list_append(Interpreter& interp, Frame& frame, int depth) {
   return Step::Next;
 }
 Step set_add(Interpreter& interp, Frame& frame, int depth) {
-  Value* item = interp.trace.see(frame.pop());
-  if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
+  Value* item = protocol::table_key(interp.trace, frame.pop());
   growing<Set>(interp, frame, depth)->entries.set(item, nullptr);
   return Step::Next;
 }
 Step map_add(Interpreter& interp, Frame& frame, int depth) {
   Value* value = frame.pop();
   Value* key = frame.pop();
-  interp.trace.dict_set(interp.trace.see_as<Dict>(frame.peek(depth)), key, value);
+  interp.trace.dict_set(interp.trace.see_as<Dict>(frame.peek(depth)), protocol::table_key(interp.trace, key), value);
   return Step::Next;
 }
 Step list_extend(Interpreter& interp, Frame& frame, int depth) {
@@ -116,8 +114,7 @@ Step set_update(Interpreter& interp, Frame& frame, int depth) {
   std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
   auto* set = growing<Set>(interp, frame, depth);
   for (Value* item : items) {
-    item = interp.trace.see(item);
-    if (!hashable(item)) cannot(Reason::ArgumentKind, "a set item with its own equality");
+    item = protocol::table_key(interp.trace, item);
     set->entries.set(item, nullptr);
   }
   return Step::Next;

@@ -322,6 +322,14 @@ class Fill {
     return {std::move(outcome_)};
   }
 
+  /// The fakes' own limits: with data the call may well succeed.
+  static bool is_limit_of_fakes(PyObject* type) {
+    static PyObject* kinds[] = {attribute("torch._subclasses.fake_tensor", "UnsupportedOperatorException"),
+                                attribute("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException")};
+    return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) || PyErr_GivenExceptionMatches(type, kinds[0]) ||
+           PyErr_GivenExceptionMatches(type, kinds[1]);
+  }
+
   static bool is_data_dependent(PyObject* type) {
     static PyObject* kinds[] = {attribute("torch._subclasses.fake_tensor", "DataDependentOutputException"),
                                 attribute("torch._subclasses.fake_tensor", "DynamicOutputShapeException")};
@@ -342,6 +350,7 @@ class Fill {
     PyErr_Clear();
     bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
     result.outcome.data_dependent = reads_data || is_data_dependent(type);
+    result.outcome.raised = !result.outcome.data_dependent && !is_limit_of_fakes(type);
     for (PyObject* passing : {PyExc_MemoryError, PyExc_RecursionError, PyExc_Warning})
       if (PyErr_GivenExceptionMatches(type, passing)) result.lasting = false;
     return result;

@@ -239,7 +239,6 @@ const char* kind_name(ReplayKind kind) {
 }
 
 bool Replay::run(PyObject** registers) const {
-  for (size_t i = 0; i < constants.size(); ++i) registers[constant_base + i] = share(constants[i].get()).release();
   Run run(*this, registers);
   for (const ReplayOp& op : ops)
     if (!run.step(op)) return false;

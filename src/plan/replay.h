@@ -32,8 +32,8 @@ struct Replay {
   int constant_base = 0;
   int registers = 0;  // in all
 
-  /// Runs the program. `registers` holds owned references from the start (reads, outputs, constants); what is made is
-  /// added. False with a Python error set if a step failed: a bug or no memory, since no step runs user code.
+  /// Runs the program. `registers` holds owned references from the start (reads, outputs, constants, all put there by the
+  /// caller); what is made is added. False with a Python error set if a step failed: a bug or no memory, since no step runs user code.
   bool run(PyObject** registers) const;
 };
 

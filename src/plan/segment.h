@@ -27,7 +27,7 @@ struct Exit {
   ExitKind kind = ExitKind::Return;
   Register result = kNull;        // Return
   int offset = 0;                 // code unit of the instruction to go on with
-  std::vector<SlotWrite> locals;  // localsplus slots that changed
+  std::vector<SlotWrite> locals;  // localsplus slots that changed; Return: only cleared
   std::vector<Register> stack;    // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
   Register exception = kNull;     // the exception being handled; kKeep leaves it as it is
   bool frame_unchanged = false;   // HandOver where the segment began: nothing is written back
@@ -37,7 +37,10 @@ struct Exit {
 /// For messages and explain(): why the segment ended.
 struct Ending {
   std::string reason, detail, hint;
-  int line = 0;
+  int line = 0;  // of the frame that was captured
+  /// The innermost line of the program's own, in an inlined callee perhaps.
+  std::string file, function;
+  int inner_line = 0;
 };
 
 struct Segment {

@@ -54,22 +54,24 @@ Value* c_descriptor(Trace& trace, Object* object, PyObject* found, PyObject* nam
   cannot(Reason::AttributeUnknown, std::string(object->type->tp_name) + "." + text_of(name));
 }
 
+/// object.__getattribute__, also as types in C inherit it.
+bool is_generic(PyObject* getattribute) {
+  return getattribute && Py_IS_TYPE(getattribute, &PyWrapperDescr_Type) &&
+         reinterpret_cast<PyDescrObject*>(getattribute)->d_type->tp_getattro == PyObject_GenericGetAttr;
+}
+
 Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
-  static PyObject* object_getattribute = cpython::type_lookup(&PyBaseObject_Type, k_getattribute);
   PyTypeObject* type = object->type;
-  if (type->tp_getattro == PyObject_GenericGetAttr) return generic_get_attribute(trace, object, name);
-  PyObject* hook = trace.type_lookup(type, k_getattribute);
+  PyObject* hook = trace.type_lookup(type, k_getattribute);  // guards that none is added, as the next line does
+  if (!trace.type_lookup(type, k_getattr) && is_generic(hook)) return generic_get_attribute(trace, object, name);
   Value* found = nullptr;
-  if (hook == object_getattribute) {
+  bool own = hook && PyFunction_Check(hook);
+  if (!is_generic(hook) && !own) cannot(Reason::AttributeUnknown, std::string("an attribute of a ") + type->tp_name);
+  try {
+    if (own) return call(trace, trace.type_attribute(type, k_getattribute), {object, trace.constant(name)});
     found = generic_get_attribute(trace, object, name);
-  } else if (hook && PyFunction_Check(hook)) {
-    try {
-      return call(trace, trace.type_attribute(type, k_getattribute), {object, trace.constant(name)});
-    } catch (UserError& error) {
-      if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError)) || !trace.type_lookup(type, k_getattr)) throw;
-    }
-  } else {
-    cannot(Reason::AttributeUnknown, std::string("an attribute of a ") + type->tp_name);
+  } catch (const UserError& error) {  // of __getattribute__, a property or a descriptor
+    if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError)) || !trace.type_lookup(type, k_getattr)) throw;
   }
   if (found) return found;
   PyObject* fallback = trace.type_lookup(type, k_getattr);
@@ -213,22 +215,38 @@ Value* tuple_field(Tuple* tuple, PyObject* found, PyObject* name) {
   return nullptr;
 }
 
-Value* slice_or_partial(Trace& trace, Value* value, const std::string& name) {
-  if (auto* slice = as<Slice>(value)) return name == "start" ? slice->start : name == "stop" ? slice->stop : name == "step" ? slice->step : nullptr;
-  auto* partial = as<Partial>(value);
-  if (!partial) return nullptr;
-  if (name == "func") return partial->function;
-  if (name == "args") return trace.tuple(partial->args);
-  if (name != "keywords") return nullptr;
-  Dict* keywords = trace.dict();
-  for (Attribute& keyword : partial->keywords) keywords->entries.set(trace.constant(keyword.name), keyword.value);
-  return keywords;
+Value* partial_attribute(Trace& trace, Partial* partial, PyObject* name) {
+  std::string text = text_of(name);
+  if (text == "func") return partial->function;
+  if (text == "args") return trace.tuple(partial->args);
+  if (text == "keywords") {
+    Dict* keywords = trace.dict();
+    for (Attribute& keyword : partial->keywords) keywords->entries.set(trace.constant(keyword.name), keyword.value);
+    return keywords;
+  }
+  if (name == k_dict) cannot(Reason::AttributeUnknown, "the __dict__ of a partial");
+  for (Attribute& attribute : partial->attributes)
+    if (attribute.name == name) return attribute.value;
+  if (!partial->existing()) return nullptr;
+  PyObject* found = nullptr;
+  cpython::instance_attribute(partial->object, name, &found);
+  const source::Source* source = trace.pool->child(partial->source, SK::Attr, name);
+  if (!found) trace.guard_absent(source);
+  return found ? trace.wrap(found, source) : nullptr;
+}
+
+Value* slice_or_partial(Trace& trace, Value* value, PyObject* name) {
+  if (auto* partial = as<Partial>(value)) return partial_attribute(trace, partial, name);
+  auto* slice = as<Slice>(value);
+  if (!slice) return nullptr;
+  std::string text = text_of(name);
+  return text == "start" ? slice->start : text == "stop" ? slice->stop : text == "step" ? slice->step : nullptr;
 }
 
 /// Values of types in C: their methods, and fields that are read without a call.
 Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
   if (name == k_class) return class_value(trace, type_of(value));
-  if (Value* found = slice_or_partial(trace, value, text_of(name))) return found;
+  if (Value* found = slice_or_partial(trace, value, name)) return found;
   PyTypeObject* type = type_of(value);
   PyObject* found = trace.type_lookup(type, name);
   if (!found) return nullptr;
@@ -401,6 +419,14 @@ void store_in_function(Trace& trace, Function* function, PyObject* name, Value* 
   function->attributes.push_back({name, value});
 }
 
+void store_in_partial(Partial* partial, PyObject* name, Value* value) {
+  bool field = cpython::type_lookup(type_of(partial), name) != nullptr;
+  if (partial->existing() || field || !value) cannot(Reason::MutationUnsupported, "the attribute " + text_of(name) + " of a partial");
+  for (Attribute& attribute : partial->attributes)
+    if (attribute.name == name) return void(attribute.value = value);
+  partial->attributes.push_back({name, value});
+}
+
 void set_on_object(Trace& trace, Object* object, PyObject* name, Value* value) {
   static PyObject* object_setattr = cpython::type_lookup(&PyBaseObject_Type, k_setattr);
   static PyObject* object_delattr = cpython::type_lookup(&PyBaseObject_Type, k_delattr);
@@ -434,7 +460,7 @@ bool descriptor_took(Trace& trace, Object* object, PyObject* found, PyObject* na
     if (exception && name == k_cause) object->cause = value, object->suppress_context = true;
     else if (exception && name == k_context) object->context = value;
     else if (exception && name == k_suppress_context) object->suppress_context = truth(trace, value);
-    else if (exception && name == k_traceback && trace.see(value) == trace.none()) return true;
+    else if (exception && name == k_traceback && (trace.see(value) == trace.none() || type_of(trace.see(value)) == &PyTraceBack_Type)) return true;
     else if (exception && name == k_args) object->payload = trace.tuple(items_of(trace, value));
     else cannot(Reason::MutationUnsupported, "attribute " + text_of(name) + " of a " + object->type->tp_name);
     return true;
@@ -466,6 +492,7 @@ void write(Trace& trace, Value* target, PyObject* name, Value* value) {
       if (!value) cannot(Reason::MutationUnsupported, "deleting a function's attribute");
       return store_in_function(trace, static_cast<Function*>(target), name, value);
     case Kind::Tensor: return tensor_attributes.set(trace, static_cast<Tensor*>(target), name, value);
+    case Kind::Partial: return store_in_partial(static_cast<Partial*>(target), name, value);
     default: break;
   }
   if (target->kind == Kind::Class) return store_in_class(trace, static_cast<Class*>(target), name, value);

@@ -48,6 +48,7 @@ class Prepended {
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
     if (Model model = find_model(function->object)) return model(trace, args);
+    if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object)))) return model(trace, function, args);
     switch (treatment(function->object)) {
       case Treatment::InGraph: return trace.emit(function->object, args);
       case Treatment::RunForReal: cannot(Reason::CallSkipped, callable_name(function->object));

@@ -1,4 +1,5 @@
 // Tables of C functions gramme has a model of, and of pure ones that may really be called on constants.
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -13,6 +14,8 @@ namespace {
 struct Tables {
   std::unordered_map<PyObject*, Model> models;
   std::unordered_set<PyObject*> pure;
+  std::unordered_map<std::string, std::pair<std::string, FunctionModel>> by_name;  // qualified name -> file suffix, model
+  std::unordered_map<PyObject*, FunctionModel> by_code;                            // null: none; code objects are held
   Classifier classifier = nullptr;
 };
 Tables& tables() {
@@ -52,6 +55,20 @@ void add_model(const char* module, const char* qualified_name, Model model) {
 Model find_model(PyObject* callable) {
   auto found = tables().models.find(callable);
   return found == tables().models.end() ? nullptr : found->second;
+}
+
+void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model) {
+  tables().by_name[qualified_name] = {file_suffix, model};
+}
+
+FunctionModel find_function_model(PyCodeObject* code) {
+  auto [known, added] = tables().by_code.try_emplace(reinterpret_cast<PyObject*>(code), nullptr);
+  if (!added) return known->second;
+  share(known->first).release();
+  auto named = tables().by_name.find(PyUnicode_AsUTF8(code->co_qualname));
+  if (named != tables().by_name.end() && std::string_view(PyUnicode_AsUTF8(code->co_filename)).ends_with(named->second.first))
+    known->second = named->second.second;
+  return known->second;
 }
 
 void add_pure(PyObject* callable) {

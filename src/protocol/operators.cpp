@@ -139,7 +139,7 @@ Value* binary(Trace& trace, int op, Value* left, Value* right) {
   bool extends = op == NB_INPLACE_ADD && payload_for(trace, left, operator_row(op).in_place_method);  // list subclasses first
   if (!formats && !extends && (has_own_class(left) || has_own_class(right))) {
     if (overrides_torch_functions(trace, left) || overrides_torch_functions(trace, right))
-      cannot(Reason::OperatorFailed, "an operand with __torch_function__");
+      cannot(Reason::ArgumentKind, "an operand with __torch_function__");
     if (Value* result = user_binary(trace, op, left, right)) return result;
   }
   Value *a = builtin_part(left), *b = formats ? right : builtin_part(right);

@@ -66,6 +66,9 @@ Value* get_item(Trace& trace, Value* object, Value* key);
 void set_item(Trace& trace, Value* object, Value* key, Value* value);
 void delete_item(Trace& trace, Value* object, Value* key);
 Py_ssize_t length(Trace& trace, Value* object);
+/// A value made fit for a dict or set: seen all the way down. TypeError if it is unhashable; ends the segment where a class
+/// has its own equality. (special.cpp)
+Value* table_key(Trace& trace, Value* key);
 /// An integer index (int, bool, __index__ of constants); raises TypeError otherwise.
 Py_ssize_t index(Trace& trace, Value* value);
 
@@ -98,6 +101,10 @@ void add_model(PyObject* callable, Model model);  // kept for the life of the pr
 Model find_model(PyObject* callable);             // null if there is none
 /// add_model for an attribute of a module or type that exists in this Python; quietly nothing if it does not.
 void add_model(const char* module, const char* qualified_name, Model model);
+/// A model of a Python function that cannot be named by an object: made by a call, or imported later. By where its code is from.
+using FunctionModel = Value* (*)(Trace& trace, value::Function* function, const Args& args);
+void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model);
+FunctionModel find_function_model(PyCodeObject* code);
 /// A pure C function: on constants (and containers of them) it is really called, else the segment ends.
 void add_pure(PyObject* callable);
 void add_pure(const char* module, const char* qualified_name);

@@ -27,9 +27,6 @@ Value* attempt(Trace& trace, Value* seen, PyObject* name, std::initializer_list<
 /// Is the class' special method set to None, which forbids the operation?
 bool forbidden(Trace& trace, Value* seen, PyObject* name);
 
-/// A value made fit for a table: seen all the way down. TypeError if it is unhashable; ends the segment where a class has its
-/// own equality.
-Value* table_key(Trace& trace, Value* key);
 /// The interned name for a key of an instance's __dict__ or of globals; null if it is no str.
 PyObject* name_key(Trace& trace, Value* key);
 inline std::string type_name(Value* seen) { return type_of(seen)->tp_name; }

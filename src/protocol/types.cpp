@@ -210,13 +210,24 @@ void initialise(Trace& trace, Value* instance, const Args& args, bool own_new) {
     raise(trace, PyExc_TypeError, std::string(type->tp_name) + "() takes no arguments");
 }
 
+/// object.__new__ refuses classes with abstract methods; the constructors of other bases do not ask.
+void refuse_abstract(Trace& trace, PyTypeObject* type, Value* payload) {
+  if (payload) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
+  Owned<> none = take(PyTuple_New(0));
+  if (!Owned<>::steal(PyBaseObject_Type.tp_new(type, none.get(), nullptr))) raise_current(trace);
+}
+
 }  // namespace
 
 Value* allocate(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject* type = cls->type();
+  static PyObject* del = intern("__del__");
+  if (trace.type_lookup(type, del)) cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
   if (is_subtype(type, &PyTuple_Type)) return tuple_instance(trace, type, args);
-  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
   Value* payload = payload_for(trace, type, args);
+  static PyObject* finalizer = intern("__del__");
+  if (trace.type_lookup(type, finalizer)) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
+  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) refuse_abstract(trace, type, payload);
   if (payload && (type == &PyDict_Type || type == &PyODict_Type || type == &PyList_Type || type == &PySet_Type)) return payload;
   auto* object = trace.make<Object>();
   object->type = type;

@@ -224,6 +224,7 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   if (exit.kind == plan::ExitKind::Return) {
     result_ = Py_NewRef(run.value(exit.result));
     if (exit.exception != plan::kKeep) cpython::set_handled_exception(thread_, Py_XNewRef(run.value(exit.exception)));
+    for (const plan::SlotWrite& write : exit.locals) Py_CLEAR(frame_.locals()[write.slot]);
     frame_.drop(frame_.depth());
     return Turn::Return;
   }

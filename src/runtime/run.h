@@ -39,7 +39,7 @@ class SegmentRun {
   int read_count() const { return static_cast<int>(segment_->guards.description().reads.size()); }
 
   SegmentPtr segment_;
-  static constexpr int kSmall = 48;
+  static constexpr int kSmall = 128;
   int owned_ = 0;         // registers_[0, owned_) are owned references or null
   PyObject** registers_;  // raw, as plan::Replay::run wants them; only this class counts
   PyObject* small_[kSmall];

@@ -96,6 +96,10 @@ Argument Trace::argument(Value* value) {
         return result;
       }
       [[fallthrough]];
+    case Kind::Object:
+      if (auto* object = as<Object>(value); object && object->payload && object->payload->kind == Kind::Constant)
+        return argument(object->payload);  // a member of an IntEnum or StrEnum
+      [[fallthrough]];
     default: cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
   }
 }
@@ -142,7 +146,7 @@ Value* Trace::emit_call(meta::Call& call, const Args& args) {
   std::vector<Tensor*> leaves = leaves_;
   const meta::Outcome& outcome = meta::infer(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
-  if (outcome.error) cannot(Reason::OperatorFailed, outcome.message);
+  if (outcome.error) cannot(outcome.raised ? Reason::OperatorFailed : Reason::CallUnknown, outcome.message);
   if (outcome.may_raise && inputs_written) cannot(Reason::OperatorMayRaise);
   random |= outcome.random;
   graph::Node* node = graph.call(call, inliner ? inliner->position() : nullptr);

@@ -47,13 +47,13 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   exit.offset = end.offset;
   exit.capture_callee = end.capture_callee;
   exit.exception = plan::kKeep;
+  if (end.exception_changed) exit.exception = end.exception ? rebuild(end.exception) : plan::kNull;
+  for (auto [slot, value] : end.locals) exit.locals.push_back({slot, value ? rebuild(value) : plan::kNull});
   if (end.kind == plan::ExitKind::Return) {
     exit.result = rebuild(end.result);
     return;
   }
-  for (auto [slot, value] : end.locals) exit.locals.push_back({slot, value ? rebuild(value) : plan::kNull});
   for (Value* value : end.stack) exit.stack.push_back(rebuild(value));
-  if (end.exception_changed) exit.exception = end.exception ? rebuild(end.exception) : plan::kNull;
 }
 
 }  // namespace

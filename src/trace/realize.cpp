@@ -135,7 +135,8 @@ Value* Trace::realize_object(PyObject* object, const Source* source) {
     guard({source, guards::Kind::Identity, share(object)});
     auto* result = make<Object>(pool->pinned(object), object);
     result->type = type;
-    if (PyLong_Check(object) || PyUnicode_Check(object)) cannot(Reason::AttributeUnknown, "an enum member that is a number or text");
+    if (PyLong_Check(object)) result->payload = constant(take(_PyLong_Copy(reinterpret_cast<PyLongObject*>(object))));
+    if (PyUnicode_Check(object)) result->payload = constant(take(PyUnicode_FromObject(object)));
     return result;
   }
   guard_type(source, type);

@@ -14,6 +14,15 @@ using plan::ReplayOp;
 namespace {
 [[noreturn]] void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
+
+/// Does the real object have the attribute itself, in its dict or in a slot?
+bool has_own(PyObject* object, PyObject* name) {
+  PyObject* found = nullptr;
+  if (cpython::instance_attribute(object, name, &found) == cpython::Lookup::Found) return true;
+  PyObject* descriptor = cpython::type_lookup(Py_TYPE(object), name);
+  Py_ssize_t offset = descriptor ? cpython::slot_offset(descriptor, Py_TYPE(object)) : -1;
+  return offset >= 0 && *cpython::slot_address(object, offset);
+}
 }  // namespace
 
 Register Rebuilder::operator()(Value* value) {
@@ -112,8 +121,10 @@ Register Rebuilder::make(Value* value) {
     case Kind::Class: return constant(value->object);
     case Kind::Tensor: {
       auto* tensor = static_cast<Tensor*>(value);
-      if (!tensor->attributes.empty()) unsupported("a new tensor with attributes of its own");
-      return output(tensor->node);
+      Register result = output(tensor->node);
+      memo_[value] = result;
+      store_attributes(result, tensor->attributes);
+      return result;
     }
     case Kind::Number: return output(static_cast<Number*>(value)->node);
     case Kind::Tuple: return make_tuple(static_cast<Tuple*>(value));
@@ -123,6 +134,7 @@ Register Rebuilder::make(Value* value) {
     case Kind::Deque: return make_deque(static_cast<Deque*>(value));
     case Kind::Function: return make_function(static_cast<Function*>(value));
     case Kind::Object: return make_object(static_cast<Object*>(value));
+    case Kind::Generator: return make_generator(static_cast<Generator*>(value));
     case Kind::Iterator: return make_iterator(static_cast<Iterator*>(value));
     case Kind::Partial: return make_partial(static_cast<Partial*>(value));
     case Kind::Slice: {
@@ -244,20 +256,27 @@ Register Rebuilder::make_function(Function* function) {
     store.a = memo_[cell];
     store.b = content;
   }
-  for (Attribute& attribute : function->attributes) {
+  store_attributes(result, function->attributes);
+  return result;
+}
+
+void Rebuilder::store_attributes(Register target, const Attributes& attributes) {
+  for (const Attribute& attribute : attributes) {
+    if (!attribute.value) continue;
     Register value = (*this)(attribute.value);
     ReplayOp& store = op(ReplayKind::StoreAttr);
-    store.a = result;
+    store.a = target;
     store.b = value;
     store.object = share(attribute.name);
   }
-  return result;
 }
 
 Register Rebuilder::make_object(Object* object) {
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
-  if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && object->type != &PyBaseObject_Type)
+  static PyObject* simple_namespace = take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
+  bool plain = object->type == &PyBaseObject_Type || reinterpret_cast<PyObject*>(object->type) == simple_namespace;
+  if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && !plain)
     unsupported(std::string("a new ") + object->type->tp_name);
   auto* type = reinterpret_cast<PyObject*>(object->type);
   Register result;
@@ -280,26 +299,33 @@ Register Rebuilder::make_object(Object* object) {
     if (auto* list = as<List>(object->payload)) with_operands(ReplayKind::FillList, result, all(list->items));
     if (object->payload->kind == Kind::Set) unsupported("a new instance of a subclass of set");
   }
-  for (Attribute& attribute : object->attributes) {
-    if (!attribute.value) continue;
-    Register value = (*this)(attribute.value);
-    ReplayOp& store = op(ReplayKind::StoreAttr);
-    store.a = result;
-    store.b = value;
-    store.object = share(attribute.name);
-  }
+  store_attributes(result, object->attributes);
   if (object->cause || object->context) unsupported("a new exception with a cause or context");
   return result;
+}
+
+/// One that is not started: the function is called again, which runs none of its code.
+Register Rebuilder::make_generator(Generator* generator) {
+  if (generator->started || !generator->frame || !generator->function) unsupported("a generator that was started");
+  static PyObject* apply = take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "call")).release();
+  std::vector<Register> parts{(*this)(generator->function)};
+  for (Value* argument : generator->arguments) parts.push_back((*this)(argument));
+  if (auto made = memo_.find(generator); made != memo_.end()) return made->second;  // it is in its own closure
+  return call(apply, parts);
+}
+
+/// `example` makes an iterator of the same type.
+void Rebuilder::set_position(Register iterator, const char* example, Py_ssize_t index) {
+  PyObject* real = trace_.keep(take(PyRun_String(example, Py_eval_input, PyEval_GetBuiltins(), PyEval_GetBuiltins())));
+  PyObject* method = cpython::type_lookup(Py_TYPE(real), intern("__setstate__"));
+  call(method, {iterator, constant(trace_.keep(take(PyLong_FromSsize_t(index))))});
 }
 
 Register Rebuilder::make_iterator(Iterator* iterator) {
   auto part = [&](size_t i) { return (*this)(iterator->parts.at(i)); };
   auto positioned = [&](Register made, const char* type) {
     if (iterator->done) unsupported("an exhausted iterator");
-    if (iterator->index == 0) return made;
-    PyObject* example = trace_.keep(take(PyRun_String(type, Py_eval_input, PyEval_GetBuiltins(), PyEval_GetBuiltins())));
-    PyObject* method = cpython::type_lookup(Py_TYPE(example), intern("__setstate__"));
-    call(method, {made, constant(trace_.keep(take(PyLong_FromSsize_t(iterator->index))))});
+    if (iterator->index != 0) set_position(made, type, iterator->index);
     return made;
   };
   switch (iterator->sort) {
@@ -310,6 +336,13 @@ Register Rebuilder::make_iterator(Iterator* iterator) {
       if (sequence->kind == Kind::Tuple) return positioned(made, "iter(())");
       if (iterator->index == 0 && !iterator->done) return made;
       unsupported("an iterator that was advanced");
+    }
+    case Iterator::Reversed: {
+      Value* sequence = trace_.see(iterator->parts.at(0));
+      if ((sequence->kind != Kind::List && sequence->kind != Kind::Tuple) || iterator->done) unsupported("a reversed iterator");
+      Register made = call(builtin("reversed"), {(*this)(sequence)});
+      set_position(made, sequence->kind == Kind::List ? "reversed([])" : "reversed(())", iterator->index);
+      return made;
     }
     case Iterator::Range: {
       Owned<> range = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "nnn", iterator->index, iterator->stop, iterator->increment));
@@ -344,6 +377,8 @@ Register Rebuilder::make_partial(Partial* partial) {
   made_partial.a = function;
   made_partial.b = tuple;
   made_partial.c = dict;
+  memo_[partial] = result;
+  store_attributes(result, partial->attributes);
   return result;
 }
 
@@ -353,7 +388,7 @@ void Rebuilder::replay(const effects::Effect& effect) {
   using K = effects::Kind;
   switch (effect.kind) {
     case K::StoreAttr:
-    case K::StoreFunctionAttr: return replay_attribute(effect.target, effect.name);
+    case K::StoreFunctionAttr: return replay_attribute(effect);
     case K::StoreGlobal: {
       auto* names = static_cast<Namespace*>(effect.target);
       Value* value = names->names[effect.name].value;
@@ -394,7 +429,9 @@ void Rebuilder::replay(const effects::Effect& effect) {
   }
 }
 
-void Rebuilder::replay_attribute(Value* target, PyObject* name) {
+void Rebuilder::replay_attribute(const effects::Effect& effect) {
+  Value* target = effect.target;
+  PyObject* name = effect.name;
   Attributes* attributes = nullptr;
   if (auto* object = as<Object>(target)) attributes = &object->attributes;
   if (auto* tensor = as<Tensor>(target)) attributes = &tensor->attributes;
@@ -402,13 +439,7 @@ void Rebuilder::replay_attribute(Value* target, PyObject* name) {
   if (!attributes) GRAMME_BUG("attribute effect on another kind");
   for (Attribute& attribute : *attributes) {
     if (attribute.name != name) continue;
-    if (!attribute.value) {
-      Owned<> real = Owned<>::steal(PyObject_GenericGetAttr(target->object, name));
-      if (!real) {  // set and deleted within the capture
-        PyErr_Clear();
-        return;
-      }
-    }
+    if (!attribute.value && !has_own(target->object, name)) return;  // set and deleted within the capture
     Register object = (*this)(target), value = attribute.value ? (*this)(attribute.value) : kNull;
     ReplayOp& store = op(attribute.value ? ReplayKind::StoreAttr : ReplayKind::DeleteAttr);
     store.a = object;

@@ -43,12 +43,15 @@ class Rebuilder {
   plan::Register make_set(value::Set* set);
   plan::Register make_deque(value::Deque* deque);
   plan::Register make_function(value::Function* function);
+  void store_attributes(plan::Register target, const value::Attributes& attributes);
   plan::Register make_object(value::Object* object);
+  plan::Register make_generator(value::Generator* generator);
+  void set_position(plan::Register iterator, const char* example, Py_ssize_t index);
   plan::Register make_iterator(value::Iterator* iterator);
   plan::Register make_partial(value::Partial* partial);
   plan::Register call(PyObject* callable, const std::vector<plan::Register>& registers);
 
-  void replay_attribute(value::Value* target, PyObject* name);
+  void replay_attribute(const effects::Effect& effect);
   void replay_content(value::Value* target);
   void replay_list(value::List* list);
   void replay_dict(value::Dict* dict);

@@ -35,8 +35,12 @@ Value* Trace::own_attribute(Object* object, PyObject* name) {
 }
 
 void Trace::store_own_attribute(Object* object, PyObject* name, Value* value) {
-  if (object->existing()) effects.add(effects::Kind::StoreAttr, object, name, graph.length());
   Attribute* known = find(object->attributes, name);
+  bool deleted = known && !known->value && effects.contains(effects::Kind::StoreAttr, object, name);
+  if (object->existing() && deleted && value)
+    effects.add_anew(effects::Kind::StoreAttr, object, name, graph.length());
+  else if (object->existing())
+    effects.add(effects::Kind::StoreAttr, object, name, graph.length());
   if (!known) {
     object->attributes.push_back({name, value});
     return;
@@ -121,9 +125,14 @@ void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value) {
 }
 
 Value* Trace::written_class_attribute(PyTypeObject* type, PyObject* name) const {
-  for (Class* cls : written_classes_)
-    if (PyType_IsSubtype(type, cls->type()))
-      if (Attribute* written = find(cls->attributes, name)) return written->value;
+  if (written_classes_.empty()) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyObject* base = PyTuple_GET_ITEM(type->tp_mro, i);
+    for (Class* cls : written_classes_)
+      if (cls->object == base)
+        if (Attribute* written = find(cls->attributes, name)) return written->value;
+    if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name)) return nullptr;  // nearer than what was written
+  }
   return nullptr;
 }
 

@@ -154,6 +154,12 @@ Owned<> concrete_set(Trace& trace, Set* set) {
   return set->frozen ? take(PyFrozenSet_New(result.get())) : result;
 }
 
+/// A member of an IntEnum or StrEnum.
+bool is_number_or_text(Value* value) {
+  Value* payload = static_cast<Object*>(value)->payload;
+  return payload && payload->kind == Kind::Constant && value->source && value->source->kind == source::Kind::Pinned;
+}
+
 Owned<> concrete_slice(Trace& trace, Slice* slice) {
   Owned<> start = trace.concrete(slice->start), stop = trace.concrete(slice->stop), step = trace.concrete(slice->step);
   if (!start || !stop || !step) return {};
@@ -174,6 +180,7 @@ Owned<> Trace::concrete(Value* value) {
     case Kind::Dict: return concrete_dict(*this, static_cast<Dict*>(value));
     case Kind::Set: return concrete_set(*this, static_cast<Set*>(value));
     case Kind::Slice: return concrete_slice(*this, static_cast<Slice*>(value));
+    case Kind::Object: return is_number_or_text(value) ? share(value->object) : Owned<>();
     default: return {};
   }
 }
@@ -215,6 +222,8 @@ Value* Trace::adopt(Owned<> object) {
     return result;
   }
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
+  if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object && is_number_or_text(known->second))
+    return known->second;
   return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
 }
 
@@ -239,6 +248,19 @@ void Trace::guard_length(const Source* source, size_t length) {
   guards::Fact fact{source, guards::Kind::Length, {}};
   fact.number = static_cast<int64_t>(length);
   guard(std::move(fact));
+}
+
+Value* Trace::address(Value* object) {
+  object = see(object);
+  if (object->kind == Kind::Constant || object->kind == Kind::Number) cannot(Reason::ArgumentKind, "id() of a constant");
+  auto known = addresses_.find(object);
+  if (known != addresses_.end()) return known->second;
+  constexpr size_t kMost = 64;  // each is told apart from each
+  if (addresses_.size() == kMost) cannot(Reason::ArgumentKind, "id() of many objects");
+  for (auto& [other, address] : addresses_) same(object, other);
+  auto* result = make<Object>();
+  result->type = &PyLong_Type;
+  return addresses_[object] = result;
 }
 
 bool Trace::same(Value* a, Value* b) {

@@ -186,6 +186,9 @@ class Trace {
     if (++instructions_ > policy.max_instructions) cannot(Reason::Budget);
   }
 
+  /// id(object): the same value for the same object, told apart from the addresses of all others asked for.
+  Value* address(Value* object);
+
   const aten::GlobalState& initial_state() const { return state_; }
   bool grad_at_start() const { return grad_at_start_; }
   /// Every value made from a real object with identity.
@@ -218,6 +221,7 @@ class Trace {
   Value *none_, *true_, *false_, *null_;
   std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
   std::unordered_map<PyObject*, value::Namespace*> namespaces_;
+  std::unordered_map<Value*, Value*> addresses_;
   std::vector<Owned<>> kept_;
   std::vector<guards::Fact> facts_;
   std::unordered_set<uint64_t> fact_keys_;

@@ -1,5 +1,6 @@
 #include "value/table.h"
 
+#include "base/error.h"
 #include "cpython/objects.h"
 #include "value/value.h"
 
@@ -11,16 +12,47 @@ bool own_equality(PyTypeObject* type) {
   static PyObject* name = intern("__eq__");
   return cpython::type_lookup(type, name) != cpython::type_lookup(&PyBaseObject_Type, name);
 }
+
+/// The constant that an instance of a subclass of int or str (a member of an IntEnum) counts as among keys, or null.
+Value* constant_part(Value* key) {
+  auto* object = as<Object>(key);
+  Value* payload = object ? object->payload : nullptr;
+  if (!payload || payload->kind != Kind::Constant) return nullptr;
+  PyTypeObject *type = object->type, *base = Py_TYPE(payload->object);
+  return type->tp_hash == base->tp_hash && type->tp_richcompare == base->tp_richcompare ? payload : nullptr;
+}
+
+Value* key_part(Value* key) {
+  Value* part = constant_part(key);
+  return part ? part : key;
+}
+
+bool is_number(Value* key) {
+  Value* part = key_part(key);
+  return part->kind == Kind::Constant && PyNumber_Check(part->object);
+}
+
+bool all_in(Table& keys, Table& other) {
+  bool all = true;
+  keys.each([&](Table::Entry& entry) { all = all && other.find(entry.key); });
+  return all;
+}
 }  // namespace
+
+bool is_address(Value* key) {
+  auto* object = as<Object>(key);
+  return object && object->type == &PyLong_Type && !object->source;
+}
 
 bool hashable(Value* key) {
   switch (key->kind) {
     case Kind::Constant: return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented;
     case Kind::Tuple:
       for (Value* item : static_cast<Tuple*>(key)->items)
-        if (!hashable(item)) return false;
+        if (!hashable(item) || is_address(item)) return false;
       return true;
-    case Kind::Object: return !own_equality(static_cast<Object*>(key)->type);
+    case Kind::Object: return constant_part(key) || is_address(key) || !own_equality(static_cast<Object*>(key)->type);
+    case Kind::Set: return static_cast<Set*>(key)->frozen;
     case Kind::Tensor:
     case Kind::Function:
     case Kind::Builtin:
@@ -32,6 +64,7 @@ bool hashable(Value* key) {
 }
 
 size_t hash_key(Value* key) {
+  key = key_part(key);
   if (key->kind == Kind::Constant) {
     Py_hash_t hash = PyObject_Hash(key->object);
     if (hash == -1) PyErr_Clear();
@@ -42,10 +75,17 @@ size_t hash_key(Value* key) {
     for (Value* item : static_cast<Tuple*>(key)->items) hash = hash * 1000003 + hash_key(item);
     return hash;
   }
+  if (auto* set = as<Set>(key)) {  // whatever the order of its elements
+    size_t hash = set->entries.size();
+    set->entries.each([&](Table::Entry& entry) { hash += entry.hash; });
+    return hash;
+  }
   return reinterpret_cast<size_t>(key) >> 4;
 }
 
 bool equal_keys(Value* a, Value* b) {
+  a = key_part(a);
+  b = key_part(b);
   if (a == b) return true;
   if (a->kind != b->kind) return false;
   if (a->kind == Kind::Constant) {
@@ -53,6 +93,10 @@ bool equal_keys(Value* a, Value* b) {
     int equal = PyObject_RichCompareBool(a->object, b->object, Py_EQ);
     if (equal < 0) PyErr_Clear();
     return equal > 0;
+  }
+  if (a->kind == Kind::Set) {
+    Table &x = static_cast<Set*>(a)->entries, &y = static_cast<Set*>(b)->entries;
+    return x.size() == y.size() && all_in(x, y);
   }
   if (a->kind != Kind::Tuple) return false;
   auto &x = static_cast<Tuple*>(a)->items, &y = static_cast<Tuple*>(b)->items;
@@ -62,7 +106,15 @@ bool equal_keys(Value* a, Value* b) {
   return true;
 }
 
+/// Whether the address of an object is one of the numbers among the keys is known only when the segment runs.
+void Table::refuse_mixed(Value* key) {
+  bool mixed = false;
+  each([&](Entry& entry) { mixed = mixed || (is_address(key) ? is_number(entry.key) : is_address(entry.key)); });
+  if (mixed && (is_address(key) || is_number(key))) cannot(Reason::ArgumentKind, "id() of an object looked up among numbers");
+}
+
 int64_t Table::position_of(Value* key, size_t hash) {
+  if (addresses_ || is_address(key)) refuse_mixed(key);
   if (!indexed_) {
     for (size_t i = 0; i < entries_.size(); ++i)
       if (entries_[i].key && entries_[i].hash == hash && equal_keys(entries_[i].key, key)) return static_cast<int64_t>(i);
@@ -93,6 +145,7 @@ Table::Entry& Table::set(Value* key, Value* value) {
     return entries_[at];
   }
   entries_.push_back({key, value, hash, false});
+  addresses_ = addresses_ || is_address(key);
   ++live_;
   if (indexed_)
     index_.emplace(hash, static_cast<uint32_t>(entries_.size() - 1));

@@ -13,6 +13,8 @@ struct Value;
 
 /// False for keys gramme does not model (a class with its own __eq__); such a use ends the segment.
 bool hashable(Value* key);
+/// What id() gave: an int of which nothing is known but that it is the same for the same object.
+bool is_address(Value* key);
 /// Python's hash for constants, identity for the rest.
 size_t hash_key(Value* key);
 /// Python's == for constants and tuples, identity for the rest. Keys must be seen.
@@ -47,10 +49,12 @@ class Table {
  private:
   static constexpr size_t kLinear = 8;
   void index_all();
+  void refuse_mixed(Value* key);
   int64_t position_of(Value* key, size_t hash);
   std::vector<Entry> entries_;
   std::unordered_multimap<size_t, uint32_t> index_;  // used above kLinear entries
   bool indexed_ = false;
+  bool addresses_ = false;  // some key is or was an address
   size_t live_ = 0;
 };
 

@@ -229,6 +229,7 @@ struct Partial : ValueOf<Partial> {
   Value* function = nullptr;
   std::vector<Value*> args;
   Attributes keywords;
+  Attributes attributes;  // set on it by the program; only new ones are written
 };
 
 struct Super : ValueOf<Super> {
@@ -245,6 +246,8 @@ struct Generator : ValueOf<Generator> {
   interp::Frame* frame = nullptr;  // null once finished
   bool started = false, running = false;
   Value* handled = nullptr;        // the exception it was handling when it was suspended
+  Value* function = nullptr;       // with `arguments`, by position: makes it again while it is not started; null if that is no call
+  std::vector<Value*> arguments;
 };
 
 struct Null : ValueOf<Null> {

@@ -96,7 +96,8 @@ class _Describer:
             ]
         parts: list[tuple[str, Any]] = []
         if isinstance(value, dict):
-            for i, (k, v) in enumerate(dict.items(value)):
+            ordered = isinstance(value, collections.OrderedDict)
+            for i, (k, v) in enumerate((collections.OrderedDict if ordered else dict).items(value)):
                 key = self.leaf(k)
                 if key is None:
                     parts.append((f"key {i}", k))

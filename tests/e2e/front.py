@@ -18,7 +18,9 @@ if GRAMME:
     graph_break = gramme.graph_break
 elif NAME == "eager":
 
-    def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    def compile(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
+        if function is None:
+            return compile
         return lambda *args, **kwargs: function(*args, **kwargs)
 
     def reset() -> None: ...

@@ -8,10 +8,13 @@ from e2e.harness import check, check_references, golden_ops, observe
 
 # Where Dynamo records other operations than the program runs.
 EXPLAINED = {
+    "gradients": "Dynamo leaves a dead getattr node for .requires_grad of an intermediate; it is a constant here",
+    "with_python_values": "Dynamo drops an unused x[True], which could raise; it stays here",
     "throw_into_generator": "Dynamo drops the addition after generator.throw() and returns the result before it",
 }
 
 WHOLE = [p for p in programs() if p.one_graph and p.category != "errors"]
+BROKEN = [p for p in programs() if not p.one_graph and p.category not in ("errors", "breaks")]
 
 
 def dynamo_ops(program: Program) -> list[str] | None:
@@ -36,3 +39,9 @@ def test_references(program: Program) -> None:
     compiled = Compiled(program.function, fullgraph=True)
     observe(compiled, program)
     check_references(program, compiled)
+
+
+@pytest.mark.parametrize("program", BROKEN, ids=lambda p: f"{p.category}-{p.name}")
+def test_with_breaks(program: Program) -> None:
+    dynamo_ops(program)
+    check(program, fullgraph=False)

@@ -78,7 +78,7 @@ def exit_stack(x, log):
     return x, log[-1]
 
 
-@program("contexts", lambda t: (t(), []))
+@program("contexts", lambda t: (t(), []), one_graph=False, hits=False)  # a new class each time
 def small_contextlib_helpers(x, log):
     class Thing:
         def close(self):
@@ -203,7 +203,7 @@ def with_inside_generators(x, log):
     return [y * 2 for y in produce()]
 
 
-@program("contexts", lambda t: (t(), []))
+@program("contexts", lambda t: (t(), []), one_graph=False, hits=False)  # a new class each time
 def with_targets(x, log):
     class Pair:
         def __enter__(self):

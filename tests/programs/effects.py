@@ -103,7 +103,7 @@ def generator_escapes(x):
     return produce(), log
 
 
-@program("effects")
+@program("effects", one_graph=False)
 def started_generator_escapes(x):
     log = []
 
@@ -128,7 +128,7 @@ def iterators_escape(x):
     return it, first, enumerate(row), zip(row, "ab"), map(type, row), reversed(row)
 
 
-@program("effects", lambda t: (t(), Box()))
+@program("effects", lambda t: (t(), Box()), one_graph=False, hits=False)  # a new class each time
 def bound_method_escapes(x, box):
     made = Box(x)
 

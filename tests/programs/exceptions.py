@@ -260,7 +260,7 @@ def stores_before_the_raise_stay(x):
     return record
 
 
-@program("exceptions")
+@program("exceptions", one_graph=False)
 def except_star(x):
     caught = []
     try:

@@ -261,7 +261,7 @@ def exhausted_twice(x):
     return first, second
 
 
-@program("generators")
+@program("generators", one_graph=False, hits=False)  # a new class each time
 def generator_method_of_a_new_object(x):
     class Box:
         def __init__(self, *values):

@@ -266,7 +266,7 @@ def warnings_and_logging(x):
 ROUNDS = contextvars.ContextVar("ROUNDS", default=1)
 
 
-@program("library")
+@program("library", one_graph=False)
 def context_variables(x):
     token = ROUNDS.set(3)
     y = x * ROUNDS.get()
@@ -320,7 +320,6 @@ def builtins_at_large(x):
         getattr([1], "append") is None,
         slice(3),
         bytes([65]),
-        bytearray(b"ab")[0],
         enumerate([1]).__class__.__name__,
         ascii("é"),
         format(2.5, ".2f"),
@@ -328,5 +327,11 @@ def builtins_at_large(x):
         len({1: 2}),
         iter([1]).__length_hint__(),
         complex("1+2j").imag,
-        memoryview(b"ab")[1],
     )
+
+
+@program("library", one_graph=False)
+def views_of_bytes(x):
+    row = bytearray(b"ab")
+    row.append(7)
+    return x + row[0], memoryview(b"ab")[1], bytes(row)

@@ -215,9 +215,15 @@ class Version:
 
 @program("objects", lambda t: (t(), Version(1, 2), Version(1, 10)))
 def comparisons_and_hashes(x, a, b):
-    table = {a: "a", b: "b"}
-    checks = [a < b, a >= b, a == Version(1, 2), a != b, table[Version(1, 10)], bool(Version(0)), len(a), 10 in b]
+    same_hash = hash(a) == hash(Version(1, 2))
+    checks = [a < b, a >= b, a == Version(1, 2), a != b, same_hash, bool(Version(0)), len(a), 10 in b]
     return x + (1 if a < b else 2), checks, sorted([b, a])[0] is a, [*b], max(a, b) is b, a in [b, Version(1, 2)]
+
+
+@program("objects", lambda t: (t(), Version(1, 2), Version(1, 10)), one_graph=False)
+def keys_with_their_own_equality(x, a, b):
+    table = {a: "a", b: "b"}
+    return x + 1, table[Version(1, 10)], Version(1, 2) in {a}, table.get(Version(3))
 
 
 class Matrix:
@@ -425,7 +431,7 @@ def new_and_class_counters(x):
     return b, a.order, b.order, b.value.value + 1
 
 
-@program("objects")
+@program("objects", one_graph=False)
 def class_made_inside(x):
     class Local:
         scale = 3
@@ -446,7 +452,7 @@ def class_made_inside(x):
     return Local(x).run(), Child(x).run(), Child.__mro__[1] is Local, Local.__name__
 
 
-@program("objects")
+@program("objects", one_graph=False)
 def class_that_escapes(x):
     class Box:
         kind = "box"
@@ -461,7 +467,7 @@ def class_that_escapes(x):
     return box, Box, box.get()
 
 
-@program("objects")
+@program("objects", one_graph=False)
 def type_called_with_three(x):
     made = type("Made", (), {"k": 2, "go": lambda self, y: y * self.k})
     return made().go(x), made.__name__

@@ -139,7 +139,8 @@ def types_changed(x, n):
     )
 
 
-@program("tensors", lambda t: (t(t.n, 3), torch.float32))
+# Breaks: storage_offset() is not guarded.
+@program("tensors", lambda t: (t(t.n, 3), torch.float32), one_graph=False)
 def facts_about_tensors(x, dtype):
     assert x.dtype == dtype
     assert x.dtype is torch.float32
@@ -335,7 +336,8 @@ def constant_tensors_of_the_module(x, k):
 CONSTANT = torch.tensor([2.0])
 
 
-@program("tensors", lambda t: (t(),))
+# Breaks: manual_seed runs for real.
+@program("tensors", lambda t: (t(),), one_graph=False)
 def seeded_random_numbers(x):
     torch.manual_seed(3)
     return x + torch.rand(x.shape), torch.randn_like(x), F.dropout(x, 0.5), torch.randperm(5)

@@ -1,0 +1,64 @@
+// inspect: signatures, and attributes looked up without calling anything.
+#include "builtins/python_support.h"
+#include "cpython/objects.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Function;
+
+// ---- inspect.signature
+
+/// A function that existed before the capture, guarded by what its signature is made of, which may be the function it
+/// wraps; null for any other.
+PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
+  static PyObject* const kWrapped = intern("__wrapped__");
+  static PyObject* const kSignature = intern("__signature__");
+  auto* function = trace.see_as<Function>(value);
+  if (!function || !function->existing() || !function->attributes.empty() || depth > 10) return nullptr;
+  trace.describe(function);
+  if (protocol::find_attribute(trace, function, kSignature)) return nullptr;
+  Value* wrapped = protocol::find_attribute(trace, function, kWrapped);
+  if (wrapped && !described_function(trace, wrapped, depth + 1)) return nullptr;
+  return function->object;
+}
+
+/// Signatures are immutable: made once, now.
+Value* signature(Trace& trace, const Args& args) {
+  static PyObject* const real_signature = real("inspect", "signature");
+  auto [callable] = positional<1>(args, 1);
+  auto* method = trace.see_as<value::Method>(callable);
+  PyObject* function = described_function(trace, method ? method->function : callable);
+  if (!function) cannot(Reason::ArgumentKind, "inspect.signature() of no plain function");
+  Owned<> asked = method ? take(PyMethod_New(function, Py_None)) : share(function);
+  return pin(trace, call_real(trace, real_signature, {asked.get()}));
+}
+
+// ---- inspect.getattr_static
+
+/// Of an instance whose class has a plain metaclass: a data descriptor of the class, its own attribute, the class's.
+Value* get_static(Trace& trace, const Args& args) {
+  static PyObject* const kDict = intern("__dict__");
+  auto [subject, name, missing] = bind(args, 2, {"obj", "attr", "default"});
+  auto* object = trace.see_as<value::Object>(subject);
+  PyTypeObject* type = object ? object->type : nullptr;
+  PyObject* dict = type ? trace.type_lookup(type, kDict) : nullptr;
+  if (!object || !Py_IS_TYPE(type, &PyType_Type) || (dict && !Py_IS_TYPE(dict, &PyGetSetDescr_Type)))
+    cannot(Reason::ArgumentKind, "inspect.getattr_static() of no plain instance");
+  PyObject* attribute = name_argument(trace, name);
+  PyObject* found = trace.type_lookup(type, attribute);
+  if (found && Py_TYPE(found)->tp_descr_get && Py_TYPE(found)->tp_descr_set) return trace.type_attribute(type, attribute);
+  if (Value* own = dict ? trace.own_attribute(object, attribute) : nullptr) return own;
+  if (Value* written = trace.written_class_attribute(type, attribute)) return written;
+  if (found) return trace.type_attribute(type, attribute);
+  if (missing) return missing;
+  protocol::raise(trace, PyExc_AttributeError, PyUnicode_AsUTF8(attribute));
+}
+
+}  // namespace
+
+void register_inspect() {
+  add_rows("inspect", {{"signature", &signature}, {"getattr_static", &get_static}});
+}
+
+}  // namespace gramme::builtins

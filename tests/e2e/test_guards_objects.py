@@ -1,0 +1,420 @@
+"""What must be noticed between two calls, in objects, classes and tensors: a change that is harmless is a hit, one that
+is not captures anew."""
+
+import types
+from typing import Any
+
+import pytest
+import torch
+
+from e2e.front import GRAMME
+from e2e.watch import Watch, x
+
+
+class Module:
+    scale = 2
+    names = ("a", "b")
+
+    def __init__(self) -> None:
+        self.shift = 1
+        self.weight = x()
+
+    def run(self, value: Any) -> Any:
+        return value * self.scale + self.shift
+
+    @property
+    def double(self) -> int:
+        return self.shift * 2
+
+
+class Other(Module):
+    def run(self, value: Any) -> Any:
+        return value - self.shift
+
+
+def run(m: Any, value: torch.Tensor) -> torch.Tensor:
+    return m.run(value)
+
+
+@pytest.fixture
+def class_restored() -> Any:
+    saved = dict(vars(Module))
+    yield
+    for name in set(vars(Module)) - set(saved):
+        delattr(Module, name)
+    for name in ("scale", "names", "run", "double"):
+        setattr(Module, name, saved[name])
+
+
+pytestmark = pytest.mark.usefixtures("class_restored")
+
+
+# Attributes and classes.
+
+
+def test_attribute_set() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    m.shift = 1
+    w.hit(m, x())
+    m.unread = 5  # type: ignore[attr-defined]
+    w.hit(m, x())
+    m.shift = 2
+    w.miss(m, x())
+
+
+def test_equal_object_of_the_same_class() -> None:
+    w = Watch(run)
+    w.miss(Module(), x())
+    w.hit(Module(), x())
+    w.miss(Other(), x())
+
+
+def test_attribute_deleted() -> None:
+    m, w = Module(), Watch(run)
+    m.scale = 3
+    w.miss(m, x())
+    del m.scale
+    w.miss(m, x())
+    m.scale = 3
+    w.hit(m, x())
+
+
+def test_attribute_added_where_the_class_gave_it() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    m.other = 3  # type: ignore[attr-defined]
+    w.hit(m, x())
+    m.scale = 3
+    w.miss(m, x())
+
+
+def test_attribute_that_was_missing() -> None:
+    w = Watch(lambda m, v: v + (m.extra if hasattr(m, "extra") else getattr(m, "more", 7)))
+    m = Module()
+    w.miss(m, x())
+    m.unrelated = 1  # type: ignore[attr-defined]
+    w.hit(m, x())
+    m.more = 3  # type: ignore[attr-defined]
+    w.miss(m, x())
+    m.extra = 9  # type: ignore[attr-defined]
+    w.miss(m, x())
+
+
+def test_tensor_attribute() -> None:
+    m, w = Module(), Watch(lambda m, v: v + m.weight)
+    w.miss(m, x())
+    m.weight = x() * 2
+    w.hit(m, x())
+    m.weight = x(1)
+    w.miss(m, x())
+    m.weight = 3  # type: ignore[assignment]
+    w.miss(m, x())
+
+
+def test_nested_attribute() -> None:
+    m, w = Module(), Watch(lambda m, v: v + m.inner.deep.k)
+    m.inner = types.SimpleNamespace(deep=types.SimpleNamespace(k=1))  # type: ignore[attr-defined]
+    w.miss(m, x())
+    m.inner.deep = types.SimpleNamespace(k=1)  # type: ignore[attr-defined]
+    w.hit(m, x())
+    m.inner.deep.k = 2  # type: ignore[attr-defined]
+    w.miss(m, x())
+
+
+def test_class_attribute_changed() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    Module.names = ("c",)  # type: ignore[assignment]
+    w.hit(m, x())
+    Module.scale = 5
+    w.miss(m, x())
+
+
+def test_class_attribute_of_a_base_shadowed() -> None:
+    class Child(Module):
+        pass
+
+    m, w = Child(), Watch(run)
+    w.miss(m, x())
+    Child.unread = 1  # type: ignore[attr-defined]
+    w.hit(m, x())
+    Child.scale = 9
+    w.miss(m, x())
+
+
+def test_method_patched_on_the_class() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    w.hit(m, x())
+    Module.run = lambda self, value: value - 1  # type: ignore[method-assign]
+    w.miss(m, x())
+
+
+def test_method_patched_on_the_instance() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    m.run = lambda value: value * 7  # type: ignore[method-assign]
+    w.miss(m, x())
+    del m.run
+    w.hit(m, x())
+
+
+def test_property_replaced() -> None:
+    m, w = Module(), Watch(lambda m, v: v + m.double)
+    w.miss(m, x())
+    w.hit(m, x())
+    Module.double = property(lambda self: 100)  # type: ignore[method-assign, assignment]
+    w.miss(m, x())
+
+
+def test_data_descriptor_added_over_an_instance_attribute() -> None:
+    m, w = Module(), Watch(lambda m, v: v + m.shift)
+    w.miss(m, x())
+    Module.shift = property(lambda self: 50, lambda self, value: None)  # type: ignore[assignment, method-assign]
+    w.miss(m, x())
+
+
+def test_getattr_added_to_the_class() -> None:
+    w = Watch(lambda m, v: v + getattr(m, "absent", 1))
+    m = Module()
+    w.miss(m, x())
+    Module.__getattr__ = lambda self, name: 30  # type: ignore[attr-defined]
+    w.miss(m, x())
+
+
+def test_class_assigned() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    m.__class__ = Module
+    w.hit(m, x())
+    m.__class__ = Other
+    w.miss(m, x())
+
+
+def test_instance_dict_replaced() -> None:
+    m, w = Module(), Watch(run)
+    w.miss(m, x())
+    m.__dict__ = dict(m.__dict__)
+    w.hit(m, x())
+    m.__dict__ = {"shift": 4}
+    w.miss(m, x())
+
+
+def test_slots() -> None:
+    class Slotted:
+        __slots__ = ("k",)
+
+    s, w = Slotted(), Watch(lambda s, v: v + (s.k if hasattr(s, "k") else 0))
+    s.k = 1
+    w.miss(s, x())
+    s.k = 1
+    w.hit(s, x())
+    s.k = 3
+    w.miss(s, x())
+    del s.k
+    w.miss(s, x())
+
+
+# Tensors.
+
+
+def test_shape() -> None:
+    w = Watch(lambda v: v + 1)
+    w.miss(x(3))
+    w.hit(x(3) * 2)
+    w.miss(x(4))
+    w.miss(x(2, 2))
+
+
+def test_dtype() -> None:
+    w = Watch(lambda v: v * 2)
+    w.miss(x())
+    w.hit(-x())
+    w.miss(x().double())
+    w.miss(x().int())
+
+
+def test_device() -> None:
+    w = Watch(lambda v: v * 2 if v.device.type == "cpu" else v + 1)
+    w.miss(x())
+    w.hit(x())
+    w.miss(x().to("meta"))
+
+
+def test_stride() -> None:
+    w = Watch(lambda v: (v.stride(), v + 1))
+    w.miss(x(3, 3))
+    w.hit(x(3, 3).clone())
+    w.miss(x(3, 3).t())
+    w.miss(x(3, 6)[:, ::2])
+
+
+def test_requires_grad() -> None:
+    w = Watch(lambda v: (v * 2, v.requires_grad))
+    w.miss(x())
+    w.hit(x().requires_grad_(False))
+    w.miss(x().requires_grad_())
+
+
+def test_leaf_and_view_of_a_graph() -> None:
+    w = Watch(lambda v: v * 2)
+    v = x().requires_grad_()
+    w.miss(v)
+    w.hit(v.detach().requires_grad_())
+
+
+def test_metadata_changed_by_data_assignment() -> None:
+    v, w = x(), Watch(lambda v: v + v.shape[0])
+    w.miss(v)
+    v.data = x() * 3
+    w.hit(v)
+    v.data = x(5)
+    w.miss(v)
+
+
+def test_metadata_changed_by_resize() -> None:
+    v, w = x(), Watch(lambda v: v * v.numel())
+    w.miss(v)
+    v.resize_(4)
+    w.hit(v)
+    v.resize_(2)
+    w.miss(v)
+
+
+def test_metadata_changed_by_swap() -> None:
+    v, w = x(), Watch(lambda v: v + 1)
+    w.miss(v)
+    torch.utils.swap_tensors(v, x() + 5)
+    w.hit(v)
+    torch.utils.swap_tensors(v, x(2, 3))
+    w.miss(v)
+
+
+def test_metadata_changed_by_in_place_transposition() -> None:
+    v, w = x(2, 3), Watch(lambda v: (v + 1, v.stride()))
+    w.miss(v)
+    v.t_()
+    w.miss(v)
+    v.t_()
+    w.hit(v)
+
+
+def test_metadata_changed_by_requires_grad() -> None:
+    v, w = x(), Watch(lambda v: v * 2)
+    w.miss(v)
+    v.requires_grad_(False)
+    w.hit(v)
+    v.requires_grad_()
+    w.miss(v)
+
+
+def test_tensor_held_by_an_object_changes() -> None:
+    m, w = Module(), Watch(lambda m, v: v.sum() + m.weight.sum() * m.weight.dim())
+    w.miss(m, x())
+    m.weight.data = x() * 2
+    w.hit(m, x())
+    m.weight.data = x(2, 2)
+    w.miss(m, x())
+
+
+class Tagged(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_subclass_instead_of_tensor() -> None:
+    w = Watch(lambda v: v * 2 + 1)
+    w.miss(x())
+    w.hit(x())
+    tagged = x().as_subclass(Tagged)
+    assert type(w.compiled(tagged)) is Tagged
+    w.hit(x())
+
+
+def test_parameter_instead_of_tensor() -> None:
+    w = Watch(lambda v: (v * 2, isinstance(v, torch.nn.Parameter)))
+    w.miss(x())
+    w.miss(torch.nn.Parameter(x()))
+    w.hit(torch.nn.Parameter(x()))
+    w.hit(x())
+
+
+def test_another_kind_of_argument() -> None:
+    w = Watch(lambda v, k: v * 2 if k is None else v + 1)
+    w.miss(x(), None)
+    w.hit(x(), None)
+    w.miss(x(), 3)
+    w.miss(x(), "a")
+    w.miss(x(), x())
+    w.miss(3, None)
+
+
+def test_attribute_of_a_tensor() -> None:
+    w = Watch(lambda v: v * getattr(v, "factor", 2))
+    v = x()
+    w.miss(v)
+    v.factor = 3  # type: ignore[attr-defined]
+    w.miss(v)
+
+
+# Aliasing.
+
+
+def both(a: torch.Tensor, b: torch.Tensor) -> Any:
+    return a + b, a is b
+
+
+def test_aliased_arguments_no_longer_aliased() -> None:
+    w, v = Watch(both), x()
+    w.miss(v, v)
+    v = x() * 2
+    w.hit(v, v)
+    w.miss(x(), x())
+
+
+def test_distinct_arguments_become_one() -> None:
+    w, v = Watch(both), x()
+    w.miss(x(), x())
+    w.hit(x(), x())
+    w.miss(v, v)
+
+
+def test_aliased_objects() -> None:
+    def f(a: list[Any], b: list[Any], v: torch.Tensor) -> Any:
+        a.append(1)
+        return v * len(b)
+
+    f.writes = True  # type: ignore[attr-defined]
+    w: Watch = Watch(f)
+    one: list[Any] = []
+    w.miss([], [], x())
+    w.hit([], [], x())
+    w.miss(one, one, x())
+
+
+def test_overlap_of_a_written_input() -> None:
+    def f(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        a.add_(1)
+        return b * 2
+
+    f.writes = True  # type: ignore[attr-defined]
+    w = Watch(f)
+    w.miss(x(4), x(4))
+    w.hit(x(4), x(4))
+    base = x(8)
+    w._call(True, (base[:4], base[2:6]), {}) if GRAMME else w.compiled(base[:4], base[2:6])
+    base = x(8)
+    expected = x(8)
+    eager = f(expected[:4], expected[2:6])
+    assert torch.equal(w.compiled(base[:4], base[2:6]), eager)
+    assert torch.equal(base, expected)
+
+
+def test_overlap_of_inputs_only_read() -> None:
+    w = Watch(lambda a, b: a + b)
+    base = x(8)
+    w.miss(x(4), x(4))
+    w.hit(x(4), x(4))
+    w.hit(base[:4].clone(), base[4:].clone())

@@ -59,7 +59,23 @@ Value* is_callable(Trace& trace, const Args& args) {
   return trace.boolean(protocol::callable(trace, object));
 }
 
+/// type(name, bases, names): the module is that of the function that calls.
+Value* class_of_three(Trace& trace, const Args& args) {
+  static PyObject* const kModule = intern("__module__");
+  static PyObject* const kName = intern("__name__");
+  auto* bases = trace.see_as<value::Tuple>(args[1]);
+  auto* given = trace.see_as<value::Dict>(args[2]);
+  if (!bases || !given) cannot(Reason::ArgumentKind, "type() making a class");
+  trace.load(given);
+  value::Dict* names = trace.dict();
+  Value* module = trace.global(static_cast<value::Namespace*>(trace.inliner->current_function()->globals), kName);
+  if (module) trace.dict_set(names, trace.constant(kModule), module);
+  given->entries.each([&](auto& entry) { trace.dict_set(names, entry.key, entry.value); });
+  return protocol::make_class(trace, args[0], bases->items, names);
+}
+
 Value* type_of_value(Trace& trace, const Args& args) {
+  if (args.positional == 3 && !args.keywords) return class_of_three(trace, args);
   if (args.positional != 1 || args.keywords) cannot(Reason::ArgumentKind, "type() making a class");
   return protocol::class_value(trace, protocol::type_of(trace.see(args[0])));
 }

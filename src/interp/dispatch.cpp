@@ -35,6 +35,10 @@ struct Table {
     set(Op::STORE_GLOBAL, store_global);
     set(Op::DELETE_GLOBAL, delete_global);
     set(Op::LOAD_BUILD_CLASS, load_build_class);
+    set(Op::LOAD_NAME, load_name);
+    set(Op::STORE_NAME, store_name);
+    set(Op::DELETE_NAME, delete_name);
+    set(Op::LOAD_CLASSDEREF, load_classderef);
     set(Op::IMPORT_NAME, import_name);
     set(Op::IMPORT_FROM, import_from);
     set(Op::LOAD_ATTR, load_attr);

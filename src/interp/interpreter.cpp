@@ -125,6 +125,14 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
   return trace.namespace_of(builtins, trace.pool->child(function->source, source::Kind::Builtins));
 }
 
+Value* Interpreter::run_body(Function* body, Dict* names) {
+  trace.describe(body);
+  Frame* frame = new_frame(body);
+  if (body->code->co_argcount || body->code->co_flags & (CO_OPTIMIZED | CO_GENERATOR)) cannot(Reason::CallUnknown, "a class made of an unusual body");
+  frame->locals = names;
+  return run(*frame).value;
+}
+
 Value* Interpreter::call(Function* function, const Args& args) {
   trace.describe(function);
   Frame* frame = new_frame(function);
@@ -314,7 +322,10 @@ Value* model_of_locals(trace::Trace& trace, const Args& args) {
 }
 }  // namespace
 
-void register_models() { protocol::add_model("builtins", "locals", &model_of_locals); }
+void register_models() {
+  protocol::add_model("builtins", "locals", &model_of_locals);
+  protocol::add_model("builtins", "__build_class__", &build_class);
+}
 
 Value* Interpreter::first_argument() {
   if (frame_->object()->co_argcount == 0 || frame_->slots.empty() || !frame_->slots[0]) return nullptr;

@@ -45,6 +45,8 @@ class Interpreter final : public trace::Inliner {
   int root_line() override;
   /// locals() of the current frame: one dict a frame, brought up to date at each call.
   Value* locals();
+  /// Runs the body of a class; its names go into the dict.
+  Value* run_body(value::Function* body, value::Dict* names);
 
  private:
   struct Outcome {
@@ -69,6 +71,7 @@ class Interpreter final : public trace::Inliner {
   bool from_start_ = false;  // the root frame, too
 };
 
+Value* build_class(trace::Trace& trace, const trace::Args& args);  // the model of __build_class__ (ops_classes.cpp)
 /// Models of builtins that ask about the frame.
 void register_models();
 

@@ -8,7 +8,17 @@ using namespace value;
 Step nothing(Interpreter&, Frame&, int) { return Step::Next; }
 Step unsupported(Interpreter&, Frame& frame, int) { cannot(Reason::OpcodeUnsupported, bytecode::name(frame.current->op)); }
 
+namespace {
+/// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends the segment.
+void drop(const Frame& frame, const Value* value) {
+  if (!frame.root || !value || !value->source || !value->object) return;
+  PyTypeObject* type = Py_TYPE(value->object);
+  if (type->tp_finalize || type->tp_del) cannot(Reason::CallSkipped, std::string("dropping a ") + type->tp_name + ", which has a finalizer");
+}
+}  // namespace
+
 Step pop_top(Interpreter&, Frame& frame, int) {
+  drop(frame, frame.peek(1));
   frame.pop();
   return Step::Next;
 }
@@ -65,12 +75,14 @@ Step load_fast(Interpreter& interp, Frame& frame, int slot) {
   return Step::Next;
 }
 Step store_fast(Interpreter& interp, Frame& frame, int slot) {
+  drop(frame, frame.slots[slot]);
   frame.slots[slot] = frame.pop();
   hint(interp, frame, slot, frame.slots[slot]);
   return Step::Next;
 }
 Step delete_fast(Interpreter& interp, Frame& frame, int slot) {
   if (!frame.slots[slot]) unbound(interp, frame, slot);
+  drop(frame, frame.slots[slot]);
   frame.slots[slot] = nullptr;
   return Step::Next;
 }

@@ -194,7 +194,8 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
     if (auto* object = as<Object>(trace.see(self)); object && (is_data_descriptor(found) && !Py_IS_TYPE(found, &PyProperty_Type)) &&
                                                     Py_TYPE(found)->tp_descr_get && Py_IS_TYPE(found, &PyGetSetDescr_Type))
       return c_descriptor(trace, object, found, name);
-    return bind(trace, found, trace.pinned(found), through_class ? nullptr : self, super->start_type);
+    Value* written = trace.written_class_attribute(type, name);
+    return bind(trace, found, written ? written : trace.pinned(found), through_class ? nullptr : self, super->start_type);
   }
   return name == k_class ? class_value(trace, &PySuper_Type) : nullptr;
 }
@@ -329,8 +330,8 @@ Value* generic_get_attribute(Trace& trace, Value* value, PyObject* name) {
   }
   if (has_instance_dict(object->type))
     if (Value* own = trace.own_attribute(object, name)) return own;
-  if (Value* written = trace.written_class_attribute(object->type, name)) return written;
-  return found ? bind(trace, found, trace.type_attribute(object->type, name), object, object->type) : nullptr;
+  if (!found) return trace.written_class_attribute(object->type, name);
+  return bind(trace, found, trace.type_attribute(object->type, name), object, object->type);
 }
 
 namespace {

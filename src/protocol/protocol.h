@@ -47,6 +47,8 @@ bool callable(Trace& trace, Value* object);
 Value* allocate(Trace& trace, value::Class* cls, const Args& args);
 /// The container in C behind an instance of a subclass of dict, list, tuple or set; else the value itself. Seen.
 Value* payload_of(Trace& trace, Value* value);
+/// type(name, bases, names) with the plain metaclass (classes.cpp).
+Value* make_class(Trace& trace, Value* name, const std::vector<Value*>& bases, value::Dict* names);
 /// A new instance: metaclass __call__, __new__, __init__.
 Value* construct(Trace& trace, value::Class* cls, const Args& args);
 

@@ -133,7 +133,10 @@ bool Binder::collect_rest(PyCodeObject* code, const Shape& shape, PyObject* cons
       PyTuple_SET_ITEM(bound.rest_.get(), i, share(args[code->co_argcount + i]).release());
     bound.locals()[slot++] = bound.rest_.get();
   }
-  if (code->co_flags & CO_VARKEYWORDS) {
+  if (code->co_flags & CO_VARKEYWORDS && shape.extra.empty() && !gives_extra_away_) {
+    static PyObject* const empty = PyDict_New();  // only guards look at it
+    bound.locals()[slot] = empty;
+  } else if (code->co_flags & CO_VARKEYWORDS) {
     bound.extra_ = Owned<>::steal(PyDict_New());
     bool complete = static_cast<bool>(bound.extra_);
     for (int32_t i : shape.extra) {

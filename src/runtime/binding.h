@@ -44,6 +44,8 @@ class Binder {
   /// False (without an error set) if CPython would refuse the arguments or there is no memory.
   bool bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             BoundArguments& bound);
+  /// A segment reads the **kwargs dict itself: each call needs one of its own, also when it is empty.
+  void gives_extra_away() { gives_extra_away_ = true; }
 
  private:
   struct Shape {
@@ -61,8 +63,9 @@ class Binder {
   static bool make(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames, Shape& shape);
   static bool place_keywords(PyCodeObject* code, Py_ssize_t nargs, PyObject* kwnames, Shape& shape);
   static bool place_defaults(PyFunctionObject* function, Shape& shape);
-  static bool collect_rest(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound);
+  bool collect_rest(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound);
 
+  bool gives_extra_away_ = false;
   std::vector<Shape> shapes_;  // last used first
 };
 

@@ -40,6 +40,15 @@ bool ends_at_once(const plan::Segment& segment, int offset) {
          segment.replay.ops.empty();
 }
 
+/// Does it read the **kwargs dict itself, not just look into it?
+bool reads_extra(const plan::Segment& segment, PyCodeObject* code) {
+  if (!(code->co_flags & CO_VARKEYWORDS)) return false;
+  const int slot = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0);
+  for (const source::Source* source : segment.guards.description().reads)
+    if (source->kind == source::Kind::Local && source->index == slot) return true;
+  return false;
+}
+
 /// A frame may only be left where it can be resumed; anything else is a defect of the capturer.
 void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
   const plan::Exit& exit = segment.exit;
@@ -202,6 +211,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.steps = ends_at_once(*segment, point.offset);
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
   point.add(segment);
+  if (reads_extra(*segment, frame_.code())) table_->binder.gives_extra_away();
   return run_segment(run);
 }
 

@@ -89,7 +89,10 @@ Argument Trace::argument(Value* value) {
     }
     case Kind::Constant:
     case Kind::Class:
-    case Kind::Builtin: result.object = value->object; return result;
+    case Kind::Builtin:
+      if (value->kind == Kind::Class && !value->existing()) cannot(Reason::ArgumentKind, "a class made in the capture as argument of a tensor operation");
+      result.object = value->object;
+      return result;
     case Kind::Function:
       if (value->source && value->source->kind == source::Kind::Pinned) {
         result.object = value->object;

@@ -118,7 +118,8 @@ Register Rebuilder::make(Value* value) {
   switch (value->kind) {
     case Kind::Constant:
     case Kind::Builtin:
-    case Kind::Class: return constant(value->object);
+      return constant(value->object);
+    case Kind::Class: unsupported("a class made in the capture");
     case Kind::Tensor: {
       auto* tensor = static_cast<Tensor*>(value);
       Register result = output(tensor->node);
@@ -274,6 +275,7 @@ void Rebuilder::store_attributes(Register target, const Attributes& attributes) 
 Register Rebuilder::make_object(Object* object) {
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
+  if (trace_.is_made(object->type)) unsupported("an instance of a class made in the capture");
   static PyObject* simple_namespace = take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
   bool plain = object->type == &PyBaseObject_Type || reinterpret_cast<PyObject*>(object->type) == simple_namespace;
   if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && !plain)
@@ -306,7 +308,8 @@ Register Rebuilder::make_object(Object* object) {
 
 /// One that is not started: the function is called again, which runs none of its code.
 Register Rebuilder::make_generator(Generator* generator) {
-  if (generator->started || !generator->frame || !generator->function) unsupported("a generator that was started");
+  if (generator->started || !generator->frame) unsupported("a generator that was started");
+  if (!generator->function) unsupported("a generator of a function with keyword-only parameters or **");
   static PyObject* apply = take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "call")).release();
   std::vector<Register> parts{(*this)(generator->function)};
   for (Value* argument : generator->arguments) parts.push_back((*this)(argument));

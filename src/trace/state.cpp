@@ -105,6 +105,11 @@ PyObject* Trace::type_lookup(PyTypeObject* type, PyObject* name) {
   PyObject* found = cpython::type_lookup(type, name);
   lookups_[key] = found;
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return found;
+  if (is_made(type)) {  // nothing but its bases may change before the next call
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
+      type_lookup(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_bases, i)), name);
+    return found;
+  }
   const Source* source = pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
   if (!found)
     guard_absent(source);
@@ -115,8 +120,23 @@ PyObject* Trace::type_lookup(PyTypeObject* type, PyObject* name) {
   return found;
 }
 
+Class* Trace::new_class(Owned<> type, Attributes attributes) {
+  PyObject* object = keep(std::move(type));
+  auto* result = make<Class>(nullptr, object);
+  result->attributes = std::move(attributes);
+  written_classes_.push_back(result);
+  known_[object] = result;
+  return result;
+}
+
+bool Trace::is_made(PyTypeObject* type) const {
+  for (Class* cls : written_classes_)
+    if (cls->type() == type) return !cls->existing();
+  return false;
+}
+
 void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value) {
-  effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
+  if (cls->existing()) effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
   if (std::find(written_classes_.begin(), written_classes_.end(), cls) == written_classes_.end()) written_classes_.push_back(cls);
   if (Attribute* known = find(cls->attributes, name))
     known->value = value;
@@ -138,6 +158,7 @@ Value* Trace::written_class_attribute(PyTypeObject* type, PyObject* name) const 
 
 Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
   PyObject* found = type_lookup(type, name);
+  if (Value* written = written_class_attribute(type, name)) return written;
   if (!found) return nullptr;
   bool described = Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found);
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))

@@ -172,8 +172,8 @@ Owned<> Trace::concrete(Value* value) {
   value = see(value);
   switch (value->kind) {
     case Kind::Constant:
-    case Kind::Class:
     case Kind::Builtin: return share(value->object);
+    case Kind::Class: return value->existing() ? share(value->object) : Owned<>();
     case Kind::Number: constant_of(value); return {};
     case Kind::Tuple: return concrete_tuple(*this, static_cast<Tuple*>(value));
     case Kind::List: return concrete_list(*this, static_cast<List*>(value)->items);

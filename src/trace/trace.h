@@ -137,6 +137,9 @@ class Trace {
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);
   /// Class attributes the capture wrote: seen by every later look at the type or its subclasses.
   void store_class_attribute(value::Class* cls, PyObject* name, Value* value);
+  /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
+  value::Class* new_class(Owned<> type, value::Attributes attributes);
+  bool is_made(PyTypeObject* type) const;
   /// What the capture wrote under the name on the type or a base; null if nothing.
   Value* written_class_attribute(PyTypeObject* type, PyObject* name) const;
   /// The same as a value with a source below the type.

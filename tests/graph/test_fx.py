@@ -256,7 +256,7 @@ class TestCompile:
         def silly(gm: Any, inputs: Any) -> Any:
             return 3
 
-        with pytest.raises(TypeError, match="backend 'silly' returned a int, which cannot be called"):
+        with pytest.raises(TypeError, match="backend 'silly' returned a int, which is not callable"):
             example().compile(silly)
 
     def test_backends_of_pytorch(self) -> None:

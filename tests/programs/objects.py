@@ -431,7 +431,7 @@ def new_and_class_counters(x):
     return b, a.order, b.order, b.value.value + 1
 
 
-@program("objects", one_graph=False)
+@program("objects")
 def class_made_inside(x):
     class Local:
         scale = 3
@@ -452,7 +452,7 @@ def class_made_inside(x):
     return Local(x).run(), Child(x).run(), Child.__mro__[1] is Local, Local.__name__
 
 
-@program("objects", one_graph=False)
+@program("objects", one_graph=False, hits=False)  # a new class each time
 def class_that_escapes(x):
     class Box:
         kind = "box"
@@ -467,7 +467,7 @@ def class_that_escapes(x):
     return box, Box, box.get()
 
 
-@program("objects", one_graph=False)
+@program("objects")
 def type_called_with_three(x):
     made = type("Made", (), {"k": 2, "go": lambda self, y: y * self.k})
     return made().go(x), made.__name__

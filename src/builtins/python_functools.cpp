@@ -110,19 +110,21 @@ Value* get_partial_method(Trace& trace, const Args& args) {
   partial->args = protocol::items_of(trace, field(1));
   auto* keywords = trace.see_as<value::Dict>(field(2));
   trace.load(keywords);
-  keywords->entries.each([&](auto& entry) { partial->keywords.push_back({name_argument(trace, entry.key), entry.value}); });
+  keywords->entries.each(
+      [&](auto& entry) { partial->keywords.push_back({name_argument(trace, entry.key), entry.value}); });
   partial->attributes.push_back({kFields[3], bound->self});
   return partial;
 }
 
 // ---- singledispatch
 
-/// dispatch(cls): asked for real, which writes nothing but the function's own cache; good as long as the same classes are
-/// registered.
+/// dispatch(cls): asked for real, which writes nothing but the function's own cache; good as long as the same classes
+/// are registered.
 Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
   auto [cls] = positional<1>(args, 1);
   auto* registry = trace.see_as<value::Dict>(free_variable(trace, function, "registry"));
-  if (!registry || !registry->existing() || registry->written) cannot(Reason::ArgumentKind, "functools.singledispatch of another version");
+  if (!registry || !registry->existing() || registry->written)
+    cannot(Reason::ArgumentKind, "functools.singledispatch of another version");
   trace.load(registry);
   registry->entries.each([&](auto& entry) {
     if (!Py_IS_TYPE(entry.key->object, &PyType_Type))

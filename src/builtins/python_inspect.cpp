@@ -47,7 +47,8 @@ Value* get_static(Trace& trace, const Args& args) {
     cannot(Reason::ArgumentKind, "inspect.getattr_static() of no plain instance");
   PyObject* attribute = name_argument(trace, name);
   PyObject* found = trace.type_lookup(type, attribute);
-  if (found && Py_TYPE(found)->tp_descr_get && Py_TYPE(found)->tp_descr_set) return trace.type_attribute(type, attribute);
+  if (found && Py_TYPE(found)->tp_descr_get && Py_TYPE(found)->tp_descr_set)
+    return trace.type_attribute(type, attribute);
   if (Value* own = dict ? trace.own_attribute(object, attribute) : nullptr) return own;
   if (Value* written = trace.written_class_attribute(type, attribute)) return written;
   if (found) return trace.type_attribute(type, attribute);
@@ -57,8 +58,6 @@ Value* get_static(Trace& trace, const Args& args) {
 
 }  // namespace
 
-void register_inspect() {
-  add_rows("inspect", {{"signature", &signature}, {"getattr_static", &get_static}});
-}
+void register_inspect() { add_rows("inspect", {{"signature", &signature}, {"getattr_static", &get_static}}); }
 
 }  // namespace gramme::builtins

@@ -139,7 +139,8 @@ Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) 
     }
     Value *a = trace.see(best_key), *b = trace.see(candidate);
     // torch's own front end answers with clamp or maximum, which is another value than Python's
-    if (a->kind == Kind::Tensor || b->kind == Kind::Tensor) cannot(Reason::DataDependentBranch, "min() or max() of tensors");
+    if (a->kind == Kind::Tensor || b->kind == Kind::Tensor)
+      cannot(Reason::DataDependentBranch, "min() or max() of tensors");
     if (protocol::truth(trace, protocol::compare(trace, op, b, a))) {
       best = item;
       best_key = candidate;

@@ -243,7 +243,8 @@ Value* repr_by_reprlib(Trace& trace, value::Function* wrapper, const Args& args)
 
 void register_text() {
   protocol::add_function_model("dataclasses.py", "_recursive_repr.<locals>.wrapper", &repr_of_dataclass);
-  protocol::add_function_model("reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &repr_by_reprlib);
+  protocol::add_function_model("reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper",
+                               &repr_by_reprlib);
   add_pure_methods(&PyUnicode_Type, {"join", "format", "format_map"});
   add_pure_methods(&PyBytes_Type);
   add_pure("builtins", {"str.maketrans", "bytes.maketrans", "chr", "ord"});

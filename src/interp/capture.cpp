@@ -190,7 +190,6 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (!attempt.trace.graph.empty()) compile(attempt.trace, example_inputs(attempt.trace), *segment);
       return segment;
     } catch (const CannotCapture& reason) {
-      if (getenv("GDBG")) fprintf(stderr, "cannot %s: %s line %d stop %zu step %zu raise %zu\n", reason_text(reason.reason), reason.detail.c_str(), attempt.interp.root_line(), stop_at, attempt.interp.resumable_step(), attempt.interp.raise_step);
       if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
       if (ending.reason.empty()) ending = describe_ending(reason, attempt.interp);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;

@@ -39,6 +39,7 @@ struct Table {
     set(Op::STORE_NAME, store_name);
     set(Op::DELETE_NAME, delete_name);
     set(Op::LOAD_CLASSDEREF, load_classderef);
+    set(Op::SETUP_ANNOTATIONS, setup_annotations);
     set(Op::IMPORT_NAME, import_name);
     set(Op::IMPORT_FROM, import_from);
     set(Op::LOAD_ATTR, load_attr);

@@ -85,6 +85,7 @@ GRAMME_OP(load_name);
 GRAMME_OP(store_name);
 GRAMME_OP(delete_name);
 GRAMME_OP(load_classderef);
+GRAMME_OP(setup_annotations);
 GRAMME_OP(get_iter);
 GRAMME_OP(for_iter);
 GRAMME_OP(return_generator);

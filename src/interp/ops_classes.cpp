@@ -48,6 +48,13 @@ Step load_classderef(Interpreter& interp, Frame& frame, int slot) {
   return load_deref(interp, frame, slot);
 }
 
+Step setup_annotations(Interpreter& interp, Frame& frame, int) {
+  static PyObject* const kAnnotations = intern("__annotations__");
+  Value* name = interp.trace.constant(kAnnotations);
+  if (!interp.trace.dict_get(namespace_of(frame), name)) interp.trace.dict_set(namespace_of(frame), name, interp.trace.dict());
+  return Step::Next;
+}
+
 /// __build_class__(body, name, *bases): without a metaclass or keywords.
 Value* build_class(trace::Trace& trace, const trace::Args& args) {
   static PyObject* const kCell = intern("__classcell__");

@@ -211,8 +211,7 @@ void initialise(Trace& trace, Value* instance, const Args& args, bool own_new) {
 }
 
 /// object.__new__ refuses classes with abstract methods; the constructors of other bases do not ask.
-void refuse_abstract(Trace& trace, PyTypeObject* type, Value* payload) {
-  if (payload) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
+void refuse_abstract(Trace& trace, PyTypeObject* type) {
   Owned<> none = take(PyTuple_New(0));
   if (!Owned<>::steal(PyBaseObject_Type.tp_new(type, none.get(), nullptr))) raise_current(trace);
 }
@@ -227,7 +226,11 @@ Value* allocate(Trace& trace, Class* cls, const Args& args) {
   Value* payload = payload_for(trace, type, args);
   static PyObject* finalizer = intern("__del__");
   if (trace.type_lookup(type, finalizer)) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
-  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) refuse_abstract(trace, type, payload);
+  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
+    bool excess = (args.positional || args.keywords) && type->tp_init == PyBaseObject_Type.tp_init;  // refused before
+    if (payload || excess) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
+    refuse_abstract(trace, type);
+  }
   if (payload && (type == &PyDict_Type || type == &PyODict_Type || type == &PyList_Type || type == &PySet_Type)) return payload;
   auto* object = trace.make<Object>();
   object->type = type;

@@ -258,7 +258,7 @@ def test_a_key_that_needs_python_is_refused() -> None:
         def __hash__(self) -> int:
             return hash("a")
 
-    with pytest.raises(RuntimeError, match="comparison runs Python"):
+    with pytest.raises(Exception, match="comparison runs Python"):
         guard((*X, ("Value", Odd())), "Present")
     plan = guard((*X, ("Value", "a")), "Present")
     assert not holds(plan, {Odd(): 1, 2: 3})

@@ -15,22 +15,26 @@ std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? 
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(PyImport_ImportModule("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
-  Owned<> error = take(PyObject_CallFunction(make.get(), "ssisss", ending.file.c_str(), ending.function.c_str(), ending.inner_line,
-                                             ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str()));
+  Owned<> error =
+      take(PyObject_CallFunction(make.get(), "ssisss", ending.file.c_str(), ending.function.c_str(), ending.inner_line,
+                                 ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }
 
 /// Ints and floats of the caller (not of classes, modules or functions) are what may become dynamic.
 bool may_become_dynamic(const guards::Fact& fact) {
-  if (fact.kind != guards::Kind::Constant || !(PyLong_CheckExact(fact.object.get()) || PyFloat_CheckExact(fact.object.get()))) return false;
+  if (fact.kind != guards::Kind::Constant ||
+      !(PyLong_CheckExact(fact.object.get()) || PyFloat_CheckExact(fact.object.get())))
+    return false;
   source::Kind root = fact.source->root()->kind;
   return root == source::Kind::Local || root == source::Kind::Stack;
 }
 
 }  // namespace
 
-/// Notes the numbers the segment is bound to. True if one differs from an earlier capture's: worth a capture with it dynamic.
+/// Notes the numbers the segment is bound to. True if one differs from an earlier capture's: worth a capture with it
+/// dynamic.
 bool Capturer::learn(Point& point, const plan::Segment& segment) {
   bool changed = false;
   for (const guards::Fact& fact : segment.guards.description().facts) {
@@ -49,7 +53,8 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
   if (!options_.fullgraph) return;
   int line = frame.code->co_firstlineno;
   if (!segment)
-    raise_capture_error({"the function cannot be captured", "", "", line, text(frame.code->co_filename), text(frame.code->co_qualname), line});
+    raise_capture_error({"the function cannot be captured", "", "", line, text(frame.code->co_filename),
+                         text(frame.code->co_qualname), line});
   if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(segment->ending);
 }
 
@@ -62,15 +67,18 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     if (options_.keep_graphs) segment.graph_module = module;
     segment.compiled = backend::compile(options_.backend.get(), module, inputs);
   };
-  interp::Start start{frame.function, frame.code, frame.locals, frame.stack, frame.depth, frame.offset, frame.exception};
-  std::shared_ptr<Point>& known = points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
+  interp::Start start{frame.function, frame.code,   frame.locals,   frame.stack,
+                      frame.depth,    frame.offset, frame.exception};
+  std::shared_ptr<Point>& known =
+      points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
   if (!known) known = std::make_shared<Point>();
   std::shared_ptr<Point> held = known;
   Point& point = *held;
   // The numbers are looked at before the backend is: a graph for a constant that is known to change is not compiled.
   if (!point.numbers.empty()) {
     auto nothing = [](const trace::Trace&, const std::vector<Owned<>>&, plan::Segment&) {};
-    if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing, options_.fullgraph)) learn(point, *probe);
+    if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing, options_.fullgraph))
+      learn(point, *probe);
   }
   std::unique_ptr<plan::Segment> segment = interp::capture(start, point.policy, compile, options_.fullgraph);
   insist_on_whole(frame, segment.get());
@@ -81,8 +89,8 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
   std::string where = text(frame.code->co_qualname) + " (" + text(frame.code->co_filename) + ":" +
                       std::to_string(bytecode::decode(frame.code).line(frame.offset)) + ")";
-  std::string message = "gramme hit the recompile limit (" + std::to_string(limit) + ") in " + where + "; last failing guard: " + failing_guard +
-                        ". The function runs plainly from now on.";
+  std::string message = "gramme hit the recompile limit (" + std::to_string(limit) + ") in " + where +
+                        "; last failing guard: " + failing_guard + ". The function runs plainly from now on.";
   if (options_.fullgraph) {
     PyErr_SetString(PyExc_RuntimeError, message.c_str());
     throw PythonError();

@@ -11,7 +11,7 @@ namespace gramme::api {
 
 /// What gramme.compile was told.
 struct Options {
-  Owned<> backend;          // callable (GraphModule, example_inputs) -> callable
+  Owned<> backend;  // callable (GraphModule, example_inputs) -> callable
   bool fullgraph = false;
   int recompile_limit = 8;
   bool keep_graphs = false;  // for explain()

@@ -22,7 +22,8 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, int recompile_limit, bool keep_graphs) {
   Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs};
-  PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()), std::make_shared<Capturer>(std::move(options)));
+  PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
+                                        std::make_shared<Capturer>(std::move(options)));
   if (!entry) throw nb::python_error();
   std::erase_if(families(), [](const std::weak_ptr<runtime::Family>& family) { return family.expired(); });
   families().push_back(runtime::family_of(entry));
@@ -65,7 +66,8 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
   row["guards"] = guards;
   row["exit"] = kExits[static_cast<int>(segment.exit.kind)];
-  row["reason"] = segment.ending.detail.empty() ? segment.ending.reason : segment.ending.reason + ": " + segment.ending.detail;
+  row["reason"] =
+      segment.ending.detail.empty() ? segment.ending.reason : segment.ending.reason + ": " + segment.ending.detail;
   row["hint"] = segment.ending.hint;
   return row;
 }
@@ -106,8 +108,8 @@ NB_MODULE(_C, m) {
   builtins::register_torch();
   interp::register_models();
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
-  m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"), nb::arg("recompile_limit"),
-        nb::arg("keep_graphs"));
+  m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
+        nb::arg("recompile_limit"), nb::arg("keep_graphs"));
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));

@@ -40,7 +40,8 @@ PyObject* grad_of(PyObject* tensor);
 uint32_t version_of(PyObject* tensor);
 
 /// Thread and process state every segment depends on: TLS key sets, grad, inference, forward AD modes, torch function
-/// state and mode stack length, autocast dtypes and cache, default dtype, deterministic flags, saved tensor hooks, tracing.
+/// state and mode stack length, autocast dtypes and cache, default dtype, deterministic flags, saved tensor hooks,
+/// tracing.
 struct GlobalState {
   uint64_t included, excluded, bits, dtypes;
   int64_t function_modes;

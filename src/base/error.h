@@ -16,7 +16,8 @@ const char* reason_name(Reason reason);
 const char* reason_text(Reason reason);
 const char* reason_hint(Reason reason);
 
-/// This instruction cannot be captured. Ends the segment before the instruction of the root frame; an error under fullgraph.
+/// This instruction cannot be captured. Ends the segment before the instruction of the root frame; an error under
+/// fullgraph.
 struct CannotCapture : std::exception {
   CannotCapture(Reason reason, std::string detail) : reason(reason), detail(std::move(detail)) {}
   const char* what() const noexcept override { return reason_text(reason); }
@@ -24,7 +25,9 @@ struct CannotCapture : std::exception {
   std::string detail;  // what exactly, e.g. the name of the function
 };
 
-[[noreturn]] inline void cannot(Reason reason, std::string detail = {}) { throw CannotCapture(reason, std::move(detail)); }
+[[noreturn]] inline void cannot(Reason reason, std::string detail = {}) {
+  throw CannotCapture(reason, std::move(detail));
+}
 
 /// A defect of gramme: the captured frame is abandoned and runs eagerly; the message names the place.
 struct InternalError : std::logic_error {
@@ -33,8 +36,8 @@ struct InternalError : std::logic_error {
 
 [[noreturn]] void bug(const char* file, int line, const std::string& message);
 #define GRAMME_BUG(message) ::gramme::bug(__FILE__, __LINE__, (message))
-#define GRAMME_ASSERT(condition) \
-  do {                           \
+#define GRAMME_ASSERT(condition)                           \
+  do {                                                     \
     if (!(condition)) GRAMME_BUG("violated: " #condition); \
   } while (0)
 

@@ -18,7 +18,8 @@ Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
 }  // namespace
 
 void register_torch_dynamo() {
-  protocol::add_function_model("torch/_dynamo/mutation_guard.py", "install_generation_tagging_init.<locals>.patched_init", &tagged_init);
+  protocol::add_function_model("torch/_dynamo/mutation_guard.py",
+                               "install_generation_tagging_init.<locals>.patched_init", &tagged_init);
 }
 
 }  // namespace gramme::builtins

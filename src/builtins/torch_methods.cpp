@@ -69,7 +69,8 @@ Value* is_complex(Trace& trace, const Args& args) {
                               [&](const meta::Record& record) { return trace.boolean(meta::is_complex(record)); });
 }
 Value* is_inference(Trace& trace, const Args& args) {
-  return answer<"is_inference">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_inference); });
+  return answer<"is_inference">(trace, args,
+                                [&](const meta::Record& record) { return trace.boolean(record.is_inference); });
 }
 Value* is_conj(Trace& trace, const Args& args) {
   return answer<"is_conj">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_conj); });

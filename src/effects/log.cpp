@@ -13,7 +13,8 @@ const char* kind_name(Kind kind) {
 
 void Log::add(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
   target->written = true;
-  if (seen_.insert({kind, target, name}).second) entries_.push_back({kind, target, name, graph_length, false, nullptr, {}});
+  if (seen_.insert({kind, target, name}).second)
+    entries_.push_back({kind, target, name, graph_length, false, nullptr, {}});
 }
 
 void Log::add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {

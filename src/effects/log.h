@@ -1,7 +1,7 @@
 // The log of everything a capture would have changed. Nothing is changed until the segment runs.
 //
-// Replay runs no user code, so only the final state of each (target, key) and the order in which targets were first written
-// can be observed; the log keeps one entry for each.
+// Replay runs no user code, so only the final state of each (target, key) and the order in which targets were first
+// written can be observed; the log keeps one entry for each.
 #pragma once
 #include <unordered_set>
 #include <vector>
@@ -19,10 +19,10 @@ const char* kind_name(Kind kind);
 
 struct Effect {
   Kind kind;
-  value::Value* target;        // null for Call
-  PyObject* name = nullptr;    // interned; attribute or global
-  size_t graph_length = 0;     // nodes in the graph when it first happened
-  bool anew = false;           // deleted and stored again: takes its place at the end of the target's order
+  value::Value* target;      // null for Call
+  PyObject* name = nullptr;  // interned; attribute or global
+  size_t graph_length = 0;   // nodes in the graph when it first happened
+  bool anew = false;         // deleted and stored again: takes its place at the end of the target's order
   // Call:
   PyObject* callable = nullptr;
   std::vector<value::Value*> operands;
@@ -48,7 +48,8 @@ class Log {
   };
   struct Hash {
     size_t operator()(const Key& key) const {
-      return reinterpret_cast<size_t>(key.target) * 31 + reinterpret_cast<size_t>(key.name) + static_cast<size_t>(key.kind);
+      return reinterpret_cast<size_t>(key.target) * 31 + reinterpret_cast<size_t>(key.name) +
+             static_cast<size_t>(key.kind);
     }
   };
   std::vector<Effect> entries_;

@@ -14,7 +14,8 @@ namespace {
 /// One try: the root frame from the live objects, up to the stop.
 class Attempt {
  public:
-  Attempt(const Start& start, const trace::Policy& policy, size_t stop_at) : start_(start), trace(policy), interp(trace, stop_at) {
+  Attempt(const Start& start, const trace::Policy& policy, size_t stop_at)
+      : start_(start), trace(policy), interp(trace, stop_at) {
     set_up();
   }
   /// Runs until the function returns or the stop is reached.
@@ -53,11 +54,13 @@ void Attempt::set_up() {
   frame_.slots.assign(count, nullptr);
   for (int i = 0; i < count; ++i)
     if (start_.locals[i])
-      frame_.slots[i] = trace.wrap(start_.locals[i], trace.pool->local(i, PyTuple_GET_ITEM(start_.code->co_localsplusnames, i)));
+      frame_.slots[i] =
+          trace.wrap(start_.locals[i], trace.pool->local(i, PyTuple_GET_ITEM(start_.code->co_localsplusnames, i)));
   initial_ = frame_.slots;
   for (int i = 0; i < start_.depth; ++i)
     frame_.push(start_.stack[i] ? trace.wrap(start_.stack[i], trace.pool->stack(i)) : trace.null());
-  if (start_.exception && start_.exception != Py_None) trace.handled = trace.wrap(start_.exception, trace.pool->exception());
+  if (start_.exception && start_.exception != Py_None)
+    trace.handled = trace.wrap(start_.exception, trace.pool->exception());
   handled_at_start_ = trace.handled;
   frame_.jump(start_.offset);
 }
@@ -70,7 +73,8 @@ bool is_same(Value* before, Value* now) {
 void Attempt::note_handled(End& end) {
   end.exception = trace.handled;
   end.exception_changed = !is_same(handled_at_start_, trace.handled);
-  if (end.exception_changed && trace.handled && !trace.handled->source) cannot(Reason::ReplayUnsupported, "an exception being handled");
+  if (end.exception_changed && trace.handled && !trace.handled->source)
+    cannot(Reason::ReplayUnsupported, "an exception being handled");
 }
 
 /// A caught exception's traceback keeps the live frame beyond its return, and the frame what `except … as` has deleted.
@@ -95,7 +99,9 @@ End Attempt::run() {
 bool Attempt::callee_is_python() {
   const auto& instructions = frame_.code->instructions();
   size_t at = frame_.pc;
-  while (at < instructions.size() && (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL)) ++at;
+  while (at < instructions.size() &&
+         (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL))
+    ++at;
   const bytecode::Instruction& instruction = instructions[at];
   if (instruction.op != bytecode::Op::CALL) return false;
   Value* below = frame_.peek(instruction.arg + 2);

@@ -1,5 +1,5 @@
-// Captures one segment: the interpreter on a live frame's objects, again from the start up to the instruction that cannot be
-// captured, then the segment. Nothing observable happens.
+// Captures one segment: the interpreter on a live frame's objects, again from the start up to the instruction that
+// cannot be captured, then the segment. Nothing observable happens.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,10 +20,12 @@ struct Start {
 };
 
 /// Gets the finished trace's graph compiled and fills the segment's `compiled`; may throw PythonError.
-using Compile = std::function<void(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
+using Compile =
+    std::function<void(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
 
-/// Null: the frame cannot be captured from here at all. `policy` learns what has to be a constant. `whole`: the segment is of
-/// no use if it does not return; where an operation raises, the frame then runs plainly, so that its exception is eager's.
+/// Null: the frame cannot be captured from here at all. `policy` learns what has to be a constant. `whole`: the segment
+/// is of no use if it does not return; where an operation raises, the frame then runs plainly, so that its exception is
+/// eager's.
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole);
 
 }  // namespace gramme::interp

@@ -15,11 +15,11 @@ struct Frame {
   value::Namespace *globals = nullptr, *builtins = nullptr;
   std::vector<Value*> slots;  // localsplus; null where unbound
   std::vector<Value*> stack;
-  size_t pc = 0;              // index of the next instruction
+  size_t pc = 0;  // index of the next instruction
   const bytecode::Instruction* current = nullptr;
   PyObject* keyword_names = nullptr;  // between KW_NAMES and CALL
   value::Generator* generator = nullptr;
-  value::Dict* locals = nullptr;      // what locals() gave
+  value::Dict* locals = nullptr;  // what locals() gave
   Frame* back = nullptr;
   bool root = false;
   const graph::Position* position = nullptr;  // of the last instruction asked for

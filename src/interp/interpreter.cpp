@@ -77,6 +77,7 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
 
 /// Goes to the handler that covers the current instruction; false if there is none.
 bool Interpreter::unwind(Frame& frame, const UserError& error) {
+  if (auto* exception = as<Object>(trace.see(error.exception))) exception->raised = true;
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
   if (!handler) return false;
   if (frame.root && raise_step == SIZE_MAX) raise_step = resumable_step_;
@@ -120,7 +121,8 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
   if (builtins && PyModule_Check(builtins)) builtins = PyModule_GetDict(builtins);
   static PyObject* module = PyImport_ImportModule("builtins");
   if (!builtins || builtins == PyModule_GetDict(module))
-    return trace.namespace_of(PyModule_GetDict(module), trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
+    return trace.namespace_of(PyModule_GetDict(module),
+                              trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
   if (!function->existing()) cannot(Reason::SourceUnknown, "a function with builtins of its own");
   return trace.namespace_of(builtins, trace.pool->child(function->source, source::Kind::Builtins));
 }
@@ -128,7 +130,8 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
 Value* Interpreter::run_body(Function* body, Dict* names) {
   trace.describe(body);
   Frame* frame = new_frame(body);
-  if (body->code->co_argcount || body->code->co_flags & (CO_OPTIMIZED | CO_GENERATOR)) cannot(Reason::CallUnknown, "a class made of an unusual body");
+  if (body->code->co_argcount || body->code->co_flags & (CO_OPTIMIZED | CO_GENERATOR))
+    cannot(Reason::CallUnknown, "a class made of an unusual body");
   frame->locals = names;
   return run(*frame).value;
 }
@@ -152,12 +155,16 @@ Owned<> same_signature(trace::Trace& trace, Function* function) {
     return take(PyObject_GetAttrString(lambda.get(), "__code__")).release();
   }();
   PyCodeObject* code = function->code;
-  int count = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+  int count = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
+              !!(code->co_flags & CO_VARKEYWORDS);
   Owned<> names = take(PyTuple_GetSlice(code->co_localsplusnames, 0, count));
   int flags = reinterpret_cast<PyCodeObject*>(nothing)->co_flags | (code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
-  Owned<> parts = take(Py_BuildValue("{s:i,s:i,s:i,s:i,s:i,s:O}", "co_argcount", code->co_argcount, "co_posonlyargcount", code->co_posonlyargcount,
-                                     "co_kwonlyargcount", code->co_kwonlyargcount, "co_nlocals", count, "co_flags", flags, "co_varnames", names.get()));
-  Owned<> replace = take(PyObject_GetAttrString(nothing, "replace")), none = take(PyTuple_New(0)), globals = take(PyDict_New());
+  Owned<> parts =
+      take(Py_BuildValue("{s:i,s:i,s:i,s:i,s:i,s:O}", "co_argcount", code->co_argcount, "co_posonlyargcount",
+                         code->co_posonlyargcount, "co_kwonlyargcount", code->co_kwonlyargcount, "co_nlocals", count,
+                         "co_flags", flags, "co_varnames", names.get()));
+  Owned<> replace = take(PyObject_GetAttrString(nothing, "replace")), none = take(PyTuple_New(0)),
+          globals = take(PyDict_New());
   Owned<> like = take(PyObject_Call(replace.get(), none.get(), parts.get()));
   Owned<> made = take(PyFunction_NewWithQualName(like.get(), globals.get(), function->qualname));
   auto* defaults = function->defaults ? trace.see_as<Tuple>(function->defaults) : nullptr;
@@ -182,8 +189,10 @@ Owned<> same_signature(trace::Trace& trace, Function* function) {
   Owned<> like = same_signature(trace, function), names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));
   for (size_t i = 0; i < args.keywords; ++i) PyTuple_SET_ITEM(names.get(), i, share(args.names[i]).release());
   std::vector<PyObject*> values(args.positional + args.keywords + 1, Py_None);
-  if (Owned<>::steal(PyObject_Vectorcall(like.get(), values.data(), args.positional, args.keywords ? names.get() : nullptr)))
-    cannot(Reason::ArgumentKind, std::string(PyUnicode_AsUTF8(function->name)) + "() called with arguments that do not fit");
+  if (Owned<>::steal(
+          PyObject_Vectorcall(like.get(), values.data(), args.positional, args.keywords ? names.get() : nullptr)))
+    cannot(Reason::ArgumentKind,
+           std::string(PyUnicode_AsUTF8(function->name)) + "() called with arguments that do not fit");
   protocol::raise_current(trace);
 }
 
@@ -272,7 +281,8 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     generator->frame = nullptr;
     PyTypeObject* type = protocol::type_of(trace.see(error.exception));
     if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
-      Object* wrapped = protocol::make_exception(trace, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError), {trace.text("generator raised StopIteration")});
+      Object* wrapped = protocol::make_exception(trace, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError),
+                                                 {trace.text("generator raised StopIteration")});
       wrapped->cause = wrapped->context = error.exception;
       throw UserError{wrapped};
     }
@@ -301,7 +311,8 @@ Value* Interpreter::variable(PyObject* name) {
 Value* Interpreter::locals() {
   Frame& frame = *frame_;
   bool optimized = frame.object()->co_flags & CO_OPTIMIZED;
-  if (!optimized || (frame.root && !from_start_)) cannot(Reason::CallSkipped, "locals");  // the live frame may have its dict already
+  if (!optimized || (frame.root && !from_start_))
+    cannot(Reason::CallSkipped, "locals");  // the live frame may have its dict already
   if (!frame.locals) frame.locals = trace.dict();
   for (size_t i = 0; i < frame.slots.size(); ++i) {
     Value* value = frame.slots[i];
@@ -337,17 +348,22 @@ Value* Interpreter::first_argument() {
 const graph::Position* Interpreter::position_of(Frame* frame) {
   if (!frame || !frame->current) return nullptr;
   if (frame->position && frame->position->unit == frame->current->at) return frame->position;
-  frame->position = trace.make<graph::Position>(frame->object(), static_cast<int>(frame->current->at), position_of(frame->back));
+  frame->position =
+      trace.make<graph::Position>(frame->object(), static_cast<int>(frame->current->at), position_of(frame->back));
   return frame->position;
 }
 
 namespace {
-bool starts_with(PyObject* text, PyObject* prefix) { return PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1; }
+bool starts_with(PyObject* text, PyObject* prefix) {
+  return PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
+}
 
 /// Python's library and what is installed besides the program.
 bool is_library(PyCodeObject* code) {
-  static PyObject* folder = take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "stdlib")).release();
-  static PyObject* installed = take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "purelib")).release();
+  static PyObject* folder =
+      take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "stdlib")).release();
+  static PyObject* installed =
+      take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "purelib")).release();
   return starts_with(code->co_filename, folder) || starts_with(code->co_filename, installed);
 }
 }  // namespace
@@ -357,7 +373,8 @@ void Interpreter::note_stop() {
   if (stopped_in_.code) return;
   Frame* frame = frame_;
   while (frame->back && is_library(frame->object())) frame = frame->back;
-  stopped_in_ = {frame->object(), frame->current ? frame->code->line(frame->current->at) : frame->object()->co_firstlineno};
+  stopped_in_ = {frame->object(),
+                 frame->current ? frame->code->line(frame->current->at) : frame->object()->co_firstlineno};
 }
 
 Interpreter::Place Interpreter::stopped_in() const {

@@ -33,7 +33,8 @@ Step build_set(Interpreter& interp, Frame& frame, int count) {
 Step build_map(Interpreter& interp, Frame& frame, int count) {
   Dict* dict = interp.trace.dict();
   std::vector<Value*> items = take_items(frame, 2 * count);
-  for (int i = 0; i < count; ++i) interp.trace.dict_set(dict, protocol::table_key(interp.trace, items[2 * i]), items[2 * i + 1]);
+  for (int i = 0; i < count; ++i)
+    interp.trace.dict_set(dict, protocol::table_key(interp.trace, items[2 * i]), items[2 * i + 1]);
   frame.push(dict);
   return Step::Next;
 }
@@ -68,9 +69,14 @@ Step format_value(Interpreter& interp, Frame& frame, int flags) {
   Value* spec = flags & 4 ? frame.pop() : nullptr;
   Value* value = frame.pop();
   switch (flags & 3) {
-    case 1: value = protocol::to_str(interp.trace, value); break;
-    case 2: value = protocol::to_repr(interp.trace, value); break;
-    case 3: cannot(Reason::OpcodeUnsupported, "!a in an f-string");
+    case 1:
+      value = protocol::to_str(interp.trace, value);
+      break;
+    case 2:
+      value = protocol::to_repr(interp.trace, value);
+      break;
+    case 3:
+      cannot(Reason::OpcodeUnsupported, "!a in an f-string");
   }
   frame.push(protocol::format(interp.trace, value, spec));
   return Step::Next;
@@ -135,7 +141,8 @@ void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
     return;
   }
   if (auto* instance = as<InstanceDict>(source)) {
-    for (Attribute& attribute : trace.all_attributes(instance->owner)) put(trace.constant(attribute.name), attribute.value);
+    for (Attribute& attribute : trace.all_attributes(instance->owner))
+      put(trace.constant(attribute.name), attribute.value);
     return;
   }
   static PyObject* keys = intern("keys");
@@ -166,7 +173,8 @@ std::vector<Value*> unpackable(Interpreter& interp, Value* value) {
   value = interp.trace.see(value);
   if (!protocol::special_method(interp.trace, value, intern("__iter__")) && value->kind != Kind::Tensor &&
       !protocol::special_method(interp.trace, value, intern("__getitem__")))
-    protocol::raise(interp.trace, PyExc_TypeError, std::string("cannot unpack non-iterable ") + protocol::type_of(value)->tp_name + " object");
+    protocol::raise(interp.trace, PyExc_TypeError,
+                    std::string("cannot unpack non-iterable ") + protocol::type_of(value)->tp_name + " object");
   return protocol::items_of(interp.trace, value);
 }
 }  // namespace
@@ -174,9 +182,12 @@ std::vector<Value*> unpackable(Interpreter& interp, Value* value) {
 Step unpack_sequence(Interpreter& interp, Frame& frame, int count) {
   std::vector<Value*> items = unpackable(interp, frame.pop());
   if (static_cast<int>(items.size()) > count)
-    protocol::raise(interp.trace, PyExc_ValueError, "too many values to unpack (expected " + std::to_string(count) + ")");
+    protocol::raise(interp.trace, PyExc_ValueError,
+                    "too many values to unpack (expected " + std::to_string(count) + ")");
   if (static_cast<int>(items.size()) < count)
-    protocol::raise(interp.trace, PyExc_ValueError, "not enough values to unpack (expected " + std::to_string(count) + ", got " + std::to_string(items.size()) + ")");
+    protocol::raise(interp.trace, PyExc_ValueError,
+                    "not enough values to unpack (expected " + std::to_string(count) + ", got " +
+                        std::to_string(items.size()) + ")");
   frame.stack.insert(frame.stack.end(), items.rbegin(), items.rend());
   return Step::Next;
 }
@@ -185,7 +196,9 @@ Step unpack_ex(Interpreter& interp, Frame& frame, int arg) {
   size_t before = arg & 0xff, after = arg >> 8;
   std::vector<Value*> items = unpackable(interp, frame.pop());
   if (items.size() < before + after)
-    protocol::raise(interp.trace, PyExc_ValueError, "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " + std::to_string(items.size()) + ")");
+    protocol::raise(interp.trace, PyExc_ValueError,
+                    "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " +
+                        std::to_string(items.size()) + ")");
   size_t end = items.size() - after;
   for (size_t i = items.size(); i-- > end;) frame.push(items[i]);
   frame.push(interp.trace.list(std::vector<Value*>(items.begin() + before, items.begin() + end)));
@@ -228,8 +241,8 @@ Step match_keys(Interpreter& interp, Frame& frame, int) {
 namespace {
 /// Types whose one positional pattern is the subject itself.
 bool matches_itself(PyTypeObject* type) {
-  for (PyTypeObject* one : {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type,
-                            &PyList_Type, &PySet_Type, &PyUnicode_Type, &PyTuple_Type})
+  for (PyTypeObject* one : {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type,
+                            &PyFrozenSet_Type, &PyLong_Type, &PyList_Type, &PySet_Type, &PyUnicode_Type, &PyTuple_Type})
     if (PyType_IsSubtype(type, one)) return true;
   return false;
 }
@@ -249,10 +262,12 @@ Step match_class(Interpreter& interp, Frame& frame, int positional) {
   Value* fields = positional ? protocol::find_attribute(trace, cls, intern("__match_args__")) : nullptr;
   if (fields) {
     auto* tuple = trace.see_as<Tuple>(fields);
-    if (!tuple || static_cast<int>(tuple->items.size()) < positional) cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
+    if (!tuple || static_cast<int>(tuple->items.size()) < positional)
+      cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
     names.assign(tuple->items.begin(), tuple->items.begin() + positional);
   } else if (positional) {
-    if (positional > 1 || !matches_itself(cls->type())) cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
+    if (positional > 1 || !matches_itself(cls->type()))
+      cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
     found.push_back(subject);
   }
   names.insert(names.end(), keywords->items.begin(), keywords->items.end());

@@ -55,7 +55,8 @@ Step make_function(Interpreter& interp, Frame& frame, int flags) {
   function->globals = frame.globals;
   function->described = true;
   if (flags & 8)
-    for (Value* cell : interp.trace.see_as<Tuple>(frame.pop())->items) function->closure.push_back(interp.trace.see(cell));
+    for (Value* cell : interp.trace.see_as<Tuple>(frame.pop())->items)
+      function->closure.push_back(interp.trace.see(cell));
   if (flags & 4) function->annotations = frame.pop();
   if (flags & 2) function->kwdefaults = frame.pop();
   if (flags & 1) function->defaults = frame.pop();

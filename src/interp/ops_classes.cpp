@@ -37,7 +37,8 @@ Step store_name(Interpreter& interp, Frame& frame, int index) {
   return Step::Next;
 }
 Step delete_name(Interpreter& interp, Frame& frame, int index) {
-  if (!interp.trace.dict_erase(namespace_of(frame), interp.trace.constant(frame.name(index)))) undefined(interp, frame.name(index));
+  if (!interp.trace.dict_erase(namespace_of(frame), interp.trace.constant(frame.name(index))))
+    undefined(interp, frame.name(index));
   return Step::Next;
 }
 Step load_classderef(Interpreter& interp, Frame& frame, int slot) {
@@ -51,7 +52,8 @@ Step load_classderef(Interpreter& interp, Frame& frame, int slot) {
 Step setup_annotations(Interpreter& interp, Frame& frame, int) {
   static PyObject* const kAnnotations = intern("__annotations__");
   Value* name = interp.trace.constant(kAnnotations);
-  if (!interp.trace.dict_get(namespace_of(frame), name)) interp.trace.dict_set(namespace_of(frame), name, interp.trace.dict());
+  if (!interp.trace.dict_get(namespace_of(frame), name))
+    interp.trace.dict_set(namespace_of(frame), name, interp.trace.dict());
   return Step::Next;
 }
 

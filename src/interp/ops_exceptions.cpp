@@ -53,7 +53,8 @@ Step before_with(Interpreter& interp, Frame& frame, int) {
   Value* enter = protocol::special_method(trace, manager, enter_name);
   Value* exit = enter ? protocol::special_method(trace, manager, exit_name) : nullptr;
   if (!exit) {
-    std::string what = std::string("'") + protocol::type_of(manager)->tp_name + "' object does not support the context manager protocol";
+    std::string what = std::string("'") + protocol::type_of(manager)->tp_name +
+                       "' object does not support the context manager protocol";
     protocol::raise(trace, PyExc_TypeError, enter ? what + " (missed __exit__ method)" : what);
   }
   frame.push(exit);

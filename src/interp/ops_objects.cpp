@@ -100,7 +100,8 @@ namespace {
 PyObject* imported_module(PyObject* name) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* module = PyDict_GetItem(modules, name);
-  if (!module || !PyModule_Check(module)) cannot(Reason::CallSkipped, std::string("import of ") + PyUnicode_AsUTF8(name));
+  if (!module || !PyModule_Check(module))
+    cannot(Reason::CallSkipped, std::string("import of ") + PyUnicode_AsUTF8(name));
   return module;
 }
 
@@ -136,7 +137,8 @@ Step import_name(Interpreter& interp, Frame& frame, int index) {
   Value* leaf = module_value(interp, name);
   std::string path = PyUnicode_AsUTF8(name.get());
   bool whole = interp.trace.see(from) == interp.trace.none() && path.find('.') != std::string::npos;
-  frame.push(whole ? module_value(interp, take(PyUnicode_InternFromString(path.substr(0, path.find('.')).c_str()))) : leaf);
+  frame.push(whole ? module_value(interp, take(PyUnicode_InternFromString(path.substr(0, path.find('.')).c_str())))
+                   : leaf);
   return Step::Next;
 }
 

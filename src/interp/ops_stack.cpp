@@ -6,14 +6,18 @@ namespace gramme::interp {
 using namespace value;
 
 Step nothing(Interpreter&, Frame&, int) { return Step::Next; }
-Step unsupported(Interpreter&, Frame& frame, int) { cannot(Reason::OpcodeUnsupported, bytecode::name(frame.current->op)); }
+Step unsupported(Interpreter&, Frame& frame, int) {
+  cannot(Reason::OpcodeUnsupported, bytecode::name(frame.current->op));
+}
 
 namespace {
-/// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends the segment.
+/// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
+/// the segment.
 void drop(const Frame& frame, const Value* value) {
   if (!frame.root || !value || !value->source || !value->object) return;
   PyTypeObject* type = Py_TYPE(value->object);
-  if (type->tp_finalize || type->tp_del) cannot(Reason::CallSkipped, std::string("dropping a ") + type->tp_name + ", which has a finalizer");
+  if (type->tp_finalize || type->tp_del)
+    cannot(Reason::CallSkipped, std::string("dropping a ") + type->tp_name + ", which has a finalizer");
 }
 }  // namespace
 
@@ -52,8 +56,11 @@ namespace {
   bool free = slot >= frame.object()->co_nlocals + frame.object()->co_nplaincellvars;
   std::string name = PyUnicode_AsUTF8(frame.variable(slot));
   if (free)
-    protocol::raise(interp.trace, PyExc_NameError, "cannot access free variable '" + name + "' where it is not associated with a value in enclosing scope");
-  protocol::raise(interp.trace, PyExc_UnboundLocalError, "cannot access local variable '" + name + "' where it is not associated with a value");
+    protocol::raise(
+        interp.trace, PyExc_NameError,
+        "cannot access free variable '" + name + "' where it is not associated with a value in enclosing scope");
+  protocol::raise(interp.trace, PyExc_UnboundLocalError,
+                  "cannot access local variable '" + name + "' where it is not associated with a value");
 }
 Cell* cell_in(Interpreter& interp, Frame& frame, int slot) {
   auto* cell = frame.slots[slot] ? interp.trace.see_as<Cell>(frame.slots[slot]) : nullptr;
@@ -122,7 +129,8 @@ Step load_global(Interpreter& interp, Frame& frame, int arg) {
   PyObject* name = frame.name(arg >> 1);
   Value* value = interp.trace.global(frame.globals, name);
   if (!value) value = interp.trace.global(frame.builtins, name);
-  if (!value) protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+  if (!value)
+    protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
   if (arg & 1) frame.push(interp.trace.null());
   frame.push(value);
   return Step::Next;
@@ -150,10 +158,16 @@ Step jump_if(Frame& frame, bool taken) {
 }  // namespace
 
 Step jump(Interpreter&, Frame& frame, int) { return jump_if(frame, true); }
-Step pop_jump_if_true(Interpreter& interp, Frame& frame, int) { return jump_if(frame, protocol::truth(interp.trace, frame.pop())); }
-Step pop_jump_if_false(Interpreter& interp, Frame& frame, int) { return jump_if(frame, !protocol::truth(interp.trace, frame.pop())); }
+Step pop_jump_if_true(Interpreter& interp, Frame& frame, int) {
+  return jump_if(frame, protocol::truth(interp.trace, frame.pop()));
+}
+Step pop_jump_if_false(Interpreter& interp, Frame& frame, int) {
+  return jump_if(frame, !protocol::truth(interp.trace, frame.pop()));
+}
 Step pop_jump_if_none(Interpreter& interp, Frame& frame, int) { return jump_if(frame, is_none(interp, frame.pop())); }
-Step pop_jump_if_not_none(Interpreter& interp, Frame& frame, int) { return jump_if(frame, !is_none(interp, frame.pop())); }
+Step pop_jump_if_not_none(Interpreter& interp, Frame& frame, int) {
+  return jump_if(frame, !is_none(interp, frame.pop()));
+}
 
 Step jump_if_true_or_pop(Interpreter& interp, Frame& frame, int) {
   if (protocol::truth(interp.trace, frame.peek(1))) return jump_if(frame, true);

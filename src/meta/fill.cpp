@@ -326,8 +326,8 @@ class Fill {
   static bool is_limit_of_fakes(PyObject* type) {
     static PyObject* kinds[] = {attribute("torch._subclasses.fake_tensor", "UnsupportedOperatorException"),
                                 attribute("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException")};
-    return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) || PyErr_GivenExceptionMatches(type, kinds[0]) ||
-           PyErr_GivenExceptionMatches(type, kinds[1]);
+    return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) ||
+           PyErr_GivenExceptionMatches(type, kinds[0]) || PyErr_GivenExceptionMatches(type, kinds[1]);
   }
 
   static bool is_data_dependent(PyObject* type) {

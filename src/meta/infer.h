@@ -44,7 +44,7 @@ struct Outcome {
   bool data_dependent = false;  // error because the result depends on data
   bool may_raise = false;       // may raise depending on data (cholesky, index by a tensor, embedding, …)
   bool error = false;
-  bool raised = false;          // error that the call itself raises, with data too (wrong shapes, wrong arguments)
+  bool raised = false;  // error that the call itself raises, with data too (wrong shapes, wrong arguments)
   std::string message;  // type and text of the error
 };
 

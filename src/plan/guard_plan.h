@@ -1,9 +1,10 @@
 // The flat guard program of a segment and its bound form.
 //
-// A Program is portable: it names objects by their sources. A GuardPlan is a program bound to the objects of one moment:
-// per root, flat words {address, expected} in pre-order, tensor references and type tags, as ../shared/facts/hit-path.md
-// describes; when the words of a root do not hold (or its object is another one) the program itself is walked from the
-// root, and, if it holds, the words are taken anew. Checking runs no Python. The GIL is held throughout.
+// A Program is portable: it names objects by their sources. A GuardPlan is a program bound to the objects of one
+// moment: per root, flat words {address, expected} in pre-order, tensor references and type tags, as
+// ../shared/facts/hit-path.md describes; when the words of a root do not hold (or its object is another one) the
+// program itself is walked from the root, and, if it holds, the words are taken anew. Checking runs no Python. The GIL
+// is held throughout.
 #pragma once
 #include <memory>
 #include <optional>
@@ -17,7 +18,8 @@
 
 namespace gramme::plan {
 
-/// Where the roots of sources are, at this call. At a function's start `locals` are the bound arguments in localsplus order.
+/// Where the roots of sources are, at this call. At a function's start `locals` are the bound arguments in localsplus
+/// order.
 struct Roots {
   PyObject* const* locals = nullptr;
   PyObject* const* stack = nullptr;
@@ -39,7 +41,8 @@ class GuardPlan {
   ~GuardPlan();
   GuardPlan(const GuardPlan&) = delete;
 
-  /// Evaluates everything. On success `reads` (as long as the description's) holds borrowed references to the objects read.
+  /// Evaluates everything. On success `reads` (as long as the description's) holds borrowed references to the objects
+  /// read.
   bool check(const Roots& roots, PyObject** reads);
   /// The first fact that fails now, in words with the user's names and old and new value; empty if all hold.
   std::string explain(const Roots& roots) const;

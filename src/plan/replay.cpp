@@ -61,18 +61,22 @@ Owned<> Run::operand_list(const ReplayOp& op) const {
   return list;
 }
 
-/// Subclasses with items only: namedtuples by tuple.__new__, torch.Size and structure sequences by their own constructor.
+/// Subclasses with items only: namedtuples by tuple.__new__, torch.Size and structure sequences by their own
+/// constructor.
 PyObject* Run::make_tuple(const ReplayOp& op) const {
   Owned<> plain = operand_tuple(op);
   if (!op.object || !plain) return plain.release();
   auto* type = reinterpret_cast<PyTypeObject*>(op.object.get());
-  bool python_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new != PyTuple_Type.tp_new && PyObject_HasAttrString(op.object.get(), "_fields");
+  bool python_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new != PyTuple_Type.tp_new &&
+                      PyObject_HasAttrString(op.object.get(), "_fields");
   if (!python_class && type->tp_new != PyTuple_Type.tp_new) return PyObject_CallOneArg(op.object.get(), plain.get());
   Owned<> args = Owned<>::steal(PyTuple_Pack(1, plain.get()));
   return args ? PyTuple_Type.tp_new(type, args.get(), nullptr) : nullptr;
 }
 
-PyObject* Run::make_dict(const ReplayOp& op) const { return op.object ? PyObject_CallNoArgs(op.object.get()) : PyDict_New(); }
+PyObject* Run::make_dict(const ReplayOp& op) const {
+  return op.object ? PyObject_CallNoArgs(op.object.get()) : PyDict_New();
+}
 
 PyObject* Run::make_deque(const ReplayOp& op) const {
   static PyObject* deque = imported("collections", "deque");
@@ -127,7 +131,8 @@ bool Run::fill_dict(const ReplayOp& op) const {
   Borrowed<> dict = at(op.a);
   bool ordered = PyODict_Check(dict);
   for (int i = 0; i < op.count; i += 2) {
-    int status = ordered ? PyODict_SetItem(dict, operand(op, i), operand(op, i + 1)) : PyDict_SetItem(dict, operand(op, i), operand(op, i + 1));
+    int status = ordered ? PyODict_SetItem(dict, operand(op, i), operand(op, i + 1))
+                         : PyDict_SetItem(dict, operand(op, i), operand(op, i + 1));
     if (status < 0) return false;
   }
   return true;
@@ -154,7 +159,8 @@ bool Run::assign_set(const ReplayOp& op) const {
   Owned<> wanted = Owned<>::steal(PySet_New(nullptr));
   for (int i = 0; wanted && i < op.count; ++i)
     if (PySet_Add(wanted.get(), operand(op, i)) < 0) return false;
-  if (!wanted || !call_for_effect(PyObject_CallMethod(at(op.a), "intersection_update", "O", wanted.get()))) return false;
+  if (!wanted || !call_for_effect(PyObject_CallMethod(at(op.a), "intersection_update", "O", wanted.get())))
+    return false;
   for (int i = 0; i < op.count; ++i)
     if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
   return true;
@@ -168,16 +174,22 @@ bool Run::set_grad(const ReplayOp& op) const {
 bool Run::step(const ReplayOp& op) {
   using K = ReplayKind;
   switch (op.kind) {
-    case K::MakeTuple: return put(op, make_tuple(op));
-    case K::MakeList: return put(op, PyList_New(0));
-    case K::FillList: return fill_list(op);
-    case K::MakeDict: return put(op, make_dict(op));
+    case K::MakeTuple:
+      return put(op, make_tuple(op));
+    case K::MakeList:
+      return put(op, PyList_New(0));
+    case K::FillList:
+      return fill_list(op);
+    case K::MakeDict:
+      return put(op, make_dict(op));
     case K::MakeDefaultDict: {
       static PyObject* type = imported("collections", "defaultdict");
       return put(op, PyObject_CallOneArg(type, at(op.a)));
     }
-    case K::FillDict: return fill_dict(op);
-    case K::MakeSet: return put(op, PySet_New(nullptr));
+    case K::FillDict:
+      return fill_dict(op);
+    case K::MakeSet:
+      return put(op, PySet_New(nullptr));
     case K::FillSet:
       for (int i = 0; i < op.count; ++i)
         if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
@@ -186,43 +198,60 @@ bool Run::step(const ReplayOp& op) {
       Owned<> items = operand_tuple(op);
       return put(op, items ? PyFrozenSet_New(items.get()) : nullptr);
     }
-    case K::MakeDeque: return put(op, make_deque(op));
+    case K::MakeDeque:
+      return put(op, make_deque(op));
     case K::FillDeque: {
       Owned<> items = operand_list(op);
       return items && call_for_effect(PyObject_CallMethod(at(op.a), "extend", "O", items.get()));
     }
-    case K::MakeSlice: return put(op, PySlice_New(at(op.a), at(op.b), at(op.c)));
-    case K::MakeCell: return put(op, PyCell_New(nullptr));
-    case K::MakeFunction: return put(op, make_function(op));
-    case K::MakeMethod: return put(op, PyMethod_New(at(op.a), at(op.b)));
+    case K::MakeSlice:
+      return put(op, PySlice_New(at(op.a), at(op.b), at(op.c)));
+    case K::MakeCell:
+      return put(op, PyCell_New(nullptr));
+    case K::MakeFunction:
+      return put(op, make_function(op));
+    case K::MakeMethod:
+      return put(op, PyMethod_New(at(op.a), at(op.b)));
     case K::MakePartial: {
       static PyObject* type = imported("functools", "partial");
       Owned<> function = Owned<>::steal(PyTuple_Pack(1, at(op.a)));
       Owned<> args = function ? Owned<>::steal(PySequence_Concat(function.get(), at(op.b))) : Owned<>();
       return put(op, args ? PyObject_Call(type, args.get(), at(op.c)) : nullptr);
     }
-    case K::MakeObject: return put(op, make_object(op));
+    case K::MakeObject:
+      return put(op, make_object(op));
     case K::CallConstant:
     case K::CallEffect: {
       Owned<> args = operand_tuple(op);
       return put(op, args ? PyObject_Call(op.object.get(), args.get(), nullptr) : nullptr);
     }
-    case K::StoreAttr: return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0;
-    case K::DeleteAttr: return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0;
-    case K::StoreTypeAttr: return PyType_Type.tp_setattro(at(op.a), op.object.get(), at(op.b)) == 0;
+    case K::StoreAttr:
+      return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0;
+    case K::DeleteAttr:
+      return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0;
+    case K::StoreTypeAttr:
+      return PyType_Type.tp_setattro(at(op.a), op.object.get(), at(op.b)) == 0;
     case K::StoreDict:
-      return (PyODict_Check(at(op.a)) ? PyODict_SetItem(at(op.a), at(op.b), at(op.c)) : PyDict_SetItem(at(op.a), at(op.b), at(op.c))) == 0;
-    case K::DeleteDict: return PyDict_DelItem(at(op.a), at(op.b)) == 0;
-    case K::StoreList: return PyList_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), share(at(op.b)).release()) == 0;
+      return (PyODict_Check(at(op.a)) ? PyODict_SetItem(at(op.a), at(op.b), at(op.c))
+                                      : PyDict_SetItem(at(op.a), at(op.b), at(op.c))) == 0;
+    case K::DeleteDict:
+      return PyDict_DelItem(at(op.a), at(op.b)) == 0;
+    case K::StoreList:
+      return PyList_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), share(at(op.b)).release()) == 0;
     case K::AssignList: {
       Owned<> items = operand_list(op);
       return items && PyList_SetSlice(at(op.a), 0, PyList_GET_SIZE(at(op.a)), items.get()) == 0;
     }
-    case K::AssignDict: return assign_dict(op);
-    case K::AssignSet: return assign_set(op);
-    case K::AssignDeque: return assign_by_method(op, "extend");
-    case K::StoreCell: return PyCell_Set(at(op.a), at(op.b)) == 0;
-    case K::SetGradMode: return set_grad(op);
+    case K::AssignDict:
+      return assign_dict(op);
+    case K::AssignSet:
+      return assign_set(op);
+    case K::AssignDeque:
+      return assign_by_method(op, "extend");
+    case K::StoreCell:
+      return PyCell_Set(at(op.a), at(op.b)) == 0;
+    case K::SetGradMode:
+      return set_grad(op);
   }
   return false;
 }

@@ -1,4 +1,5 @@
-// The flat replay program and its interpreter. Registers: [reads of the guard plan | graph outputs | constants | made here].
+// The flat replay program and its interpreter. Registers: [reads of the guard plan | graph outputs | constants | made
+// here].
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -32,8 +33,9 @@ struct Replay {
   int constant_base = 0;
   int registers = 0;  // in all
 
-  /// Runs the program. `registers` holds owned references from the start (reads, outputs, constants, all put there by the
-  /// caller); what is made is added. False with a Python error set if a step failed: a bug or no memory, since no step runs user code.
+  /// Runs the program. `registers` holds owned references from the start (reads, outputs, constants, all put there by
+  /// the caller); what is made is added. False with a Python error set if a step failed: a bug or no memory, since no
+  /// step runs user code.
   bool run(PyObject** registers) const;
 };
 

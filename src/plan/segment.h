@@ -13,7 +13,8 @@ namespace gramme::plan {
 /// What happens after the effects are replayed.
 enum class ExitKind : uint8_t {
   Return,    // `result` is the function's value
-  Concrete,  // the live frame is written back; the runtime carries out the instruction at `offset` and looks up the next segment
+  Concrete,  // the live frame is written back; the runtime carries out the instruction at `offset` and looks up the
+             // next segment
   HandOver,  // the live frame is written back and runs plainly from `offset` to its end
 };
 
@@ -45,17 +46,17 @@ struct Ending {
 
 struct Segment {
   Segment(GuardDescription description) : guards(std::move(description)) {}
-  int start = 0;                  // code unit where it begins; 0 at the function's start
+  int start = 0;  // code unit where it begins; 0 at the function's start
   GuardPlan guards;
   std::vector<int> graph_inputs;  // indices into the guard plan's reads
   Owned<> compiled;               // what the backend returned; null when the graph is empty
   int graph_outputs = 0;
-  bool random = false;            // the graph draws random numbers: generators are put back if it raises
+  bool random = false;  // the graph draws random numbers: generators are put back if it raises
   Replay replay;
   Exit exit;
   Ending ending;
-  int operations = 0;             // nodes of the graph without placeholders and output
-  Owned<> graph_module;           // kept for explain() only; null otherwise
+  int operations = 0;    // nodes of the graph without placeholders and output
+  Owned<> graph_module;  // kept for explain() only; null otherwise
   uint64_t hits = 0;
 };
 

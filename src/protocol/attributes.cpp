@@ -40,7 +40,8 @@ Value* exception_attribute(Trace& trace, Object* object, PyObject* name) {
 
 /// A descriptor in C found on the class of an Object: members, getset, methods.
 Value* c_descriptor(Trace& trace, Object* object, PyObject* found, PyObject* name) {
-  if (Py_IS_TYPE(found, &PyMemberDescr_Type) && cpython::slot_offset(found, object->type) >= 0) return trace.slot_attribute(object, name);
+  if (Py_IS_TYPE(found, &PyMemberDescr_Type) && cpython::slot_offset(found, object->type) >= 0)
+    return trace.slot_attribute(object, name);
   if (name == k_dict) {
     if (!object->dict) {
       auto* dict = trace.make<InstanceDict>();
@@ -50,7 +51,8 @@ Value* c_descriptor(Trace& trace, Object* object, PyObject* found, PyObject* nam
     return object->dict;
   }
   if (name == k_class) return class_value(trace, object->type);
-  if (PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return exception_attribute(trace, object, name);
+  if (PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+    return exception_attribute(trace, object, name);
   cannot(Reason::AttributeUnknown, std::string(object->type->tp_name) + "." + text_of(name));
 }
 
@@ -71,12 +73,14 @@ Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
     if (own) return call(trace, trace.type_attribute(type, k_getattribute), {object, trace.constant(name)});
     found = generic_get_attribute(trace, object, name);
   } catch (const UserError& error) {  // of __getattribute__, a property or a descriptor
-    if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError)) || !trace.type_lookup(type, k_getattr)) throw;
+    if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError)) || !trace.type_lookup(type, k_getattr))
+      throw;
   }
   if (found) return found;
   PyObject* fallback = trace.type_lookup(type, k_getattr);
   if (!fallback) return nullptr;
-  return call(trace, bind(trace, fallback, trace.type_attribute(type, k_getattr), object, type), {trace.constant(name)});
+  return call(trace, bind(trace, fallback, trace.type_attribute(type, k_getattr), object, type),
+              {trace.constant(name)});
 }
 
 Value* module_attribute(Trace& trace, Module* module, PyObject* name) {
@@ -84,7 +88,8 @@ Value* module_attribute(Trace& trace, Module* module, PyObject* name) {
   if (Value* found = trace.global(names, name)) return found;
   if (name == k_class) return class_value(trace, Py_TYPE(module->object));
   if (name == k_dict) cannot(Reason::AttributeUnknown, "the __dict__ of a module");
-  if (!Py_IS_TYPE(module->object, &PyModule_Type)) cannot(Reason::AttributeUnknown, "an attribute that a module makes on demand");
+  if (!Py_IS_TYPE(module->object, &PyModule_Type))
+    cannot(Reason::AttributeUnknown, "an attribute that a module makes on demand");
   Value* fallback = trace.global(names, k_getattr);
   return fallback ? call(trace, fallback, {trace.constant(name)}) : nullptr;
 }
@@ -116,7 +121,8 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
       cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
     return bind(trace, on_meta, trace.type_attribute(meta, name), cls, meta);
   }
-  if (PyObject* found = trace.type_lookup(type, name)) return bind(trace, found, trace.type_attribute(type, name), nullptr, type);
+  if (PyObject* found = trace.type_lookup(type, name))
+    return bind(trace, found, trace.type_attribute(type, name), nullptr, type);
   if (on_meta) return bind(trace, on_meta, trace.type_attribute(meta, name), cls, meta);
   if (PyObject* hook = trace.type_lookup(meta, k_getattr); hook && PyFunction_Check(hook))
     return call(trace, trace.type_attribute(meta, k_getattr), {cls, trace.constant(name)});
@@ -159,7 +165,8 @@ Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   }
   if (name == k_dict) {
     Dict* dict = trace.dict();
-    for (Attribute& attribute : function->attributes) dict->entries.set(trace.constant(attribute.name), attribute.value);
+    for (Attribute& attribute : function->attributes)
+      dict->entries.set(trace.constant(attribute.name), attribute.value);
     if (function->existing()) {
       Owned<> real = take(PyObject_GetAttr(function->object, k_dict));
       if (PyDict_GET_SIZE(real.get())) cannot(Reason::AttributeUnknown, "the __dict__ of a function");
@@ -167,7 +174,8 @@ Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
     return dict;
   }
   PyObject* found = cpython::type_lookup(&PyFunction_Type, name);
-  return found && !is_data_descriptor(found) ? bind(trace, found, trace.pinned(found), function, &PyFunction_Type) : nullptr;
+  return found && !is_data_descriptor(found) ? bind(trace, found, trace.pinned(found), function, &PyFunction_Type)
+                                             : nullptr;
 }
 
 Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
@@ -175,7 +183,8 @@ Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
   if (name == k_self) return method->self;
   if (name == k_class) return class_value(trace, &PyMethod_Type);
   PyObject* found = cpython::type_lookup(&PyMethod_Type, name);
-  if (found && Py_IS_TYPE(found, &PyMethodDescr_Type)) return bind(trace, found, trace.pinned(found), method, &PyMethod_Type);
+  if (found && Py_IS_TYPE(found, &PyMethodDescr_Type))
+    return bind(trace, found, trace.pinned(found), method, &PyMethod_Type);
   return find_attribute(trace, method->function, name);
 }
 
@@ -190,12 +199,15 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
     PyObject* found = PyDict_GetItem(type->tp_dict, name);
     if (!found) continue;
     Value* self = super->self;
-    bool through_class = trace.see(self)->kind == Kind::Class && reinterpret_cast<PyObject*>(super->start_type) == trace.see(self)->object;
-    if (auto* object = as<Object>(trace.see(self)); object && (is_data_descriptor(found) && !Py_IS_TYPE(found, &PyProperty_Type)) &&
-                                                    Py_TYPE(found)->tp_descr_get && Py_IS_TYPE(found, &PyGetSetDescr_Type))
+    bool through_class = trace.see(self)->kind == Kind::Class &&
+                         reinterpret_cast<PyObject*>(super->start_type) == trace.see(self)->object;
+    if (auto* object = as<Object>(trace.see(self));
+        object && (is_data_descriptor(found) && !Py_IS_TYPE(found, &PyProperty_Type)) && Py_TYPE(found)->tp_descr_get &&
+        Py_IS_TYPE(found, &PyGetSetDescr_Type))
       return c_descriptor(trace, object, found, name);
     Value* written = trace.written_class_attribute(type, name);
-    return bind(trace, found, written ? written : trace.pinned(found), through_class ? nullptr : self, super->start_type);
+    return bind(trace, found, written ? written : trace.pinned(found), through_class ? nullptr : self,
+                super->start_type);
   }
   return name == k_class ? class_value(trace, &PySuper_Type) : nullptr;
 }
@@ -298,8 +310,11 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     Owned<> function = take(PyObject_GetAttr(found, k_func));
     Value* inner = trace.pinned(trace.keep(function));
     if (kind == &PyStaticMethod_Type) return inner;
-    return bind(trace, function.get(), inner, object && trace.see(object)->kind == Kind::Class && !PyType_IsSubtype(type, &PyType_Type)
-                                                  ? object : class_value(trace, type), type);
+    return bind(trace, function.get(), inner,
+                object && trace.see(object)->kind == Kind::Class && !PyType_IsSubtype(type, &PyType_Type)
+                    ? object
+                    : class_value(trace, type),
+                type);
   }
   if (kind == &PyProperty_Type) {
     if (!object) return as_value;
@@ -310,7 +325,8 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
   if (!kind->tp_descr_get || PyType_Check(found)) return as_value;
   PyObject* get = trace.type_lookup(kind, k_get);
   if (get && PyFunction_Check(get))
-    return call(trace, trace.type_attribute(kind, k_get), {as_value, object ? object : trace.none(), class_value(trace, type)});
+    return call(trace, trace.type_attribute(kind, k_get),
+                {as_value, object ? object : trace.none(), class_value(trace, type)});
   if (PyCFunction_Check(found)) return as_value;
   if (Model model = get ? find_model(get) : nullptr) {
     Value* values[] = {as_value, object ? object : trace.none(), class_value(trace, type)};
@@ -325,7 +341,8 @@ Value* generic_get_attribute(Trace& trace, Value* value, PyObject* name) {
   if (!object) return find_attribute(trace, value, name);
   PyObject* found = trace.type_lookup(object->type, name);
   if (found && is_data_descriptor(found)) {
-    if (Py_IS_TYPE(found, &PyMemberDescr_Type) || Py_IS_TYPE(found, &PyGetSetDescr_Type)) return c_descriptor(trace, object, found, name);
+    if (Py_IS_TYPE(found, &PyMemberDescr_Type) || Py_IS_TYPE(found, &PyGetSetDescr_Type))
+      return c_descriptor(trace, object, found, name);
     return bind(trace, found, trace.type_attribute(object->type, name), object, object->type);
   }
   if (has_instance_dict(object->type))
@@ -340,15 +357,24 @@ namespace {
 Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
   value = trace.see(value);
   switch (value->kind) {
-    case Kind::Object: return object_attribute(trace, static_cast<Object*>(value), name);
-    case Kind::Module: return module_attribute(trace, static_cast<Module*>(value), name);
-    case Kind::Class: return class_attribute(trace, static_cast<Class*>(value), name);
-    case Kind::Function: return function_attribute(trace, static_cast<Function*>(value), name);
-    case Kind::Method: return method_attribute(trace, static_cast<Method*>(value), name);
-    case Kind::Super: return super_attribute(trace, static_cast<Super*>(value), name);
-    case Kind::Tensor: return tensor_attributes.get(trace, static_cast<Tensor*>(value), name);
-    case Kind::Namespace: cannot(Reason::AttributeUnknown, "globals as a dict");
-    default: return builtin_attribute(trace, value, name);
+    case Kind::Object:
+      return object_attribute(trace, static_cast<Object*>(value), name);
+    case Kind::Module:
+      return module_attribute(trace, static_cast<Module*>(value), name);
+    case Kind::Class:
+      return class_attribute(trace, static_cast<Class*>(value), name);
+    case Kind::Function:
+      return function_attribute(trace, static_cast<Function*>(value), name);
+    case Kind::Method:
+      return method_attribute(trace, static_cast<Method*>(value), name);
+    case Kind::Super:
+      return super_attribute(trace, static_cast<Super*>(value), name);
+    case Kind::Tensor:
+      return tensor_attributes.get(trace, static_cast<Tensor*>(value), name);
+    case Kind::Namespace:
+      cannot(Reason::AttributeUnknown, "globals as a dict");
+    default:
+      return builtin_attribute(trace, value, name);
   }
 }
 
@@ -368,10 +394,14 @@ Value* get_attribute(Trace& trace, Value* value, PyObject* name) {
   value = trace.see(value);
   std::string attribute = text_of(name);
   if (value->kind == Kind::Class)
-    raise(trace, PyExc_AttributeError, std::string("type object '") + reinterpret_cast<PyTypeObject*>(value->object)->tp_name + "' has no attribute '" + attribute + "'");
+    raise(trace, PyExc_AttributeError,
+          std::string("type object '") + reinterpret_cast<PyTypeObject*>(value->object)->tp_name +
+              "' has no attribute '" + attribute + "'");
   if (value->kind == Kind::Module)
-    raise(trace, PyExc_AttributeError, std::string("module '") + PyModule_GetName(value->object) + "' has no attribute '" + attribute + "'");
-  raise(trace, PyExc_AttributeError, std::string("'") + type_of(value)->tp_name + "' object has no attribute '" + attribute + "'");
+    raise(trace, PyExc_AttributeError,
+          std::string("module '") + PyModule_GetName(value->object) + "' has no attribute '" + attribute + "'");
+  raise(trace, PyExc_AttributeError,
+        std::string("'") + type_of(value)->tp_name + "' object has no attribute '" + attribute + "'");
 }
 
 Value* special_method(Trace& trace, Value* object, PyObject* name) {
@@ -393,10 +423,11 @@ void store_in_class(Trace& trace, Class* cls, PyObject* name, Value* value) {
   PyObject* before = trace.type_lookup(type, name);
   bool own_setattr = trace.type_lookup(meta, k_setattr) != cpython::type_lookup(&PyType_Type, k_setattr);
   Value* seen = value ? trace.see(value) : nullptr;
-  bool plain = seen && (seen->kind == Kind::Constant || seen->kind == Kind::Tensor || seen->kind == Kind::List || seen->kind == Kind::Dict ||
-                        seen->kind == Kind::Tuple || seen->kind == Kind::Set);
+  bool plain = seen && (seen->kind == Kind::Constant || seen->kind == Kind::Tensor || seen->kind == Kind::List ||
+                        seen->kind == Kind::Dict || seen->kind == Kind::Tuple || seen->kind == Kind::Set);
   bool dunder = text_of(name).starts_with("__");
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || own_setattr || !plain || dunder || (before && (Py_TYPE(before)->tp_descr_get || is_data_descriptor(before))))
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || own_setattr || !plain || dunder ||
+      (before && (Py_TYPE(before)->tp_descr_get || is_data_descriptor(before))))
     cannot(Reason::MutationUnsupported, std::string("attribute ") + text_of(name) + " of class " + type->tp_name);
   trace.store_class_attribute(cls, name, value);
 }
@@ -405,12 +436,18 @@ void store_in_function(Trace& trace, Function* function, PyObject* name, Value* 
   bool field = cpython::type_lookup(&PyFunction_Type, name) != nullptr;
   if (field && function->existing()) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
   PyObject* text = field ? trace.constant_of(value) : nullptr;
-  if (name == k_name && text) function->name = text;
-  else if (name == k_qualname && text) function->qualname = text;
-  else if (name == k_defaults) function->defaults = trace.see(value) == trace.none() ? nullptr : value;
-  else if (name == k_kwdefaults) function->kwdefaults = trace.see(value) == trace.none() ? nullptr : value;
-  else if (name == k_annotations) function->annotations = value;
-  else if (field && name != k_doc && name != k_module) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
+  if (name == k_name && text)
+    function->name = text;
+  else if (name == k_qualname && text)
+    function->qualname = text;
+  else if (name == k_defaults)
+    function->defaults = trace.see(value) == trace.none() ? nullptr : value;
+  else if (name == k_kwdefaults)
+    function->kwdefaults = trace.see(value) == trace.none() ? nullptr : value;
+  else if (name == k_annotations)
+    function->annotations = value;
+  else if (field && name != k_doc && name != k_module)
+    cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
   if (function->existing()) trace.effects.add(effects::Kind::StoreFunctionAttr, function, name, trace.graph.length());
   for (Attribute& attribute : function->attributes)
     if (attribute.name == name) {
@@ -422,7 +459,8 @@ void store_in_function(Trace& trace, Function* function, PyObject* name, Value* 
 
 void store_in_partial(Partial* partial, PyObject* name, Value* value) {
   bool field = cpython::type_lookup(type_of(partial), name) != nullptr;
-  if (partial->existing() || field || !value) cannot(Reason::MutationUnsupported, "the attribute " + text_of(name) + " of a partial");
+  if (partial->existing() || field || !value)
+    cannot(Reason::MutationUnsupported, "the attribute " + text_of(name) + " of a partial");
   for (Attribute& attribute : partial->attributes)
     if (attribute.name == name) return void(attribute.value = value);
   partial->attributes.push_back({name, value});
@@ -433,9 +471,11 @@ void set_on_object(Trace& trace, Object* object, PyObject* name, Value* value) {
   static PyObject* object_delattr = cpython::type_lookup(&PyBaseObject_Type, k_delattr);
   PyObject* hook_name = value ? k_setattr : k_delattr;
   PyObject* hook = trace.type_lookup(object->type, hook_name);
-  bool generic = object->type->tp_setattro == PyObject_GenericSetAttr || hook == (value ? object_setattr : object_delattr);
+  bool generic =
+      object->type->tp_setattro == PyObject_GenericSetAttr || hook == (value ? object_setattr : object_delattr);
   if (generic) return generic_set_attribute(trace, object, name, value);
-  if (!hook || !PyFunction_Check(hook)) cannot(Reason::MutationUnsupported, std::string("an attribute of a ") + object->type->tp_name);
+  if (!hook || !PyFunction_Check(hook))
+    cannot(Reason::MutationUnsupported, std::string("an attribute of a ") + object->type->tp_name);
   Value* method = trace.type_attribute(object->type, hook_name);
   if (value)
     call(trace, method, {object, trace.constant(name), value});
@@ -444,7 +484,8 @@ void set_on_object(Trace& trace, Object* object, PyObject* name, Value* value) {
 }
 
 [[noreturn]] void no_attribute(Trace& trace, Object* object, PyObject* name) {
-  raise(trace, PyExc_AttributeError, std::string("'") + object->type->tp_name + "' object has no attribute '" + text_of(name) + "'");
+  raise(trace, PyExc_AttributeError,
+        std::string("'") + object->type->tp_name + "' object has no attribute '" + text_of(name) + "'");
 }
 
 /// True if a data descriptor on the class took the write.
@@ -457,50 +498,72 @@ bool descriptor_took(Trace& trace, Object* object, PyObject* found, PyObject* na
     return true;
   }
   if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
-    bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !object->existing() && value;
-    if (exception && name == k_cause) object->cause = value, object->suppress_context = true;
-    else if (exception && name == k_context) object->context = value;
-    else if (exception && name == k_suppress_context) object->suppress_context = truth(trace, value);
-    else if (exception && name == k_traceback && (trace.see(value) == trace.none() || type_of(trace.see(value)) == &PyTraceBack_Type)) return true;
-    else if (exception && name == k_args) object->payload = trace.tuple(items_of(trace, value));
-    else cannot(Reason::MutationUnsupported, "attribute " + text_of(name) + " of a " + object->type->tp_name);
+    bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) &&
+                     !object->existing() && value;
+    if (exception && name == k_cause)
+      object->cause = value, object->suppress_context = true;
+    else if (exception && name == k_context)
+      object->context = value;
+    else if (exception && name == k_suppress_context)
+      object->suppress_context = truth(trace, value);
+    else if (exception && name == k_traceback &&
+             (trace.see(value) == trace.none() || type_of(trace.see(value)) == &PyTraceBack_Type))
+      return true;
+    else if (exception && name == k_args)
+      object->payload = trace.tuple(items_of(trace, value));
+    else
+      cannot(Reason::MutationUnsupported, "attribute " + text_of(name) + " of a " + object->type->tp_name);
     return true;
   }
   if (Py_IS_TYPE(found, &PyProperty_Type)) {
     Value* setter = property_part(trace, found, value ? "fset" : "fdel");
     if (!setter)
-      raise(trace, PyExc_AttributeError, "property '" + text_of(name) + "' of '" + object->type->tp_name + "' object has no " + (value ? "setter" : "deleter"));
-    if (value) call(trace, setter, {object, value});
-    else call(trace, setter, {object});
+      raise(trace, PyExc_AttributeError,
+            "property '" + text_of(name) + "' of '" + object->type->tp_name + "' object has no " +
+                (value ? "setter" : "deleter"));
+    if (value)
+      call(trace, setter, {object, value});
+    else
+      call(trace, setter, {object});
     return true;
   }
   PyTypeObject* kind = Py_TYPE(found);
   PyObject* hook_name = value ? k_set : k_delete;
   PyObject* hook = trace.type_lookup(kind, hook_name);
-  if (!hook || !PyFunction_Check(hook)) cannot(Reason::MutationUnsupported, std::string("a descriptor of type ") + kind->tp_name);
+  if (!hook || !PyFunction_Check(hook))
+    cannot(Reason::MutationUnsupported, std::string("a descriptor of type ") + kind->tp_name);
   Value* as_value = trace.type_attribute(object->type, name);
-  if (value) call(trace, trace.type_attribute(kind, hook_name), {as_value, object, value});
-  else call(trace, trace.type_attribute(kind, hook_name), {as_value, object});
+  if (value)
+    call(trace, trace.type_attribute(kind, hook_name), {as_value, object, value});
+  else
+    call(trace, trace.type_attribute(kind, hook_name), {as_value, object});
   return true;
 }
 
 void write(Trace& trace, Value* target, PyObject* name, Value* value) {
   target = trace.see(target);
   switch (target->kind) {
-    case Kind::Object: return set_on_object(trace, static_cast<Object*>(target), name, value);
-    case Kind::Module: return store_in_module(trace, static_cast<Module*>(target), name, value);
+    case Kind::Object:
+      return set_on_object(trace, static_cast<Object*>(target), name, value);
+    case Kind::Module:
+      return store_in_module(trace, static_cast<Module*>(target), name, value);
     case Kind::Function:
       if (!value) cannot(Reason::MutationUnsupported, "deleting a function's attribute");
       return store_in_function(trace, static_cast<Function*>(target), name, value);
-    case Kind::Tensor: return tensor_attributes.set(trace, static_cast<Tensor*>(target), name, value);
-    case Kind::Partial: return store_in_partial(static_cast<Partial*>(target), name, value);
-    default: break;
+    case Kind::Tensor:
+      return tensor_attributes.set(trace, static_cast<Tensor*>(target), name, value);
+    case Kind::Partial:
+      return store_in_partial(static_cast<Partial*>(target), name, value);
+    default:
+      break;
   }
   if (target->kind == Kind::Class) return store_in_class(trace, static_cast<Class*>(target), name, value);
   std::string attribute = text_of(name);
   if (trace.type_lookup(type_of(target), name))
-    raise(trace, PyExc_AttributeError, std::string("'") + type_of(target)->tp_name + "' object attribute '" + attribute + "' is read-only");
-  raise(trace, PyExc_AttributeError, std::string("'") + type_of(target)->tp_name + "' object has no attribute '" + attribute + "'");
+    raise(trace, PyExc_AttributeError,
+          std::string("'") + type_of(target)->tp_name + "' object attribute '" + attribute + "' is read-only");
+  raise(trace, PyExc_AttributeError,
+        std::string("'") + type_of(target)->tp_name + "' object has no attribute '" + attribute + "'");
 }
 
 }  // namespace
@@ -511,7 +574,9 @@ void generic_set_attribute(Trace& trace, Value* target, PyObject* name, Value* v
   PyObject* found = trace.type_lookup(object->type, name);
   if (descriptor_took(trace, object, found, name, value)) return;
   if (!has_instance_dict(object->type)) {
-    if (found) raise(trace, PyExc_AttributeError, std::string("'") + object->type->tp_name + "' object attribute '" + text_of(name) + "' is read-only");
+    if (found)
+      raise(trace, PyExc_AttributeError,
+            std::string("'") + object->type->tp_name + "' object attribute '" + text_of(name) + "' is read-only");
     no_attribute(trace, object, name);
   }
   if (!value && !trace.own_attribute(object, name)) no_attribute(trace, object, name);

@@ -48,11 +48,15 @@ class Prepended {
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
     if (Model model = find_model(function->object)) return model(trace, args);
-    if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object)))) return model(trace, function, args);
+    if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object))))
+      return model(trace, function, args);
     switch (treatment(function->object)) {
-      case Treatment::InGraph: return trace.emit(function->object, args);
-      case Treatment::RunForReal: cannot(Reason::CallSkipped, callable_name(function->object));
-      case Treatment::Inline: break;
+      case Treatment::InGraph:
+        return trace.emit(function->object, args);
+      case Treatment::RunForReal:
+        cannot(Reason::CallSkipped, callable_name(function->object));
+      case Treatment::Inline:
+        break;
     }
   }
   if (trace.depth >= trace.policy.max_depth) cannot(Reason::TooDeep);
@@ -60,7 +64,8 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
 }
 
 bool is_new(PyObject* callable) {
-  return PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) && PyType_Check(PyCFunction_GET_SELF(callable)) &&
+  return PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) &&
+         PyType_Check(PyCFunction_GET_SELF(callable)) &&
          strcmp(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name, "__new__") == 0;
 }
 
@@ -79,9 +84,12 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
   if (is_pure(callable))
     if (Value* result = fold(trace, callable, args)) return result;
   switch (treatment(callable)) {
-    case Treatment::InGraph: return trace.emit(callable, args);
-    case Treatment::RunForReal: cannot(Reason::CallSkipped, callable_name(callable));
-    case Treatment::Inline: cannot(Reason::CallUnknown, callable_name(callable));
+    case Treatment::InGraph:
+      return trace.emit(callable, args);
+    case Treatment::RunForReal:
+      cannot(Reason::CallSkipped, callable_name(callable));
+    case Treatment::Inline:
+      cannot(Reason::CallUnknown, callable_name(callable));
   }
   return nullptr;
 }
@@ -108,7 +116,9 @@ Value* call_object(Trace& trace, Object* object, const Args& args) {
   Value* method = special_method(trace, object, names::k_call);
   if (!method) raise(trace, PyExc_TypeError, std::string("'") + object->type->tp_name + "' object is not callable");
   auto* builtin = as<BuiltinMethod>(method);
-  if (builtin && !find_model(builtin->object)) cannot(Reason::CallUnknown, std::string("an object of type ") + Py_TYPE(object->object ? object->object : builtin->object)->tp_name);
+  if (builtin && !find_model(builtin->object))
+    cannot(Reason::CallUnknown,
+           std::string("an object of type ") + Py_TYPE(object->object ? object->object : builtin->object)->tp_name);
   return call(trace, method, args);
 }
 
@@ -117,13 +127,15 @@ Value* call_object(Trace& trace, Object* object, const Args& args) {
 Value* call(Trace& trace, Value* callee, const Args& args) {
   callee = trace.see(callee);
   switch (callee->kind) {
-    case Kind::Function: return call_function(trace, static_cast<Function*>(callee), args);
+    case Kind::Function:
+      return call_function(trace, static_cast<Function*>(callee), args);
     case Kind::Method: {
       auto* method = static_cast<Method*>(callee);
       Prepended all(method->self, args);
       return call(trace, method->function, all.get());
     }
-    case Kind::Builtin: return call_builtin(trace, callee->object, args);
+    case Kind::Builtin:
+      return call_builtin(trace, callee->object, args);
     case Kind::BuiltinMethod: {
       auto* method = static_cast<BuiltinMethod*>(callee);
       Prepended all(method->self, args);
@@ -134,9 +146,12 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
       if (treatment(callee->object) == Treatment::InGraph) return trace.emit(callee->object, args);
       return construct(trace, static_cast<Class*>(callee), args);
     }
-    case Kind::Object: return call_object(trace, static_cast<Object*>(callee), args);
-    case Kind::Partial: return call_partial(trace, static_cast<Partial*>(callee), args);
-    default: raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
+    case Kind::Object:
+      return call_object(trace, static_cast<Object*>(callee), args);
+    case Kind::Partial:
+      return call_partial(trace, static_cast<Partial*>(callee), args);
+    default:
+      raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
   }
 }
 

@@ -33,7 +33,8 @@ Value* like(Trace& trace, Value* model, std::vector<Value*> items) {
   if (!is_size(type_of(model))) return result;
   for (Value* item : result->items) {
     item = trace.see(item);
-    if (!is_int(item) && item->kind != Kind::Number) cannot(Reason::ArgumentKind, "a torch.Size with an item of type " + type_name(item));
+    if (!is_int(item) && item->kind != Kind::Number)
+      cannot(Reason::ArgumentKind, "a torch.Size with an item of type " + type_name(item));
   }
   result->type = type_of(model);
   return result;
@@ -42,7 +43,8 @@ Value* like(Trace& trace, Value* model, std::vector<Value*> items) {
 // ---- concatenation and repetition
 
 [[noreturn]] void cannot_concatenate(Trace& trace, Value* left, const std::string& other) {
-  if (is_size(type_of(left))) raise(trace, PyExc_TypeError, "can only concatenate tuple (not " + other + ") to torch.Size");
+  if (is_size(type_of(left)))
+    raise(trace, PyExc_TypeError, "can only concatenate tuple (not " + other + ") to torch.Size");
   if (is_constant_of(left, &PyBytes_Type)) raise(trace, PyExc_TypeError, "can't concat " + other + " to bytes");
   std::string name = left->kind == Kind::Tuple ? "tuple" : left->kind == Kind::Deque ? "deque" : type_name(left);
   raise(trace, PyExc_TypeError, "can only concatenate " + name + " (not \"" + other + "\") to " + name);
@@ -54,7 +56,8 @@ Value* add(Trace& trace, int op, const Operands& operands) {
     extend(trace, left, right);
     return left;
   }
-  if (is_constant_of(left, &PyUnicode_Type) || is_constant_of(left, &PyBytes_Type)) cannot_concatenate(trace, left, operands.right_name);
+  if (is_constant_of(left, &PyUnicode_Type) || is_constant_of(left, &PyBytes_Type))
+    cannot_concatenate(trace, left, operands.right_name);
   std::vector<Value*>* first = items_field(left);
   if (!first) return nullptr;
   if (left->kind != right->kind) cannot_concatenate(trace, left, operands.right_name);
@@ -120,8 +123,12 @@ Table set_operation(int op, Table& left, Table& right) {
     });
   };
   switch (op) {
-    case NB_AND: take_from(left, right, true); break;
-    case NB_SUBTRACT: take_from(left, right, false); break;
+    case NB_AND:
+      take_from(left, right, true);
+      break;
+    case NB_SUBTRACT:
+      take_from(left, right, false);
+      break;
     case NB_XOR:
       take_from(left, right, false);
       take_from(right, left, false);
@@ -181,7 +188,8 @@ Value* merge(Trace& trace, int op, const Operands& operands) {
 /// `int | None`, a union of types.
 Value* type_union(Trace& trace, int op, Value* left, Value* right) {
   auto is_part = [](Value* v) {
-    return v->kind == Kind::Class || (v->kind == Kind::Constant && (v->object == Py_None || !PyNumber_Check(v->object)));
+    return v->kind == Kind::Class ||
+           (v->kind == Kind::Constant && (v->object == Py_None || !PyNumber_Check(v->object)));
   };
   if (!(left->kind == Kind::Class || right->kind == Kind::Class) || !is_part(left) || !is_part(right)) return nullptr;
   auto* function = is_in_place(op) ? PyNumber_InPlaceOr : PyNumber_Or;
@@ -200,7 +208,8 @@ void extend(Trace& trace, Value* sequence, Value* iterable) {
   iterable = trace.see(iterable);
   std::vector<Value*>& items = *items_field(sequence);
   auto* deque = as<Deque>(sequence);
-  bool simple = !has_own_class(iterable) && (iterable->kind == Kind::List || iterable->kind == Kind::Tuple || iterable->kind == Kind::Deque);
+  bool simple = !has_own_class(iterable) &&
+                (iterable->kind == Kind::List || iterable->kind == Kind::Tuple || iterable->kind == Kind::Deque);
   if (simple) {
     std::vector<Value*> copy = *items_field(iterable);  // it may be the sequence itself
     trace.will_change(sequence);
@@ -226,16 +235,20 @@ bool update(Trace& trace, Dict* dict, Value* other) {
 Value* combine(Trace& trace, int op, const Operands& operands) {
   auto [left, right] = std::pair(operands.left, operands.right);
   switch (plain_operator(op)) {
-    case NB_ADD: return add(trace, op, operands);
-    case NB_MULTIPLY: return multiply(trace, op, operands);
+    case NB_ADD:
+      return add(trace, op, operands);
+    case NB_MULTIPLY:
+      return multiply(trace, op, operands);
     case NB_OR:
       if (Value* result = merge(trace, op, operands)) return result;
       if (Value* result = type_union(trace, op, left, right)) return result;
       [[fallthrough]];
     case NB_AND:
     case NB_SUBTRACT:
-    case NB_XOR: return combine_sets(trace, op, left, right);
-    default: return nullptr;
+    case NB_XOR:
+      return combine_sets(trace, op, left, right);
+    default:
+      return nullptr;
   }
 }
 

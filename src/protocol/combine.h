@@ -9,7 +9,8 @@ struct Operands {
   Value *left, *right;
   std::string left_name, right_name;
 };
-/// `left op right` where a container takes part; null if no container answers to it. In-place forms change `left` and return it.
+/// `left op right` where a container takes part; null if no container answers to it. In-place forms change `left` and
+/// return it.
 Value* combine(Trace& trace, int op, const Operands& operands);
 /// list.extend and deque.extend. Both must be seen.
 void extend(Trace& trace, Value* sequence, Value* iterable);

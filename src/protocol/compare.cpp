@@ -13,18 +13,24 @@ bool is_equality(int op) { return op == Py_EQ || op == Py_NE; }
 
 [[noreturn]] void unorderable(Trace& trace, int op, Value* left, Value* right) {
   raise(trace, PyExc_TypeError,
-        std::string("'") + comparison_row(op).symbol + "' not supported between instances of '" + type_name(left) + "' and '" +
-            type_name(right) + "'");
+        std::string("'") + comparison_row(op).symbol + "' not supported between instances of '" + type_name(left) +
+            "' and '" + type_name(right) + "'");
 }
 
 bool ordered(int op, size_t a, size_t b) {
   switch (op) {
-    case Py_LT: return a < b;
-    case Py_LE: return a <= b;
-    case Py_GT: return a > b;
-    case Py_GE: return a >= b;
-    case Py_EQ: return a == b;
-    default: return a != b;
+    case Py_LT:
+      return a < b;
+    case Py_LE:
+      return a <= b;
+    case Py_GT:
+      return a > b;
+    case Py_GE:
+      return a >= b;
+    case Py_EQ:
+      return a == b;
+    default:
+      return a != b;
   }
 }
 
@@ -75,11 +81,16 @@ Value* compare_sets(Trace& trace, int op, Value* left, Value* right) {
   if (!set_items(trace, left, a) || !set_items(trace, right, b)) return nullptr;
   switch (op) {
     case Py_EQ:
-    case Py_NE: return trace.boolean((a.size() == b.size() && is_subset(a, b)) == (op == Py_EQ));
-    case Py_LE: return trace.boolean(a.size() <= b.size() && is_subset(a, b));
-    case Py_LT: return trace.boolean(a.size() < b.size() && is_subset(a, b));
-    case Py_GE: return trace.boolean(b.size() <= a.size() && is_subset(b, a));
-    default: return trace.boolean(b.size() < a.size() && is_subset(b, a));
+    case Py_NE:
+      return trace.boolean((a.size() == b.size() && is_subset(a, b)) == (op == Py_EQ));
+    case Py_LE:
+      return trace.boolean(a.size() <= b.size() && is_subset(a, b));
+    case Py_LT:
+      return trace.boolean(a.size() < b.size() && is_subset(a, b));
+    case Py_GE:
+      return trace.boolean(b.size() <= a.size() && is_subset(b, a));
+    default:
+      return trace.boolean(b.size() < a.size() && is_subset(b, a));
   }
 }
 
@@ -111,7 +122,8 @@ bool equal_dicts(Trace& trace, Value* left, Value* right) {
 /// Slices compare as tuples of their bounds.
 Value* compare_slices(Trace& trace, int op, Slice* a, Slice* b) {
   if (a == b) return trace.boolean(op == Py_EQ || op == Py_LE || op == Py_GE);
-  return compare_sequences(trace, op, trace.tuple({a->start, a->stop, a->step}), trace.tuple({b->start, b->stop, b->step}));
+  return compare_sequences(trace, op, trace.tuple({a->start, a->stop, a->step}),
+                           trace.tuple({b->start, b->stop, b->step}));
 }
 
 bool equal_methods(Trace& trace, Method* a, Method* b) {
@@ -160,7 +172,8 @@ Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
 
 /// Values without methods of their own.
 Value* builtin_compare(Trace& trace, int op, Value* left, Value* right) {
-  if (left->kind == Kind::Constant && right->kind == Kind::Constant) return fold_compare(trace, op, left->object, right->object);
+  if (left->kind == Kind::Constant && right->kind == Kind::Constant)
+    return fold_compare(trace, op, left->object, right->object);
   if (left->kind == Kind::Tensor || right->kind == Kind::Tensor) return tensor_compare(trace, op, left, right);
   if (left->kind == Kind::Number || right->kind == Kind::Number) return number_compare(trace, op, left, right);
   if (left->kind == right->kind && sequence_items(left)) return compare_sequences(trace, op, left, right);
@@ -176,7 +189,8 @@ Value* builtin_compare(Trace& trace, int op, Value* left, Value* right) {
 Value* inverted_equal(Trace& trace, Value* left, Value* right) {
   static PyObject* const ne = intern("__ne__");
   PyObject* raw = trace.type_lookup(type_of(left), ne);
-  if (Py_TYPE(raw) != &PyWrapperDescr_Type || reinterpret_cast<PyDescrObject*>(raw)->d_type != &PyBaseObject_Type) return nullptr;
+  if (Py_TYPE(raw) != &PyWrapperDescr_Type || reinterpret_cast<PyDescrObject*>(raw)->d_type != &PyBaseObject_Type)
+    return nullptr;
   Value* result = attempt(trace, left, comparison_row(Py_EQ).method, {right});
   return result ? trace.boolean(!truth(trace, result)) : nullptr;
 }
@@ -216,7 +230,8 @@ Value* rich_compare(Trace& trace, int op, Value* left, Value* right) {
 Value* compare(Trace& trace, int op, Value* left, Value* right) {
   left = trace.see(left);
   right = trace.see(right);
-  if (left->kind == Kind::Constant && right->kind == Kind::Constant) return fold_compare(trace, op, left->object, right->object);
+  if (left->kind == Kind::Constant && right->kind == Kind::Constant)
+    return fold_compare(trace, op, left->object, right->object);
   return rich_compare(trace, op, left, right);
 }
 

@@ -74,33 +74,47 @@ bool in_constant(Trace& trace, Value* container, Value* item) {
 /// Objects and classes: __contains__, else iteration.
 bool in_object(Trace& trace, Value* container, Value* item) {
   static PyObject* const contains_name = intern("__contains__");
-  if (forbidden(trace, container, contains_name)) raise_about(trace, PyExc_TypeError, "'{}' object is not a container", container);
+  if (forbidden(trace, container, contains_name))
+    raise_about(trace, PyExc_TypeError, "'{}' object is not a container", container);
   if (Value* method = own_method(trace, container, contains_name)) return truth(trace, call(trace, method, {item}));
-  if (Value* payload = payload_for(trace, container, contains_name)) return truth(trace, contains(trace, payload, item));
+  if (Value* payload = payload_for(trace, container, contains_name))
+    return truth(trace, contains(trace, payload, item));
   return in_iteration(trace, container, item);
 }
 
 bool is_in(Trace& trace, Value* container, Value* item) {
   if (has_own_class(container)) return in_object(trace, container, item);
   switch (container->kind) {
-    case Kind::Tuple: return any_equal(trace, static_cast<Tuple*>(container)->items, item);
-    case Kind::List: return any_equal(trace, static_cast<List*>(container)->items, item);
-    case Kind::Deque: return any_equal(trace, static_cast<Deque*>(container)->items, item);
+    case Kind::Tuple:
+      return any_equal(trace, static_cast<Tuple*>(container)->items, item);
+    case Kind::List:
+      return any_equal(trace, static_cast<List*>(container)->items, item);
+    case Kind::Deque:
+      return any_equal(trace, static_cast<Deque*>(container)->items, item);
     case Kind::Dict:
     case Kind::Namespace:
-    case Kind::InstanceDict: return lookup(trace, container, item) != nullptr;
-    case Kind::Set: return in_set(trace, static_cast<Set*>(container), item);
-    case Kind::View: return in_view(trace, static_cast<View*>(container), item);
-    case Kind::Constant: return in_constant(trace, container, item);
+    case Kind::InstanceDict:
+      return lookup(trace, container, item) != nullptr;
+    case Kind::Set:
+      return in_set(trace, static_cast<Set*>(container), item);
+    case Kind::View:
+      return in_view(trace, static_cast<View*>(container), item);
+    case Kind::Constant:
+      return in_constant(trace, container, item);
     case Kind::Iterator:
-    case Kind::Generator: return in_iteration(trace, container, item);
-    case Kind::Tensor: cannot(Reason::DataDependentBranch, "`in` on a tensor");
-    default: raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
+    case Kind::Generator:
+      return in_iteration(trace, container, item);
+    case Kind::Tensor:
+      cannot(Reason::DataDependentBranch, "`in` on a tensor");
+    default:
+      raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
   }
 }
 
 }  // namespace
 
-Value* contains(Trace& trace, Value* container, Value* item) { return trace.boolean(is_in(trace, trace.see(container), item)); }
+Value* contains(Trace& trace, Value* container, Value* item) {
+  return trace.boolean(is_in(trace, trace.see(container), item));
+}
 
 }  // namespace gramme::protocol

@@ -26,8 +26,10 @@ std::vector<Value*>& sequence_items(Value* seen) {
 /// A position in the sequence from a key that is no slice; `text` is the IndexError's, after the type's name.
 size_t position(Trace& trace, Value* sequence, Value* key, const char* text) {
   if (!has_index(trace, key)) {
-    if (sequence->kind == Kind::Deque) raise_about(trace, PyExc_TypeError, "sequence index must be integer, not '{}'", key);
-    raise_about(trace, PyExc_TypeError, std::string(sequence_name(sequence)) + " indices must be integers or slices, not {}", key);
+    if (sequence->kind == Kind::Deque)
+      raise_about(trace, PyExc_TypeError, "sequence index must be integer, not '{}'", key);
+    raise_about(trace, PyExc_TypeError,
+                std::string(sequence_name(sequence)) + " indices must be integers or slices, not {}", key);
   }
   Py_ssize_t at = index(trace, key), size = static_cast<Py_ssize_t>(sequence_items(sequence).size());
   if (at < 0) at += size;
@@ -114,9 +116,11 @@ Value* tensor_key(Trace& trace, Value* key) {
   }
   if (auto* slice = as<Slice>(key)) {
     for (Value* bound : {slice->start, slice->stop, slice->step})
-      if (bound && trace.see(bound)->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "a tensor as the bound of a slice");
+      if (bound && trace.see(bound)->kind == Kind::Tensor)
+        cannot(Reason::DataDependentValue, "a tensor as the bound of a slice");
     bool objects = false;
-    for (Value* bound : {slice->start, slice->stop, slice->step}) objects |= bound && trace.see(bound)->kind == Kind::Object;
+    for (Value* bound : {slice->start, slice->stop, slice->step})
+      objects |= bound && trace.see(bound)->kind == Kind::Object;
     return objects ? trace.adopt(real_slice(trace, slice)) : key;
   }
   return key->kind == Kind::Object && has_index(trace, key) ? trace.integer(index(trace, key)) : key;
@@ -160,7 +164,9 @@ bool refuses_by_index(Trace& trace, Value* object, Value* key) {
 
 [[noreturn]] void no_deletion(Trace& trace, Value* object, Value* key) {
   bool sequence = refuses_by_index(trace, object, key);
-  raise_about(trace, PyExc_TypeError, sequence ? "'{}' object doesn't support item deletion" : "'{}' object does not support item deletion", object);
+  raise_about(trace, PyExc_TypeError,
+              sequence ? "'{}' object doesn't support item deletion" : "'{}' object does not support item deletion",
+              object);
 }
 
 }  // namespace
@@ -172,11 +178,16 @@ Value* get_item(Trace& trace, Value* object, Value* key) {
   switch (object->kind) {
     case Kind::Tuple:
     case Kind::List:
-    case Kind::Deque: return sequence_item(trace, object, key);
-    case Kind::Dict: return dict_item(trace, static_cast<Dict*>(object), key);
-    case Kind::Constant: return constant_item(trace, object, key);
-    case Kind::Tensor: return tensor_item(trace, static_cast<Tensor*>(object), key);
-    case Kind::Class: return class_item(trace, static_cast<Class*>(object), key);
+    case Kind::Deque:
+      return sequence_item(trace, object, key);
+    case Kind::Dict:
+      return dict_item(trace, static_cast<Dict*>(object), key);
+    case Kind::Constant:
+      return constant_item(trace, object, key);
+    case Kind::Tensor:
+      return tensor_item(trace, static_cast<Tensor*>(object), key);
+    case Kind::Class:
+      return class_item(trace, static_cast<Class*>(object), key);
     case Kind::InstanceDict:
     case Kind::Namespace: {
       PyObject* name = name_key(trace, key);
@@ -184,7 +195,8 @@ Value* get_item(Trace& trace, Value* object, Value* key) {
       if (!found) missing(trace, key);
       return found;
     }
-    default: raise_about(trace, PyExc_TypeError, "'{}' object is not subscriptable", object);
+    default:
+      raise_about(trace, PyExc_TypeError, "'{}' object is not subscriptable", object);
   }
 }
 
@@ -198,16 +210,21 @@ void set_item(Trace& trace, Value* object, Value* key, Value* value) {
   }
   switch (object->kind) {
     case Kind::List:
-    case Kind::Deque: return set_sequence_item(trace, object, key, value);
-    case Kind::Dict: return trace.dict_set(static_cast<Dict*>(object), table_key(trace, key), value);
-    case Kind::Tensor: return set_tensor_item(trace, static_cast<Tensor*>(object), key, value);
+    case Kind::Deque:
+      return set_sequence_item(trace, object, key, value);
+    case Kind::Dict:
+      return trace.dict_set(static_cast<Dict*>(object), table_key(trace, key), value);
+    case Kind::Tensor:
+      return set_tensor_item(trace, static_cast<Tensor*>(object), key, value);
     case Kind::InstanceDict:
     case Kind::Namespace: {
       PyObject* name = name_key(trace, key);
       if (!name) cannot(Reason::MutationUnsupported, "a key that is no str in a __dict__");
       return store_named_item(trace, object, name, value);
     }
-    default: refuses_by_index(trace, object, key); raise_about(trace, PyExc_TypeError, "'{}' object does not support item assignment", object);
+    default:
+      refuses_by_index(trace, object, key);
+      raise_about(trace, PyExc_TypeError, "'{}' object does not support item assignment", object);
   }
 }
 
@@ -221,18 +238,21 @@ void delete_item(Trace& trace, Value* object, Value* key) {
   }
   switch (object->kind) {
     case Kind::List:
-    case Kind::Deque: return delete_sequence_item(trace, object, key);
+    case Kind::Deque:
+      return delete_sequence_item(trace, object, key);
     case Kind::Dict:
       if (!trace.dict_erase(static_cast<Dict*>(object), table_key(trace, key))) missing(trace, key);
       return;
-    case Kind::Tensor: raise(trace, PyExc_TypeError, "Tensor does not support deleting items");
+    case Kind::Tensor:
+      raise(trace, PyExc_TypeError, "Tensor does not support deleting items");
     case Kind::InstanceDict:
     case Kind::Namespace: {
       PyObject* name = name_key(trace, key);
       if (!name || !named_item(trace, object, name)) missing(trace, key);
       return store_named_item(trace, object, name, nullptr);
     }
-    default: no_deletion(trace, object, key);
+    default:
+      no_deletion(trace, object, key);
   }
 }
 
@@ -287,15 +307,24 @@ Py_ssize_t length(Trace& trace, Value* object) {
   switch (object->kind) {
     case Kind::Tuple:
     case Kind::List:
-    case Kind::Deque: return static_cast<Py_ssize_t>(sequence_items(object).size());
-    case Kind::Dict: return static_cast<Py_ssize_t>(trace.dict_size(static_cast<Dict*>(object)));
-    case Kind::Set: return static_cast<Py_ssize_t>(static_cast<Set*>(object)->entries.size());
-    case Kind::View: return length(trace, static_cast<View*>(object)->dict);
-    case Kind::InstanceDict: return static_cast<Py_ssize_t>(trace.all_attributes(static_cast<InstanceDict*>(object)->owner).size());
-    case Kind::Constant: return constant_length(trace, object);
-    case Kind::Tensor: return tensor_length(trace, static_cast<Tensor*>(object));
-    case Kind::Namespace: cannot(Reason::ArgumentKind, "len(globals())");
-    default: raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
+    case Kind::Deque:
+      return static_cast<Py_ssize_t>(sequence_items(object).size());
+    case Kind::Dict:
+      return static_cast<Py_ssize_t>(trace.dict_size(static_cast<Dict*>(object)));
+    case Kind::Set:
+      return static_cast<Py_ssize_t>(static_cast<Set*>(object)->entries.size());
+    case Kind::View:
+      return length(trace, static_cast<View*>(object)->dict);
+    case Kind::InstanceDict:
+      return static_cast<Py_ssize_t>(trace.all_attributes(static_cast<InstanceDict*>(object)->owner).size());
+    case Kind::Constant:
+      return constant_length(trace, object);
+    case Kind::Tensor:
+      return tensor_length(trace, static_cast<Tensor*>(object));
+    case Kind::Namespace:
+      cannot(Reason::ArgumentKind, "len(globals())");
+    default:
+      raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
   }
 }
 

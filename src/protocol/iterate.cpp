@@ -28,13 +28,15 @@ std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   static PyObject* const getitem = operator_function("getitem");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");
   std::vector<Value*> items;
-  for (int64_t i = 0; i < tensor->record->sizes[0]; ++i) items.push_back(trace.emit(getitem, {tensor, trace.integer(i)}));
+  for (int64_t i = 0; i < tensor->record->sizes[0]; ++i)
+    items.push_back(trace.emit(getitem, {tensor, trace.integer(i)}));
   return items;
 }
 
 Value* constant_iterator(Trace& trace, Value* constant) {
   PyObject* object = constant->object;
-  if (PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) return make_iterator(trace, Iterator::Sequence, {constant});
+  if (PyUnicode_CheckExact(object) || PyBytes_CheckExact(object))
+    return make_iterator(trace, Iterator::Sequence, {constant});
   if (Py_TYPE(object) == &PyRange_Type) return range_constant_iterator(trace, object, false);
   if (!Py_TYPE(object)->tp_iter && !PySequence_Check(object)) not_iterable(trace, constant);
   cannot(Reason::ArgumentKind, "iterating over " + type_name(constant));
@@ -65,7 +67,8 @@ Value* object_iterator(Trace& trace, Value* seen) {
     if (is_iterator(trace, iterator)) return iterator;
     raise_about(trace, PyExc_TypeError, "iter() returned non-iterator of type '{}'", iterator);
   }
-  if (seen->kind == Kind::Tuple || own_method(trace, seen, getitem_name)) return make_iterator(trace, Iterator::Sequence, {seen});
+  if (seen->kind == Kind::Tuple || own_method(trace, seen, getitem_name))
+    return make_iterator(trace, Iterator::Sequence, {seen});
   not_iterable(trace, seen);
 }
 
@@ -108,17 +111,24 @@ Value* get_iterator(Trace& trace, Value* iterable) {
   switch (iterable->kind) {
     case Kind::Tuple:
     case Kind::List:
-    case Kind::Deque: return make_iterator(trace, Iterator::Sequence, {iterable});
-    case Kind::Constant: return constant_iterator(trace, iterable);
+    case Kind::Deque:
+      return make_iterator(trace, Iterator::Sequence, {iterable});
+    case Kind::Constant:
+      return constant_iterator(trace, iterable);
     case Kind::Dict:
     case Kind::Set:
     case Kind::View:
-    case Kind::InstanceDict: return entries_iterator(trace, iterable);
-    case Kind::Tensor: return make_iterator(trace, Iterator::Sequence, {trace.tuple(rows(trace, static_cast<Tensor*>(iterable)))});
+    case Kind::InstanceDict:
+      return entries_iterator(trace, iterable);
+    case Kind::Tensor:
+      return make_iterator(trace, Iterator::Sequence, {trace.tuple(rows(trace, static_cast<Tensor*>(iterable)))});
     case Kind::Iterator:
-    case Kind::Generator: return iterable;
-    case Kind::Namespace: cannot(Reason::ArgumentKind, "iterating over globals()");
-    default: not_iterable(trace, iterable);
+    case Kind::Generator:
+      return iterable;
+    case Kind::Namespace:
+      cannot(Reason::ArgumentKind, "iterating over globals()");
+    default:
+      not_iterable(trace, iterable);
   }
 }
 
@@ -154,11 +164,13 @@ Value* reversed(Trace& trace, Value* object) {
   static PyObject* const getitem_name = intern("__getitem__");
   static PyObject* const len_name = intern("__len__");
   object = trace.see(object);
-  if (forbidden(trace, object, reversed_name)) raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
+  if (forbidden(trace, object, reversed_name))
+    raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
   if (Value* method = own_method(trace, object, reversed_name)) return call(trace, method, {});
   if (Value* payload = payload_for(trace, object, reversed_name)) return reversed(trace, payload);
   auto* view = as<View>(object);
-  if (object->kind == Kind::Dict || object->kind == Kind::InstanceDict || view) return entries_iterator(trace, object, true);
+  if (object->kind == Kind::Dict || object->kind == Kind::InstanceDict || view)
+    return entries_iterator(trace, object, true);
   if (object->kind == Kind::Tensor) return trace.emit_method(reversed_name, Args{&object, 1, nullptr, 0});
   if (is_constant_of(object, &PyRange_Type)) return range_constant_iterator(trace, object->object, true);
   bool sequence = object->kind == Kind::Tuple || object->kind == Kind::List || object->kind == Kind::Deque ||

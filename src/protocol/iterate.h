@@ -1,16 +1,18 @@
-// Iterators made in a capture: what each sort keeps in value::Iterator, and how to make one. `next` (protocol.h) advances all.
+// Iterators made in a capture: what each sort keeps in value::Iterator, and how to make one. `next` (protocol.h)
+// advances all.
 //
 //   Iterator* it = make_iterator(trace, Iterator::Enumerate, {get_iterator(trace, iterable)});
 //   it->index = start;
 //
-// "iterators" below are values that `next` accepts: call get_iterator on what the program gave. Fields not named stay at
-// their defaults. `done` is set at the end, and next() on a done iterator ends at once.
+// "iterators" below are values that `next` accepts: call get_iterator on what the program gave. Fields not named stay
+// at their defaults. `done` is set at the end, and next() on a done iterator ends at once.
 //
 //   sort        parts                                     index                     stop               increment
 //   Sequence    [0] List, Tuple, Deque, str, bytes or an  next position             -                  -
 //               Object with __getitem__, read live
 //   Range       -                                         next value                end, as range's    step
-//   Entries     [0] Dict, Set, InstanceDict or View;      position in the table     -                  1, or -1: reversed
+//   Entries     [0] Dict, Set, InstanceDict or View;      position in the table     -                  1, or -1:
+//   reversed
 //               use entries_iterator()
 //   Reversed    [0] List, Tuple, Deque, str, bytes or an  next position, from       -                  -
 //               Object with __getitem__                   length - 1 down to 0
@@ -29,7 +31,8 @@
 //   TakeWhile   [0] function, [1] iterator                -                         -                  -
 //   DropWhile   [0] function, [1] iterator                -                         -                  -
 //   CallUntil   [0] callable, [1] sentinel                -                         -                  -
-//   Other       whatever its step function wants          free                      free               id given by add_step
+//   Other       whatever its step function wants          free                      free               id given by
+//   add_step
 #pragma once
 #include "protocol/protocol.h"
 
@@ -43,7 +46,8 @@ value::Iterator* range_iterator(Trace& trace, Py_ssize_t start, Py_ssize_t stop,
 /// reversed(x): `__reversed__` of the user's class, or the sequence protocol; TypeError otherwise.
 Value* reversed(Trace& trace, Value* object);
 
-/// The next value or null at the end, of an iterator of sort Other. For iterators that only one module knows (pairwise, groupby).
+/// The next value or null at the end, of an iterator of sort Other. For iterators that only one module knows (pairwise,
+/// groupby).
 using Step = Value* (*)(Trace& trace, value::Iterator* iterator);
 /// What to put into `increment`. Call once per function, at start-up.
 Py_ssize_t add_step(Step step);

@@ -14,8 +14,9 @@ namespace {
 struct Tables {
   std::unordered_map<PyObject*, Model> models;
   std::unordered_set<PyObject*> pure;
-  std::unordered_map<std::string, std::pair<std::string, FunctionModel>> by_name;  // qualified name -> file suffix, model
-  std::unordered_map<PyObject*, FunctionModel> by_code;                            // null: none; code objects are held
+  std::unordered_map<std::string, std::pair<std::string, FunctionModel>>
+      by_name;                                           // qualified name -> file suffix, model
+  std::unordered_map<PyObject*, FunctionModel> by_code;  // null: none; code objects are held
   Classifier classifier = nullptr;
 };
 Tables& tables() {
@@ -23,7 +24,8 @@ Tables& tables() {
   return all;
 }
 
-/// module.a.b as calls see it: the raw entry for attributes of types (method descriptors, __new__). Null if it does not exist.
+/// module.a.b as calls see it: the raw entry for attributes of types (method descriptors, __new__). Null if it does not
+/// exist.
 Owned<> resolve(const char* module, const char* qualified_name) {
   Owned<> object = Owned<>::steal(PyImport_ImportModule(module));
   std::string path = qualified_name;
@@ -31,8 +33,10 @@ Owned<> resolve(const char* module, const char* qualified_name) {
     size_t dot = std::min(path.find('.', at), path.size());
     Owned<> name = take(PyUnicode_InternFromString(path.substr(at, dot - at).c_str()));
     PyObject* raw = nullptr;
-    if (PyType_Check(object.get())) raw = cpython::type_lookup(reinterpret_cast<PyTypeObject*>(object.get()), name.get());
-    if (raw && !Py_IS_TYPE(raw, &PyStaticMethod_Type) && !Py_IS_TYPE(raw, &PyClassMethod_Type) && !Py_IS_TYPE(raw, &PyGetSetDescr_Type))
+    if (PyType_Check(object.get()))
+      raw = cpython::type_lookup(reinterpret_cast<PyTypeObject*>(object.get()), name.get());
+    if (raw && !Py_IS_TYPE(raw, &PyStaticMethod_Type) && !Py_IS_TYPE(raw, &PyClassMethod_Type) &&
+        !Py_IS_TYPE(raw, &PyGetSetDescr_Type))
       object = share(raw);
     else
       object = Owned<>::steal(PyObject_GetAttr(object.get(), name.get()));
@@ -66,7 +70,8 @@ FunctionModel find_function_model(PyCodeObject* code) {
   if (!added) return known->second;
   share(known->first).release();
   auto named = tables().by_name.find(PyUnicode_AsUTF8(code->co_qualname));
-  if (named != tables().by_name.end() && std::string_view(PyUnicode_AsUTF8(code->co_filename)).ends_with(named->second.first))
+  if (named != tables().by_name.end() &&
+      std::string_view(PyUnicode_AsUTF8(code->co_filename)).ends_with(named->second.first))
     known->second = named->second.second;
   return known->second;
 }
@@ -107,11 +112,13 @@ Treatment treatment(PyObject* callable) {
 
 void expect(Trace& trace, const Args& args, const char* name, size_t least, size_t most) {
   if (args.positional >= least && args.positional <= most) return;
-  std::string bound = least == most ? "exactly " + std::to_string(least)
-                      : args.positional < least ? "at least " + std::to_string(least) : "at most " + std::to_string(most);
+  std::string bound = least == most             ? "exactly " + std::to_string(least)
+                      : args.positional < least ? "at least " + std::to_string(least)
+                                                : "at most " + std::to_string(most);
   size_t limit = args.positional < least ? least : most;
-  raise(trace, PyExc_TypeError, std::string(name) + "() takes " + bound + (limit == 1 ? " argument (" : " arguments (") +
-                                    std::to_string(args.positional) + " given)");
+  raise(trace, PyExc_TypeError,
+        std::string(name) + "() takes " + bound + (limit == 1 ? " argument (" : " arguments (") +
+            std::to_string(args.positional) + " given)");
 }
 
 }  // namespace gramme::protocol

@@ -9,7 +9,8 @@ using namespace value;
 
 namespace {
 
-/// The placeholder of a number taken as dynamic from which the node was computed; null if something else is below it too.
+/// The placeholder of a number taken as dynamic from which the node was computed; null if something else is below it
+/// too.
 const graph::Node* dynamic_root(const graph::Node* node) {
   if (node->kind == graph::Node::Placeholder) return node->number_type ? node : nullptr;
   const graph::Node* root = nullptr;
@@ -22,7 +23,9 @@ const graph::Node* dynamic_root(const graph::Node* node) {
   return data ? nullptr : root;
 }
 
-bool is_numeric(Value* seen) { return seen->kind == Kind::Number || is_int(seen) || is_constant_of(seen, &PyFloat_Type); }
+bool is_numeric(Value* seen) {
+  return seen->kind == Kind::Number || is_int(seen) || is_constant_of(seen, &PyFloat_Type);
+}
 
 PyTypeObject* numeric_type(Value* seen) {
   auto* number = as<Number>(seen);
@@ -43,20 +46,25 @@ PyTypeObject* result_type(int op, Value* left, Value* right) {
   switch (op) {
     case NB_ADD:
     case NB_SUBTRACT:
-    case NB_MULTIPLY: return floats ? &PyFloat_Type : &PyLong_Type;
+    case NB_MULTIPLY:
+      return floats ? &PyFloat_Type : &PyLong_Type;
     case NB_FLOOR_DIVIDE:
-    case NB_REMAINDER: return is_zero(right) ? nullptr : floats ? &PyFloat_Type : &PyLong_Type;
-    case NB_TRUE_DIVIDE: return is_zero(right) ? nullptr : &PyFloat_Type;
+    case NB_REMAINDER:
+      return is_zero(right) ? nullptr : floats ? &PyFloat_Type : &PyLong_Type;
+    case NB_TRUE_DIVIDE:
+      return is_zero(right) ? nullptr : &PyFloat_Type;
     case NB_AND:
     case NB_OR:
-    case NB_XOR: return floats ? nullptr : bools ? &PyBool_Type : &PyLong_Type;
+    case NB_XOR:
+      return floats ? nullptr : bools ? &PyBool_Type : &PyLong_Type;
     case NB_POWER: {
       // A negative base under a fraction is complex, zero under a negative exponent raises.
       bool square = is_int(right) && !is_negative(right);
       bool exponential = left->kind == Kind::Constant && a == &PyFloat_Type && !is_zero(left) && !is_negative(left);
       return square ? (floats ? &PyFloat_Type : &PyLong_Type) : exponential ? &PyFloat_Type : nullptr;
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -88,7 +96,8 @@ Value* known(Trace& trace, Value* seen, Reason reason) {
   return number ? trace.constant(known_number(trace, number, reason)) : seen;
 }
 
-Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type, Owned<> example) {
+Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
+                    Owned<> example) {
   if (trace.graph.length() >= trace.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   auto* arguments = static_cast<meta::Argument*>(trace.arena.bytes_for(sizeof(meta::Argument) * args.size()));
   size_t count = 0;
@@ -110,7 +119,8 @@ Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
   PyTypeObject* type = is_numeric(left) && is_numeric(right) ? result_type(plain, left, right) : nullptr;
   if (!type) return binary(trace, op, known(trace, left), known(trace, right));
   bool may_raise = may_divide_by_zero(plain, right);
-  if (may_raise && trace.inputs_written) cannot(Reason::OperatorMayRaise, "a division by a number computed from a tensor");
+  if (may_raise && trace.inputs_written)
+    cannot(Reason::OperatorMayRaise, "a division by a number computed from a tensor");
   PyObject* function = operator_row(op).function;
   Number* result = emit_number(trace, function, {left, right}, type, example(function, type, {left, right}));
   result->node->effect = may_raise;
@@ -121,7 +131,8 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
   if (!is_numeric(left) || !is_numeric(right)) {
     // Only numbers equal numbers; classes of the program were asked before.
     bool equality = op == Py_EQ || op == Py_NE;
-    if (equality && !is_constant_of(left, &PyComplex_Type) && !is_constant_of(right, &PyComplex_Type)) return trace.boolean(op == Py_NE);
+    if (equality && !is_constant_of(left, &PyComplex_Type) && !is_constant_of(right, &PyComplex_Type))
+      return trace.boolean(op == Py_NE);
     return compare(trace, op, known(trace, left), known(trace, right));
   }
   PyObject* function = comparison_row(op).function;

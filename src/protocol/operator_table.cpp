@@ -17,14 +17,24 @@ struct Name {
 };
 // In the order of NB_ADD … NB_XOR.
 constexpr Name kNames[kOperators] = {
-    {"add", "iadd", "add", "+"},           {"and_", "iand", "and", "&"},          {"floordiv", "ifloordiv", "floordiv", "//"},
-    {"lshift", "ilshift", "lshift", "<<"}, {"matmul", "imatmul", "matmul", "@"},  {"mul", "imul", "mul", "*"},
-    {"mod", "imod", "mod", "%"},           {"or_", "ior", "or", "|"},             {"pow", "ipow", "pow", "**"},
-    {"rshift", "irshift", "rshift", ">>"}, {"sub", "isub", "sub", "-"},           {"truediv", "itruediv", "truediv", "/"},
+    {"add", "iadd", "add", "+"},
+    {"and_", "iand", "and", "&"},
+    {"floordiv", "ifloordiv", "floordiv", "//"},
+    {"lshift", "ilshift", "lshift", "<<"},
+    {"matmul", "imatmul", "matmul", "@"},
+    {"mul", "imul", "mul", "*"},
+    {"mod", "imod", "mod", "%"},
+    {"or_", "ior", "or", "|"},
+    {"pow", "ipow", "pow", "**"},
+    {"rshift", "irshift", "rshift", ">>"},
+    {"sub", "isub", "sub", "-"},
+    {"truediv", "itruediv", "truediv", "/"},
     {"xor", "ixor", "xor", "^"},
 };
 
-PyObject* special(const char* prefix, const char* stem) { return intern((std::string("__") + prefix + stem + "__").c_str()); }
+PyObject* special(const char* prefix, const char* stem) {
+  return intern((std::string("__") + prefix + stem + "__").c_str());
+}
 
 std::vector<Operator> make_operators() {
   std::vector<Operator> rows;

@@ -1,5 +1,5 @@
-// CPython's operators by number: names of the special methods, and the functions of the operator module that stand for them in
-// a graph.
+// CPython's operators by number: names of the special methods, and the functions of the operator module that stand for
+// them in a graph.
 #pragma once
 #include <Python.h>
 #include <opcode.h>
@@ -9,10 +9,10 @@
 namespace gramme::protocol {
 
 struct Operator {
-  PyObject* function;          // operator.add
-  PyObject* in_place;          // operator.iadd
+  PyObject* function;                              // operator.add
+  PyObject* in_place;                              // operator.iadd
   PyObject *method, *reflected, *in_place_method;  // __add__, __radd__, __iadd__
-  const char* symbol;          // "+"
+  const char* symbol;                              // "+"
 };
 struct Comparison {
   PyObject* function;  // operator.lt

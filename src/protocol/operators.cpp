@@ -20,13 +20,32 @@ PyObject* in_place_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePowe
 
 using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
 constexpr std::array<BinaryFunction, 2 * kOperators> kBinary = {
-    PyNumber_Add,           PyNumber_And,            PyNumber_FloorDivide,           PyNumber_Lshift,
-    PyNumber_MatrixMultiply, PyNumber_Multiply,      PyNumber_Remainder,             PyNumber_Or,
-    power,                  PyNumber_Rshift,         PyNumber_Subtract,              PyNumber_TrueDivide,
-    PyNumber_Xor,           PyNumber_InPlaceAdd,     PyNumber_InPlaceAnd,            PyNumber_InPlaceFloorDivide,
-    PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder,
-    PyNumber_InPlaceOr,     in_place_power,          PyNumber_InPlaceRshift,         PyNumber_InPlaceSubtract,
-    PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor,
+    PyNumber_Add,
+    PyNumber_And,
+    PyNumber_FloorDivide,
+    PyNumber_Lshift,
+    PyNumber_MatrixMultiply,
+    PyNumber_Multiply,
+    PyNumber_Remainder,
+    PyNumber_Or,
+    power,
+    PyNumber_Rshift,
+    PyNumber_Subtract,
+    PyNumber_TrueDivide,
+    PyNumber_Xor,
+    PyNumber_InPlaceAdd,
+    PyNumber_InPlaceAnd,
+    PyNumber_InPlaceFloorDivide,
+    PyNumber_InPlaceLshift,
+    PyNumber_InPlaceMatrixMultiply,
+    PyNumber_InPlaceMultiply,
+    PyNumber_InPlaceRemainder,
+    PyNumber_InPlaceOr,
+    in_place_power,
+    PyNumber_InPlaceRshift,
+    PyNumber_InPlaceSubtract,
+    PyNumber_InPlaceTrueDivide,
+    PyNumber_InPlaceXor,
 };
 
 /// An int's size in bits, or the length of a str or bytes.
@@ -51,13 +70,16 @@ bool too_large(int op, PyObject* left, PyObject* right) {
   };
   switch (plain_operator(op)) {
     case NB_POWER:
-      return PyLong_CheckExact(left) && PyLong_CheckExact(right) && weight(left) > 1 && weight(left) * factor(right) > kLimit;
-    case NB_LSHIFT: return PyLong_CheckExact(left) && Py_SIZE(left) != 0 && factor(right) > kLimit;
+      return PyLong_CheckExact(left) && PyLong_CheckExact(right) && weight(left) > 1 &&
+             weight(left) * factor(right) > kLimit;
+    case NB_LSHIFT:
+      return PyLong_CheckExact(left) && Py_SIZE(left) != 0 && factor(right) > kLimit;
     case NB_MULTIPLY:
       if (PyUnicode_CheckExact(left) || PyBytes_CheckExact(left)) return weight(left) * factor(right) > kLimit;
       if (PyUnicode_CheckExact(right) || PyBytes_CheckExact(right)) return weight(right) * factor(left) > kLimit;
       return weight(left) + weight(right) > kLimit;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -114,7 +136,8 @@ bool is_text(Value* seen) { return is_constant_of(seen, &PyUnicode_Type) || is_c
 /// Operands without methods of their own. Null if they do not go together.
 Value* builtin_binary(Trace& trace, int op, Operands operands) {
   Value *&left = operands.left, *&right = operands.right;
-  if (left->kind == Kind::Constant && right->kind == Kind::Constant) return fold_binary(trace, op, left->object, right->object);
+  if (left->kind == Kind::Constant && right->kind == Kind::Constant)
+    return fold_binary(trace, op, left->object, right->object);
   if (plain_operator(op) == NB_REMAINDER && is_text(left)) return percent(trace, left, right);
   bool extends = op == NB_INPLACE_ADD && (left->kind == Kind::List || left->kind == Kind::Deque);
   if (extends) return combine(trace, op, operands);
@@ -134,9 +157,11 @@ Value* builtin_binary(Trace& trace, int op, Operands operands) {
 Value* binary(Trace& trace, int op, Value* left, Value* right) {
   left = trace.see(left);
   right = trace.see(right);
-  if (left->kind == Kind::Constant && right->kind == Kind::Constant) return fold_binary(trace, op, left->object, right->object);
+  if (left->kind == Kind::Constant && right->kind == Kind::Constant)
+    return fold_binary(trace, op, left->object, right->object);
   bool formats = plain_operator(op) == NB_REMAINDER && is_text(left);
-  bool extends = op == NB_INPLACE_ADD && payload_for(trace, left, operator_row(op).in_place_method);  // list subclasses first
+  bool extends =
+      op == NB_INPLACE_ADD && payload_for(trace, left, operator_row(op).in_place_method);  // list subclasses first
   if (!formats && !extends && (has_own_class(left) || has_own_class(right))) {
     if (overrides_torch_functions(trace, left) || overrides_torch_functions(trace, right))
       cannot(Reason::ArgumentKind, "an operand with __torch_function__");
@@ -179,10 +204,14 @@ Value* unary(Trace& trace, Unary op, Value* operand) {
   if (Value* method = own_method(trace, operand, row.method)) return call(trace, method, {});
   Value* part = builtin_part(operand);
   switch (part->kind) {
-    case Kind::Constant: return folded(trace, row.fold(part->object));
-    case Kind::Tensor: return trace.emit(row.function, {part});
-    case Kind::Number: return number_unary(trace, op, static_cast<Number*>(part));
-    default: raise_about(trace, PyExc_TypeError, row.text, operand);
+    case Kind::Constant:
+      return folded(trace, row.fold(part->object));
+    case Kind::Tensor:
+      return trace.emit(row.function, {part});
+    case Kind::Number:
+      return number_unary(trace, op, static_cast<Number*>(part));
+    default:
+      raise_about(trace, PyExc_TypeError, row.text, operand);
   }
 }
 
@@ -194,8 +223,10 @@ Value* user_truth(Trace& trace, Value* operand, PyObject* name) {
   Value* method = own_method(trace, operand, name);
   if (!method) return nullptr;
   Value* result = trace.see(call(trace, method, {}));
-  if (result->kind == Kind::Number && static_cast<Number*>(result)->type == &PyBool_Type) result = known(trace, result, Reason::DataDependentBranch);
-  if (!is_constant_of(result, &PyBool_Type)) raise_about(trace, PyExc_TypeError, "__bool__ should return bool, returned {}", result);
+  if (result->kind == Kind::Number && static_cast<Number*>(result)->type == &PyBool_Type)
+    result = known(trace, result, Reason::DataDependentBranch);
+  if (!is_constant_of(result, &PyBool_Type))
+    raise_about(trace, PyExc_TypeError, "__bool__ should return bool, returned {}", result);
   return result;
 }
 
@@ -220,17 +251,23 @@ bool truth(Trace& trace, Value* operand) {
       if (result < 0) raise_current(trace);
       return result == 1;
     }
-    case Kind::Number: return check(PyObject_IsTrue(known_number(trace, static_cast<Number*>(operand), Reason::DataDependentBranch))) == 1;
-    case Kind::Tensor: cannot(Reason::DataDependentBranch, "the truth of a tensor");
+    case Kind::Number:
+      return check(PyObject_IsTrue(known_number(trace, static_cast<Number*>(operand), Reason::DataDependentBranch))) ==
+             1;
+    case Kind::Tensor:
+      cannot(Reason::DataDependentBranch, "the truth of a tensor");
     case Kind::Tuple:
     case Kind::List:
     case Kind::Dict:
     case Kind::Set:
     case Kind::Deque:
     case Kind::View:
-    case Kind::InstanceDict: return length(trace, operand) != 0;
-    case Kind::Null: GRAMME_BUG("the truth of a stack slot without a value");
-    default: return true;
+    case Kind::InstanceDict:
+      return length(trace, operand) != 0;
+    case Kind::Null:
+      GRAMME_BUG("the truth of a stack slot without a value");
+    default:
+      return true;
   }
 }
 
@@ -246,14 +283,16 @@ bool is_unique(PyObject* object) {
     long n = PyLong_AsLongAndOverflow(object, &overflow);
     return !overflow && n >= -5 && n <= 256;
   }
-  return !(PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
-           PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type);
+  return !(PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+           PyBytes_CheckExact(object) || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type);
 }
 
 /// Constants are guarded by value: their identity needs a guard of its own.
 bool same_constants(Trace& trace, Value* left, Value* right) {
   bool result = left->object == right->object;
-  if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) || left == right) return result;
+  if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) ||
+      left == right)
+    return result;
   if (left->source && right->source) {
     guards::Fact fact{left->source, result ? guards::Kind::SameAs : guards::Kind::NotSameAs, {}};
     fact.other = right->source;
@@ -272,18 +311,21 @@ bool same(Trace& trace, Value* left, Value* right) {
   if (left == right) return true;
   if (left->kind != right->kind) return false;
   switch (left->kind) {
-    case Kind::Constant: return same_constants(trace, left, right);
+    case Kind::Constant:
+      return same_constants(trace, left, right);
     case Kind::Class:
     case Kind::Module:
     case Kind::Builtin:
-    case Kind::Namespace: return left->object == right->object;
+    case Kind::Namespace:
+      return left->object == right->object;
     case Kind::Tuple: {
       auto *a = static_cast<Tuple*>(left), *b = static_cast<Tuple*>(right);  // () is one object
       bool empty = a->items.empty() && b->items.empty();
       if (empty && a->type == &PyTuple_Type && b->type == &PyTuple_Type) return true;
       return trace.same(left, right);
     }
-    default: return trace.same(left, right);
+    default:
+      return trace.same(left, right);
   }
 }
 

@@ -1,4 +1,5 @@
-// Arguments that are no constants are turned into text first, where their directive is %s or %r; the rest is Python's own work.
+// Arguments that are no constants are turned into text first, where their directive is %s or %r; the rest is Python's
+// own work.
 #include "protocol/percent.h"
 
 #include "protocol/number.h"
@@ -43,7 +44,8 @@ std::vector<Value*> arguments_of(Value* arguments) {
 
 Value* percent(Trace& trace, Value* format, Value* arguments) {
   arguments = known(trace, arguments);
-  if (Owned<> concrete = inert(trace, arguments)) return folded(trace, PyNumber_Remainder(format->object, concrete.get()));
+  if (Owned<> concrete = inert(trace, arguments))
+    return folded(trace, PyNumber_Remainder(format->object, concrete.get()));
   Format parsed;
   std::vector<Value*> values = arguments_of(arguments);
   if (!PyUnicode_CheckExact(format->object) || !parsed.parse(format->object) || parsed.at.size() != values.size())

@@ -1,5 +1,5 @@
-// What Python does with objects, on values. Every function sees its operands itself. Exits: a value; UserError (the program's
-// exception, raised symbolically); CannotCapture.
+// What Python does with objects, on values. Every function sees its operands itself. Exits: a value; UserError (the
+// program's exception, raised symbolically); CannotCapture.
 #pragma once
 #include "trace/trace.h"
 
@@ -15,7 +15,7 @@ Value* find_attribute(Trace& trace, Value* object, PyObject* name);  // null ins
 void set_attribute(Trace& trace, Value* object, PyObject* name, Value* value);
 void delete_attribute(Trace& trace, Value* object, PyObject* name);
 /// object.__getattribute__ and object.__setattr__ themselves.
-Value* generic_get_attribute(Trace& trace, Value* object, PyObject* name);  // null if there is none
+Value* generic_get_attribute(Trace& trace, Value* object, PyObject* name);              // null if there is none
 void generic_set_attribute(Trace& trace, Value* object, PyObject* name, Value* value);  // null value deletes
 /// A special method of the type (`__len__`), bound; null if the type has none. Instance attributes are not consulted.
 Value* special_method(Trace& trace, Value* object, PyObject* name);
@@ -43,7 +43,8 @@ Value* class_value(Trace& trace, PyTypeObject* type);
 bool isinstance(Trace& trace, Value* object, Value* classinfo);
 bool issubclass(Trace& trace, Value* cls, Value* classinfo);
 bool callable(Trace& trace, Value* object);
-/// What tp_new of the type's base in C makes: an Object (with a payload for dict, list, tuple, set, exceptions), a Tuple for namedtuples.
+/// What tp_new of the type's base in C makes: an Object (with a payload for dict, list, tuple, set, exceptions), a
+/// Tuple for namedtuples.
 Value* allocate(Trace& trace, value::Class* cls, const Args& args);
 /// The container in C behind an instance of a subclass of dict, list, tuple or set; else the value itself. Seen.
 Value* payload_of(Trace& trace, Value* value);
@@ -60,16 +61,16 @@ Value* binary(Trace& trace, int op, Value* left, Value* right);
 Value* compare(Trace& trace, int op, Value* left, Value* right);  // Py_LT … Py_GE
 bool equal(Trace& trace, Value* left, Value* right);              // truth of ==, identity first, as containers do
 bool truth(Trace& trace, Value* operand);
-Value* contains(Trace& trace, Value* container, Value* item);     // a boolean Constant
-bool same(Trace& trace, Value* left, Value* right);               // is
+Value* contains(Trace& trace, Value* container, Value* item);  // a boolean Constant
+bool same(Trace& trace, Value* left, Value* right);            // is
 
 // ---- items (items.cpp)
 Value* get_item(Trace& trace, Value* object, Value* key);
 void set_item(Trace& trace, Value* object, Value* key, Value* value);
 void delete_item(Trace& trace, Value* object, Value* key);
 Py_ssize_t length(Trace& trace, Value* object);
-/// A value made fit for a dict or set: seen all the way down. TypeError if it is unhashable; ends the segment where a class
-/// has its own equality. (special.cpp)
+/// A value made fit for a dict or set: seen all the way down. TypeError if it is unhashable; ends the segment where a
+/// class has its own equality. (special.cpp)
 Value* table_key(Trace& trace, Value* key);
 /// An integer index (int, bool, __index__ of constants); raises TypeError otherwise.
 Py_ssize_t index(Trace& trace, Value* value);
@@ -82,7 +83,7 @@ Value* next(Trace& trace, Value* iterator);
 std::vector<Value*> items_of(Trace& trace, Value* iterable);
 
 // ---- text (text.cpp)
-Value* to_str(Trace& trace, Value* object);    // str(x)
+Value* to_str(Trace& trace, Value* object);  // str(x)
 Value* to_repr(Trace& trace, Value* object);
 Value* format(Trace& trace, Value* object, Value* spec);  // spec may be null
 
@@ -103,7 +104,8 @@ void add_model(PyObject* callable, Model model);  // kept for the life of the pr
 Model find_model(PyObject* callable);             // null if there is none
 /// add_model for an attribute of a module or type that exists in this Python; quietly nothing if it does not.
 void add_model(const char* module, const char* qualified_name, Model model);
-/// A model of a Python function that cannot be named by an object: made by a call, or imported later. By where its code is from.
+/// A model of a Python function that cannot be named by an object: made by a call, or imported later. By where its code
+/// is from.
 using FunctionModel = Value* (*)(Trace& trace, value::Function* function, const Args& args);
 void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model);
 FunctionModel find_function_model(PyCodeObject* code);
@@ -111,7 +113,8 @@ FunctionModel find_function_model(PyCodeObject* code);
 void add_pure(PyObject* callable);
 void add_pure(const char* module, const char* qualified_name);
 bool is_pure(PyObject* callable);
-/// Really calls a pure function on concrete arguments; its exception becomes the program's. Null if an argument is not concrete.
+/// Really calls a pure function on concrete arguments; its exception becomes the program's. Null if an argument is not
+/// concrete.
 Value* fold(Trace& trace, PyObject* callable, const Args& args);
 /// The model for Python functions that must not be inlined (run for real, stay in the graph): asked before inlining.
 enum class Treatment { Inline, InGraph, RunForReal };

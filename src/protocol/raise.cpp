@@ -16,7 +16,8 @@ Object* make_exception(Trace& trace, PyTypeObject* type, std::vector<Value*> arg
 namespace {
 
 [[noreturn]] void throw_it(Trace& trace, Object* exception) {
-  if (!exception->existing() && trace.handled && trace.handled != exception && !exception->context) exception->context = trace.handled;
+  if (!exception->existing() && trace.handled && trace.handled != exception && !exception->context)
+    exception->context = trace.handled;
   throw UserError{exception};
 }
 

@@ -12,8 +12,10 @@ namespace {
 Owned<> bound(Trace& trace, Value* value) {
   if (!value) return share(Py_None);
   value = builtin_part(known(trace, trace.see(value)));
-  if (value->kind == Kind::Constant && (value->object == Py_None || PyIndex_Check(value->object))) return share(value->object);
-  if (!has_index(trace, value)) raise(trace, PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
+  if (value->kind == Kind::Constant && (value->object == Py_None || PyIndex_Check(value->object)))
+    return share(value->object);
+  if (!has_index(trace, value))
+    raise(trace, PyExc_TypeError, "slice indices must be integers or None or have an __index__ method");
   return take(PyLong_FromSsize_t(index(trace, value)));
 }
 
@@ -80,10 +82,12 @@ void set_slice(Trace& trace, List* list, Slice* slice, Value* value) {
   std::vector<Value*> values = assignable(trace, value, "must assign iterable to extended slice");
   if (static_cast<Py_ssize_t>(values.size()) != span.count) {
     raise(trace, PyExc_ValueError,
-          "attempt to assign sequence of size " + std::to_string(values.size()) + " to extended slice of size " + std::to_string(span.count));
+          "attempt to assign sequence of size " + std::to_string(values.size()) + " to extended slice of size " +
+              std::to_string(span.count));
   }
   trace.will_change(list);
-  for (Py_ssize_t i = 0; i < span.count; ++i) list->items.at(static_cast<size_t>(span.at(i))) = values[static_cast<size_t>(i)];
+  for (Py_ssize_t i = 0; i < span.count; ++i)
+    list->items.at(static_cast<size_t>(span.at(i))) = values[static_cast<size_t>(i)];
 }
 
 void delete_slice(Trace& trace, List* list, Slice* slice) {

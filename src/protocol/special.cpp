@@ -12,7 +12,9 @@ bool is_c_method(PyObject* raw) { return Py_TYPE(raw) == &PyWrapperDescr_Type ||
 PyTypeObject* owner(PyObject* raw) { return reinterpret_cast<PyDescrObject*>(raw)->d_type; }
 bool is_heap_type(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
 
-[[noreturn]] void unhashable(Trace& trace, Value* key) { raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key); }
+[[noreturn]] void unhashable(Trace& trace, Value* key) {
+  raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key);
+}
 
 Value* hash_tuple(Trace& trace, Tuple* tuple) {
   for (Value*& item : tuple->items) item = table_key(trace, item);
@@ -25,15 +27,20 @@ Value* hash_tuple(Trace& trace, Tuple* tuple) {
 Value* payload_of(Value* seen) {
   auto* object = as<Object>(seen);
   if (!object || !object->payload) return nullptr;
-  return PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) ? nullptr : object->payload;
+  return PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) ? nullptr
+                                                                                              : object->payload;
 }
 
 bool has_own_class(Value* seen) {
   switch (seen->kind) {
-    case Kind::Object: return true;
-    case Kind::Tuple: return is_heap_type(static_cast<Tuple*>(seen)->type);
-    case Kind::Class: return Py_TYPE(seen->object) != &PyType_Type;
-    default: return false;
+    case Kind::Object:
+      return true;
+    case Kind::Tuple:
+      return is_heap_type(static_cast<Tuple*>(seen)->type);
+    case Kind::Class:
+      return Py_TYPE(seen->object) != &PyType_Type;
+    default:
+      return false;
   }
 }
 
@@ -71,14 +78,17 @@ Value* table_key(Trace& trace, Value* key) {
   key = trace.see(key);
   static PyObject* const hash = intern("__hash__");
   switch (key->kind) {
-    case Kind::Tuple: return hash_tuple(trace, static_cast<Tuple*>(key));
-    case Kind::Number: return trace.constant(known_number(trace, static_cast<Number*>(key), Reason::DataDependentValue));
+    case Kind::Tuple:
+      return hash_tuple(trace, static_cast<Tuple*>(key));
+    case Kind::Number:
+      return trace.constant(known_number(trace, static_cast<Number*>(key), Reason::DataDependentValue));
     case Kind::List:
     case Kind::Dict:
     case Kind::Deque:
     case Kind::Slice:
     case Kind::InstanceDict:
-    case Kind::Namespace: unhashable(trace, key);
+    case Kind::Namespace:
+      unhashable(trace, key);
     case Kind::View:
       if (static_cast<View*>(key)->which != View::Values) unhashable(trace, key);
       break;
@@ -88,7 +98,8 @@ Value* table_key(Trace& trace, Value* key) {
     case Kind::Object:
       if (forbidden(trace, key, hash)) unhashable(trace, key);
       break;
-    default: break;
+    default:
+      break;
   }
   if (!hashable(key)) cannot(Reason::OpaqueCallback, "a dict or set key of type " + type_name(key));
   return key;
@@ -102,7 +113,9 @@ PyObject* name_key(Trace& trace, Value* key) {
   return trace.keep(Owned<>::steal(name));
 }
 
-bool is_constant_of(Value* seen, PyTypeObject* type) { return seen->kind == Kind::Constant && Py_TYPE(seen->object) == type; }
+bool is_constant_of(Value* seen, PyTypeObject* type) {
+  return seen->kind == Kind::Constant && Py_TYPE(seen->object) == type;
+}
 
 bool is_int(Value* seen) { return is_constant_of(seen, &PyLong_Type) || is_constant_of(seen, &PyBool_Type); }
 
@@ -136,15 +149,23 @@ bool runs_code(Trace& trace, Value* value) {
   };
   auto any_entry = [&](Table& table) {
     bool found = false;
-    table.each([&](Table::Entry& entry) { found = found || runs_code(trace, entry.key) || (entry.value && runs_code(trace, entry.value)); });
+    table.each([&](Table::Entry& entry) {
+      found = found || runs_code(trace, entry.key) || (entry.value && runs_code(trace, entry.value));
+    });
     return found;
   };
   switch (value->kind) {
-    case Kind::Tuple: return any(static_cast<Tuple*>(value)->items);
-    case Kind::List: return any(static_cast<List*>(value)->items);
-    case Kind::Dict: trace.load(static_cast<Dict*>(value)); return any_entry(static_cast<Dict*>(value)->entries);
-    case Kind::Set: return any_entry(static_cast<Set*>(value)->entries);
-    default: return false;
+    case Kind::Tuple:
+      return any(static_cast<Tuple*>(value)->items);
+    case Kind::List:
+      return any(static_cast<List*>(value)->items);
+    case Kind::Dict:
+      trace.load(static_cast<Dict*>(value));
+      return any_entry(static_cast<Dict*>(value)->entries);
+    case Kind::Set:
+      return any_entry(static_cast<Set*>(value)->entries);
+    default:
+      return false;
   }
 }
 

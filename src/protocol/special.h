@@ -14,13 +14,13 @@ inline Value* builtin_part(Value* seen) {
   Value* payload = payload_of(seen);
   return payload ? payload : seen;
 }
-/// May the class of the value define operators of its own? True for Objects, instances of tuple subclasses, and classes with
-/// a metaclass.
+/// May the class of the value define operators of its own? True for Objects, instances of tuple subclasses, and classes
+/// with a metaclass.
 bool has_own_class(Value* seen);
 /// The payload, if the special method is that of the base in C which holds it; else null.
 Value* payload_for(Trace& trace, Value* seen, PyObject* name);
-/// The bound special method, or null: absent, None, object's own, or one of the base that holds the payload. Values without a
-/// class of their own have none.
+/// The bound special method, or null: absent, None, object's own, or one of the base that holds the payload. Values
+/// without a class of their own have none.
 Value* own_method(Trace& trace, Value* seen, PyObject* name);
 /// Calls own_method; null if there is none or it returned NotImplemented.
 Value* attempt(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);
@@ -41,7 +41,8 @@ Value* folded(Trace& trace, PyObject* result);
 /// `raise type(text)` with "{}" in the text replaced by the name of the value's type.
 [[noreturn]] void raise_about(Trace& trace, PyObject* type, std::string text, Value* seen);
 
-/// trace.concrete, but nothing whose text or comparison would run code of the program (classes with a metaclass, namedtuples).
+/// trace.concrete, but nothing whose text or comparison would run code of the program (classes with a metaclass,
+/// namedtuples).
 Owned<> inert(Trace& trace, Value* value);
 
 /// Key and value pairs, in order, of a Dict or InstanceDict; false if it is neither.

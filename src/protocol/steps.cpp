@@ -96,9 +96,9 @@ void check_size(Trace& trace, Iterator* iterator, Value* container) {
   if (size_now(trace, container) == iterator->expected) return;
   iterator->expected = static_cast<size_t>(-1);  // it raises from now on
   auto* dict = as<Dict>(container);
-  const char* text = container->kind == Kind::Set                           ? "Set changed size during iteration"
+  const char* text = container->kind == Kind::Set                          ? "Set changed size during iteration"
                      : dict && PyType_IsSubtype(dict->type, &PyODict_Type) ? "OrderedDict mutated during iteration"
-                                                                            : "dictionary changed size during iteration";
+                                                                           : "dictionary changed size during iteration";
   raise(trace, PyExc_RuntimeError, text);
 }
 
@@ -285,7 +285,8 @@ Value* next_of_islice(Trace& trace, Iterator* iterator) {
   if (!item) return end(iterator);
   ++iterator->expected;
   bool overflow = __builtin_add_overflow(iterator->index, iterator->increment, &iterator->index);
-  if (overflow || (bounded && iterator->index > iterator->stop)) iterator->index = bounded ? iterator->stop : PY_SSIZE_T_MAX;
+  if (overflow || (bounded && iterator->index > iterator->stop))
+    iterator->index = bounded ? iterator->stop : PY_SSIZE_T_MAX;
   return item;
 }
 
@@ -301,7 +302,8 @@ Value* next_of_accumulate(Trace& trace, Iterator* iterator) {
     parts.push_back(item);
     return item;
   }
-  Value* total = is_none(trace, parts[0]) ? binary(trace, NB_ADD, parts[2], item) : call(trace, parts[0], {parts[2], item});
+  Value* total =
+      is_none(trace, parts[0]) ? binary(trace, NB_ADD, parts[2], item) : call(trace, parts[0], {parts[2], item});
   return parts[2] = total;
 }
 
@@ -327,7 +329,8 @@ Value* next_of_call_until(Trace& trace, Iterator* iterator) {
   try {
     item = call(trace, iterator->parts[0], {});
   } catch (const UserError& error) {
-    if (!PyType_IsSubtype(type_of(trace.see(error.exception)), reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) throw;
+    if (!PyType_IsSubtype(type_of(trace.see(error.exception)), reinterpret_cast<PyTypeObject*>(PyExc_StopIteration)))
+      throw;
     return end(iterator);
   }
   return equal(trace, iterator->parts[1], item) ? end(iterator) : item;
@@ -345,15 +348,18 @@ Value* next_of_other(Trace& trace, Iterator* iterator) {
 
 /// By Iterator::Sort.
 constexpr Step kSteps[] = {
-    next_of_sequence, next_of_range,  next_of_entries, next_of_reversed, next_of_enumerate,  next_of_zip,       next_of_map,
-    next_of_filter,   next_of_chain,  next_of_repeat,  next_of_count,    next_of_cycle,      next_of_islice,    next_of_starmap,
-    next_of_accumulate, next_of_takewhile, next_of_dropwhile, next_of_call_until, next_of_other,
+    next_of_sequence,  next_of_range,     next_of_entries,    next_of_reversed, next_of_enumerate,
+    next_of_zip,       next_of_map,       next_of_filter,     next_of_chain,    next_of_repeat,
+    next_of_count,     next_of_cycle,     next_of_islice,     next_of_starmap,  next_of_accumulate,
+    next_of_takewhile, next_of_dropwhile, next_of_call_until, next_of_other,
 };
 static_assert(std::size(kSteps) == Iterator::Other + 1);
 
 }  // namespace
 
-Value* step(Trace& trace, Iterator* iterator) { return iterator->done ? nullptr : kSteps[iterator->sort](trace, iterator); }
+Value* step(Trace& trace, Iterator* iterator) {
+  return iterator->done ? nullptr : kSteps[iterator->sort](trace, iterator);
+}
 
 Py_ssize_t add_step(Step step) {
   own_steps().push_back(step);
@@ -377,7 +383,8 @@ Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
     iterator->parts.push_back(trace.tuple(set_order(trace, set)));
   } else if (auto* instance = as<InstanceDict>(inner)) {
     std::vector<Value*> names;
-    for (const Attribute& attribute : trace.all_attributes(instance->owner)) names.push_back(trace.constant(attribute.name));
+    for (const Attribute& attribute : trace.all_attributes(instance->owner))
+      names.push_back(trace.constant(attribute.name));
     iterator->parts.push_back(trace.tuple(std::move(names)));
   } else {
     cannot(Reason::ArgumentKind, "iterating over " + type_name(inner));
@@ -405,7 +412,8 @@ Iterator* range_constant_iterator(Trace& trace, PyObject* range, bool backwards)
   if (!backwards) return range_iterator(trace, start, stop, step);
   if (size == 0) return range_iterator(trace, 0, 0, 1);
   Py_ssize_t last = start + (size - 1) * step, before = 0;
-  if (__builtin_sub_overflow(start, step, &before) || step == PY_SSIZE_T_MIN) cannot(Reason::ArgumentKind, "a range beyond machine words");
+  if (__builtin_sub_overflow(start, step, &before) || step == PY_SSIZE_T_MIN)
+    cannot(Reason::ArgumentKind, "a range beyond machine words");
   return range_iterator(trace, last, before, -step);
 }
 

@@ -29,8 +29,8 @@ Owned<> typing_key(Trace& trace, Value* key) {
     trace.guard({key->source, guards::Kind::Identity, share(key->object)});
     return share(key->object);
   }
-  auto *tuple = as<Tuple>(key);
-  auto *list = as<List>(key);
+  auto* tuple = as<Tuple>(key);
+  auto* list = as<List>(key);
   if (!tuple && !list) return {};
   const std::vector<Value*>& items = tuple ? tuple->items : list->items;
   Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
@@ -63,7 +63,8 @@ Value* class_item(Trace& trace, Class* cls, Value* key) {
   static PyObject* const name = intern("__class_getitem__");
   if (cls->type() == &PyType_Type) return subscript(trace, cls->object, key);
   PyObject* raw = trace.type_lookup(cls->type(), name);
-  if (!raw || raw == Py_None) raise(trace, PyExc_TypeError, std::string("type '") + cls->type()->tp_name + "' is not subscriptable");
+  if (!raw || raw == Py_None)
+    raise(trace, PyExc_TypeError, std::string("type '") + cls->type()->tp_name + "' is not subscriptable");
   if (is_effect_free(raw)) return subscript(trace, cls->object, key);
   return call(trace, get_attribute(trace, cls, name), {key});
 }

@@ -45,7 +45,9 @@ PyTypeObject* defining_class(PyObject* raw) {
 /// Containers whose repr is being made: one that holds itself shows as "...".
 class Active {
  public:
-  explicit Active(Value* container) : again_(std::find(stack().begin(), stack().end(), container) != stack().end()) { stack().push_back(container); }
+  explicit Active(Value* container) : again_(std::find(stack().begin(), stack().end(), container) != stack().end()) {
+    stack().push_back(container);
+  }
   ~Active() { stack().pop_back(); }
   Active(const Active&) = delete;
   bool again() const { return again_; }
@@ -62,7 +64,8 @@ void add_items(Trace& trace, Pieces& pieces, const std::vector<Value*>& items) {
   for (size_t i = 0; i < items.size(); ++i) pieces << (i ? ", " : "") << to_repr(trace, items[i]);
 }
 
-Value* repr_of_items(Trace& trace, const std::string& open, const std::vector<Value*>& items, const std::string& close) {
+Value* repr_of_items(Trace& trace, const std::string& open, const std::vector<Value*>& items,
+                     const std::string& close) {
   Pieces pieces;
   pieces << open;
   add_items(trace, pieces, items);
@@ -91,7 +94,9 @@ Value* view_repr(Trace& trace, View* view) {
   return repr_of_items(trace, type_name(view) + "([", items_of(trace, view), "])");
 }
 
-Value* slice_repr(Trace& trace, Slice* slice) { return repr_of_items(trace, "slice(", {slice->start, slice->stop, slice->step}, ")"); }
+Value* slice_repr(Trace& trace, Slice* slice) {
+  return repr_of_items(trace, "slice(", {slice->start, slice->stop, slice->step}, ")");
+}
 
 Value* plain_dict_repr(Trace& trace, Value* mapping) {
   std::vector<std::pair<Value*, Value*>> entries;
@@ -117,7 +122,8 @@ Value* dict_repr(Trace& trace, Dict* dict) {
   if (dict->type == &PyDict_Type) return plain_dict_repr(trace, dict);
   if (PyType_IsSubtype(dict->type, &PyODict_Type)) return ordered_dict_repr(trace, dict);
   Pieces pieces;
-  pieces << "defaultdict(" << to_repr(trace, dict->factory ? dict->factory : trace.none()) << ", " << plain_dict_repr(trace, dict) << ")";
+  pieces << "defaultdict(" << to_repr(trace, dict->factory ? dict->factory : trace.none()) << ", "
+         << plain_dict_repr(trace, dict) << ")";
   return pieces.joined(trace);
 }
 
@@ -128,14 +134,22 @@ Value* container_repr(Trace& trace, Value* seen) {
     return trace.text(seen->kind == Kind::Tuple ? "(...)" : "{...}");
   }
   switch (seen->kind) {
-    case Kind::List: return repr_of_items(trace, "[", static_cast<List*>(seen)->items, "]");
-    case Kind::Tuple: return tuple_repr(trace, static_cast<Tuple*>(seen));
-    case Kind::Deque: return deque_repr(trace, static_cast<Deque*>(seen));
-    case Kind::Dict: return dict_repr(trace, static_cast<Dict*>(seen));
-    case Kind::InstanceDict: return plain_dict_repr(trace, seen);
-    case Kind::Set: return set_repr(trace, static_cast<Set*>(seen));
-    case Kind::View: return view_repr(trace, static_cast<View*>(seen));
-    default: return slice_repr(trace, static_cast<Slice*>(seen));
+    case Kind::List:
+      return repr_of_items(trace, "[", static_cast<List*>(seen)->items, "]");
+    case Kind::Tuple:
+      return tuple_repr(trace, static_cast<Tuple*>(seen));
+    case Kind::Deque:
+      return deque_repr(trace, static_cast<Deque*>(seen));
+    case Kind::Dict:
+      return dict_repr(trace, static_cast<Dict*>(seen));
+    case Kind::InstanceDict:
+      return plain_dict_repr(trace, seen);
+    case Kind::Set:
+      return set_repr(trace, static_cast<Set*>(seen));
+    case Kind::View:
+      return view_repr(trace, static_cast<View*>(seen));
+    default:
+      return slice_repr(trace, static_cast<Slice*>(seen));
   }
 }
 
@@ -178,7 +192,8 @@ Value* object_repr(Trace& trace, Value* seen) {
     if (Value* text = exception_repr(trace, static_cast<Object*>(seen), args)) return text;
   if (Value* payload = payload_for(trace, seen, repr_name)) {
     auto* dict = as<Dict>(payload);
-    bool shows_class = payload->kind == Kind::Set || payload->kind == Kind::Deque || (dict && dict->type != &PyDict_Type);
+    bool shows_class =
+        payload->kind == Kind::Set || payload->kind == Kind::Deque || (dict && dict->type != &PyDict_Type);
     if (!shows_class) return to_repr(trace, payload);
   }
   if (Value* method = own_method(trace, seen, repr_name))
@@ -195,7 +210,8 @@ Value* to_repr(Trace& trace, Value* object) {
   object = known(trace, trace.see(object));
   if (has_own_class(object)) return object_repr(trace, object);
   switch (object->kind) {
-    case Kind::Constant: return folded(trace, PyObject_Repr(object->object));
+    case Kind::Constant:
+      return folded(trace, PyObject_Repr(object->object));
     case Kind::List:
     case Kind::Tuple:
     case Kind::Deque:
@@ -203,14 +219,18 @@ Value* to_repr(Trace& trace, Value* object) {
     case Kind::InstanceDict:
     case Kind::Set:
     case Kind::View:
-    case Kind::Slice: return container_repr(trace, object);
+    case Kind::Slice:
+      return container_repr(trace, object);
     case Kind::Builtin:
       if (has_address(object)) break;
       [[fallthrough]];
     case Kind::Class:
-    case Kind::Module: return folded(trace, PyObject_Repr(object->object));
-    case Kind::Tensor: cannot(Reason::DataDependentValue, "the text of a tensor");
-    default: break;
+    case Kind::Module:
+      return folded(trace, PyObject_Repr(object->object));
+    case Kind::Tensor:
+      cannot(Reason::DataDependentValue, "the text of a tensor");
+    default:
+      break;
   }
   cannot(Reason::ArgumentKind, "repr() of " + type_name(object) + ", which shows an address");
 }
@@ -218,7 +238,8 @@ Value* to_repr(Trace& trace, Value* object) {
 Value* to_str(Trace& trace, Value* object) {
   static PyObject* const str_name = intern("__str__");
   object = known(trace, trace.see(object));
-  if (object->kind == Kind::Constant) return is_constant_of(object, &PyUnicode_Type) ? object : folded(trace, PyObject_Str(object->object));
+  if (object->kind == Kind::Constant)
+    return is_constant_of(object, &PyUnicode_Type) ? object : folded(trace, PyObject_Str(object->object));
   if (!has_own_class(object)) return to_repr(trace, object);
   if (Tuple* args = exception_args(object))
     if (Value* text = exception_str(trace, static_cast<Object*>(object), args)) return text;
@@ -232,13 +253,15 @@ Value* format(Trace& trace, Value* object, Value* spec) {
   static PyObject* const format_name = intern("__format__");
   object = known(trace, trace.see(object));
   spec = spec ? builtin_part(trace.see(spec)) : trace.text("");
-  if (!is_constant_of(spec, &PyUnicode_Type)) raise_about(trace, PyExc_TypeError, "Format specifier must be a string, not {}", spec);
+  if (!is_constant_of(spec, &PyUnicode_Type))
+    raise_about(trace, PyExc_TypeError, "Format specifier must be a string, not {}", spec);
   if (object->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "the text of a tensor");
   if (object->kind == Kind::Constant) return folded(trace, PyObject_Format(object->object, spec->object));
   if (Value* payload = payload_for(trace, object, format_name)) return format(trace, payload, spec);
   if (Value* method = own_method(trace, object, format_name))
     return expect_text(trace, call(trace, method, {spec}), "__format__ must return a str, not {}");
-  if (PyUnicode_GET_LENGTH(spec->object) > 0) raise_about(trace, PyExc_TypeError, "unsupported format string passed to {}.__format__", object);
+  if (PyUnicode_GET_LENGTH(spec->object) > 0)
+    raise_about(trace, PyExc_TypeError, "unsupported format string passed to {}.__format__", object);
   return to_str(trace, object);
 }
 

@@ -22,12 +22,18 @@ PyTypeObject* view_type(View::Which which) {
 PyTypeObject* iterator_type(Iterator* iterator) {
   static PyTypeObject* list_iterator = Py_TYPE(take(PyObject_GetIter(take(PyList_New(0)).get())).get());
   switch (iterator->sort) {
-    case Iterator::Enumerate: return &PyEnum_Type;
-    case Iterator::Zip: return &PyZip_Type;
-    case Iterator::Map: return &PyMap_Type;
-    case Iterator::Filter: return &PyFilter_Type;
-    case Iterator::Reversed: return &PyReversed_Type;
-    default: return list_iterator;
+    case Iterator::Enumerate:
+      return &PyEnum_Type;
+    case Iterator::Zip:
+      return &PyZip_Type;
+    case Iterator::Map:
+      return &PyMap_Type;
+    case Iterator::Filter:
+      return &PyFilter_Type;
+    case Iterator::Reversed:
+      return &PyReversed_Type;
+    default:
+      return list_iterator;
   }
 }
 
@@ -64,29 +70,50 @@ PyTypeObject* type_of(Value* seen) {
     case Kind::Constant:
     case Kind::Builtin:
     case Kind::Class:
-    case Kind::Module: return Py_TYPE(seen->object);
-    case Kind::Tensor: return static_cast<Tensor*>(seen)->record->type ? static_cast<Tensor*>(seen)->record->type : torch_tensor;
-    case Kind::Number: return static_cast<Number*>(seen)->type;
-    case Kind::Tuple: return static_cast<Tuple*>(seen)->type;
-    case Kind::List: return &PyList_Type;
-    case Kind::Dict: return static_cast<Dict*>(seen)->type;
-    case Kind::Set: return static_cast<Set*>(seen)->frozen ? &PyFrozenSet_Type : &PySet_Type;
-    case Kind::Deque: return deque;
-    case Kind::Slice: return &PySlice_Type;
-    case Kind::View: return view_type(static_cast<View*>(seen)->which);
-    case Kind::Iterator: return iterator_type(static_cast<Iterator*>(seen));
-    case Kind::Generator: return &PyGen_Type;
-    case Kind::Function: return &PyFunction_Type;
-    case Kind::Cell: return &PyCell_Type;
-    case Kind::Method: return &PyMethod_Type;
-    case Kind::BuiltinMethod: return &PyCFunction_Type;
+    case Kind::Module:
+      return Py_TYPE(seen->object);
+    case Kind::Tensor:
+      return static_cast<Tensor*>(seen)->record->type ? static_cast<Tensor*>(seen)->record->type : torch_tensor;
+    case Kind::Number:
+      return static_cast<Number*>(seen)->type;
+    case Kind::Tuple:
+      return static_cast<Tuple*>(seen)->type;
+    case Kind::List:
+      return &PyList_Type;
+    case Kind::Dict:
+      return static_cast<Dict*>(seen)->type;
+    case Kind::Set:
+      return static_cast<Set*>(seen)->frozen ? &PyFrozenSet_Type : &PySet_Type;
+    case Kind::Deque:
+      return deque;
+    case Kind::Slice:
+      return &PySlice_Type;
+    case Kind::View:
+      return view_type(static_cast<View*>(seen)->which);
+    case Kind::Iterator:
+      return iterator_type(static_cast<Iterator*>(seen));
+    case Kind::Generator:
+      return &PyGen_Type;
+    case Kind::Function:
+      return &PyFunction_Type;
+    case Kind::Cell:
+      return &PyCell_Type;
+    case Kind::Method:
+      return &PyMethod_Type;
+    case Kind::BuiltinMethod:
+      return &PyCFunction_Type;
     case Kind::Namespace:
-    case Kind::InstanceDict: return &PyDict_Type;
-    case Kind::Object: return static_cast<Object*>(seen)->type;
-    case Kind::Partial: return partial;
-    case Kind::Super: return &PySuper_Type;
+    case Kind::InstanceDict:
+      return &PyDict_Type;
+    case Kind::Object:
+      return static_cast<Object*>(seen)->type;
+    case Kind::Partial:
+      return partial;
+    case Kind::Super:
+      return &PySuper_Type;
     case Kind::Lazy:
-    case Kind::Null: break;
+    case Kind::Null:
+      break;
   }
   GRAMME_BUG(std::string("the type of a ") + kind_name(seen->kind));
 }
@@ -116,7 +143,8 @@ bool isinstance(Trace& trace, Value* object, Value* classinfo) {
   if (classinfo->kind == Kind::Constant) return real_subclass(type, classinfo->object);  // int | str
   if (auto* other = as<Object>(classinfo); other && other->object && !special_method(trace, other, k_instancecheck))
     raise(trace, PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
-  if (Value* check = special_method(trace, classinfo, k_instancecheck)) return truth(trace, call(trace, check, {object}));
+  if (Value* check = special_method(trace, classinfo, k_instancecheck))
+    return truth(trace, call(trace, check, {object}));
   raise(trace, PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
 }
 
@@ -145,8 +173,10 @@ bool callable(Trace& trace, Value* object) {
     case Kind::Builtin:
     case Kind::BuiltinMethod:
     case Kind::Class:
-    case Kind::Partial: return true;
-    default: return trace.type_lookup(type_of(object), k_call) != nullptr;
+    case Kind::Partial:
+      return true;
+    default:
+      return trace.type_lookup(type_of(object), k_call) != nullptr;
   }
 }
 
@@ -172,7 +202,8 @@ Value* tuple_instance(Trace& trace, PyTypeObject* type, const Args& args) {
   return object;
 }
 
-/// The payload that the type's base in C holds, or null for a plain object. Ends the segment for bases gramme does not model.
+/// The payload that the type's base in C holds, or null for a plain object. Ends the segment for bases gramme does not
+/// model.
 Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
   if (is_subtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));
@@ -197,7 +228,8 @@ void initialise(Trace& trace, Value* instance, const Args& args, bool own_new) {
   if (init && PyFunction_Check(init)) {
     Value* result = call(trace, bind(trace, init, trace.type_attribute(type, k_init), instance, type), args);
     if (trace.see(result) != trace.none())
-      raise(trace, PyExc_TypeError, std::string("__init__() should return None, not '") + type_of(trace.see(result))->tp_name + "'");
+      raise(trace, PyExc_TypeError,
+            std::string("__init__() should return None, not '") + type_of(trace.see(result))->tp_name + "'");
     return;
   }
   auto* object = as<Object>(instance);
@@ -221,17 +253,20 @@ void refuse_abstract(Trace& trace, PyTypeObject* type) {
 Value* allocate(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject* type = cls->type();
   static PyObject* del = intern("__del__");
-  if (trace.type_lookup(type, del)) cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
+  if (trace.type_lookup(type, del))
+    cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
   if (is_subtype(type, &PyTuple_Type)) return tuple_instance(trace, type, args);
   Value* payload = payload_for(trace, type, args);
   static PyObject* finalizer = intern("__del__");
-  if (trace.type_lookup(type, finalizer)) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
+  if (trace.type_lookup(type, finalizer))
+    cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
   if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
     bool excess = (args.positional || args.keywords) && type->tp_init == PyBaseObject_Type.tp_init;  // refused before
     if (payload || excess) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
     refuse_abstract(trace, type);
   }
-  if (payload && (type == &PyDict_Type || type == &PyODict_Type || type == &PyList_Type || type == &PySet_Type)) return payload;
+  if (payload && (type == &PyDict_Type || type == &PyODict_Type || type == &PyList_Type || type == &PySet_Type))
+    return payload;
   auto* object = trace.make<Object>();
   object->type = type;
   object->payload = payload;
@@ -241,8 +276,10 @@ Value* allocate(Trace& trace, Class* cls, const Args& args) {
 Value* construct(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
   PyObject* meta_call = meta == &PyType_Type ? nullptr : trace.type_lookup(meta, k_call);
-  if (meta_call && PyFunction_Check(meta_call)) return call(trace, bind(trace, meta_call, trace.type_attribute(meta, k_call), cls, meta), args);
-  if (type->tp_new == nullptr) raise(trace, PyExc_TypeError, std::string("cannot create '") + type->tp_name + "' instances");
+  if (meta_call && PyFunction_Check(meta_call))
+    return call(trace, bind(trace, meta_call, trace.type_attribute(meta, k_call), cls, meta), args);
+  if (type->tp_new == nullptr)
+    raise(trace, PyExc_TypeError, std::string("cannot create '") + type->tp_name + "' instances");
   PyObject* maker = trace.type_lookup(type, k_new);
   Value* instance;
   bool own_new = maker && Py_IS_TYPE(maker, &PyStaticMethod_Type);

@@ -27,7 +27,7 @@ struct Source {
   const Source* base;  // null for roots
   Owned<> key;         // a constant (str, int, …) or, for Pinned, the object
   int64_t index;
-  uint32_t id;         // dense in its pool; a base has a smaller id than its children
+  uint32_t id;  // dense in its pool; a base has a smaller id than its children
   const Source* root() const {
     const Source* s = this;
     while (s->base) s = s->base;
@@ -50,7 +50,9 @@ class Pool {
   const Source* child(const Source* base, Kind kind, PyObject* key) { return intern(kind, base, key, 0); }
   const Source* child(const Source* base, Kind kind, int64_t index) { return intern(kind, base, nullptr, index); }
   /// Closure of the frame's function: `name` is the free variable's, for printing.
-  const Source* closure(const Source* base, int64_t index, PyObject* name) { return intern(Kind::Closure, base, name, index); }
+  const Source* closure(const Source* base, int64_t index, PyObject* name) {
+    return intern(Kind::Closure, base, name, index);
+  }
   size_t size() const { return sources_.size(); }
   const Source* at(size_t id) const { return &sources_[id]; }
 

@@ -80,7 +80,8 @@ Argument Trace::argument(Value* value) {
       result.kind = Argument::List;
       sequence(*this, result, static_cast<List*>(value)->items);
       return result;
-    case Kind::Dict: return dict_argument(*this, static_cast<Dict*>(value));
+    case Kind::Dict:
+      return dict_argument(*this, static_cast<Dict*>(value));
     case Kind::Slice: {
       auto* slice = static_cast<Slice*>(value);
       result.kind = Argument::Slice;
@@ -90,7 +91,8 @@ Argument Trace::argument(Value* value) {
     case Kind::Constant:
     case Kind::Class:
     case Kind::Builtin:
-      if (value->kind == Kind::Class && !value->existing()) cannot(Reason::ArgumentKind, "a class made in the capture as argument of a tensor operation");
+      if (value->kind == Kind::Class && !value->existing())
+        cannot(Reason::ArgumentKind, "a class made in the capture as argument of a tensor operation");
       result.object = value->object;
       return result;
     case Kind::Function:
@@ -103,7 +105,8 @@ Argument Trace::argument(Value* value) {
       if (auto* object = as<Object>(value); object && object->payload && object->payload->kind == Kind::Constant)
         return argument(object->payload);  // a member of an IntEnum or StrEnum
       [[fallthrough]];
-    default: cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
+    default:
+      cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
   }
 }
 
@@ -173,7 +176,8 @@ void Trace::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
 
 Value* Trace::result_value(const meta::Result& result, graph::Node* node, const std::vector<Tensor*>& leaves) {
   switch (result.kind) {
-    case meta::Result::Constant: return result.object ? adopt(result.object) : none_;
+    case meta::Result::Constant:
+      return result.object ? adopt(result.object) : none_;
     case meta::Result::Number: {
       auto* number = make<Number>();
       number->node = node;
@@ -195,7 +199,8 @@ Value* Trace::result_value(const meta::Result& result, graph::Node* node, const 
       if (result.view_of >= 0) tensor->base = leaves.at(result.view_of);
       return tensor;
     }
-    case meta::Result::Sequence: break;
+    case meta::Result::Sequence:
+      break;
   }
   std::vector<Value*> items;
   static PyObject* getitem = PyObject_GetAttrString(take(PyImport_ImportModule("_operator")).get(), "getitem");

@@ -16,7 +16,8 @@ void guard_overlaps(Trace& trace) {
   const auto& inputs = trace.graph.placeholders();
   for (size_t i = 0; i < inputs.size(); ++i)
     for (size_t j = i + 1; j < inputs.size(); ++j) {
-      if (!inputs[i]->record || !inputs[j]->record || aten::overlap(trace.input(inputs[i]), trace.input(inputs[j]))) continue;
+      if (!inputs[i]->record || !inputs[j]->record || aten::overlap(trace.input(inputs[i]), trace.input(inputs[j])))
+        continue;
       guards::Fact fact{inputs[i]->source, guards::Kind::NoOverlap, {}};
       fact.other = inputs[j]->source;
       trace.guard(std::move(fact));

@@ -9,17 +9,17 @@ namespace gramme::trace {
 /// Where and how the capture ended.
 struct End {
   plan::ExitKind kind = plan::ExitKind::Return;
-  Value* result = nullptr;                         // Return
-  int offset = 0;                                  // code unit to go on at
-  std::vector<std::pair<int, Value*>> locals;      // changed slots; a null value unbinds
-  std::vector<Value*> stack;                       // bottom first
-  Value* exception = nullptr;                      // being handled; null if none
+  Value* result = nullptr;                     // Return
+  int offset = 0;                              // code unit to go on at
+  std::vector<std::pair<int, Value*>> locals;  // changed slots; a null value unbinds
+  std::vector<Value*> stack;                   // bottom first
+  Value* exception = nullptr;                  // being handled; null if none
   bool exception_changed = false;
   bool capture_callee = false;
 };
 
-/// Builds the segment; the trace's graph is cleaned and has its outputs set. Throws CannotCapture(ReplayUnsupported) if a value
-/// cannot be rebuilt.
+/// Builds the segment; the trace's graph is cleaned and has its outputs set. Throws CannotCapture(ReplayUnsupported) if
+/// a value cannot be rebuilt.
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end);
 
 }  // namespace gramme::trace

@@ -56,8 +56,9 @@ bool is_transparent_tuple(PyTypeObject* type) {
 bool is_c_callable(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   static PyTypeObject* method_wrapper = type_named("types", "MethodWrapperType");
-  return PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type ||
-         type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == method_wrapper;
+  return PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
+         type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
+         type == method_wrapper;
 }
 
 }  // namespace
@@ -69,8 +70,9 @@ Value* Trace::force(Lazy* lazy) {
 
 Value* Trace::realize(PyObject* object, const Source* source) {
   if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return number(object, source);
-  if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || object == Py_Ellipsis ||
-      object == Py_NotImplemented || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
+  if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
+      object == Py_Ellipsis || object == Py_NotImplemented || PyComplex_CheckExact(object) ||
+      Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
     bool singleton = object == Py_NotImplemented || PyCode_Check(object);
     guard({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
     if (object == Py_None) return none_;
@@ -82,7 +84,8 @@ Value* Trace::realize(PyObject* object, const Source* source) {
     const Source* first = found->second->source;
     if (first && first != source) {
       bool pinned = first->kind == SK::Pinned;
-      guards::Fact fact{source, pinned ? guards::Kind::Identity : guards::Kind::SameAs, pinned ? share(object) : Owned<>()};
+      guards::Fact fact{source, pinned ? guards::Kind::Identity : guards::Kind::SameAs,
+                        pinned ? share(object) : Owned<>()};
       fact.other = pinned ? nullptr : first;
       guard(std::move(fact));
     }
@@ -95,7 +98,8 @@ Value* Trace::realize(PyObject* object, const Source* source) {
 
 /// Ints and floats: constants, unless earlier captures saw them change.
 Value* Trace::number(PyObject* object, const Source* source) {
-  // A float on the stack is what an instruction carried out for real has just computed: it will be another one next time.
+  // A float on the stack is what an instruction carried out for real has just computed: it will be another one next
+  // time.
   bool computed = source->kind == SK::Stack && PyFloat_CheckExact(object);
   if (computed || !policy.dynamic.empty()) {
     std::string name = source->print();

@@ -119,7 +119,8 @@ Register Rebuilder::make(Value* value) {
     case Kind::Constant:
     case Kind::Builtin:
       return constant(value->object);
-    case Kind::Class: unsupported("a class made in the capture");
+    case Kind::Class:
+      unsupported("a class made in the capture");
     case Kind::Tensor: {
       auto* tensor = static_cast<Tensor*>(value);
       Register result = output(tensor->node);
@@ -127,17 +128,28 @@ Register Rebuilder::make(Value* value) {
       store_attributes(result, tensor->attributes);
       return result;
     }
-    case Kind::Number: return output(static_cast<Number*>(value)->node);
-    case Kind::Tuple: return make_tuple(static_cast<Tuple*>(value));
-    case Kind::List: return make_list(static_cast<List*>(value));
-    case Kind::Dict: return make_dict(static_cast<Dict*>(value));
-    case Kind::Set: return make_set(static_cast<Set*>(value));
-    case Kind::Deque: return make_deque(static_cast<Deque*>(value));
-    case Kind::Function: return make_function(static_cast<Function*>(value));
-    case Kind::Object: return make_object(static_cast<Object*>(value));
-    case Kind::Generator: return make_generator(static_cast<Generator*>(value));
-    case Kind::Iterator: return make_iterator(static_cast<Iterator*>(value));
-    case Kind::Partial: return make_partial(static_cast<Partial*>(value));
+    case Kind::Number:
+      return output(static_cast<Number*>(value)->node);
+    case Kind::Tuple:
+      return make_tuple(static_cast<Tuple*>(value));
+    case Kind::List:
+      return make_list(static_cast<List*>(value));
+    case Kind::Dict:
+      return make_dict(static_cast<Dict*>(value));
+    case Kind::Set:
+      return make_set(static_cast<Set*>(value));
+    case Kind::Deque:
+      return make_deque(static_cast<Deque*>(value));
+    case Kind::Function:
+      return make_function(static_cast<Function*>(value));
+    case Kind::Object:
+      return make_object(static_cast<Object*>(value));
+    case Kind::Generator:
+      return make_generator(static_cast<Generator*>(value));
+    case Kind::Iterator:
+      return make_iterator(static_cast<Iterator*>(value));
+    case Kind::Partial:
+      return make_partial(static_cast<Partial*>(value));
     case Kind::Slice: {
       auto* slice = static_cast<Slice*>(value);
       Register start = (*this)(slice->start), stop = (*this)(slice->stop), step = (*this)(slice->step);
@@ -164,25 +176,30 @@ Register Rebuilder::make(Value* value) {
     case Kind::BuiltinMethod: {
       auto* method = static_cast<BuiltinMethod*>(value);
       Register self = (*this)(method->self);
-      return call(builtin("getattr"), {self, constant(trace_.keep(take(PyObject_GetAttrString(method->object, "__name__"))))});
+      return call(builtin("getattr"),
+                  {self, constant(trace_.keep(take(PyObject_GetAttrString(method->object, "__name__"))))});
     }
     case Kind::View: {
       auto* view = static_cast<View*>(value);
       if (view->dict->kind != Kind::Dict) unsupported("a view of an instance's attributes");
-      PyObject* method = PyDict_GetItemString(PyDict_Type.tp_dict, view->which == View::Keys ? "keys" : view->which == View::Values ? "values" : "items");
+      PyObject* method = PyDict_GetItemString(PyDict_Type.tp_dict, view->which == View::Keys     ? "keys"
+                                                                   : view->which == View::Values ? "values"
+                                                                                                 : "items");
       return call(method, {(*this)(view->dict)});
     }
     case Kind::InstanceDict: {
       Register owner = (*this)(static_cast<InstanceDict*>(value)->owner);
       return call(builtin("vars"), {owner});
     }
-    default: unsupported(std::string("a ") + kind_name(value->kind));
+    default:
+      unsupported(std::string("a ") + kind_name(value->kind));
   }
 }
 
 Register Rebuilder::make_tuple(Tuple* tuple) {
   std::vector<Register> items = all(tuple->items);
-  Register result = made(ReplayKind::MakeTuple, tuple->type == &PyTuple_Type ? nullptr : reinterpret_cast<PyObject*>(tuple->type));
+  Register result =
+      made(ReplayKind::MakeTuple, tuple->type == &PyTuple_Type ? nullptr : reinterpret_cast<PyObject*>(tuple->type));
   operands(replay_.ops.back(), items);
   return result;
 }
@@ -233,8 +250,9 @@ Register Rebuilder::make_deque(Deque* deque) {
 Register Rebuilder::make_function(Function* function) {
   Register globals = (*this)(function->globals);
   auto optional = [&](Value* value) { return value ? (*this)(value) : kNull; };
-  std::vector<Register> parts{constant(function->name), constant(function->qualname), optional(function->defaults),
-                              optional(function->kwdefaults), optional(function->annotations), kNull};
+  std::vector<Register> parts{constant(function->name),        constant(function->qualname),
+                              optional(function->defaults),    optional(function->kwdefaults),
+                              optional(function->annotations), kNull};
   if (!function->closure.empty()) {
     // Cells first and empty, so that a function may be in its own closure.
     for (Value* cell : function->closure) {
@@ -275,8 +293,10 @@ void Rebuilder::store_attributes(Register target, const Attributes& attributes) 
 Register Rebuilder::make_object(Object* object) {
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
+  if (object->raised) unsupported("an exception that was raised, with its traceback");
   if (trace_.is_made(object->type)) unsupported("an instance of a class made in the capture");
-  static PyObject* simple_namespace = take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
+  static PyObject* simple_namespace =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
   bool plain = object->type == &PyBaseObject_Type || reinterpret_cast<PyObject*>(object->type) == simple_namespace;
   if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && !plain)
     unsupported(std::string("a new ") + object->type->tp_name);
@@ -294,7 +314,8 @@ Register Rebuilder::make_object(Object* object) {
     result = made(ReplayKind::MakeObject, type);
   }
   memo_[object] = result;
-  if (object->payload && object->payload->kind == Kind::Constant) unsupported("a new instance of a subclass of a number or text");
+  if (object->payload && object->payload->kind == Kind::Constant)
+    unsupported("a new instance of a subclass of a number or text");
   if (object->payload && !exception) {
     memo_[object->payload] = result;
     if (auto* dict = as<Dict>(object->payload)) with_operands(ReplayKind::FillDict, result, pairs(dict->entries));
@@ -310,7 +331,8 @@ Register Rebuilder::make_object(Object* object) {
 Register Rebuilder::make_generator(Generator* generator) {
   if (generator->started || !generator->frame) unsupported("a generator that was started");
   if (!generator->function) unsupported("a generator of a function with keyword-only parameters or **");
-  static PyObject* apply = take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "call")).release();
+  static PyObject* apply =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "call")).release();
   std::vector<Register> parts{(*this)(generator->function)};
   for (Value* argument : generator->arguments) parts.push_back((*this)(argument));
   if (auto made = memo_.find(generator); made != memo_.end()) return made->second;  // it is in its own closure
@@ -342,13 +364,15 @@ Register Rebuilder::make_iterator(Iterator* iterator) {
     }
     case Iterator::Reversed: {
       Value* sequence = trace_.see(iterator->parts.at(0));
-      if ((sequence->kind != Kind::List && sequence->kind != Kind::Tuple) || iterator->done) unsupported("a reversed iterator");
+      if ((sequence->kind != Kind::List && sequence->kind != Kind::Tuple) || iterator->done)
+        unsupported("a reversed iterator");
       Register made = call(builtin("reversed"), {(*this)(sequence)});
       set_position(made, sequence->kind == Kind::List ? "reversed([])" : "reversed(())", iterator->index);
       return made;
     }
     case Iterator::Range: {
-      Owned<> range = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "nnn", iterator->index, iterator->stop, iterator->increment));
+      Owned<> range = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "nnn", iterator->index,
+                                                 iterator->stop, iterator->increment));
       return call(builtin("iter"), {constant(trace_.keep(range))});
     }
     case Iterator::Enumerate:
@@ -356,11 +380,13 @@ Register Rebuilder::make_iterator(Iterator* iterator) {
     case Iterator::Zip:
       if (iterator->stop == 1) unsupported("zip(strict=True)");
       return call(builtin("zip"), all(iterator->parts));
-    case Iterator::Map: return call(builtin("map"), all(iterator->parts));
+    case Iterator::Map:
+      return call(builtin("map"), all(iterator->parts));
     case Iterator::Filter:
       if (iterator->stop == 1) unsupported("filterfalse");
       return call(builtin("filter"), all(iterator->parts));
-    default: unsupported("an iterator that was advanced");
+    default:
+      unsupported("an iterator that was advanced");
   }
 }
 
@@ -391,7 +417,8 @@ void Rebuilder::replay(const effects::Effect& effect) {
   using K = effects::Kind;
   switch (effect.kind) {
     case K::StoreAttr:
-    case K::StoreFunctionAttr: return replay_attribute(effect);
+    case K::StoreFunctionAttr:
+      return replay_attribute(effect);
     case K::StoreGlobal: {
       auto* names = static_cast<Namespace*>(effect.target);
       Value* value = names->names[effect.name].value;
@@ -411,7 +438,8 @@ void Rebuilder::replay(const effects::Effect& effect) {
       store.b = content;
       return;
     }
-    case K::Content: return replay_content(effect.target);
+    case K::Content:
+      return replay_content(effect.target);
     case K::Call: {
       std::vector<Register> registers = all(effect.operands);
       ReplayOp& called = op(ReplayKind::CallEffect);

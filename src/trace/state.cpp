@@ -25,9 +25,13 @@ Value* Trace::own_attribute(Object* object, PyObject* name) {
   if (!object->existing()) return nullptr;
   PyObject* found = nullptr;
   switch (cpython::instance_attribute(object->object, name, &found)) {
-    case cpython::Lookup::NeedsPython: cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
-    case cpython::Lookup::Absent: guard_absent(pool->child(object->source, SK::Attr, name)); break;
-    case cpython::Lookup::Found: break;
+    case cpython::Lookup::NeedsPython:
+      cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
+    case cpython::Lookup::Absent:
+      guard_absent(pool->child(object->source, SK::Attr, name));
+      break;
+    case cpython::Lookup::Found:
+      break;
   }
   Value* result = found ? wrap(found, pool->child(object->source, SK::Attr, name)) : nullptr;
   object->attributes.push_back({name, result});
@@ -91,7 +95,8 @@ Attributes Trace::all_attributes(Object* object) {
     if (Value* value = own_attribute(object, name)) live.push_back({name, value});
   }
   for (Attribute& attribute : object->attributes)
-    if (attribute.value && !find(live, attribute.name) && effects.contains(effects::Kind::StoreAttr, object, attribute.name))
+    if (attribute.value && !find(live, attribute.name) &&
+        effects.contains(effects::Kind::StoreAttr, object, attribute.name))
       live.push_back(attribute);
   return live;
 }
@@ -137,7 +142,8 @@ bool Trace::is_made(PyTypeObject* type) const {
 
 void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value) {
   if (cls->existing()) effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
-  if (std::find(written_classes_.begin(), written_classes_.end(), cls) == written_classes_.end()) written_classes_.push_back(cls);
+  if (std::find(written_classes_.begin(), written_classes_.end(), cls) == written_classes_.end())
+    written_classes_.push_back(cls);
   if (Attribute* known = find(cls->attributes, name))
     known->value = value;
   else
@@ -151,7 +157,8 @@ Value* Trace::written_class_attribute(PyTypeObject* type, PyObject* name) const 
     for (Class* cls : written_classes_)
       if (cls->object == base)
         if (Attribute* written = find(cls->attributes, name)) return written->value;
-    if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name)) return nullptr;  // nearer than what was written
+    if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name))
+      return nullptr;  // nearer than what was written
   }
   return nullptr;
 }
@@ -161,7 +168,8 @@ Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
   if (Value* written = written_class_attribute(type, name)) return written;
   if (!found) return nullptr;
   bool described = Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
+      (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
     return pinned(found);
   return wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
 }
@@ -289,13 +297,15 @@ void Trace::load_keys(Dict* dict, Table& into) {
     PyTuple_SET_ITEM(keys.get(), i, share(key).release());
     bool plain = cpython::is_plain_key(key);
     if (plain) {
-      if (cpython::dict_lookup(real, key, &item) != cpython::Lookup::Found) cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
+      if (cpython::dict_lookup(real, key, &item) != cpython::Lookup::Found)
+        cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
     } else if (ordered) {
       cannot(Reason::ArgumentKind, "an OrderedDict with keys that are no constants");
     }
     Value* key_value = plain ? adopt(share(key)) : see(wrap(key, pool->child(dict->source, SK::KeyAt, i)));
     if (!hashable(key_value)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
-    const Source* source = plain ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, i);
+    const Source* source =
+        plain ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, i);
     into.set(key_value, wrap(item, source));
   }
   guard({dict->source, guards::Kind::Keys, keys});

@@ -22,7 +22,8 @@ Value* Args::keyword(PyObject* name) const {
   return nullptr;
 }
 
-Trace::Trace(const Policy& policy) : policy(policy), state_(aten::GlobalState::read()), grad_at_start_(aten::grad_enabled()) {
+Trace::Trace(const Policy& policy)
+    : policy(policy), state_(aten::GlobalState::read()), grad_at_start_(aten::grad_enabled()) {
   none_ = make<Constant>(nullptr, Py_None);
   true_ = make<Constant>(nullptr, Py_True);
   false_ = make<Constant>(nullptr, Py_False);
@@ -172,22 +173,34 @@ Owned<> Trace::concrete(Value* value) {
   value = see(value);
   switch (value->kind) {
     case Kind::Constant:
-    case Kind::Builtin: return share(value->object);
-    case Kind::Class: return value->existing() ? share(value->object) : Owned<>();
-    case Kind::Number: constant_of(value); return {};
-    case Kind::Tuple: return concrete_tuple(*this, static_cast<Tuple*>(value));
-    case Kind::List: return concrete_list(*this, static_cast<List*>(value)->items);
-    case Kind::Dict: return concrete_dict(*this, static_cast<Dict*>(value));
-    case Kind::Set: return concrete_set(*this, static_cast<Set*>(value));
-    case Kind::Slice: return concrete_slice(*this, static_cast<Slice*>(value));
-    case Kind::Object: return is_number_or_text(value) ? share(value->object) : Owned<>();
-    default: return {};
+    case Kind::Builtin:
+      return share(value->object);
+    case Kind::Class:
+      return value->existing() ? share(value->object) : Owned<>();
+    case Kind::Number:
+      constant_of(value);
+      return {};
+    case Kind::Tuple:
+      return concrete_tuple(*this, static_cast<Tuple*>(value));
+    case Kind::List:
+      return concrete_list(*this, static_cast<List*>(value)->items);
+    case Kind::Dict:
+      return concrete_dict(*this, static_cast<Dict*>(value));
+    case Kind::Set:
+      return concrete_set(*this, static_cast<Set*>(value));
+    case Kind::Slice:
+      return concrete_slice(*this, static_cast<Slice*>(value));
+    case Kind::Object:
+      return is_number_or_text(value) ? share(value->object) : Owned<>();
+    default:
+      return {};
   }
 }
 
 Value* Trace::adopt(Owned<> object) {
   PyObject* o = object.get();
-  if (source::is_constant(o) && !PyTuple_Check(o) && !PyFrozenSet_Check(o) && !PySlice_Check(o)) return constant(std::move(object));
+  if (source::is_constant(o) && !PyTuple_Check(o) && !PyFrozenSet_Check(o) && !PySlice_Check(o))
+    return constant(std::move(object));
   if (PyTuple_Check(o)) {
     auto* result = make<Tuple>();
     result->type = Py_TYPE(o);
@@ -202,7 +215,8 @@ Value* Trace::adopt(Owned<> object) {
   if (PyDict_CheckExact(o)) {
     auto* result = make<Dict>();
     PyObject *key, *item;
-    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &item);) result->entries.set(adopt(share(key)), adopt(share(item)));
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &item);)
+      result->entries.set(adopt(share(key)), adopt(share(item)));
     return result;
   }
   if (PyAnySet_CheckExact(o)) {
@@ -222,7 +236,8 @@ Value* Trace::adopt(Owned<> object) {
     return result;
   }
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
-  if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object && is_number_or_text(known->second))
+  if (auto known = known_.find(o);
+      known != known_.end() && known->second->kind == Kind::Object && is_number_or_text(known->second))
     return known->second;
   return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
 }
@@ -231,7 +246,8 @@ Value* Trace::adopt(Owned<> object) {
 
 void Trace::guard(guards::Fact fact) {
   using K = guards::Kind;
-  bool about_itself = fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
+  bool about_itself =
+      fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
   if (fact.source->kind == source::Kind::Pinned && about_itself) return;
   uint64_t other = fact.other ? fact.other->id + 1 : 0;
   uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
@@ -252,7 +268,8 @@ void Trace::guard_length(const Source* source, size_t length) {
 
 Value* Trace::address(Value* object) {
   object = see(object);
-  if (object->kind == Kind::Constant || object->kind == Kind::Number) cannot(Reason::ArgumentKind, "id() of a constant");
+  if (object->kind == Kind::Constant || object->kind == Kind::Number)
+    cannot(Reason::ArgumentKind, "id() of a constant");
   auto known = addresses_.find(object);
   if (known != addresses_.end()) return known->second;
   constexpr size_t kMost = 64;  // each is told apart from each
@@ -267,7 +284,8 @@ bool Trace::same(Value* a, Value* b) {
   a = see(a);
   b = see(b);
   if (a == b) return true;
-  bool existing = a->source && b->source && a->object && b->object && a->kind != Kind::Constant && b->kind != Kind::Constant;
+  bool existing =
+      a->source && b->source && a->object && b->object && a->kind != Kind::Constant && b->kind != Kind::Constant;
   if (existing && a->source->kind != source::Kind::Pinned && b->source->kind != source::Kind::Pinned) {
     guards::Fact fact{a->source, guards::Kind::NotSameAs, {}};
     fact.other = b->source;

@@ -4,8 +4,9 @@
 //   Value* x = trace.wrap(object, trace.pool->local(0, name));   // Lazy: nothing recorded yet
 //   Value* seen = trace.see(x);                                  // its kind, with guards
 //
-// Nothing is undone instruction by instruction: when an instruction cannot be captured, the trace is thrown away and made
-// again up to that instruction (interp/capture.cpp), so an instruction that cannot be captured leaves no trace of itself.
+// Nothing is undone instruction by instruction: when an instruction cannot be captured, the trace is thrown away and
+// made again up to that instruction (interp/capture.cpp), so an instruction that cannot be captured leaves no trace of
+// itself.
 #pragma once
 #include <functional>
 #include <memory>
@@ -47,10 +48,11 @@ class Inliner {
  public:
   virtual ~Inliner() = default;
   virtual Value* call(value::Function* function, const Args& args) = 0;
-  /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or null when it
-  /// returned (`returned` then holds the value).
+  /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or
+  /// null when it returned (`returned` then holds the value).
   virtual Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) = 0;
-  /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable), or null.
+  /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable),
+  /// or null.
   virtual Value* variable(PyObject* name) = 0;
   virtual value::Function* current_function() = 0;
   /// First argument of the nearest frame (for super()), or null.
@@ -66,7 +68,7 @@ struct Policy {
   std::unordered_set<std::string> specialized;  // of numbers that turned out to be needed in Python control flow
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
-  int max_depth = 500;                          // inlined calls
+  int max_depth = 500;  // inlined calls
 };
 
 /// A number that was taken as dynamic is needed as a constant: the capture starts again with it specialised.
@@ -86,10 +88,11 @@ class Trace {
   effects::Log effects;
   const Policy& policy;
   Inliner* inliner = nullptr;
-  Value* handled = nullptr;      // the exception being handled (sys.exc_info()), or null
-  int depth = 0;                 // inlined calls
-  std::vector<std::function<void()>> undo;  // run at the end of the capture, last first: modes really entered for inference
-  bool inputs_written = false;   // some graph input was written in place
+  Value* handled = nullptr;  // the exception being handled (sys.exc_info()), or null
+  int depth = 0;             // inlined calls
+  std::vector<std::function<void()>>
+      undo;                     // run at the end of the capture, last first: modes really entered for inference
+  bool inputs_written = false;  // some graph input was written in place
   bool random = false;
 
   // ---- values
@@ -118,14 +121,17 @@ class Trace {
   /// A real object at a source, not looked into.
   Value* wrap(PyObject* object, const Source* source);
   /// What a value stands for; records the guards of looking into it. Never a Lazy.
-  Value* see(Value* value) { return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value; }
+  Value* see(Value* value) {
+    return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
+  }
   template <class T>
   T* see_as(Value* value) {
     return value::as<T>(see(value));
   }
   /// The constant's object, or null if it is none. Specialises a Number (throws NeedsConstant).
   PyObject* constant_of(Value* value);
-  /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them), else null.
+  /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them),
+  /// else null.
   Owned<> concrete(Value* value);
 
   // ---- state of existing objects, read through the log

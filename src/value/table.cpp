@@ -46,20 +46,25 @@ bool is_address(Value* key) {
 
 bool hashable(Value* key) {
   switch (key->kind) {
-    case Kind::Constant: return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented;
+    case Kind::Constant:
+      return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented;
     case Kind::Tuple:
       for (Value* item : static_cast<Tuple*>(key)->items)
         if (!hashable(item) || is_address(item)) return false;
       return true;
-    case Kind::Object: return constant_part(key) || is_address(key) || !own_equality(static_cast<Object*>(key)->type);
-    case Kind::Set: return static_cast<Set*>(key)->frozen;
+    case Kind::Object:
+      return constant_part(key) || is_address(key) || !own_equality(static_cast<Object*>(key)->type);
+    case Kind::Set:
+      return static_cast<Set*>(key)->frozen;
     case Kind::Tensor:
     case Kind::Function:
     case Kind::Builtin:
     case Kind::Class:
     case Kind::Module:
-    case Kind::Cell: return true;
-    default: return false;
+    case Kind::Cell:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -110,14 +115,16 @@ bool equal_keys(Value* a, Value* b) {
 void Table::refuse_mixed(Value* key) {
   bool mixed = false;
   each([&](Entry& entry) { mixed = mixed || (is_address(key) ? is_number(entry.key) : is_address(entry.key)); });
-  if (mixed && (is_address(key) || is_number(key))) cannot(Reason::ArgumentKind, "id() of an object looked up among numbers");
+  if (mixed && (is_address(key) || is_number(key)))
+    cannot(Reason::ArgumentKind, "id() of an object looked up among numbers");
 }
 
 int64_t Table::position_of(Value* key, size_t hash) {
   if (addresses_ || is_address(key)) refuse_mixed(key);
   if (!indexed_) {
     for (size_t i = 0; i < entries_.size(); ++i)
-      if (entries_[i].key && entries_[i].hash == hash && equal_keys(entries_[i].key, key)) return static_cast<int64_t>(i);
+      if (entries_[i].key && entries_[i].hash == hash && equal_keys(entries_[i].key, key))
+        return static_cast<int64_t>(i);
     return -1;
   }
   auto [begin, end] = index_.equal_range(hash);

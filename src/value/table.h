@@ -1,5 +1,5 @@
-// An ordered hash table of values under values, as dict and set need it: insertion order, deletion, equality as Python's for
-// the keys that are allowed (constants, tuples of them, and everything that is equal only to itself).
+// An ordered hash table of values under values, as dict and set need it: insertion order, deletion, equality as
+// Python's for the keys that are allowed (constants, tuples of them, and everything that is equal only to itself).
 #pragma once
 #include <Python.h>
 

@@ -1,8 +1,8 @@
 // What the interpreter computes with: plain data in the arena of a capture. kinds.def is the list.
 //
-// A value made from a real object carries its source. `see(trace, v)` (trace/trace.h) is the only way from a Lazy to what it
-// stands for, and records the guards; nothing but identity may be asked of a value that was not seen.
-// Values of mutable objects hold the object's state as the program would see it now; the real object is never touched.
+// A value made from a real object carries its source. `see(trace, v)` (trace/trace.h) is the only way from a Lazy to
+// what it stands for, and records the guards; nothing but identity may be asked of a value that was not seen. Values of
+// mutable objects hold the object's state as the program would see it now; the real object is never touched.
 #pragma once
 #include <Python.h>
 
@@ -103,8 +103,8 @@ struct Dict : ValueOf<Dict> {
   PyTypeObject* type = &PyDict_Type;  // dict, OrderedDict, defaultdict
   Value* factory = nullptr;           // of a defaultdict
   Table entries;
-  bool loaded = true;    // false: an existing dict of which `entries` holds only what was read or written so far
-  bool rewritten = false;  // existing: a key was deleted or moved, so replay assigns the whole content
+  bool loaded = true;          // false: an existing dict of which `entries` holds only what was read or written so far
+  bool rewritten = false;      // existing: a key was deleted or moved, so replay assigns the whole content
   std::vector<Value*> absent;  // not loaded: keys known to be missing in the real dict
 };
 
@@ -135,15 +135,35 @@ struct View : ValueOf<View> {
   Value* dict = nullptr;  // Dict or InstanceDict
 };
 
-/// An iterator made in the capture. `step` advances it: the next value, or null at the end. One function per sort of iterator.
+/// An iterator made in the capture. `step` advances it: the next value, or null at the end. One function per sort of
+/// iterator.
 struct Iterator : ValueOf<Iterator> {
   static constexpr Kind kKind = Kind::Iterator;
   using ValueOf::ValueOf;
-  enum Sort : uint8_t { Sequence, Range, Entries, Reversed, Enumerate, Zip, Map, Filter, Chain, Repeat, Count, Cycle, Islice, StarMap,
-                        Accumulate, TakeWhile, DropWhile, CallUntil, Other } sort = Sequence;
+  enum Sort : uint8_t {
+    Sequence,
+    Range,
+    Entries,
+    Reversed,
+    Enumerate,
+    Zip,
+    Map,
+    Filter,
+    Chain,
+    Repeat,
+    Count,
+    Cycle,
+    Islice,
+    StarMap,
+    Accumulate,
+    TakeWhile,
+    DropWhile,
+    CallUntil,
+    Other
+  } sort = Sequence;
   std::vector<Value*> parts;  // what it iterates over, functions it calls
   Py_ssize_t index = 0, stop = 0, increment = 1;
-  size_t expected = 0;        // size of a dict when the iteration began
+  size_t expected = 0;  // size of a dict when the iteration began
   bool done = false;
 };
 
@@ -151,11 +171,11 @@ struct Function : ValueOf<Function> {
   static constexpr Kind kKind = Kind::Function;
   using ValueOf::ValueOf;
   PyCodeObject* code = nullptr;
-  Value* globals = nullptr;             // Namespace
+  Value* globals = nullptr;  // Namespace
   PyObject *name = nullptr, *qualname = nullptr;
   Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
-  std::vector<Value*> closure;          // Cells
-  bool described = false;               // existing: the fields above are filled and guarded
+  std::vector<Value*> closure;                                               // Cells
+  bool described = false;  // existing: the fields above are filled and guarded
   Attributes attributes;
 };
 
@@ -200,7 +220,7 @@ struct Namespace : ValueOf<Namespace> {
   static constexpr Kind kKind = Kind::Namespace;
   using ValueOf::ValueOf;  // object: the dict
   struct Name {
-    Value* value;       // null: known to be absent, or deleted
+    Value* value;  // null: known to be absent, or deleted
     bool written;
   };
   std::unordered_map<PyObject*, Name> names;  // by interned name
@@ -210,11 +230,12 @@ struct Object : ValueOf<Object> {
   static constexpr Kind kKind = Kind::Object;
   using ValueOf::ValueOf;
   PyTypeObject* type = nullptr;
-  Attributes attributes;     // instance dict and slots: what was written, in order; for existing ones also what was read
+  Attributes attributes;  // instance dict and slots: what was written, in order; for existing ones also what was read
   Value* payload = nullptr;  // what a base in C holds: Dict, List, Tuple, Set, Constant; a Tuple of args for exceptions
   Value *cause = nullptr, *context = nullptr;  // of exceptions
   bool suppress_context = false;
-  Value* dict = nullptr;     // its InstanceDict once asked for
+  bool raised = false;    // an exception that was raised: the real one would have a traceback
+  Value* dict = nullptr;  // its InstanceDict once asked for
 };
 
 struct InstanceDict : ValueOf<InstanceDict> {
@@ -235,9 +256,9 @@ struct Partial : ValueOf<Partial> {
 struct Super : ValueOf<Super> {
   static constexpr Kind kKind = Kind::Super;
   using ValueOf::ValueOf;
-  PyTypeObject* type = nullptr;       // search the MRO after this one
-  PyTypeObject* start_type = nullptr; // of this type
-  Value* self = nullptr;              // an Object or, in class methods, a Class
+  PyTypeObject* type = nullptr;        // search the MRO after this one
+  PyTypeObject* start_type = nullptr;  // of this type
+  Value* self = nullptr;               // an Object or, in class methods, a Class
 };
 
 struct Generator : ValueOf<Generator> {
@@ -245,8 +266,9 @@ struct Generator : ValueOf<Generator> {
   using ValueOf::ValueOf;
   interp::Frame* frame = nullptr;  // null once finished
   bool started = false, running = false;
-  Value* handled = nullptr;        // the exception it was handling when it was suspended
-  Value* function = nullptr;       // with `arguments`, by position: makes it again while it is not started; null if that is no call
+  Value* handled = nullptr;  // the exception it was handling when it was suspended
+  Value* function =
+      nullptr;  // with `arguments`, by position: makes it again while it is not started; null if that is no call
   std::vector<Value*> arguments;
 };
 
@@ -257,7 +279,7 @@ struct Null : ValueOf<Null> {
 
 /// The program's own exception, raised symbolically; the program may catch it.
 struct UserError {
-  Value* exception;       // Object of an exception class
+  Value* exception;  // Object of an exception class
   bool reraise = false;
 };
 

@@ -198,6 +198,11 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
     } catch (const CannotCapture& reason) {
       if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
       if (ending.reason.empty()) ending = describe_ending(reason, attempt.interp);
+      if (reason.reason == Reason::Budget && !whole) {  // a long loop runs for real, to the function's end
+        std::unique_ptr<plan::Segment> segment = hand_over(start, attempt);
+        segment->ending = ending;
+        return segment;
+      }
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
@@ -205,7 +210,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (stop_at == 0) return step_over(start, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
-      if (!policy.specialized.insert(needed.source).second) throw;
+      if (!policy.specialized.insert(needed.source).second) GRAMME_BUG("specialised twice: " + needed.source);
     } catch (const UserError&) {
       return hand_over(start, attempt);
     }

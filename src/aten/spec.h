@@ -30,6 +30,13 @@ bool is_tensor(PyObject* object);
 const TensorSpec* tensor_spec(PyObject* tensor);
 /// Does the tensor still have the signature? 4 to 9 ns, runs no Python.
 bool matches(const TensorSpec& spec, PyObject* object);
+/// One tensor of many: objects[index] against a signature.
+struct TensorCheck {
+  uint32_t index;
+  const TensorSpec* spec;
+};
+/// Do they all match? Cheaper than one call each.
+bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects);
 /// Why not, for messages.
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
 /// Do the storages of two tensors share a byte (conservative: extents of the views)?

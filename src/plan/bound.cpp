@@ -54,10 +54,7 @@ bool Block::holds(PyObject** registers) {
     word = words_.data() + next - 1;
     end = words_.data() + words_.size();
   }
-  for (const TensorRef& tensor : tensors_)
-    if (!aten::matches(*tensor.spec, registers[tensor.step])) [[unlikely]]
-      return false;
-  return true;
+  return aten::all_match(tensors_.data(), tensors_.size(), registers);
 }
 
 /// The words before this one held, so the objects its step was read from are alive and as they were.

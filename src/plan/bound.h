@@ -63,10 +63,6 @@ class Block {
   bool unsettled() const { return rereads_ > 8 || rereads_ * 4 > end_ - begin_; }
 
  private:
-  struct TensorRef {
-    uint32_t step;
-    const aten::TensorSpec* spec;
-  };
   struct Recording {
     std::vector<Word> words;
     std::vector<Origin> origins;
@@ -91,7 +87,7 @@ class Block {
   std::vector<Origin> origins_;
   std::vector<uint32_t> begins_;  // first word of step begin_ + i, and the end
   std::vector<Mark> marks_;
-  std::vector<TensorRef> tensors_;
+  std::vector<aten::TensorCheck> tensors_;
   Recording recording_;
   std::vector<PyObject*> kept_registers_;
   std::vector<Mark> kept_marks_;

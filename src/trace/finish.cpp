@@ -43,6 +43,26 @@ void guard_written(Trace& trace) {
       }
 }
 
+/// Without the facts that others imply: what is read or looked into, or has something below it, is present.
+std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Source*>& reads) {
+  std::vector<bool> implied(trace.pool->size());
+  auto mark = [&](const Source* source) {
+    for (; source && !implied[source->id]; source = source->base) implied[source->id] = true;
+  };
+  for (const Source* source : reads) mark(source);
+  for (const guards::Fact& fact : trace.facts()) {
+    if (fact.kind == guards::Kind::Present) continue;
+    mark(fact.kind == guards::Kind::Absent ? fact.source->base : fact.source);
+    if (fact.other) mark(fact.other);
+  }
+  std::vector<guards::Fact> kept;
+  for (const guards::Fact& fact : trace.facts()) {
+    mark(fact.source->base);
+    if (fact.kind != guards::Kind::Present || !implied[fact.source->id]) kept.push_back(fact);
+  }
+  return kept;
+}
+
 void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   exit.kind = end.kind;
   exit.offset = end.offset;
@@ -72,7 +92,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   guard_written(trace);
   std::vector<int> inputs;
   for (graph::Node* placeholder : trace.graph.placeholders()) inputs.push_back(rebuild.read(placeholder->source));
-  plan::GuardDescription guards{trace.pool, trace.facts(), rebuild.reads(), trace.initial_state()};
+  plan::GuardDescription guards{trace.pool, pruned(trace, rebuild.reads()), rebuild.reads(), trace.initial_state()};
   auto segment = std::make_unique<plan::Segment>(std::move(guards));
   segment->graph_inputs = std::move(inputs);
   segment->graph_outputs = static_cast<int>(trace.graph.outputs.size());

@@ -18,6 +18,12 @@ Attribute* find(Attributes& attributes, PyObject* name) {
 }
 }  // namespace
 
+/// What a look-up found. That there is something is a guard, also if nobody looks at what it is.
+Value* Trace::found_at(PyObject* object, const Source* source) {
+  guard({source, guards::Kind::Present, {}});
+  return wrap(object, source);
+}
+
 // ---- attributes
 
 Value* Trace::own_attribute(Object* object, PyObject* name) {
@@ -33,7 +39,7 @@ Value* Trace::own_attribute(Object* object, PyObject* name) {
     case cpython::Lookup::Found:
       break;
   }
-  Value* result = found ? wrap(found, pool->child(object->source, SK::Attr, name)) : nullptr;
+  Value* result = found ? found_at(found, pool->child(object->source, SK::Attr, name)) : nullptr;
   object->attributes.push_back({name, result});
   return result;
 }
@@ -67,7 +73,7 @@ Value* Trace::slot_attribute(Object* object, PyObject* name) {
   const Source* source = pool->child(object->source, SK::Slot, name);
   PyObject* found = *cpython::slot_address(object->object, offset);
   if (!found) guard_absent(source);
-  Value* result = found ? wrap(found, source) : nullptr;
+  Value* result = found ? found_at(found, source) : nullptr;
   object->attributes.push_back({name, result});
   return result;
 }
@@ -184,7 +190,7 @@ Value* Trace::global(Namespace* names, PyObject* name) {
     cannot(Reason::AttributeUnknown, "globals with keys of a user's class");
   const Source* source = pool->child(names->source, SK::Value, name);
   if (!found) guard_absent(source);
-  Value* result = found ? wrap(found, source) : nullptr;
+  Value* result = found ? found_at(found, source) : nullptr;
   names->names[name] = {result, false};
   return result;
 }
@@ -202,7 +208,7 @@ Value* Trace::cell_content(Cell* cell) {
   PyObject* content = PyCell_GET(cell->object);
   const Source* source = pool->child(cell->source, SK::Contents);
   if (!content) guard_absent(source);
-  cell->content = content ? wrap(content, source) : nullptr;
+  cell->content = content ? found_at(content, source) : nullptr;
   return cell->content;
 }
 
@@ -278,7 +284,7 @@ Value* Trace::dict_get(Dict* dict, Value* key) {
   if (cpython::dict_lookup(dict->object, key->object, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
   const Source* source = pool->child(dict->source, SK::Value, key->object);
-  if (found) return dict->entries.set(key, wrap(found, source)).value;
+  if (found) return dict->entries.set(key, found_at(found, source)).value;
   guard_absent(source);
   dict->absent.push_back(key);
   return nullptr;

@@ -211,6 +211,7 @@ class Trace {
   Value* realize(PyObject* object, const Source* source);
   Value* number(PyObject* object, const Source* source);
   Value* as_key(Value* key);
+  Value* found_at(PyObject* object, const Source* source);
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);
   Value* realize_dict(PyObject* object, const Source* source);

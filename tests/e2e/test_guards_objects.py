@@ -418,3 +418,17 @@ def test_overlap_of_inputs_only_read() -> None:
     w.miss(x(4), x(4))
     w.hit(x(4), x(4))
     w.hit(base[:4].clone(), base[4:].clone())
+
+
+def test_presence_counts_where_the_value_does_not() -> None:
+    """A key, attribute, global or cell that was only found, not looked into."""
+
+    def f(v: torch.Tensor, table: dict[str, object], m: types.SimpleNamespace) -> torch.Tensor:
+        table.setdefault("z", v)
+        return v + (1 if hasattr(m, "flag") else 2)
+
+    w = Watch(f)
+    w.miss(x(), {"z": object()}, types.SimpleNamespace(flag=object()))
+    w.hit(x(), {"z": object()}, types.SimpleNamespace(flag=object()))
+    w.miss(x(), {}, types.SimpleNamespace(flag=object()))
+    w.miss(x(), {"z": object()}, types.SimpleNamespace())

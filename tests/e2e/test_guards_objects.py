@@ -427,6 +427,7 @@ def test_presence_counts_where_the_value_does_not() -> None:
         table.setdefault("z", v)
         return v + (1 if hasattr(m, "flag") else 2)
 
+    f.writes = True  # type: ignore[attr-defined]
     w = Watch(f)
     w.miss(x(), {"z": object()}, types.SimpleNamespace(flag=object()))
     w.hit(x(), {"z": object()}, types.SimpleNamespace(flag=object()))

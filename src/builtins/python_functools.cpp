@@ -57,17 +57,7 @@ Value* call_cached(Trace& trace, const Args& args) {
   return protocol::call(trace, wrapped, rest(args, 1));
 }
 
-/// The wrapper as a method: a function bound to the instance.
-Value* bind_cached(Trace& trace, const Args& args) {
-  auto [self, object, type] = positional<3>(args, 2);
-  if (is_none(trace, object)) return trace.see(self);
-  auto* method = trace.make<value::Method>();
-  method->function = trace.see(self);
-  method->self = trace.see(object);
-  return method;
-}
-
-/// function.__get__: a method, or the function itself through the class.
+/// __get__ of functions and of lru_cache's wrapper: a method, or the function itself through the class.
 Value* get_function(Trace& trace, const Args& args) {
   auto [self, object, type] = positional<3>(args, 2);
   if (is_none(trace, object)) return trace.see(self);
@@ -206,7 +196,7 @@ void register_functools() {
                             {"partial", &make_partial},
                             {"reduce", &reduce},
                             {"_lru_cache_wrapper.__call__", &call_cached},
-                            {"_lru_cache_wrapper.__get__", &bind_cached},
+                            {"_lru_cache_wrapper.__get__", &get_function},
                             {"cached_property.__get__", &get_cached_property},
                             {"partialmethod.__get__", &get_partial_method},
                         });

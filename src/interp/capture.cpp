@@ -139,17 +139,25 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
   return inputs;
 }
 
-/// The program's own exception leaves the function: nothing has happened, the frame runs plainly under the same guards.
-std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt) {
-  plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.initial_state()};
+/// A segment that does nothing and leaves the frame as it is.
+std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription guards, plan::ExitKind exit,
+                                    plan::Ending ending) {
   auto segment = std::make_unique<plan::Segment>(std::move(guards));
   segment->start = start.offset;
-  segment->exit.kind = plan::ExitKind::HandOver;
+  segment->exit.kind = exit;
   segment->exit.offset = start.offset;
   segment->exit.exception = plan::kKeep;
   segment->exit.frame_unchanged = true;
-  segment->ending.reason = "raises";
+  segment->ending = std::move(ending);
   return segment;
+}
+
+/// The program's own exception leaves the function, or a long loop is to run for real: nothing has happened, the frame
+/// runs plainly under the same guards.
+std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
+                                         plan::Ending ending = {"raises", "", ""}) {
+  plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.initial_state()};
+  return idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
 }
 
 std::string text_of(PyObject* text) {
@@ -169,16 +177,8 @@ plan::Ending describe_ending(const CannotCapture& reason, Interpreter& interp) {
 
 /// Nothing can be captured from here: the instruction is carried out for real.
 std::unique_ptr<plan::Segment> step_over(const Start& start, plan::Ending ending) {
-  auto pool = std::make_shared<source::Pool>();
-  plan::GuardDescription guards{pool, {}, {}, aten::GlobalState::read()};
-  auto segment = std::make_unique<plan::Segment>(std::move(guards));
-  segment->start = start.offset;
-  segment->exit.kind = plan::ExitKind::Concrete;
-  segment->exit.offset = start.offset;
-  segment->exit.exception = plan::kKeep;
-  segment->exit.frame_unchanged = true;
-  segment->ending = std::move(ending);
-  return segment;
+  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, aten::GlobalState::read()};
+  return idle(start, std::move(guards), plan::ExitKind::Concrete, std::move(ending));
 }
 
 }  // namespace
@@ -198,11 +198,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
     } catch (const CannotCapture& reason) {
       if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
       if (ending.reason.empty()) ending = describe_ending(reason, attempt.interp);
-      if (reason.reason == Reason::Budget && !whole) {  // a long loop runs for real, to the function's end
-        std::unique_ptr<plan::Segment> segment = hand_over(start, attempt);
-        segment->ending = ending;
-        return segment;
-      }
+      if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);

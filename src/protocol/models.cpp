@@ -10,13 +10,26 @@ namespace gramme::protocol {
 
 namespace {
 
+/// Look-ups by a view, without a copy of the name.
+struct NameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+};
+
+/// Empty for text that is no UTF-8.
+std::string_view text_of(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+  if (!utf8) PyErr_Clear();
+  return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
+}
+
 /// One per process, filled at import, read with the GIL held. Keys are held for the life of the process.
 struct Tables {
   std::unordered_map<PyObject*, Model> models;
   std::unordered_set<PyObject*> pure;
-  std::unordered_map<std::string, std::pair<std::string, FunctionModel>>
-      by_name;                                           // qualified name -> file suffix, model
-  std::unordered_map<PyObject*, FunctionModel> by_code;  // null: none; code objects are held
+  std::unordered_map<std::string, std::pair<std::string, FunctionModel>, NameHash, std::equal_to<>>
+      by_name;  // qualified name -> file suffix, model
   Classifier classifier = nullptr;
 };
 Tables& tables() {
@@ -66,14 +79,9 @@ void add_function_model(const char* file_suffix, const char* qualified_name, Fun
 }
 
 FunctionModel find_function_model(PyCodeObject* code) {
-  auto [known, added] = tables().by_code.try_emplace(reinterpret_cast<PyObject*>(code), nullptr);
-  if (!added) return known->second;
-  share(known->first).release();
-  auto named = tables().by_name.find(PyUnicode_AsUTF8(code->co_qualname));
-  if (named != tables().by_name.end() &&
-      std::string_view(PyUnicode_AsUTF8(code->co_filename)).ends_with(named->second.first))
-    known->second = named->second.second;
-  return known->second;
+  auto named = tables().by_name.find(text_of(code->co_qualname));
+  bool found = named != tables().by_name.end() && text_of(code->co_filename).ends_with(named->second.first);
+  return found ? named->second.second : nullptr;
 }
 
 void add_pure(PyObject* callable) {

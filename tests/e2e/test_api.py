@@ -295,7 +295,7 @@ def test_statistics_of_a_plain_function() -> None:
         gramme.statistics(ones)
 
 
-@pytest.mark.skipif(not GRAMME, reason="PyTorch keeps no portable form")
+@only_gramme
 def test_guards_are_bound_again_after_they_were_dropped() -> None:
     """Only the bound form of a plan holds addresses; the portable description alone gives it back."""
     settings = {"scale": 2.0, "shift": [1, 2]}

@@ -36,6 +36,9 @@ StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = n
 /// frame.
 bool leave_instruction(PyThreadState* thread, LiveFrame frame, const StepResult& raised);
 
+/// What BINARY_OP with this argument (NB_ADD … NB_INPLACE_XOR) computes: a new reference, or null with an error set.
+PyObject* binary_operation(int op, PyObject* left, PyObject* right);
+
 /// Does step() know the opcode of this name (as compiled), or does it hand over?
 bool can_step(const char* opcode_name);
 

@@ -1,6 +1,6 @@
 // Unary and binary operators: constants are folded, tensors go to the graph, classes of the program are asked.
-#include <array>
 
+#include "cpython/concrete.h"
 #include "protocol/combine.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
@@ -14,39 +14,6 @@ using namespace value;
 namespace {
 
 // ---- constants
-
-PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
-PyObject* in_place_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
-
-using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
-constexpr std::array<BinaryFunction, 2 * kOperators> kBinary = {
-    PyNumber_Add,
-    PyNumber_And,
-    PyNumber_FloorDivide,
-    PyNumber_Lshift,
-    PyNumber_MatrixMultiply,
-    PyNumber_Multiply,
-    PyNumber_Remainder,
-    PyNumber_Or,
-    power,
-    PyNumber_Rshift,
-    PyNumber_Subtract,
-    PyNumber_TrueDivide,
-    PyNumber_Xor,
-    PyNumber_InPlaceAdd,
-    PyNumber_InPlaceAnd,
-    PyNumber_InPlaceFloorDivide,
-    PyNumber_InPlaceLshift,
-    PyNumber_InPlaceMatrixMultiply,
-    PyNumber_InPlaceMultiply,
-    PyNumber_InPlaceRemainder,
-    PyNumber_InPlaceOr,
-    in_place_power,
-    PyNumber_InPlaceRshift,
-    PyNumber_InPlaceSubtract,
-    PyNumber_InPlaceTrueDivide,
-    PyNumber_InPlaceXor,
-};
 
 /// An int's size in bits, or the length of a str or bytes.
 size_t weight(PyObject* object) {
@@ -85,7 +52,7 @@ bool too_large(int op, PyObject* left, PyObject* right) {
 
 Value* fold_binary(Trace& trace, int op, PyObject* left, PyObject* right) {
   if (too_large(op, left, right)) cannot(Reason::Budget, "a very large constant");
-  return folded(trace, kBinary[op](left, right));
+  return folded(trace, cpython::binary_operation(op, left, right));
 }
 
 // ---- tensors

@@ -77,7 +77,9 @@ static_assert(std::size(kBinary) == 26);
 
 }  // namespace
 
-Outcome binary_op(Step& s) { return s.replace(2, kBinary[s.arg](s.frame.top(2), s.frame.top(1))); }
+PyObject* binary_operation(int op, PyObject* left, PyObject* right) { return kBinary[op](left, right); }
+
+Outcome binary_op(Step& s) { return s.replace(2, binary_operation(s.arg, s.frame.top(2), s.frame.top(1))); }
 
 Outcome compare_op(Step& s) { return s.replace(2, PyObject_RichCompare(s.frame.top(2), s.frame.top(1), s.arg)); }
 

@@ -60,7 +60,7 @@ format: $(STAMP)
 
 # AddressSanitizer with stock Python. libstdc++ is preloaded too: without it libasan aborts at torch's first C++
 # exception; pymalloc would hide uses after free. The build has its own copy of the package, which PYTHONPATH puts first.
-DEBUG_TESTS ?= frame or effect
+DEBUG_TESTS ?= frame or effect or fx_
 debug: $(STAMP)
 	@test -f build/debug/build.ninja || { echo "== configure, AddressSanitizer"; $(CONFIGURE) -B build/debug \
 	  -DGRAMME_SANITIZE=ON -DGRAMME_OUTPUT_DIR=$(CURDIR)/build/debug/python/gramme; }

@@ -91,8 +91,8 @@ INLINE = """
     torch.overrides:is_tensor_like
 """
 
-# Context managers that Dynamo replaces by objects of its own.
-INLINE_MODULES = {"torch.autograd.grad_mode"}
+# Context managers that Dynamo replaces by objects of its own; the module that forwards names to torch's functions in C.
+INLINE_MODULES = {"torch.autograd.grad_mode", "torch._VF"}
 
 # Calls that ask for a break.
 BREAKS = """
@@ -114,8 +114,8 @@ STDLIB_RUN = """
 # Rules of Dynamo that are neither of its three; gramme has no model of these functions yet, or needs none.
 OTHER_RULES = {
     "FunctorchHigherOrderVariable": "run",
-    "FunctionalCallVariable": "run",
-    "ReparametrizeModuleCallVariable": "run",
+    "FunctionalCallVariable": "inline",
+    "ReparametrizeModuleCallVariable": "inline",
     "SparseTensorCreationSkipVariable": "run",
     "InspectSignatureVariable": "inline",
     "PyTreeGetNodeTypeFunctionVariable": "inline",
@@ -166,7 +166,7 @@ def torch_paths(modules: set[str]) -> list[str]:
 
 def lines() -> list[str]:
     inline = set(trace_rules.MOD_INLINELIST) | set(trace_rules.LEGACY_MOD_INLINELIST) | INLINE_MODULES
-    run = set(trace_rules.MOD_SKIPLIST) | {"torch.optim.lr_scheduler"}
+    run = (set(trace_rules.MOD_SKIPLIST) | {"torch.optim.lr_scheduler"}) - INLINE_MODULES
     return [
         *(f"{rule} {name}" for name, rule in sorted(function_rules().items())),
         *(f"torch-inline {path}" for path in torch_paths(inline)),

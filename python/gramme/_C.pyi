@@ -8,7 +8,31 @@ class Entry:
     """A compiled function: called like the function it wraps."""
 
     __wrapped__: FunctionType
+    _torchdynamo_orig_callable: Callable[..., Any]
+    _torchdynamo_wrapper_id: int
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class ModuleCall:
+    """A callable that passes a module and its arguments to an entry, unless one of the hook dicts has an item."""
+
+    def _connect(self, entry: Entry | None, module: Any, hooks: tuple[dict[Any, Any], ...]) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class Captured:
+    """A captured graph, while a backend compiles it; afterwards asking is an error."""
+
+    @property
+    def has_numbers(self) -> bool:
+        """An int or float is an input of the graph."""
+    @property
+    def has_aliased_writes(self) -> bool:
+        """An input is written whose memory other inputs share."""
+    def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
+        """Rows of _sources.Row, and the row of each input."""
+    def examples(self, mode: Any) -> list[Any]:
+        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor."""
+    def freeze(self, index: int) -> None:
+        """The input of that index becomes part of the compiled code: the segment is for this very object."""
 
 def make_entry(
     function: FunctionType, *, backend: Callable[..., Any], fullgraph: bool, recompile_limit: int, keep_graphs: bool

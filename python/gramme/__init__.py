@@ -22,17 +22,23 @@ if not torch.__version__.startswith("2.13."):
 # After torch, which loads the libraries that the extension module is linked against.
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._explain import Explanation, Segment, explain
+from ._install import Installation, install, uninstall
+from ._module import OptimizedModule
 from .errors import CaptureError
 
 __all__ = [
     "CaptureError",
     "Explanation",
+    "Installation",
+    "OptimizedModule",
     "Segment",
     "Statistics",
     "compile",
     "disable",
     "explain",
     "graph_break",
+    "install",
     "reset",
     "statistics",
+    "uninstall",
 ]

@@ -6,54 +6,20 @@ import functools
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
 
 from . import _C
+from ._backends import resolve
+from ._module import OptimizedModule
 
 __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statistics"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Backend = Callable[..., Any]
 _DEFAULT_RECOMPILE_LIMIT = 8
-
-
-def _eager(graph: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-    """The backend that runs the captured graph as it is."""
-    return graph.forward
-
-
-def _resolve_backend(backend: str | Backend | None) -> Backend:
-    if backend is None:
-        raise NotImplementedError("backend=None (inductor) is not supported yet: pass backend='eager' or a callable")
-    if callable(backend):
-        return backend
-    if not isinstance(backend, str):
-        raise TypeError(f"backend: expected a name or a callable, got {type(backend).__name__}")
-    if backend == "eager":
-        return _eager
-    known = torch.compiler.list_backends(())
-    if backend in known:
-        raise NotImplementedError(f"backend={backend!r} is not supported yet: pass backend='eager' or a callable")
-    raise ValueError(
-        f"backend={backend!r} is unknown; 'eager', a callable taking (graph_module, example_inputs), or one of {known}"
-    )
-
-
-def _check_options(
-    dynamic: bool | None, mode: str | None, options: dict[str, Any] | None, isolate_recompiles: bool
-) -> None:
-    if dynamic:
-        raise NotImplementedError("dynamic=True is not supported yet: shapes are captured as they are")
-    if mode not in (None, "default"):
-        raise NotImplementedError(f"mode={mode!r} is not supported yet: leave it out")
-    if options:
-        raise NotImplementedError(f"options: unknown option {next(iter(options))!r}; none is supported yet")
-    if isolate_recompiles:
-        raise NotImplementedError(
-            "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
-        )
 
 
 def _recompile_limit(given: int | None) -> int:
@@ -75,19 +41,61 @@ def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
     return cast(types.FunctionType, call)
 
 
-def _entry(function: Any, backend: Backend, fullgraph: bool, limit: int, keep_graphs: bool) -> Any:
-    """The compiled form of a function, a method, a module or another callable."""
-    make = functools.partial(
-        _C.make_entry, backend=backend, fullgraph=fullgraph, recompile_limit=limit, keep_graphs=keep_graphs
-    )
-    if isinstance(function, types.FunctionType):
-        return make(function)
-    if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
-        return types.MethodType(make(function.__func__), function.__self__)
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - the function itself is wanted
-    if isinstance(call, types.FunctionType) and not isinstance(function, type):
-        return types.MethodType(make(call), function)
-    return make(_plain_wrapper(function))
+@dataclass(frozen=True)
+class Options:
+    """What a function is compiled with; makes its entries.
+
+    Attributes:
+        backend: takes (graph module, example inputs), gives the callable that runs the graph.
+        fullgraph, recompile_limit: as given to compile.
+        keep_graphs: keep the graph modules for explain.
+
+    """
+
+    backend: Backend
+    fullgraph: bool
+    recompile_limit: int
+    keep_graphs: bool = False
+
+    def entry(self, function: types.FunctionType) -> _C.Entry:
+        """A Python function's compiled form."""
+        made = _C.make_entry(
+            function,
+            backend=self.backend,
+            fullgraph=self.fullgraph,
+            recompile_limit=self.recompile_limit,
+            keep_graphs=self.keep_graphs,
+        )
+        made._torchdynamo_orig_callable = function
+        made._torchdynamo_wrapper_id = id(made)
+        return made
+
+    def compiled(self, callable_: Any) -> Any:
+        """The compiled form of a function, a method, a module, a class or another callable."""
+        if isinstance(callable_, OptimizedModule):
+            return self.compiled(callable_._orig_mod)
+        if isinstance(callable_, torch.jit.ScriptModule):
+            raise RuntimeError("model: a scripted module has no Python to capture; compile the module it was made of")
+        if isinstance(callable_, torch.nn.Module):
+            return OptimizedModule(callable_, self)
+        if isinstance(callable_, type) and isinstance(getattr(callable_, "__call__", None), types.FunctionType):  # noqa: B004
+            return self._compiled_class(callable_)
+        if isinstance(callable_, _C.Entry):
+            return self.compiled(callable_.__wrapped__)
+        if isinstance(callable_, types.FunctionType):
+            return self.entry(callable_)
+        if isinstance(callable_, types.MethodType) and isinstance(callable_.__func__, types.FunctionType):
+            return types.MethodType(self.entry(callable_.__func__), callable_.__self__)
+        call = getattr(type(callable_), "__call__", None)  # noqa: B004 - the function itself is wanted
+        if isinstance(call, types.FunctionType):
+            return types.MethodType(self.entry(call), callable_)
+        return self.entry(_plain_wrapper(callable_))
+
+    def _compiled_class(self, cls: type) -> type:
+        """The class, its instances' calls compiled."""
+        name = "_call_impl" if issubclass(cls, torch.nn.Module) else "__call__"
+        setattr(cls, name, self.entry(getattr(cls, name)))
+        return cls
 
 
 def compile(
@@ -109,20 +117,21 @@ def compile(
         model: a function, method or callable object; without it, a decorator is returned.
         fullgraph: raise CaptureError instead of running an instruction for real.
         dynamic: None or False; True is not supported yet.
-        backend: "eager", or a callable that takes (torch.fx.GraphModule, list of example inputs) and returns a callable
-            taking the same inputs and returning a tuple of tensors.
-        mode, options: not supported yet.
+        backend: "inductor" or another name of torch.compiler.list_backends, or a callable that takes
+            (torch.fx.GraphModule, list of example inputs) and returns a callable taking the same inputs and returning
+            a tuple of tensors. None: torch.compiler.set_default_backend's, else "inductor".
+        mode, options: of inductor, or passed on to the backend; not both.
         name: a name for logs.
         disable: return the model as it is.
         recompile_limit: captures for one place before it runs plainly; torch's default, 8.
         isolate_recompiles: not supported yet.
 
     Returns:
-        A callable with the model's signature.
+        A callable with the model's signature; an OptimizedModule for a module.
 
     Raises:
         TypeError: model or backend is not callable.
-        ValueError: unknown backend.
+        RuntimeError: unknown backend, mode or option; both mode and options.
         NotImplementedError: an option that is not supported yet.
 
     Example:
@@ -151,8 +160,12 @@ def compile(
         raise TypeError(f"model: expected a callable, got {type(model).__name__}")
     if disable:
         return model
-    _check_options(dynamic, mode, options, isolate_recompiles)
-    return _entry(model, _resolve_backend(backend), fullgraph, _recompile_limit(recompile_limit), False)
+    if isolate_recompiles:
+        raise NotImplementedError(
+            "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
+        )
+    chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
+    return Options(chosen, fullgraph, _recompile_limit(recompile_limit)).compiled(model)
 
 
 class Statistics:
@@ -180,6 +193,8 @@ class Statistics:
 
 def entry_of(compiled: Any) -> Any:
     """The C++ entry behind a compiled callable."""
+    if isinstance(compiled, OptimizedModule):
+        compiled = compiled.__dict__["forward"]
     entry = compiled.__func__ if isinstance(compiled, types.MethodType) else compiled
     if not isinstance(entry, _C.Entry):
         raise TypeError(f"compiled: expected what gramme.compile returned, got {type(compiled).__name__}")

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from . import _C
-from ._compile import _eager, _entry, entry_of
+from ._backends import eager
+from ._compile import Options, entry_of
 
 __all__ = ["Explanation", "Segment", "explain"]
 
@@ -24,6 +25,7 @@ class Segment:
         operations: number of operations in its graph.
         graph: its graph, or None if it has no operations.
         guards: conditions for its reuse, as text.
+        effects: what it changes besides returning, as text, in order.
         exit: "return", "concrete" (one instruction is run for real) or "handover".
         reason, hint: why it ended, and what to do about it.
 
@@ -34,6 +36,7 @@ class Segment:
     operations: int
     graph: torch.fx.GraphModule | None
     guards: list[str]
+    effects: list[str]
     exit: str
     reason: str
     hint: str
@@ -87,7 +90,7 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
         raise TypeError(f"function: expected a callable, got {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
-        compiled = _entry(function, _eager, False, 64, True)
+        compiled = Options(eager, False, 64, keep_graphs=True).compiled(function)
         compiled(*args, **kwargs)
         return Explanation([Segment(**row) for row in _C.segments(entry_of(compiled))])
 

@@ -1,5 +1,7 @@
 #include "api/capturer.h"
 
+#include "api/captured.h"
+#include "backend/compile.h"
 #include "backend/fx.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
@@ -31,7 +33,47 @@ bool may_become_dynamic(const guards::Fact& fact) {
   return root == source::Kind::Local || root == source::Kind::Stack;
 }
 
+/// The frame runs plainly: its backend failed, and torch._dynamo.config.suppress_errors is set.
+struct RunsPlainly {};
+
+/// The numbers among the graph's inputs are constants; the capture starts again.
+[[noreturn]] void specialize_numbers(const graph::Graph& graph, trace::Policy& policy) {
+  std::string last;
+  for (const graph::Node* node : graph.placeholders()) {
+    if (node->record) continue;
+    if (!last.empty()) policy.specialized.insert(last);
+    last = node->source->print();
+  }
+  throw trace::NeedsConstant{last};
+}
+
+/// The segment is for the very objects that became part of the compiled code.
+void require_frozen(const backend::Captured& captured, const graph::Graph& graph, const std::vector<Owned<>>& inputs,
+                    plan::Segment& segment) {
+  if (captured.frozen().empty()) return;
+  std::vector<guards::Fact> facts;
+  for (size_t input : captured.frozen())
+    facts.push_back({graph.placeholders().at(input)->source, guards::Kind::Identity, inputs.at(input)});
+  segment.guards.require(std::move(facts));
+}
+
 }  // namespace
+
+void Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
+                       trace::Policy& policy, Report& report) const {
+  if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return;
+  Owned<> module = backend::to_fx(trace.graph, inputs);
+  if (options_.keep_graphs) segment.graph_module = module;
+  CapturedForPython captured(trace, segment.guards.description());
+  report.graph(module, captured.object());
+  backend::Compiled compiled =
+      backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
+  if (compiled.state == backend::Compiled::Plain) throw RunsPlainly{};
+  if (compiled.state == backend::Compiled::NeedsConstants) specialize_numbers(trace.graph, policy);
+  require_frozen(*captured, trace.graph, inputs, segment);
+  segment.compiled = std::move(compiled.function);
+  report.compiled(segment.operations);
+}
 
 /// Notes the numbers the segment is bound to. True if one differs from an earlier capture's: worth a capture with it
 /// dynamic.
@@ -61,12 +103,7 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
   aten::GlobalState state = aten::GlobalState::read();
   if (state.function_modes > 0) return nullptr;
-  auto compile = [this](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
-    if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return;
-    Owned<> module = backend::to_fx(trace.graph, inputs);
-    if (options_.keep_graphs) segment.graph_module = module;
-    segment.compiled = backend::compile(options_.backend.get(), module, inputs);
-  };
+  Report report(frame);
   interp::Start start{frame.function, frame.code,   frame.locals,   frame.stack,
                       frame.depth,    frame.offset, frame.exception};
   std::shared_ptr<Point>& known =
@@ -80,10 +117,26 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing, options_.fullgraph))
       learn(point, *probe);
   }
-  std::unique_ptr<plan::Segment> segment = interp::capture(start, point.policy, compile, options_.fullgraph);
+  auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
+    this->compile(trace, inputs, segment, point.policy, report);
+  };
+  std::unique_ptr<plan::Segment> segment;
+  try {
+    segment = interp::capture(start, point.policy, compile, options_.fullgraph);
+  } catch (const RunsPlainly&) {
+    report.captured(nullptr);
+    return nullptr;
+  }
   insist_on_whole(frame, segment.get());
   if (segment) learn(point, *segment);
+  report.captured(segment.get());
   return segment;
+}
+
+bool Capturer::wants_reasons() const { return recompiles_are_logged(); }
+
+void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) {
+  log_recompile(frame, failing_guards);
 }
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "api/report.h"
 #include "base/ref.h"
 #include "runtime/capturer.h"
 #include "trace/trace.h"
@@ -22,9 +23,15 @@ class Capturer final : public runtime::Capturer {
   explicit Capturer(Options options) : options_(std::move(options)) {}
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
+  bool wants_reasons() const override;
+  void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
   int recompile_limit() const override { return options_.recompile_limit; }
   bool fullgraph() const override { return options_.fullgraph; }
   PyObject* backend() const { return options_.backend.get(); }
+  int traverse(visitproc visit, void* arg) const override {
+    Py_VISIT(options_.backend.get());
+    return 0;
+  }
   /// Forgets what earlier captures taught.
   void forget() { points_.clear(); }
 
@@ -34,6 +41,9 @@ class Capturer final : public runtime::Capturer {
     trace::Policy policy;
     std::map<std::string, Owned<>> numbers;  // guarded ints and floats by source
   };
+  /// Gets the backend to compile the trace's graph.
+  void compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
+               trace::Policy& policy, Report& report) const;
   bool learn(Point& point, const plan::Segment& segment);
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 

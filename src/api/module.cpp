@@ -2,11 +2,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "api/captured.h"
 #include "api/capturer.h"
+#include "api/compiled.h"
 #include "api/testing.h"
 #include "builtins/builtins.h"
 #include "interp/interpreter.h"
 #include "runtime/entry.h"
+#include "runtime/module_call.h"
 #include "runtime/table.h"
 
 namespace nb = nanobind;
@@ -30,12 +33,19 @@ nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, i
   return nb::steal(entry);
 }
 
-size_t cached_segments(const runtime::Family& family) {
-  size_t count = 0;
+/// Segments in the cache, and what their bound guards compare at each check.
+void count_cached(const runtime::Family& family, nb::dict& result) {
+  size_t segments = 0, words = 0, tensors = 0;
   for (auto& [code, table] : family.tables())
     for (auto& point : table->points())
-      if (point) count += point->segments.size();
-  return count;
+      if (point)
+        for (auto& segment : point->segments) {
+          const plan::GuardPlan::Statistics guards = segment->guards.statistics();
+          ++segments, words += guards.words, tensors += guards.tensors;
+        }
+  result["cached"] = segments;
+  result["guard_words"] = words;
+  result["guard_tensors"] = tensors;
 }
 
 nb::dict counters(nb::object entry) {
@@ -51,7 +61,7 @@ nb::dict counters(nb::object entry) {
   result["steps"] = c.steps;
   result["handovers"] = c.handovers;
   result["graph_errors"] = c.graph_errors;
-  result["cached"] = cached_segments(*family);
+  count_cached(*family, result);
   return result;
 }
 
@@ -65,6 +75,9 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   nb::list guards;
   for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
   row["guards"] = guards;
+  nb::list effects;
+  for (const std::string& effect : segment.effects) effects.append(effect);
+  row["effects"] = effects;
   row["exit"] = kExits[static_cast<int>(segment.exit.kind)];
   row["reason"] =
       segment.ending.detail.empty() ? segment.ending.reason : segment.ending.reason + ": " + segment.ending.detail;
@@ -107,7 +120,10 @@ NB_MODULE(_C, m) {
   builtins::register_python();
   builtins::register_torch();
   interp::register_models();
+  register_compiled();
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
+  m.attr("ModuleCall") = nb::borrow(reinterpret_cast<PyObject*>(runtime::module_call_type()));
+  bind_captured(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit"), nb::arg("keep_graphs"));
   m.def("counters", counters, nb::arg("entry"));

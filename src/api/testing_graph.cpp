@@ -8,6 +8,7 @@
 #include <map>
 
 #include "aten/spec.h"
+#include "backend/compile.h"
 #include "backend/fx.h"
 #include "base/error.h"
 #include "graph/graph.h"
@@ -257,7 +258,7 @@ class TestGraph {
   nb::object compile(nb::object backend) {
     return guarded([&] {
       Owned<> module = backend::to_fx(graph_, inputs());
-      return nb::steal(backend::compile(backend.ptr(), module, inputs()).release());
+      return nb::steal(backend::compile(backend.ptr(), module, inputs()).function.release());
     });
   }
 

@@ -121,6 +121,7 @@ class TestGuards {
       case guards::Kind::SameAs:
       case guards::Kind::NotSameAs:
       case guards::Kind::NoOverlap:
+      case guards::Kind::Apart:
         fact.other = source_of(nb::borrow<nb::tuple>(operand));
         break;
       case guards::Kind::Length:

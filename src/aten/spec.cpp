@@ -1,7 +1,8 @@
 // Signatures of tensors, compared by their bytes.
 //
-// A guard on a tensor costs one masked compare of the TensorImpl (176 bytes). Where the compared members lie is probed
-// when the module is loaded, since most of them are protected and some are bit-fields.
+// A guard on a tensor costs one masked compare of the TensorImpl from its sizes on (120 bytes) and a look at its
+// autograd metadata. Where the compared members lie is probed when the module is loaded, since most of them are
+// protected and some are bit-fields. What a check costs is the cache lines it touches.
 #include "aten/spec.h"
 
 #include <ATen/ATen.h>
@@ -9,6 +10,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -22,6 +24,7 @@ namespace gramme::aten {
 namespace {
 
 constexpr size_t kWords = sizeof(c10::TensorImpl) / 8;
+constexpr size_t kFirst = 7;  // no compared member lies before: asserted when the layout is probed
 constexpr int kInlineDims = C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE;
 using Image = std::array<uint64_t, kWords>;
 
@@ -84,6 +87,10 @@ struct Layout {
   Image fixed = Peek::fixed_mask();
   size_t sizes = Peek::sizes_word();  // size, inline sizes, inline strides
   size_t autograd = find_autograd_word();
+  Layout() {
+    GRAMME_ASSERT(sizes >= kFirst);
+    GRAMME_ASSERT(std::all_of(fixed.begin(), fixed.begin() + kFirst, [](uint64_t word) { return word == 0; }));
+  }
 };
 
 const Layout& layout() {
@@ -100,13 +107,18 @@ bool is_leaf(const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta
   return meta.is_view_ ? tensor.is_leaf() : !meta.grad_fn_;  // a view's grad_fn may be out of date: asking rebuilds it
 }
 
+/// Can any tensor have a tangent now? A lock, so it pays for many tensors only.
+bool dual_level_entered() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
+
 /// A dual tensor of forward-mode AD: nothing of it shows in its keys, so no guard accepts one.
 bool has_tangent(const torch::autograd::AutogradMeta& meta) { return meta.fw_grad_ && !meta.fw_grad_->empty(); }
 
-[[gnu::always_inline]] inline bool same_autograd(const TensorSpec& spec, const at::Tensor& tensor) {
+[[gnu::always_inline]] inline bool same_autograd(const TensorSpec& spec, const at::Tensor& tensor, bool tangents) {
+  if (!spec.compares_autograd && !tangents) return true;
   const auto* meta = autograd_of(tensor.unsafeGetTensorImpl());
-  if (!meta) return !spec.requires_grad;
-  if (has_tangent(*meta)) return false;
+  if (!meta) return !spec.compares_autograd || !spec.requires_grad;
+  if (tangents && has_tangent(*meta)) return false;
+  if (!spec.compares_autograd) return true;
   bool requires_grad = meta->is_view_ ? meta->requires_grad() : meta->requires_grad_ || meta->grad_fn_;
   if (requires_grad != spec.requires_grad) return false;
   return !requires_grad || is_leaf(tensor, *meta) == spec.is_leaf;
@@ -115,7 +127,7 @@ bool has_tangent(const torch::autograd::AutogradMeta& meta) { return meta.fw_gra
 /// The loop has a fixed length so that it is unrolled and vectorised where it is inlined.
 [[gnu::always_inline]] inline bool same_image(const uint64_t* expected, const uint64_t* mask, const uint64_t* actual) {
   uint64_t difference = 0;
-  for (size_t i = 0; i < kWords; ++i) difference |= (actual[i] ^ expected[i]) & mask[i];
+  for (size_t i = kFirst; i < kWords; ++i) difference |= (actual[i] ^ expected[i]) & mask[i];
   return difference == 0;
 }
 
@@ -150,7 +162,7 @@ std::string signature_key(const Interned& spec) {
   auto add = [&key](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   add(spec.type), add(spec.keys), add(spec.dtype), add(spec.device_type), add(spec.device_index), add(spec.layout);
   add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.storage_offset);
-  add(spec.sparse_dims), add(spec.comparable), add(spec.strides.empty());
+  add(spec.sparse_dims), add(spec.comparable), add(spec.strides.empty()), add(spec.compares_autograd);
   // Flags that have no member of their own; sizes and strides follow in full.
   for (size_t i = 0; i < kWords; ++i) add(spec.expected[i] & layout().fixed[i]);
   for (int64_t size : spec.sizes) add(size);
@@ -236,6 +248,7 @@ std::string TensorSpec::print() const {
   auto kind = static_cast<c10::Layout>(layout);
   if (kind != c10::kStrided) text += " " + std::string(c10::str(kind));
   text += " " + device_name(*this);
+  if (!compares_autograd) return text + " with or without requires_grad" + (is_inference ? " inference" : "");
   if (requires_grad) text += is_leaf ? " requires_grad" : " requires_grad, not a leaf";
   if (is_inference) text += " inference";
   return text;
@@ -245,32 +258,54 @@ bool is_tensor(PyObject* object) {
   return THPVariableClass && PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(THPVariableClass));
 }
 
-const TensorSpec* tensor_spec(PyObject* tensor) {
+namespace {
+const Interned* intern(Interned spec) {
   static auto* pool = new std::deque<Interned>;  // never destroyed: specs are valid until the process ends
   static auto* by_key = new std::unordered_map<std::string, const Interned*>;
-  autograd_word = layout().autograd;
-  Interned spec = describe(tensor);
   auto [it, fresh] = by_key->try_emplace(signature_key(spec), nullptr);
   if (fresh) {
     Owned<PyTypeObject>::share(spec.type).release();  // held for good: another type at its address would look like it
     pool->push_back(std::move(spec));
     it->second = &pool->back();
-    GRAMME_ASSERT(!it->second->comparable || matches(*it->second, tensor));
   }
   return it->second;
 }
+}  // namespace
+
+const TensorSpec* tensor_spec(PyObject* tensor) {
+  autograd_word = layout().autograd;
+  const Interned* spec = intern(describe(tensor));
+  GRAMME_ASSERT(!spec->comparable || matches(*spec, tensor));
+  return spec;
+}
+
+const TensorSpec* without_autograd(const TensorSpec& spec) {
+  Interned twin = static_cast<const Interned&>(spec);
+  twin.compares_autograd = twin.requires_grad = false;
+  twin.is_leaf = true;
+  return intern(std::move(twin));
+}
 
 namespace {
-[[gnu::always_inline]] inline bool match(const TensorSpec& signature, PyObject* object) {
+[[gnu::always_inline]] inline bool match(const TensorSpec& signature, PyObject* object, bool tangents) {
   if (Py_TYPE(object) != signature.type) return false;
   const auto& spec = static_cast<const Interned&>(signature);
   const at::Tensor& tensor = THPVariable_Unpack(object);
   if (!tensor.defined()) return false;
   bool same =
       spec.by_image ? same_image(spec.expected.data(), spec.mask.data(), words_of(tensor)) : same_stored(spec, tensor);
-  return same && same_autograd(spec, tensor);
+  return same && same_autograd(spec, tensor, tangents);
 }
 }  // namespace
+
+constexpr size_t kAhead = 12;  // tensors; a graph run has usually driven them out of the nearer caches
+
+[[gnu::always_inline]] inline void prefetch_impl(const TensorSpec& spec, PyObject* object) {
+  if (Py_TYPE(object) != spec.type) return;
+  const char* impl = reinterpret_cast<const char*>(words_of(THPVariable_Unpack(object)));
+  __builtin_prefetch(impl + kFirst * 8);
+  __builtin_prefetch(impl + kWords * 8 - 1);
+}
 
 // Compiled once for each width of vector registers: 3 ns a tensor with AVX.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)
@@ -279,18 +314,23 @@ namespace {
 #define GRAMME_VECTORISED
 #endif
 
-GRAMME_VECTORISED bool matches(const TensorSpec& spec, PyObject* object) { return match(spec, object); }
+GRAMME_VECTORISED bool matches(const TensorSpec& spec, PyObject* object) { return match(spec, object, true); }
 
 GRAMME_VECTORISED bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects) {
-  for (size_t i = 0; i < count; ++i)
-    if (!match(*checks[i].spec, objects[checks[i].index])) [[unlikely]]
+  const bool tangents = count < 16 || dual_level_entered();
+  for (size_t i = 0; i < count; ++i) {
+    if (i + 2 * kAhead < count) __builtin_prefetch(objects[checks[i + 2 * kAhead].index]);
+    if (i + kAhead < count) prefetch_impl(*checks[i + kAhead].spec, objects[checks[i + kAhead].index]);
+    if (!match(*checks[i].spec, objects[checks[i].index], tangents)) [[unlikely]]
       return false;
+  }
   return true;
 }
 
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
   if (!is_tensor(object)) return std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + spec.print();
-  const TensorSpec& now = *tensor_spec(object);
+  const TensorSpec* full = tensor_spec(object);
+  const TensorSpec& now = spec.compares_autograd ? *full : *without_autograd(*full);
   auto changed = [](const char* what, const std::string& from, const std::string& to) {
     return std::string(what) + " changed from " + from + " to " + to;
   };

@@ -3,8 +3,11 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "base/ref.h"
 
 namespace gramme::aten {
 
@@ -19,6 +22,7 @@ struct TensorSpec {
   bool requires_grad;
   bool is_leaf;
   bool is_inference;
+  bool compares_autograd = true;        // requires_grad and is_leaf
   std::vector<int64_t> sizes, strides;  // strides empty for sparse layouts
   int64_t storage_offset = 0;           // not compared; the offset at the time the spec was made
   std::string print() const;            // "Tensor float32[2, 3] strides [3, 1] cpu"
@@ -28,6 +32,8 @@ struct TensorSpec {
 bool is_tensor(PyObject* object);
 /// The interned signature of a tensor as it is now.
 const TensorSpec* tensor_spec(PyObject* tensor);
+/// The same signature for whoever does not care about requires_grad and is_leaf; half the memory to look at.
+const TensorSpec* without_autograd(const TensorSpec& spec);
 /// Does the tensor still have the signature? 4 to 9 ns, runs no Python.
 bool matches(const TensorSpec& spec, PyObject* object);
 /// One tensor of many: objects[index] against a signature.
@@ -41,10 +47,18 @@ bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
 /// Do the storages of two tensors share a byte (conservative: extents of the views)?
 bool overlap(PyObject* a, PyObject* b);
+/// Do no two of the tensors objects[which[i]] share a byte? Of tensors whose sizes and strides stay, `known` holds
+/// where they lay when they last did not: asking again compares addresses. Tensors without data (meta) are not looked
+/// at.
+bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known);
 /// The tensor's .grad as a new reference (None if it has none); runs no Python.
 PyObject* grad_of(PyObject* tensor);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
+
+/// A copy of the tensor's content, and putting it back, out of autograd's sight. Null with a Python error.
+Owned<> content_of(PyObject* tensor);
+void put_back(PyObject* tensor, PyObject* content);
 
 /// Thread and process state every segment depends on: TLS key sets, grad, inference, forward AD modes, torch function
 /// state and mode stack length, autocast dtypes and cache, default dtype, deterministic flags, saved tensor hooks,
@@ -56,6 +70,19 @@ struct GlobalState {
   bool operator==(const GlobalState&) const = default;
   /// "grad mode changed from True to False"
   std::string explain_difference(const GlobalState& now) const;
+};
+
+/// The thread's modes at one moment: grad, inference, autocast, torch functions.
+class SavedModes {
+ public:
+  SavedModes();
+  ~SavedModes();
+  void save();     // some 200 ns
+  void restore();  // nothing if nothing was saved
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 bool grad_enabled();

@@ -2,6 +2,7 @@
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/ThreadLocalState.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
@@ -116,6 +117,33 @@ std::string GlobalState::explain_difference(const GlobalState& now) const {
     return changed("excluded dispatch keys of the thread", set(excluded, c10::default_excluded_set),
                    set(now.excluded, c10::default_excluded_set));
   return {};
+}
+
+struct SavedModes::State {
+  at::ThreadLocalState thread;
+  at::ScalarType autocast[std::size(kAutocastDevices)];
+  bool cache = at::autocast::is_autocast_cache_enabled();
+  int nesting = at::autocast::increment_nesting() - 1;
+};
+
+SavedModes::SavedModes() = default;
+SavedModes::~SavedModes() = default;
+
+void SavedModes::save() {
+  state_ = std::make_unique<State>();
+  at::autocast::decrement_nesting();  // asking counts
+  for (size_t i = 0; i < std::size(kAutocastDevices); ++i)
+    state_->autocast[i] = at::autocast::get_autocast_dtype(kAutocastDevices[i]);
+}
+
+void SavedModes::restore() {
+  if (!state_) return;
+  at::ThreadLocalState::setThreadLocalState(state_->thread);
+  for (size_t i = 0; i < std::size(kAutocastDevices); ++i)
+    at::autocast::set_autocast_dtype(kAutocastDevices[i], state_->autocast[i]);
+  at::autocast::set_autocast_cache_enabled(state_->cache);
+  for (int now = at::autocast::increment_nesting(); now > state_->nesting;) now = at::autocast::decrement_nesting();
+  if (state_->nesting == 0) at::autocast::clear_cache();
 }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }

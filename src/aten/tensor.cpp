@@ -2,35 +2,10 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "aten/extent.h"
 #include "aten/spec.h"
 
 namespace gramme::aten {
-namespace {
-
-/// The bytes of storage a view can touch: [begin, end).
-struct Extent {
-  uintptr_t begin, end;
-};
-
-Extent extent_of(const at::Tensor& tensor) {
-  auto data = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
-  int64_t low = 0, high = 1;
-  for (int64_t d = 0; d < tensor.dim(); ++d) {
-    if (tensor.size(d) == 0) return {data, data};
-    int64_t reach = (tensor.size(d) - 1) * tensor.stride(d);
-    (reach < 0 ? low : high) += reach;
-  }
-  auto item = static_cast<int64_t>(tensor.element_size());
-  return {data + low * item, data + high * item};
-}
-
-bool has_plain_storage(const at::Tensor& tensor) {
-  return tensor.layout() == c10::kStrided && tensor.unsafeGetTensorImpl()->has_storage() &&
-         !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
-}
-
-}  // namespace
-
 bool overlap(PyObject* a, PyObject* b) {
   const at::Tensor &x = THPVariable_Unpack(a), &y = THPVariable_Unpack(b);
   if (x.is_same(y)) return true;
@@ -54,6 +29,21 @@ PyObject* grad_of(PyObject* tensor) {
 uint32_t version_of(PyObject* tensor) {
   const at::Tensor& self = THPVariable_Unpack(tensor);
   return self.is_inference() ? 0 : static_cast<uint32_t>(self._version());
+}
+
+Owned<> content_of(PyObject* tensor) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  try {
+    return Owned<>::steal(THPVariable_Wrap(THPVariable_Unpack(tensor).clone()));
+  } catch (const std::exception& error) {  // out of memory
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return {};
+  }
+}
+
+void put_back(PyObject* tensor, PyObject* content) {
+  at::NoGradGuard quiet;
+  THPVariable_Unpack(tensor).detach().copy_(THPVariable_Unpack(content));
 }
 
 }  // namespace gramme::aten

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "backend/metadata.h"
 #include "base/error.h"
 #include "graph/names.h"
 
@@ -21,7 +22,7 @@ Owned<> text(const std::string& string) { return take(PyUnicode_FromStringAndSiz
 /// What torch.fx is made of; looked up once, kept for good.
 struct Fx {
   Owned<> graph = import("torch.fx", "Graph");
-  Owned<> module = import("torch.fx._lazy_graph_module", "_LazyGraphModule");
+  Owned<> module = import("gramme._graph_module", "LazyGraphModule");
   Owned<> node = import("torch.fx.node", "Node");
   Owned<> node_base = import("torch._C", "_NodeBase");
   Owned<> update = attribute(node_base, "_update_args_kwargs");
@@ -68,6 +69,7 @@ class Builder {
       auto* type = reinterpret_cast<PyObject*>(Py_TYPE(inputs[i].get()));
       made_[node.id] = add(kPlaceholder, text(names_.node[node.id]), text(names_.target[node.id]).get(), fx_.no_args,
                            fx_.no_kwargs, type);
+      metadata_.describe(node, made_[node.id], names_.node[node.id]);
     }
   }
 
@@ -77,6 +79,8 @@ class Builder {
     Owned<> kwargs = node.call.keyword_count ? keywords(node.call) : fx_.no_kwargs;
     made_[node.id] =
         add(method ? kCallMethod : kCallFunction, text(names_.node[node.id]), node.call.target, args, kwargs, Py_None);
+    const std::string& first = names_.first[node.id];
+    metadata_.describe(node, made_[node.id], first.empty() ? names_.node[node.id] : first);
   }
 
   void add_output() {
@@ -167,56 +171,9 @@ class Builder {
   Owned<> result_, names_of_nodes_, used_names_, counts_, root_, table_;
   std::vector<Owned<>> made_;  // by Node::id
   std::unordered_map<PyObject*, PyObject*> lists_;
+  Metadata metadata_;
   Py_ssize_t length_ = 0;
 };
-
-std::string name_of(PyObject* backend) {
-  Owned<> name = Owned<>::steal(PyObject_GetAttrString(backend, "__name__"));
-  if (!name || !PyUnicode_Check(name.get())) {
-    PyErr_Clear();
-    name = take(PyObject_Str(reinterpret_cast<PyObject*>(Py_TYPE(backend))));
-  }
-  return PyUnicode_AsUTF8(name.get());
-}
-
-/// Replaces the backend's exception by torch._dynamo's, with the original as its cause. As there, an IndexError (an
-/// operator with a dimension out of range) and torch._dynamo's own errors pass, and what is no Exception.
-[[noreturn]] void fail(PyObject* backend) {
-  if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_IndexError)) throw PythonError();
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  Owned<> kind = Owned<>::steal(type), error = Owned<>::steal(value), where = Owned<>::steal(traceback);
-  Owned<> passing = import("torch._dynamo.exc", "ShortenTraceback");
-  if (PyErr_GivenExceptionMatches(error.get(), passing.get())) {
-    PyErr_Restore(kind.release(), error.release(), where.release());
-    throw PythonError();
-  }
-  if (where) check(PyException_SetTraceback(error.get(), where.get()));
-  Owned<> wrapper = import("torch._dynamo.exc", "BackendCompilerFailed");
-  Owned<> failed = take(PyObject_CallFunctionObjArgs(wrapper.get(), backend, error.get(), Py_None, nullptr));
-  PyException_SetCause(failed.get(), share(error.get()).release());
-  PyErr_SetObject(wrapper.get(), failed.get());
-  throw PythonError();
-}
-
-/// def call(f, g, x): return f(g, x), with a stack so large that CPython gives it a new 1 MB chunk of its data stack.
-/// Long runs of Python under it then never cross the edge of a 16 KB chunk, where a hot call maps and unmaps memory
-/// each time.
-PyObject* roomy_call() {
-  static PyObject* function = [] {
-    Owned<> globals = take(PyDict_New());
-    check(PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()));
-    Owned<> code = take(Py_CompileString("lambda f, g, x: f(g, x)", "<gramme>", Py_eval_input));
-    Owned<> lambda = take(PyEval_EvalCode(code.get(), globals.get(), globals.get()));
-    Owned<> options = take(Py_BuildValue("{s:i}", "co_stacksize", 70000));
-    Owned<> replace = attribute(attribute(lambda, "__code__"), "replace");
-    Owned<> roomy = take(PyObject_Call(replace.get(), take(PyTuple_New(0)).get(), options.get()));
-    check(PyObject_SetAttrString(lambda.get(), "__code__", roomy.get()));
-    return lambda.release();
-  }();
-  return function;
-}
 
 }  // namespace
 
@@ -224,20 +181,6 @@ Owned<> to_fx(const graph::Graph& graph, const std::vector<Owned<>>& inputs) {
   WithoutCollection pause;
   Owned<> fx_graph = Builder(graph).run(inputs);
   return take(PyObject_CallFunctionObjArgs(Fx::get().module.get(), Fx::get().no_kwargs.get(), fx_graph.get(), nullptr));
-}
-
-Owned<> compile(PyObject* backend, const Owned<>& graph_module, const std::vector<Owned<>>& inputs) {
-  Owned<> examples = take(PyList_New(static_cast<Py_ssize_t>(inputs.size())));
-  for (size_t i = 0; i < inputs.size(); ++i) PyList_SET_ITEM(examples.get(), i, share(inputs[i].get()).release());
-  PyObject* arguments[] = {backend, graph_module.get(), examples.get()};
-  Owned<> compiled = Owned<>::steal(PyObject_Vectorcall(roomy_call(), arguments, 3, nullptr));
-  if (!compiled) fail(backend);
-  if (!PyCallable_Check(compiled.get())) {
-    PyErr_Format(PyExc_TypeError, "backend '%s' returned a %s, which is not callable", name_of(backend).c_str(),
-                 Py_TYPE(compiled.get())->tp_name);
-    throw PythonError();
-  }
-  return compiled;
 }
 
 }  // namespace gramme::backend

@@ -49,9 +49,11 @@ Value* extend(Trace& trace, const Args& args) {
 
 Value* extend_left(Trace& trace, const Args& args) {
   auto [self, iterable] = positional<2>(args, 2);
-  std::vector<Value*> items = protocol::items_of(trace, iterable);
-  Deque* deque = changing_deque(trace, self);
-  for (Value* item : items) push_left(deque, item);
+  Deque* deque = content<Deque>(trace, self);
+  bool itself = trace.see(iterable) == deque;
+  Value* iterator = protocol::get_iterator(trace, itself ? trace.list(deque->items) : iterable);
+  trace.will_change(deque);
+  while (Value* item = protocol::next(trace, iterator)) push_left(deque, item);
   return trace.none();
 }
 
@@ -111,6 +113,12 @@ Value* insert(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+[[noreturn]] void not_in_deque(Trace& trace, Value* item) {
+  PyObject* shown = trace.constant_of(protocol::to_repr(trace, item));
+  if (!shown) cannot(Reason::ArgumentKind, "the message of deque.index");
+  protocol::raise(trace, PyExc_ValueError, std::string(PyUnicode_AsUTF8(shown)) + " is not in deque");
+}
+
 Value* remove(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
   Deque* deque = content<Deque>(trace, self);
@@ -120,7 +128,7 @@ Value* remove(Trace& trace, const Args& args) {
     deque->items.erase(deque->items.begin() + static_cast<Py_ssize_t>(i));
     return trace.none();
   }
-  protocol::raise(trace, PyExc_ValueError, "deque.remove(x): x not in deque");
+  not_in_deque(trace, item);
 }
 
 Value* count(Trace& trace, const Args& args) {
@@ -137,9 +145,7 @@ Value* index(Trace& trace, const Args& args) {
   auto [from, to] = clamp(trace, start, stop, static_cast<Py_ssize_t>(items.size()));
   for (Py_ssize_t i = from; i < to; ++i)
     if (protocol::equal(trace, items[i], item)) return trace.integer(i);
-  PyObject* shown = trace.constant_of(protocol::to_repr(trace, item));
-  if (!shown) cannot(Reason::ArgumentKind, "the message of deque.index");
-  protocol::raise(trace, PyExc_ValueError, std::string(PyUnicode_AsUTF8(shown)) + " is not in deque");
+  not_in_deque(trace, item);
 }
 
 /// Counter's loop: one more for each element.

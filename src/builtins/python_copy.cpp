@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "builtins/python_support.h"
+#include "protocol/set_algebra.h"
 
 namespace gramme::builtins {
 namespace {
@@ -32,6 +33,7 @@ class Copier {
   Value* copy_tuple(Tuple* tuple);
   Value* copy_list(List* list);
   Value* copy_dict(Dict* dict);
+  Value* copy_instance_dict(value::InstanceDict* dict);
   Value* copy_deque(Deque* deque);
   Value* copy_set(Set* set);
   Value* copy_object(Object* object);
@@ -68,6 +70,7 @@ Value* Copier::copy_list(List* list) {
 
 Value* Copier::copy_dict(Dict* dict) {
   trace_.load(dict);
+  if (!dict->attributes.empty()) cannot(Reason::ArgumentKind, "a copy of an OrderedDict with attributes");
   Dict* result = trace_.dict();
   result->type = dict->type;
   result->factory = dict->factory;  // functions and types are their own copies
@@ -75,6 +78,15 @@ Value* Copier::copy_dict(Dict* dict) {
   std::vector<std::pair<Value*, Value*>> entries;
   dict->entries.each([&](auto& entry) { entries.emplace_back(entry.key, entry.value); });
   for (auto& [key, value] : entries) trace_.dict_set(result, as_key(trace_, item(key)), item(value));
+  return result;
+}
+
+/// What hangs off an instance, in a dict of its own.
+Value* Copier::copy_instance_dict(value::InstanceDict* dict) {
+  Dict* result = trace_.dict();
+  memo_[dict] = result;
+  for (auto& [name, value] : trace_.all_attributes(dict->owner))
+    trace_.dict_set(result, trace_.constant(name), item(value));
   return result;
 }
 
@@ -89,11 +101,10 @@ Value* Copier::copy_deque(Deque* deque) {
 
 Value* Copier::copy_set(Set* set) {
   if (set->frozen && !deep_) return set;
+  if (!deep_) return protocol::copy_of_set(trace_, set);
   Set* result = new_set(trace_, set->frozen);
   memo_[set] = result;
-  std::vector<Value*> keys;
-  set->entries.each([&](auto& entry) { keys.push_back(entry.key); });
-  for (Value* key : keys) result->entries.set(as_key(trace_, item(key)), nullptr);
+  for (Value* key : trace::members(trace_, set)) trace::add_member(trace_, result, as_key(trace_, item(key)));
   return result;
 }
 
@@ -145,6 +156,8 @@ Value* Copier::copy_new(Value* seen) {
       return copy_list(static_cast<List*>(seen));
     case Kind::Dict:
       return copy_dict(static_cast<Dict*>(seen));
+    case Kind::InstanceDict:
+      return copy_instance_dict(static_cast<value::InstanceDict*>(seen));
     case Kind::Deque:
       return copy_deque(static_cast<Deque*>(seen));
     case Kind::Set:

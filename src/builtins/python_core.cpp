@@ -1,6 +1,7 @@
 // Builtin functions that ask or read objects: len, isinstance, getattr, type, iter, next, any, sorted …; those run for
 // real.
 #include "builtins/python_support.h"
+#include "protocol/special.h"
 
 namespace gramme::builtins {
 namespace {
@@ -39,7 +40,8 @@ Value* vars_of(Trace& trace, const Args& args) {
   static PyObject* const kDict = intern("__dict__");
   auto [object] = positional<1>(args, 0);
   if (!object) cannot(Reason::ArgumentKind, "vars() of a running frame");
-  return protocol::get_attribute(trace, object, kDict);
+  if (Value* dict = protocol::find_attribute(trace, object, kDict)) return dict;
+  protocol::raise(trace, PyExc_TypeError, "vars() argument must have __dict__ attribute");
 }
 
 // ---- types
@@ -59,6 +61,11 @@ Value* is_callable(Trace& trace, const Args& args) {
   return trace.boolean(protocol::callable(trace, object));
 }
 
+Value* globals_of_caller(Trace& trace, const Args& args) {
+  all_positional(args, 0);
+  return trace.inliner->current_function()->globals;
+}
+
 /// type(name, bases, names): the module is that of the function that calls.
 Value* class_of_three(Trace& trace, const Args& args) {
   static PyObject* const kModule = intern("__module__");
@@ -71,7 +78,7 @@ Value* class_of_three(Trace& trace, const Args& args) {
   Value* module = trace.global(static_cast<value::Namespace*>(trace.inliner->current_function()->globals), kName);
   if (module) trace.dict_set(names, trace.constant(kModule), module);
   given->entries.each([&](auto& entry) { trace.dict_set(names, entry.key, entry.value); });
-  return protocol::make_class(trace, args[0], bases->items, names);
+  return protocol::make_class(trace, &PyType_Type, args[0], bases->items, names, {});
 }
 
 Value* type_of_value(Trace& trace, const Args& args) {
@@ -86,6 +93,8 @@ Value* hash_of(Trace& trace, const Args& args) {
   static PyObject* const real_hash = real("builtins", "hash");
   auto [object] = positional<1>(args, 1);
   Value* seen = trace.see(object);
+  if (protocol::forbidden(trace, seen, kHash))
+    protocol::raise(trace, PyExc_TypeError, std::string("unhashable type: '") + type_name(seen) + "'");
   if (seen->kind == Kind::Object)
     if (Value* method = protocol::special_method(trace, seen, kHash)) return protocol::call(trace, method, {});
   Owned<> known = inert(trace, seen);
@@ -224,7 +233,7 @@ void register_core() {
                            {"compile", &run_for_real<"compile">},
                            {"__import__", &run_for_real<"__import__">},
                            {"breakpoint", &run_for_real<"breakpoint">},
-                           {"globals", &run_for_real<"globals">},
+                           {"globals", &globals_of_caller},
                            {"locals", &run_for_real<"locals">},
                            {"dir", &run_for_real<"dir">},
                        });

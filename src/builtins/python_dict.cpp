@@ -42,6 +42,7 @@ Value* Mapping::get(Value* key) {
 }
 
 void Mapping::set(Value* key, Value* item) {
+  if (itself_) return protocol::set_item(trace_, itself_, key, item);
   Value* seen = as_key(trace_, key);
   if (dict_) return trace_.dict_set(dict_, seen, item);
   trace_.store_own_attribute(attributes_->owner, attribute_name(seen), item);
@@ -156,6 +157,14 @@ PyTypeObject* default_dict_type() {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
+/// The mapping that update() of `self` fills.
+Mapping updated(Trace& trace, Value* self) {
+  Mapping result = Mapping::self(trace, self);
+  if (trace.see(self)->kind == Kind::Object && result.dict() && result.dict()->type == ordered_dict_type())
+    result.store_through(trace.see(self));
+  return result;
+}
+
 void update_from_args(Trace& trace, Mapping& into, const Args& args, size_t from) {
   if (args.positional > from + 1) cannot(Reason::ArgumentKind, "too many arguments");
   update_mapping(trace, into, args.positional > from ? args[from] : nullptr, args);
@@ -184,7 +193,7 @@ Value* make_default_dict(Trace& trace, const Args& args) {
 
 Value* init_dict(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "dict.__init__ without an instance");
-  Mapping self = Mapping::self(trace, args[0]);
+  Mapping self = updated(trace, args[0]);
   update_from_args(trace, self, args, 1);
   return trace.none();
 }
@@ -194,6 +203,16 @@ Value* init_default_dict(Trace& trace, const Args& args) {
   self.dict()->factory = args.positional > 1 && !is_none(trace, args[1]) ? args[1] : nullptr;
   update_from_args(trace, self, args, std::min<size_t>(args.positional, 2));
   return trace.none();
+}
+
+Value* make_proxy(Trace& trace, const Args& args) {
+  auto [mapping] = bind(args, 1, {"mapping"});
+  Value* seen = trace.see(mapping);
+  if (seen->kind != Kind::Dict) cannot(Reason::ArgumentKind, std::string("mappingproxy() of ") + type_name(seen));
+  auto* result = trace.make<Object>();
+  result->type = &PyDictProxy_Type;
+  result->payload = seen;
+  return result;
 }
 
 /// dict.fromkeys(iterable, value): args[0] is the class.
@@ -314,7 +333,7 @@ Value* pop_item(Trace& trace, const Args& args) {
 
 Value* update(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "dict.update without an instance");
-  Mapping self = Mapping::self(trace, args[0]);
+  Mapping self = updated(trace, args[0]);
   update_from_args(trace, self, args, 1);
   return trace.none();
 }
@@ -356,7 +375,7 @@ Value* either(Trace& trace, const Args& args) {
 
 Value* update_in_place(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
-  Mapping into = Mapping::self(trace, self);
+  Mapping into = updated(trace, self);
   update_mapping(trace, into, other, {});
   return trace.see(self);
 }
@@ -372,6 +391,7 @@ Value* keys_disjoint(Trace& trace, const Args& args) {
 
 void register_dict() {
   add_rows("builtins", {{"dict", &make<&dict_type>}, {"dict.__init__", &init_dict}});
+  add_rows("types", {{"MappingProxyType", &make_proxy}});
   add_rows("collections", {
                               {"OrderedDict", &make<&ordered_dict_type>},
                               {"OrderedDict.__init__", &init_dict},

@@ -13,6 +13,8 @@ class Mapping {
   /// Of the self of a dict method; ends the segment if it is none.
   static Mapping self(Trace& trace, Value* self);
 
+  /// For OrderedDict.update: items are stored as `object[key] = item` says.
+  void store_through(Value* object) { itself_ = object; }
   Value* get(Value* key);  // null if missing; raises TypeError for unhashable keys
   void set(Value* key, Value* item);
   bool erase(Value* key);
@@ -26,6 +28,7 @@ class Mapping {
  private:
   explicit Mapping(Trace& trace) : trace_(trace) {}
   PyObject* attribute_name(Value* key);
+  Value* itself_ = nullptr;  // set() asks its class how items are stored
 
   Trace& trace_;
   value::Dict* dict_ = nullptr;

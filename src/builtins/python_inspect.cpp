@@ -15,7 +15,7 @@ PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
   static PyObject* const kWrapped = intern("__wrapped__");
   static PyObject* const kSignature = intern("__signature__");
   auto* function = trace.see_as<Function>(value);
-  if (!function || !function->existing() || !function->attributes.empty() || depth > 10) return nullptr;
+  if (!function || !function->existing() || function->written || depth > 10) return nullptr;
   trace.describe(function);
   if (protocol::find_attribute(trace, function, kSignature)) return nullptr;
   Value* wrapped = protocol::find_attribute(trace, function, kWrapped);
@@ -50,7 +50,6 @@ Value* get_static(Trace& trace, const Args& args) {
   if (found && Py_TYPE(found)->tp_descr_get && Py_TYPE(found)->tp_descr_set)
     return trace.type_attribute(type, attribute);
   if (Value* own = dict ? trace.own_attribute(object, attribute) : nullptr) return own;
-  if (Value* written = trace.written_class_attribute(type, attribute)) return written;
   if (found) return trace.type_attribute(type, attribute);
   if (missing) return missing;
   protocol::raise(trace, PyExc_AttributeError, PyUnicode_AsUTF8(attribute));

@@ -11,9 +11,11 @@ using protocol::make_iterator;
 using value::Iterator;
 using value::Kind;
 
-Iterator* own_iterator(Trace& trace, Py_ssize_t step, std::vector<Value*> parts) {
+/// `maker` makes a real one from the parts that are not Null, as long as no step takes it away.
+Iterator* own_iterator(Trace& trace, Py_ssize_t step, std::vector<Value*> parts, PyObject* maker = nullptr) {
   Iterator* result = make_iterator(trace, Iterator::Other, std::move(parts));
   result->increment = step;
+  result->maker = maker;
   return result;
 }
 
@@ -110,6 +112,7 @@ Value* zip_longest(Trace& trace, const Args& args) {
 // ---- pairwise: parts are the iterator and the item before, Null at first
 
 Value* pairwise_step(Trace& trace, Iterator* iterator) {
+  iterator->maker = nullptr;
   if (iterator->parts[1]->kind == Kind::Null) {
     Value* first = protocol::next(trace, iterator->parts[0]);
     if (!first) return nullptr;
@@ -121,8 +124,9 @@ Value* pairwise_step(Trace& trace, Iterator* iterator) {
 
 Value* pairwise(Trace& trace, const Args& args) {
   static const Py_ssize_t step = protocol::add_step(&pairwise_step);
+  static PyObject* const maker = real("itertools", "pairwise");
   auto [iterable] = positional<1>(args, 1);
-  return own_iterator(trace, step, {get_iterator(trace, iterable), trace.null()});
+  return own_iterator(trace, step, {get_iterator(trace, iterable), trace.null()}, maker);
 }
 
 // ---- compress: parts are the iterators over data and selectors
@@ -138,8 +142,9 @@ Value* compress_step(Trace& trace, Iterator* iterator) {
 
 Value* compress(Trace& trace, const Args& args) {
   static const Py_ssize_t step = protocol::add_step(&compress_step);
+  static PyObject* const maker = real("itertools", "compress");
   auto [data, selectors] = bind(args, 2, {"data", "selectors"});
-  return own_iterator(trace, step, {get_iterator(trace, data), get_iterator(trace, selectors)});
+  return own_iterator(trace, step, {get_iterator(trace, data), get_iterator(trace, selectors)}, maker);
 }
 
 // ---- tee: parts are the iterator and the items read from it so far, which all copies share; index is the next
@@ -194,6 +199,7 @@ Value* group_step(Trace& trace, Iterator* group) {
 Value* groupby_step(Trace& trace, Iterator* groups) {
   static const Py_ssize_t step = protocol::add_step(&group_step);
   auto& parts = groups->parts;
+  groups->maker = nullptr;
   parts[kGroup] = trace.null();
   auto in_last_group = [&] {
     return parts[kCurrentKey]->kind == Kind::Null ||
@@ -208,15 +214,18 @@ Value* groupby_step(Trace& trace, Iterator* groups) {
 
 Value* groupby(Trace& trace, const Args& args) {
   static const Py_ssize_t step = protocol::add_step(&groupby_step);
+  static PyObject* const maker = real("itertools", "groupby");
   auto [iterable, key] = bind(args, 1, {"iterable", "key"});
   Value* null = trace.null();
-  return own_iterator(trace, step, {get_iterator(trace, iterable), key ? key : trace.none(), null, null, null, null});
+  return own_iterator(trace, step, {get_iterator(trace, iterable), key ? key : trace.none(), null, null, null, null},
+                      maker);
 }
 
 // ---- product, permutations, combinations: the real iterator over positions; parts are the pools as tuples
 
 Value* positions_step(Trace& trace, Iterator* iterator) {
   Owned<> positions = Owned<>::steal(PyIter_Next(iterator->object));
+  iterator->maker = nullptr;
   if (!positions) return PyErr_Occurred() ? throw PythonError() : nullptr;
   std::vector<Value*> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positions.get()); ++i) {
@@ -253,7 +262,10 @@ Value* product(Trace& trace, const Args& args) {
   if (args.keywords != (times ? 1 : 0)) cannot(Reason::ArgumentKind, "an unexpected keyword argument");
   Py_ssize_t repeats = times ? protocol::index(trace, times) : 1;
   Owned<> keywords = take(Py_BuildValue("{sn}", "repeat", repeats));
-  return over_positions(trace, function, {args.values, args.values + args.positional}, nullptr, keywords.get());
+  Value* result =
+      over_positions(trace, function, {args.values, args.values + args.positional}, nullptr, keywords.get());
+  if (repeats == 1) static_cast<Iterator*>(result)->maker = function;
+  return result;
 }
 
 template <Text name>

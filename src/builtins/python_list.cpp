@@ -101,16 +101,22 @@ Value* list_copy(Trace& trace, const Args& args) {
   return trace.list(content<List>(trace, self)->items);
 }
 
-/// The list is changed only if all went well; a comparison that raises would leave it half sorted.
+/// The list is empty while it is sorted. What others put into it is lost, and what a failing comparison leaves is kept.
 Value* list_sort(Trace& trace, const Args& args) {
   auto [self, key, reverse] = bind(args, 1, {"", "key", "reverse"});
-  std::vector<Value*> items = content<List>(trace, self)->items;
+  bool backwards = flag(trace, reverse, false);
+  List* list = changing_list(trace, self);
+  std::vector<Value*> items = std::move(list->items);
+  list->items.clear();
   try {
-    sort_values(trace, items, key, flag(trace, reverse, false));
+    sort_values(trace, items, key, backwards);
   } catch (const value::UserError&) {
-    cannot(Reason::OpaqueCallback, "list.sort() whose comparisons raise");
+    list->items = std::move(items);
+    throw;
   }
-  changing_list(trace, self)->items = std::move(items);
+  bool modified = !list->items.empty();
+  list->items = std::move(items);
+  if (modified) protocol::raise(trace, PyExc_ValueError, "list modified during sort");
   return trace.none();
 }
 
@@ -211,7 +217,9 @@ Value* slot_binary(Trace& trace, const Args& args) {
 template <int op>
 Value* slot_in_place(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
-  protocol::binary(trace, op, held(trace, self), other);
+  Value* left = held(trace, self);
+  if (left->kind == Kind::Set && held(trace, other)->kind != Kind::Set) return trace.constant(Py_NotImplemented);
+  protocol::binary(trace, op, left, other);
   return trace.see(self);
 }
 
@@ -278,7 +286,10 @@ bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
   Owned<> names = take(Py_BuildValue("{sOsO}", "key", by_key.get(), "reverse", reverse ? Py_True : Py_False));
   Owned<> values = take(PyTuple_Pack(1, order.get()));
   PyObject* sorted = PyObject_Call(real_sorted, values.get(), names.get());
-  if (!sorted) protocol::raise_current(trace);
+  if (!sorted) {  // compared one by one, it raises where it must and leaves the order it had then
+    PyErr_Clear();
+    return false;
+  }
   Owned<> result = Owned<>::steal(sorted);
   Keyed before = keyed;
   for (size_t i = 0; i < keyed.size(); ++i) keyed[i] = before[PyLong_AsSize_t(PyList_GET_ITEM(sorted, i))];
@@ -318,13 +329,23 @@ void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reve
   if (is_none(trace, key)) key = nullptr;
   Keyed keyed;
   for (Value* item : items) keyed.emplace_back(key ? protocol::call(trace, key, {item}) : item, item);
-  if (!sort_constants(trace, keyed, reverse)) {
-    if (items.size() >= 64) cannot(Reason::OpaqueCallback, "sorting 64 or more items that compare themselves");
-    if (reverse) std::reverse(keyed.begin(), keyed.end());  // twice: equal items keep their order
-    sort_few(trace, keyed);
+  auto put_back = [&] {
     if (reverse) std::reverse(keyed.begin(), keyed.end());
+    for (size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].second;
+  };
+  if (sort_constants(trace, keyed, reverse)) {
+    reverse = false;
+    return put_back();
   }
-  for (size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].second;
+  if (items.size() >= 64) cannot(Reason::OpaqueCallback, "sorting 64 or more items that compare themselves");
+  if (reverse) std::reverse(keyed.begin(), keyed.end());  // and back at the end: equal items keep their order
+  try {
+    sort_few(trace, keyed);
+  } catch (const value::UserError&) {
+    put_back();
+    throw;
+  }
+  put_back();
 }
 
 void register_list() {

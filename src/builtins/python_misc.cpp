@@ -152,9 +152,12 @@ void register_python() {
   register_functools();
   register_operator();
   register_collections();
+  register_context();
   register_copy();
+  register_descriptors();
   register_heap();
   register_inspect();
+  register_weakref();
   register_misc();
 }
 

@@ -95,7 +95,7 @@ Value* call_type(Trace& trace, const Args& args) {
   Args given = rest(args, 1);
   if (protocol::Model model = protocol::find_model(reinterpret_cast<PyObject*>(type))) return model(trace, given);
   Value* made = trace.see(protocol::call(trace, protocol::get_attribute(trace, args[0], kNew), args));
-  if (!PyType_IsSubtype(protocol::type_of(made), type)) return made;
+  if (!trace.is_subtype(protocol::type_of(made), type)) return made;
   Value* init = protocol::special_method(trace, made, kInit);
   Value* result = init ? trace.see(protocol::call(trace, init, given)) : trace.none();
   if (!is_none(trace, result))
@@ -106,16 +106,17 @@ Value* call_type(Trace& trace, const Args& args) {
 
 Value* type_has_instance(Trace& trace, const Args& args) {
   auto [cls, object] = positional<2>(args, 2);
-  return trace.boolean(PyType_IsSubtype(protocol::type_of(trace.see(object)), class_argument(trace, cls)));
+  return trace.boolean(trace.is_subtype(protocol::type_of(trace.see(object)), class_argument(trace, cls)));
 }
 
 Value* type_has_subclass(Trace& trace, const Args& args) {
   auto [cls, subclass] = positional<2>(args, 2);
-  return trace.boolean(PyType_IsSubtype(class_argument(trace, subclass), class_argument(trace, cls)));
+  return trace.boolean(trace.is_subtype(class_argument(trace, subclass), class_argument(trace, cls)));
 }
 
 Value* mro_of(Trace& trace, const Args& args) {
   auto [cls] = positional<1>(args, 1);
+  trace.guard_mro(class_argument(trace, cls));
   PyObject* mro = class_argument(trace, cls)->tp_mro;
   std::vector<Value*> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i)
@@ -168,7 +169,7 @@ bool user_decides(PyTypeObject* type, int depth = 0) {
 /// Asks Python about two real classes when no code of the user would run. Registrations made later are not guarded.
 bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls) {
   static PyObject* const kHook = intern("__subclasshook__");
-  if (PyType_IsSubtype(subclass, cls) && trace.type_lookup(cls, kHook) == trace.type_lookup(&PyBaseObject_Type, kHook))
+  if (trace.is_subtype(subclass, cls) && trace.type_lookup(cls, kHook) == trace.type_lookup(&PyBaseObject_Type, kHook))
     return true;
   if (user_decides(cls)) cannot(Reason::OpaqueCallback, "isinstance() of a class with its own __subclasshook__");
   int answer = PyObject_IsSubclass(reinterpret_cast<PyObject*>(subclass), reinterpret_cast<PyObject*>(cls));
@@ -290,15 +291,6 @@ Value* make_method(Trace& trace, const Args& args) {
   return method;
 }
 
-/// weakref.ref(x)(): the object it points to, read anew at every call.
-Value* call_weakref(Trace& trace, const Args& args) {
-  auto [self] = positional<1>(args, 1);
-  Value* seen = trace.see(self);
-  if (!seen->existing() || !seen->object || !PyWeakref_CheckRef(seen->object))
-    cannot(Reason::ArgumentKind, "a weak reference made in the capture");
-  return trace.wrap(PyWeakref_GET_OBJECT(seen->object), trace.pool->child(seen->source, source::Kind::WeakTarget));
-}
-
 }  // namespace
 
 void register_objects() {
@@ -318,6 +310,7 @@ void register_objects() {
                                    {"__str__", &text_of_object},
                                    {"__format__", &format_object},
                                });
+  add_rows(&PyModule_Type, {{"__getattribute__", &get_attribute_of_object}});
   add_rows(&PyType_Type, {
                              {"__call__", &call_type},
                              {"__instancecheck__", &type_has_instance},
@@ -331,7 +324,6 @@ void register_objects() {
                         {"SimpleNamespace.__init__", &init_namespace},
                         {"MethodType", &make_method},
                     });
-  add_rows("weakref", {{"ReferenceType.__call__", &call_weakref}});
 }
 
 }  // namespace gramme::builtins

@@ -90,7 +90,11 @@ Value* index_of(Trace& trace, const Args& args) {
 Value* length_hint(Trace& trace, const Args& args) {
   auto [object, missing] = positional<2>(args, 1);
   Value* seen = trace.see(object);
-  if (seen->kind == Kind::Object || seen->kind == Kind::Iterator || seen->kind == Kind::Generator)
+  if (seen->kind == Kind::Object) {
+    Value* hint = protocol::length_hint(trace, seen);
+    return hint ? hint : missing ? missing : trace.integer(0);
+  }
+  if (seen->kind == Kind::Iterator || seen->kind == Kind::Generator)
     cannot(Reason::ArgumentKind, std::string("operator.length_hint() of ") + type_name(seen));
   int64_t length = 0;
   bool none = raises(trace, PyExc_TypeError, [&, subject = object] { length = protocol::length(trace, subject); });

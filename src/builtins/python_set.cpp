@@ -1,64 +1,40 @@
 // set and frozenset: constructors and methods.
 #include "builtins/python_support.h"
+#include "protocol/set_algebra.h"
 
 namespace gramme::builtins {
 namespace {
 
+using protocol::SetOperation;
 using value::Set;
 using value::Table;
 
-/// The keys of any iterable, each once, in order.
-Table keys_of(Trace& trace, Value* iterable) {
-  Table keys;
-  if (auto* set = trace.see_as<Set>(iterable)) {
-    set->entries.each([&](auto& entry) { keys.set(entry.key, nullptr); });
-    return keys;
-  }
-  Value* iterator = protocol::get_iterator(trace, iterable);
-  while (Value* item = protocol::next(trace, iterator)) keys.set(as_key(trace, item), nullptr);
-  return keys;
-}
-
-void add_all(Table& into, Table& from) {
-  from.each([&](auto& entry) {
-    if (!into.find(entry.key)) into.set(entry.key, nullptr);
-  });
-}
-
-/// The entries of `from` that are (or are not) in `other`.
-Table selected(Table& from, Table& other, bool present) {
-  Table result;
-  from.each([&](auto& entry) {
-    if ((other.find(entry.key) != nullptr) == present) result.set(entry.key, nullptr);
-  });
-  return result;
-}
-
 // ---- making
 
-Set* filled(Trace& trace, bool frozen, Table entries) {
-  Set* set = new_set(trace, frozen);
-  set->entries = std::move(entries);
+Set* made(Trace& trace, bool frozen, Value* iterable) {
+  Set* set = new_set(trace, false);
+  if (iterable) protocol::update_set(trace, set, iterable);
+  set->frozen = frozen;
   return set;
 }
 
 Value* make_set(Trace& trace, const Args& args) {
   auto [iterable] = positional<1>(args, 0);
-  return filled(trace, false, iterable ? keys_of(trace, iterable) : Table());
+  return made(trace, false, iterable);
 }
 
 /// frozenset(f) of a frozenset is that frozenset.
 Value* make_frozenset(Trace& trace, const Args& args) {
   auto [iterable] = positional<1>(args, 0);
   auto* same = iterable ? trace.see_as<Set>(iterable) : nullptr;
-  if (same && same->frozen) return same;
-  return filled(trace, true, iterable ? keys_of(trace, iterable) : Table());
+  return same && same->frozen ? same : made(trace, true, iterable);
 }
 
 Value* init_set(Trace& trace, const Args& args) {
   auto [self, iterable] = positional<2>(args, 1);
-  Table entries = iterable ? keys_of(trace, iterable) : Table();
-  changing_set(trace, self)->entries = std::move(entries);
+  Set* set = changing_set(trace, self);
+  trace::clear_members(set);
+  if (iterable) protocol::update_set(trace, set, iterable);
   return trace.none();
 }
 
@@ -67,37 +43,35 @@ Value* init_set(Trace& trace, const Args& args) {
 Value* add(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
   Value* key = as_key(trace, item);
-  Set* set = changing_set(trace, self);
-  if (!set->entries.find(key)) set->entries.set(key, nullptr);
+  trace::add_member(trace, changing_set(trace, self), key);
   return trace.none();
 }
 
 Value* discard(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  changing_set(trace, self)->entries.erase(as_key(trace, item));
+  Value* key = as_key(trace, item);
+  trace::discard_member(trace, changing_set(trace, self), key);
   return trace.none();
 }
 
 Value* remove(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  if (!changing_set(trace, self)->entries.erase(as_key(trace, item))) raise_key_error(trace, item);
+  Value* key = as_key(trace, item);
+  if (!trace::discard_member(trace, changing_set(trace, self), key)) raise_key_error(trace, item);
   return trace.none();
 }
 
-/// Which one of several comes out depends on the layout of the real set.
 Value* pop(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
-  Set* set = content<Set>(trace, self);
-  if (set->entries.size() > 1) cannot(Reason::ArgumentKind, "set.pop() of several elements");
+  Set* set = changing_set(trace, self);
   if (set->entries.size() == 0) raise_key_error(trace, trace.text("pop from an empty set"));
-  Value* key = set->entries.first()->key;
-  changing_set(trace, self)->entries.clear();
-  return key;
+  if (Value* key = trace::pop_member(trace, set)) return key;
+  cannot(Reason::ArgumentKind, "set.pop() of several objects");
 }
 
 Value* clear(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
-  changing_set(trace, self)->entries.clear();
+  trace::clear_members(changing_set(trace, self));
   return trace.none();
 }
 
@@ -105,73 +79,53 @@ Value* clear(Trace& trace, const Args& args) {
 Value* copy(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Set* set = content<Set>(trace, self);
-  return set->frozen ? set : filled(trace, false, set->entries);
+  return set->frozen ? set : protocol::copy_of_set(trace, set);
 }
 
 // ---- algebra
 
-enum class Algebra { Union, Intersection, Difference, SymmetricDifference };
-
-template <Algebra algebra>
-Table combine(Table left, Table right) {
-  switch (algebra) {
-    case Algebra::Union:
-      add_all(left, right);
-      return left;
-    case Algebra::Intersection:
-      return selected(left, right, true);
-    case Algebra::Difference:
-      return selected(left, right, false);
-    default:
-      break;
-  }
-  Table result = selected(left, right, false), others = selected(right, left, false);
-  add_all(result, others);
-  return result;
-}
-
-template <Algebra algebra>
-Table combine_all(Trace& trace, const Args& args) {
-  if (args.positional < 1 || (algebra == Algebra::SymmetricDifference && args.positional != 2))
+template <SetOperation operation, bool in_place>
+Value* combine(Trace& trace, const Args& args) {
+  if (args.positional < 1 || (operation == SetOperation::SymmetricDifference && args.positional != 2))
     cannot(Reason::ArgumentKind, "arguments that a set's method refuses");
-  Table result = content<Set>(trace, args[0])->entries;
-  for (Value* other : all_positional(args, 1)) result = combine<algebra>(std::move(result), keys_of(trace, other));
-  return result;
+  Set* set = content<Set>(trace, args[0]);
+  Set* result = protocol::combine_by_method(trace, operation, set, all_positional(args, 1), in_place);
+  return in_place ? trace.none() : result;
 }
 
-template <Algebra algebra>
-Value* combined(Trace& trace, const Args& args) {
-  Table entries = combine_all<algebra>(trace, args);
-  return filled(trace, content<Set>(trace, args[0])->frozen, std::move(entries));
-}
-
-template <Algebra algebra>
 Value* update(Trace& trace, const Args& args) {
-  Table entries = combine_all<algebra>(trace, args);
-  changing_set(trace, args[0])->entries = std::move(entries);
+  std::vector<Value*> others = all_positional(args, 1);
+  Set* set = changing_set(trace, args[0]);
+  for (Value* other : others) protocol::update_set(trace, set, other);
   return trace.none();
 }
 
 // ---- comparing
 
-bool within(Table& inner, Table& outer) { return selected(inner, outer, false).size() == 0; }
+bool within(Table& inner, Table& outer) {
+  bool all = true;
+  inner.each([&](Table::Entry& entry) { all = all && outer.find(entry.key); });
+  return all;
+}
 
 Value* is_subset(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
-  Table keys = keys_of(trace, other);
+  Table keys = protocol::keys_of(trace, other).entries;
   return trace.boolean(within(content<Set>(trace, self)->entries, keys));
 }
 
 Value* is_superset(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
-  Table keys = keys_of(trace, other);
+  Table keys = protocol::keys_of(trace, other).entries;
   return trace.boolean(within(keys, content<Set>(trace, self)->entries));
 }
 
 Value* is_disjoint(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
-  Table keys = keys_of(trace, other);
-  return trace.boolean(selected(content<Set>(trace, self)->entries, keys, true).size() == 0);
+  Table keys = protocol::keys_of(trace, other).entries;
+  bool disjoint = true;
+  content<Set>(trace, self)->entries.each([&](Table::Entry& entry) { disjoint = disjoint && !keys.find(entry.key); });
+  return trace.boolean(disjoint);
 }
 
 }  // namespace
@@ -186,18 +140,18 @@ void register_set() {
                            {"set.remove", &remove},
                            {"set.pop", &pop},
                            {"set.clear", &clear},
-                           {"set.update", &update<Algebra::Union>},
-                           {"set.intersection_update", &update<Algebra::Intersection>},
-                           {"set.difference_update", &update<Algebra::Difference>},
-                           {"set.symmetric_difference_update", &update<Algebra::SymmetricDifference>},
+                           {"set.update", &update},
+                           {"set.intersection_update", &combine<SetOperation::Intersection, true>},
+                           {"set.difference_update", &combine<SetOperation::Difference, true>},
+                           {"set.symmetric_difference_update", &combine<SetOperation::SymmetricDifference, true>},
                        });
   add_rows("builtins", {"set", "frozenset"},
            {
                {"copy", &copy},
-               {"union", &combined<Algebra::Union>},
-               {"intersection", &combined<Algebra::Intersection>},
-               {"difference", &combined<Algebra::Difference>},
-               {"symmetric_difference", &combined<Algebra::SymmetricDifference>},
+               {"union", &combine<SetOperation::Union, false>},
+               {"intersection", &combine<SetOperation::Intersection, false>},
+               {"difference", &combine<SetOperation::Difference, false>},
+               {"symmetric_difference", &combine<SetOperation::SymmetricDifference, false>},
                {"issubset", &is_subset},
                {"issuperset", &is_superset},
                {"isdisjoint", &is_disjoint},

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cpython/objects.h"
+#include "protocol/special.h"
 
 namespace gramme::builtins {
 
@@ -164,6 +165,7 @@ Value* free_variable(Trace& trace, value::Function* function, const char* name) 
 }
 
 Value* as_key(Trace& trace, Value* key) {
+  static PyObject* const kHash = intern("__hash__");
   Value* seen = trace.see(key);
   if (auto* tuple = value::as<value::Tuple>(seen))
     for (Value*& item : tuple->items) item = as_key(trace, item);
@@ -172,6 +174,7 @@ Value* as_key(Trace& trace, Value* key) {
   auto* set = value::as<value::Set>(seen);
   bool refused = seen->kind == Kind::List || seen->kind == Kind::Dict || seen->kind == Kind::Deque ||
                  seen->kind == Kind::Slice || seen->kind == Kind::Constant || (set && !set->frozen);
+  refused = refused || protocol::forbidden(trace, seen, kHash);
   if (refused) protocol::raise(trace, PyExc_TypeError, std::string("unhashable type: '") + type_name(seen) + "'");
   cannot(Reason::ArgumentKind, std::string("a key of type ") + type_name(seen));
 }

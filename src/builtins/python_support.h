@@ -146,7 +146,7 @@ value::Set* new_set(Trace& trace, bool frozen);
 PyTypeObject* class_argument(Trace& trace, Value* cls);
 /// Start and stop of index(x, start, stop) within `size`, as slices count.
 std::pair<Py_ssize_t, Py_ssize_t> clamp(Trace& trace, Value* start, Value* stop, Py_ssize_t size);
-/// items sorted as list.sort does it (python_list.cpp).
+/// items sorted as list.sort does it; if a comparison raises, in the order they had then (python_list.cpp).
 void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse);
 
 // ---- families, one file each
@@ -162,9 +162,12 @@ void register_itertools();
 void register_functools();
 void register_operator();
 void register_collections();
+void register_context();
 void register_copy();
+void register_descriptors();
 void register_heap();
 void register_inspect();
+void register_weakref();
 void register_misc();
 
 }  // namespace gramme::builtins

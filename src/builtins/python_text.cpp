@@ -49,8 +49,9 @@ Value* join(Trace& trace, const Args& args) {
   auto [self, iterable] = positional<2>(args, 2);
   PyObject* separator = text_or_stop(trace, self);
   Owned<> parts = take(PyList_New(0));
-  Value* iterator = protocol::get_iterator(trace, iterable);
-  while (Value* item = protocol::next(trace, iterator)) {
+  Value* whole = trace.see(iterable);
+  bool sequence = whole->kind == value::Kind::List || whole->kind == value::Kind::Tuple;
+  for (Value* item : protocol::items_of(trace, sequence ? whole : protocol::get_iterator(trace, whole))) {
     Value* seen = trace.see(item);
     if (seen->kind != Kind::Constant || !PyUnicode_Check(seen->object))
       protocol::raise(trace, PyExc_TypeError,

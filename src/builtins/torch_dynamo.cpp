@@ -1,4 +1,4 @@
-// What importing PyTorch's own front end changes in torch.nn.
+// What importing PyTorch's own front end changes in torch.
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -15,11 +15,32 @@ Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
   return protocol::call(trace, original, args);
 }
 
+/// torch.manual_seed once torch._dynamo is imported, and torch's other functions that keep it out: a model of the
+/// function inside is as good as for the function alone.
+Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args) {
+  static PyObject* const name = intern("__wrapped__");
+  Owned<> wrapped = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, name) : nullptr);
+  if (!wrapped) PyErr_Clear();
+  if (protocol::Model model = wrapped ? protocol::find_model(wrapped.get()) : nullptr) return model(trace, args);
+  if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
+    cannot(Reason::CallSkipped, PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function->object)->func_qualname));
+  return trace.inliner->call(function, args);
+}
+
+/// What torch.compile gives for a function: the function, whose breaks are no errors of ours.
+Value* compiled_by_dynamo(Trace& trace, value::Function* function, const Args& args) {
+  static PyObject* const original = intern("_torchdynamo_orig_callable");
+  return protocol::call(trace, protocol::get_attribute(trace, function, original), args);
+}
+
 }  // namespace
 
 void register_torch_dynamo() {
+  protocol::add_function_model("torch/_compile.py", "_disable_dynamo.<locals>.inner", &disabled_lazily);
   protocol::add_function_model("torch/_dynamo/mutation_guard.py",
                                "install_generation_tagging_init.<locals>.patched_init", &tagged_init);
+  protocol::add_function_model("torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper",
+                               &compiled_by_dynamo);
 }
 
 }  // namespace gramme::builtins

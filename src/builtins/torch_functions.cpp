@@ -50,8 +50,9 @@ Value* legacy_instance(Trace& trace, const Args& args) {
 Value* type_name_of(Trace& trace, const Args& args) {
   auto [object] = bind(args, 1, {"obj"});
   auto* tensor = trace.see_as<Tensor>(object);
-  if (!tensor) cannot(Reason::ArgumentKind, "torch.typename of something that is no tensor");
-  return type_text(trace, *tensor->record);
+  if (tensor) return type_text(trace, *tensor->record);
+  static PyObject* const function = real("torch", "typename");
+  return trace.inliner->call(trace.see_as<value::Function>(trace.pinned(function)), args);
 }
 
 /// Has the object a `__torch_function__` that would be asked? Plain tensors and parameters have one that is not.
@@ -241,8 +242,15 @@ Value* log_usage(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+/// Module.__call__ asks in order to leave out its handling of exceptions, which Dynamo cannot follow.
+Value* is_compiling(Trace& trace, const Args&) {
+  static PyObject* const call = PyFunction_GetCode(real("torch.nn", "Module._call_impl"));
+  value::Function* caller = trace.inliner->current_function();
+  return trace.boolean(!caller || reinterpret_cast<PyObject*>(caller->code) != call);
+}
+
 void register_tracing_states() {
-  add_rows("torch.compiler", {{"is_compiling", &boolean_answer<true>},
+  add_rows("torch.compiler", {{"is_compiling", &is_compiling},
                               {"is_dynamo_compiling", &boolean_answer<true>},
                               {"is_exporting", &boolean_answer<false>}});
   add_rows("torch._utils", {{"is_compiling", &boolean_answer<true>}});
@@ -312,8 +320,7 @@ void register_makers() {
                      {"Tensor", &refuse<Reason::CallUnknown, "torch.Tensor(…)">},
                      {"Generator", &refuse<Reason::CallUnknown, "torch.Generator(…)">}});
   add_rows("torch.nn.functional", {{"one_hot", &one_hot}});
-  add_rows("torch.nn", {{"Parameter", &refuse<Reason::CallUnknown, "torch.nn.Parameter(…)">},
-                        {"Buffer", &refuse<Reason::CallUnknown, "torch.nn.Buffer(…)">}});
+  add_rows("torch.nn", {{"Buffer", &refuse<Reason::CallUnknown, "torch.nn.Buffer(…)">}});
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "dtype")));
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "device")), {"__enter__", "__exit__", "__call__"});
 }
@@ -344,7 +351,10 @@ void register_torch() {
   protocol::set_tensor_attributes({&tensor_attribute, &set_tensor_attribute});
   register_torch_functions();
   register_torch_methods();
+  register_torch_hooks();
+  register_torch_leaves();
   register_torch_modes();
+  register_torch_state();
   register_torch_dynamo();
 }
 

@@ -199,14 +199,12 @@ Value* as_operator(Trace& trace, const Args& args) {
   return trace.emit(function, args);
 }
 
-Value* requires_grad_(Trace& trace, const Args& args) {
-  auto [self, flag] = bind(args, 1, {"self", "requires_grad"});
-  (void)self;
-  Tensor* tensor = self_tensor(trace, args, "requires_grad_");
-  PyObject* wanted = flag ? trace.constant_of(flag) : Py_True;
-  if (wanted != (tensor->record->requires_grad ? Py_True : Py_False))
-    cannot(Reason::MutationUnsupported, "Tensor.requires_grad_ that changes it");
-  return tensor;
+/// Of an input it would be undone by no graph: the real tensor's views decide whether it is allowed.
+Value* detach_(Trace& trace, const Args& args) {
+  static PyObject* const method = intern("detach_");
+  Tensor* tensor = self_tensor(trace, args, "detach_");
+  if (tensor->existing() || !tensor->views.empty()) cannot(Reason::MutationUnsupported, "Tensor.detach_");
+  return trace.emit_method(method, args);
 }
 
 /// x.set_(source) is in the graph; its other forms are not.
@@ -248,7 +246,7 @@ void register_forms(PyTypeObject* base) {
   add_rows(base, {{"new", &make_new},
                   {"new_tensor", &new_tensor},
                   {"type", &type},
-                  {"requires_grad_", &requires_grad_},
+                  {"detach_", &detach_},
                   {"set_", &set_},
                   {"uniform_", &uniform_},
                   {"__getitem__", &as_operator<"getitem", 2>},
@@ -290,7 +288,6 @@ void register_refused(PyTypeObject* base) {
                   {"_view_func", &refuse<unknown, "Tensor._view_func">},
                   {"_view_func_unsafe", &refuse<unknown, "Tensor._view_func_unsafe">},
                   {"_rev_view_func_unsafe", &refuse<unknown, "Tensor._rev_view_func_unsafe">},
-                  {"retain_grad", &refuse<unknown, "Tensor.retain_grad">},
                   {"record_stream", &refuse<unknown, "Tensor.record_stream">},
                   {"as_subclass", &refuse<unknown, "Tensor.as_subclass">},
                   {"_make_subclass", &refuse<unknown, "Tensor._make_subclass">},
@@ -342,8 +339,6 @@ void register_python_methods(PyTypeObject* tensor) {
                     {"__dlpack__", &refuse<unknown, "Tensor.__dlpack__">},
                     {"__dir__", &refuse<unknown, "Tensor.__dir__">},
                     {"backward", &refuse<unknown, "Tensor.backward">},
-                    {"register_hook", &refuse<unknown, "Tensor.register_hook">},
-                    {"register_post_accumulate_grad_hook", &refuse<unknown, "register_post_accumulate_grad_hook">},
                     {"share_memory_", &refuse<unknown, "Tensor.share_memory_">},
                     {"is_shared", &refuse<unknown, "Tensor.is_shared">},
                     {"storage", &refuse<unknown, "Tensor.storage">},

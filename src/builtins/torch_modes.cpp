@@ -24,6 +24,7 @@ graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<Argument>
   call.arg_count = static_cast<uint32_t>(args.size());
   graph::Node* node = trace.graph.call(call, trace.inliner ? trace.inliner->position() : nullptr);
   node->effect = true;
+  trace.sets_modes = true;
   return node;
 }
 
@@ -64,14 +65,16 @@ Value* set_grad_enabled(Trace& trace, const Args& args) {
 struct Mode {
   graph::Node* entered;
   std::function<void()> leave;  // puts the thread back
+  size_t step = 0;
 };
 /// By the context manager. A mode that is still open at the end of a capture is closed by the trace.
 using Modes = std::unordered_map<const Value*, Mode>;
 thread_local Modes open_modes;
 
-void close(const Value* manager) {
+void close(Trace& trace, const Value* manager) {
   auto found = open_modes.find(manager);
   if (found == open_modes.end()) return;
+  trace.entered_modes.erase(trace.entered_modes.find(found->second.step));
   std::function<void()> leave = std::move(found->second.leave);
   open_modes.erase(found);
   leave();
@@ -82,8 +85,10 @@ void open(Trace& trace, const Value* manager, Mode mode) {
     mode.leave();
     cannot(Reason::CallUnknown, "a context entered twice");
   }
+  mode.step = trace.inliner->steps() - 1;  // of the instruction that enters it
+  trace.entered_modes.insert(mode.step);
   open_modes.emplace(manager, std::move(mode));
-  trace.undo.push_back([manager] { close(manager); });
+  trace.undo.push_back([&trace, manager] { close(trace, manager); });
 }
 
 /// The node that entered the mode of this manager in this capture.
@@ -132,7 +137,7 @@ Value* exit_inference(Trace& trace, const Args& args) {
   static PyObject* const leave = real("torch.autograd.grad_mode", "_exit_inference_mode");
   Object* manager = manager_of(trace, args, "torch.inference_mode");
   append_mode(trace, leave, {node_argument(entered_by(manager, "torch.inference_mode"))});
-  close(manager);
+  close(trace, manager);
   return trace.none();
 }
 
@@ -200,7 +205,7 @@ Value* exit_autocast(Trace& trace, const Args& args) {
   static PyObject* const leave = real("torch.amp", "_exit_autocast");
   Object* manager = manager_of(trace, args, "torch.autocast");
   append_mode(trace, leave, {node_argument(entered_by(manager, "torch.autocast"))});
-  close(manager);
+  close(trace, manager);
   return trace.boolean(false);
 }
 

@@ -271,7 +271,7 @@ Treatment classify_function(Rules& all, PyObject* callable) {
   static PyObject* constant_result = intern("_dynamo_marked_constant");
   static PyObject* torch_function = intern("__torch_function__");
   check_marks(callable, function->func_dict);
-  if (has_mark(function->func_dict, constant_result)) return Treatment::RunForReal;
+  if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;
   if (all.disallowed.contains(callable) || all.nonstrict.contains(callable) || all.leaf.contains(callable))
     return Treatment::RunForReal;
   if (all.allowed.contains(callable)) return Treatment::InGraph;

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "builtins/torch_support.h"
+#include "builtins/torch_leaves.h"
 #include "cpython/objects.h"
 
 namespace gramme::builtins {
@@ -35,8 +35,8 @@ Value* ndim(Trace& trace, Tensor* tensor) { return trace.integer(tensor->record-
 Value* dtype(Trace& trace, Tensor* tensor) { return trace.constant(meta::dtype_object(*tensor->record)); }
 Value* device(Trace& trace, Tensor* tensor) { return trace.constant(meta::device_object(*tensor->record)); }
 Value* layout(Trace& trace, Tensor* tensor) { return trace.constant(meta::layout_object(*tensor->record)); }
-Value* requires_grad(Trace& trace, Tensor* tensor) { return trace.boolean(tensor->record->requires_grad); }
-Value* is_leaf(Trace& trace, Tensor* tensor) { return trace.boolean(tensor->record->is_leaf); }
+Value* requires_grad(Trace& trace, Tensor* tensor) { return trace.boolean(trace.requires_grad(tensor)); }
+Value* is_leaf(Trace& trace, Tensor* tensor) { return trace.boolean(trace.is_leaf(tensor)); }
 
 int64_t item_size(const Tensor* tensor) {
   Owned<> size = take(PyObject_GetAttrString(meta::dtype_object(*tensor->record), "itemsize"));
@@ -90,20 +90,26 @@ Attribute* stored(Tensor* tensor, PyObject* name) {
   return nullptr;
 }
 
-bool has_grad_fn(const Tensor* tensor) { return tensor->record->requires_grad && !tensor->record->is_leaf; }
+bool has_grad_fn(Trace& trace, const Tensor* tensor) { return trace.requires_grad(tensor) && !trace.is_leaf(tensor); }
 
 PyObject* const kGrad = intern("grad");
 
 Value* grad(Trace& trace, Tensor* tensor) {
   if (Attribute* attribute = stored(tensor, kGrad)) return attribute->value;
-  if (has_grad_fn(tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is no leaf");  // warns
+  if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is no leaf");  // warns
   if (!tensor->existing()) return trace.none();
   Owned<> now = take(aten::grad_of(tensor->object));
   return trace.see(trace.wrap(now.get(), trace.pool->child(tensor->source, SK::Grad)));
 }
 
+Value* retains_grad(Trace& trace, Tensor* tensor) {
+  bool unknown = tensor->existing() && has_grad_fn(trace, tensor) && !tensor->retains_grad;
+  if (unknown) cannot(Reason::AttributeUnknown, "retains_grad of a tensor that existed before");
+  return trace.boolean(tensor->retains_grad);
+}
+
 Value* grad_fn(Trace& trace, Tensor* tensor) {
-  if (has_grad_fn(tensor)) cannot(Reason::AttributeUnknown, "the grad_fn of a tensor");
+  if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad_fn of a tensor");
   return trace.none();
 }
 
@@ -161,6 +167,7 @@ const Getters& getters() {
       {"grad", &grad},
       {"_grad", &grad},
       {"grad_fn", &grad_fn},
+      {"retains_grad", &retains_grad},
   };
   return *rows;
 }
@@ -245,12 +252,16 @@ void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
 
 void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
   static PyObject* const kRequiresGrad = intern("requires_grad");
+  static PyObject* const kData = intern("data");
   static PyObject* const other_grad = intern("_grad");
   name = interned(trace, name);
   if (name == kGrad || name == other_grad) return store(trace, tensor, kGrad, checked_grad(trace, tensor, value));
-  if (name == kRequiresGrad && value &&
-      trace.constant_of(value) == (tensor->record->requires_grad ? Py_True : Py_False))
-    return;
+  if (name == kRequiresGrad && value) {
+    PyObject* wanted = trace.constant_of(value);
+    if (!wanted || !PyBool_Check(wanted)) cannot(Reason::MutationUnsupported, "Tensor.requires_grad");
+    return set_requires_grad(trace, tensor, wanted == Py_True);
+  }
+  if (name == kData) return set_data(trace, tensor, value);
   PyObject* found = trace.type_lookup(tensor->record->type, name);
   if (found && Py_TYPE(found)->tp_descr_set) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
   if (!value && !own(trace, tensor, name, true))

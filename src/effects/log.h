@@ -11,7 +11,7 @@
 namespace gramme::effects {
 
 enum class Kind : uint8_t {
-#define EFFECT(name, target, key, text) name,
+#define EFFECT(name, ...) name,
 #include "effects/effects.def"
 #undef EFFECT
 };
@@ -26,6 +26,8 @@ struct Effect {
   // Call:
   PyObject* callable = nullptr;
   std::vector<value::Value*> operands;
+  value::Value* result = nullptr;  // what the program sees of the call's result; null if nothing
+  int32_t call = -1;               // its place among the calls
 };
 
 class Log {
@@ -34,10 +36,13 @@ class Log {
   void add(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
   /// The same for what the program deleted before: it goes to the end.
   void add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
-  void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length);
+  /// A call in replay. `result` stands for what it returns, which is there for whatever is rebuilt after it.
+  void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length,
+                value::Value* result = nullptr);
   const std::vector<Effect>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
   bool contains(Kind kind, const value::Value* target, PyObject* name) const;
+  const Effect* find(Kind kind, const value::Value* target, PyObject* name) const;  // null if there is none
 
  private:
   struct Key {
@@ -53,6 +58,7 @@ class Log {
     }
   };
   std::vector<Effect> entries_;
+  int32_t calls_ = 0;
   std::unordered_set<Key, Hash> seen_;
 };
 

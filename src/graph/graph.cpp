@@ -4,12 +4,14 @@
 
 namespace gramme::graph {
 
-Node* Graph::placeholder(const source::Source* source, const meta::Record* record) {
+Node* Graph::placeholder(const source::Source* source, const meta::Record* record, const Position* position) {
   Node* node = arena_.make<Node>();
   node->kind = Node::Placeholder;
   node->id = next_id_++;
   node->source = source;
   node->record = record;
+  node->position = position;
+  node->module = module_;
   placeholders_.push_back(node);
   events_.push_back({node, nullptr});
   return node;
@@ -21,6 +23,7 @@ Node* Graph::call(const meta::Call& call, const Position* position) {
   node->id = next_id_++;
   node->call = call;
   node->position = position;
+  node->module = module_;
   meta::each_leaf(node->call, [](const meta::Argument& leaf) { ++leaf.node->uses; });
   nodes_.push_back(node);
   events_.push_back({node, nullptr});
@@ -31,6 +34,12 @@ void Graph::hint(Node* node, PyObject* variable) {
   if (node->hinted || node->kind == Node::Placeholder) return;
   node->hinted = true;
   events_.push_back({node, variable});
+}
+
+const ModuleCall* Graph::enter(PyObject* module, const source::Source* path) {
+  const ModuleCall* before = module_;
+  module_ = arena_.make<ModuleCall>(module, path, calls_by_path_[path]++, before);
+  return before;
 }
 
 void Graph::remove_dead() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
@@ -20,6 +21,14 @@ struct Position {
   const Position* caller;  // null for the root frame
 };
 
+/// A torch.nn.Module that the program calls, and the call around it; a tree shared by all nodes.
+struct ModuleCall {
+  PyObject* module;  // the program's own, alive as long as the capture
+  const source::Source* path;
+  uint32_t earlier;          // calls by the same path before this one
+  const ModuleCall* caller;  // null outside any other
+};
+
 struct Node {
   enum Kind : uint8_t { Placeholder, CallFunction, CallMethod };
   Kind kind;
@@ -33,18 +42,22 @@ struct Node {
   const meta::Record* record = nullptr;    // of a tensor result
   PyTypeObject* number_type = nullptr;     // of a Python number: int, float, bool
   const Position* position = nullptr;
+  const ModuleCall* module = nullptr;  // innermost at the time it was made
 };
 
 class Graph {
  public:
   explicit Graph(Arena& arena) : arena_(arena) {}
 
-  Node* placeholder(const source::Source* source, const meta::Record* record);
+  Node* placeholder(const source::Source* source, const meta::Record* record, const Position* position = nullptr);
   /// The call's arrays must live as long as the graph (in its arena).
   Node* call(const meta::Call& call, const Position* position);
   /// The program stored the value in a local variable or cell: the first such name becomes the node's (names.h).
   /// Placeholders keep theirs.
   void hint(Node* node, PyObject* variable);
+  /// Nodes made from now on belong to a call of the module, until it is left: the answer is what to put back.
+  const ModuleCall* enter(PyObject* module, const source::Source* path);
+  void leave(const ModuleCall* before) { module_ = before; }
   /// The values the graph returns, in order; nodes only.
   std::vector<Node*> outputs;
 
@@ -73,6 +86,8 @@ class Graph {
   std::vector<Node*> placeholders_, nodes_;
   std::vector<Event> events_;
   uint32_t next_id_ = 0;
+  const ModuleCall* module_ = nullptr;
+  std::unordered_map<const source::Source*, uint32_t> calls_by_path_;
 };
 
 /// PyTorch Dynamo's spelling: L['x'] -> "L_x_", L['self']._modules['l'] -> "L_self_modules_l_".

@@ -85,6 +85,7 @@ class Naming {
     size_t count = 0;
     for (const auto& event : events_) count = std::max<size_t>(count, event.node->id + 1);
     names_.node.resize(count);
+    names_.first.resize(count);
     names_.target.resize(count);
   }
 
@@ -111,7 +112,9 @@ class Naming {
     const char* text = PyUnicode_AsUTF8(hint);
     if (!text) return PyErr_Clear();
     std::string& name = names_.node[node.id];
-    if (name != text) name = names_.space.create(text);
+    if (name == text) return;
+    names_.first[node.id] = std::move(name);
+    name = names_.space.create(text);
   }
 
   /// A placeholder's target must not be the first name of any node.

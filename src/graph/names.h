@@ -29,6 +29,7 @@ class Namespace {
 
 struct Names {
   std::vector<std::string> node;    // by Node::id
+  std::vector<std::string> first;   // by Node::id: the name before a variable gave it another, else empty
   std::vector<std::string> target;  // by Node::id, of placeholders: "L_x_"
   Namespace space;                  // afterwards, to go on naming
 };

@@ -17,8 +17,8 @@ enum class Kind : uint8_t {
 struct Fact {
   const source::Source* source;
   Kind kind;
-  Owned<> object;                          // Type, Constant, Identity, Keys, SetIs, Code
-  const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap
+  Owned<> object;                          // Type, Constant, Identity, Keys, SetIs, Places, Code
+  const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap, Apart
   int64_t number = 0;                      // Length
   const aten::TensorSpec* spec = nullptr;  // Tensor
 

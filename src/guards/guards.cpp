@@ -26,6 +26,8 @@ std::string Fact::print() const {
       return name + " exists";
     case Kind::Keys:
       return "list(" + name + ") == " + describe(object.get());
+    case Kind::Places:
+      return "list(" + name + ") and its history are those of " + describe(object.get());
     case Kind::SetIs:
       return name + " == " + describe(object.get());
     case Kind::Tensor:
@@ -34,6 +36,8 @@ std::string Fact::print() const {
       return name + ".__code__ is " + describe(object.get());
     case Kind::NoOverlap:
       return name + " shares no memory with " + other->print();
+    case Kind::Apart:
+      return name + " shares no memory with any of those from " + other->print() + " on";
     case Kind::Unguarded:
       return name + " is read";
   }

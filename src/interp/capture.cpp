@@ -1,6 +1,7 @@
 #include "interp/capture.h"
 
 #include "cpython/objects.h"
+#include "interp/closing.h"
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
@@ -27,6 +28,7 @@ class Attempt {
   End stopped();
   void note_handled(End& end);
   void forget_locals(End& end);
+  void check_generators();
   bool callee_is_python();
 
   const Start& start_;
@@ -83,14 +85,23 @@ void Attempt::forget_locals(End& end) {
     if (!is_same(initial_[i], frame_.slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
 }
 
+/// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known.
+void Attempt::check_generators() {
+  for (Generator* generator : trace.generators)
+    if (generator->started && generator->frame && closing_runs_code(trace, *generator->frame))
+      cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
+}
+
 End Attempt::run() {
   try {
     End end;
     end.result = interp.run_root(frame_);
     note_handled(end);
     if (start_.offset != 0) forget_locals(end);
+    check_generators();
     return end;
   } catch (const Stopped&) {
+    check_generators();
     return stopped();
   }
 }
@@ -139,6 +150,21 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
   return inputs;
 }
 
+/// Has the graph compiled in the state in which it will be called; a backend that raises in the middle of it leaves
+/// nothing behind.
+void compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
+  trace.put_back();
+  if (trace.graph.empty()) return;
+  aten::SavedModes modes;
+  modes.save();
+  try {
+    compile(trace, example_inputs(trace), segment);
+  } catch (...) {
+    modes.restore();
+    throw;
+  }
+}
+
 /// A segment that does nothing and leaves the frame as it is.
 std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription guards, plan::ExitKind exit,
                                     plan::Ending ending) {
@@ -172,12 +198,13 @@ plan::Ending describe_ending(const CannotCapture& reason, Interpreter& interp) {
   ending.file = text_of(code->co_filename);
   ending.function = text_of(code->co_qualname);
   ending.inner_line = line;
+  ending.stack = interp.stopped_stack();
   return ending;
 }
 
 /// Nothing can be captured from here: the instruction is carried out for real.
-std::unique_ptr<plan::Segment> step_over(const Start& start, plan::Ending ending) {
-  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, aten::GlobalState::read()};
+std::unique_ptr<plan::Segment> step_over(const Start& start, const Trace& trace, plan::Ending ending) {
+  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.initial_state()};
   return idle(start, std::move(guards), plan::ExitKind::Concrete, std::move(ending));
 }
 
@@ -193,7 +220,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
       segment->start = start.offset;
       segment->ending = ending;
-      if (!attempt.trace.graph.empty()) compile(attempt.trace, example_inputs(attempt.trace), *segment);
+      compile_graph(attempt.trace, compile, *segment);
       return segment;
     } catch (const CannotCapture& reason) {
       if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
@@ -202,8 +229,9 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
+      step = std::min(step, attempt.trace.stop_at);
       if (rebuilding && stop_at != SIZE_MAX) step = std::min(step, stop_at / 2);
-      if (stop_at == 0) return step_over(start, ending);
+      if (stop_at == 0) return step_over(start, attempt.trace, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
       if (!policy.specialized.insert(needed.source).second) GRAMME_BUG("specialised twice: " + needed.source);

@@ -1,5 +1,7 @@
 #include "interp/interpreter.h"
 
+#include <algorithm>
+
 #include "cpython/objects.h"
 
 namespace gramme::interp {
@@ -8,10 +10,20 @@ using namespace value;
 using bytecode::Instruction;
 using trace::Args;
 
+namespace {
+/// Is the code of torch.nn.Module.__call__ and what it is made of?
+bool calls_modules(PyCodeObject* code) {
+  constexpr std::string_view kFile = "torch/nn/modules/module.py";
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  return file && std::string_view(file).ends_with(kFile);
+}
+}  // namespace
+
 Value* Interpreter::run_root(Frame& root) {
   root.root = true;
   root_ = &root;
   from_start_ = root.pc == 0;
+  in_module_call_ = calls_modules(root.object());
   Outcome outcome = run(root);
   if (outcome.step != Step::Return) GRAMME_BUG("the root frame yielded");
   return outcome.value;
@@ -136,10 +148,22 @@ Value* Interpreter::run_body(Function* body, Dict* names) {
   return run(*frame).value;
 }
 
+/// PyTorch's front end starts at a module's forward, so users and tools know its inputs by forward's parameters.
+void Interpreter::show_parameters(const Frame& frame) {
+  const PyCodeObject* code = frame.object();
+  for (int i = 0; i < code->co_argcount + code->co_kwonlyargcount; ++i)
+    if (const Value* value = frame.slots[static_cast<size_t>(i)]; value && value->source)
+      source::Pool::show_as(value->source, frame.variable(i));
+}
+
 Value* Interpreter::call(Function* function, const Args& args) {
   trace.describe(function);
   Frame* frame = new_frame(function);
   bind(*frame, function, args);
+  if (in_module_call_ && !calls_modules(function->code)) {
+    in_module_call_ = false;
+    show_parameters(*frame);
+  }
   Value* result = run(*frame).value;
   if (result->kind != Kind::Generator || static_cast<Generator*>(result)->frame != frame) free_.push_back(frame);
   return result;
@@ -308,6 +332,13 @@ Value* Interpreter::variable(PyObject* name) {
   return nullptr;
 }
 
+bool Interpreter::is_in_local(Value* seen) {
+  return std::any_of(frame_->slots.begin(), frame_->slots.end(), [&](Value* value) {
+    bool same = value && (value == seen || (value->object && value->object == seen->object));
+    return same && trace.see(value) == seen;
+  });
+}
+
 Value* Interpreter::locals() {
   Frame& frame = *frame_;
   bool optimized = frame.object()->co_flags & CO_OPTIMIZED;
@@ -375,6 +406,10 @@ void Interpreter::note_stop() {
   while (frame->back && is_library(frame->object())) frame = frame->back;
   stopped_in_ = {frame->object(),
                  frame->current ? frame->code->line(frame->current->at) : frame->object()->co_firstlineno};
+  for (frame = frame_; frame; frame = frame->back)
+    if (frame->current)
+      stopped_stack_.emplace_back(share(reinterpret_cast<PyObject*>(frame->object())), frame->current->at);
+  std::reverse(stopped_stack_.begin(), stopped_stack_.end());
 }
 
 Interpreter::Place Interpreter::stopped_in() const {

@@ -34,15 +34,19 @@ class Interpreter final : public trace::Inliner {
   };
   /// Where the capture could not go on: the innermost frame outside Python's library and torch.
   Place stopped_in() const;
+  /// The calls that led there, the root frame's first.
+  const std::vector<std::pair<Owned<>, int>>& stopped_stack() const { return stopped_stack_; }
 
   // trace::Inliner
   Value* call(value::Function* function, const trace::Args& args) override;
   Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
   Value* variable(PyObject* name) override;
+  bool is_in_local(Value* seen) override;
   value::Function* current_function() override { return frame_->function; }
   Value* first_argument() override;
   const graph::Position* position() override { return position_of(frame_); }
   int root_line() override;
+  size_t steps() override { return steps_; }
   /// locals() of the current frame: one dict a frame, brought up to date at each call.
   Value* locals();
   /// Runs the body of a class; its names go into the dict.
@@ -61,14 +65,17 @@ class Interpreter final : public trace::Inliner {
   void bind(Frame& frame, value::Function* function, const trace::Args& args);
   const graph::Position* position_of(Frame* frame);
   Frame* new_frame(value::Function* function);
+  void show_parameters(const Frame& frame);
 
   Frame* frame_ = nullptr;
   Frame* root_ = nullptr;
   Place stopped_in_{nullptr, 0};
+  std::vector<std::pair<Owned<>, int>> stopped_stack_;
   std::vector<Frame*> free_;
   size_t stop_at_;
   size_t steps_ = 0, resumable_step_ = 0;
-  bool from_start_ = false;  // the root frame, too
+  bool from_start_ = false;      // the root frame, too
+  bool in_module_call_ = false;  // nothing but torch.nn.Module's own code has run
 };
 
 Value* build_class(trace::Trace& trace, const trace::Args& args);  // the model of __build_class__ (ops_classes.cpp)

@@ -1,5 +1,6 @@
 // Building, extending and taking apart containers; pattern matching.
 #include "interp/ops.h"
+#include "protocol/set_algebra.h"
 
 namespace gramme::interp {
 
@@ -23,10 +24,8 @@ Step build_list(Interpreter& interp, Frame& frame, int count) {
 }
 Step build_set(Interpreter& interp, Frame& frame, int count) {
   auto* set = interp.trace.make<Set>();
-  for (Value* item : take_items(frame, count)) {
-    item = protocol::table_key(interp.trace, item);
-    set->entries.set(item, nullptr);
-  }
+  for (Value* item : take_items(frame, count))
+    trace::add_member(interp.trace, set, protocol::table_key(interp.trace, item));
   frame.push(set);
   return Step::Next;
 }
@@ -101,7 +100,7 @@ Step list_append(Interpreter& interp, Frame& frame, int depth) {
 }
 Step set_add(Interpreter& interp, Frame& frame, int depth) {
   Value* item = protocol::table_key(interp.trace, frame.pop());
-  growing<Set>(interp, frame, depth)->entries.set(item, nullptr);
+  trace::add_member(interp.trace, growing<Set>(interp, frame, depth), item);
   return Step::Next;
 }
 Step map_add(Interpreter& interp, Frame& frame, int depth) {
@@ -117,16 +116,20 @@ Step list_extend(Interpreter& interp, Frame& frame, int depth) {
   return Step::Next;
 }
 Step set_update(Interpreter& interp, Frame& frame, int depth) {
-  std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
-  auto* set = growing<Set>(interp, frame, depth);
-  for (Value* item : items) {
-    item = protocol::table_key(interp.trace, item);
-    set->entries.set(item, nullptr);
-  }
+  Value* iterable = frame.pop();
+  protocol::update_set(interp.trace, growing<Set>(interp, frame, depth), iterable);
   return Step::Next;
 }
 
 namespace {
+bool iterates_as_its_base(trace::Trace& trace, Value* seen) {
+  static PyObject* const iter_name = intern("__iter__");
+  auto* object = as<Object>(seen);
+  if (!object) return true;
+  PyObject* found = trace.type_lookup(object->type, iter_name);
+  return found && Py_IS_TYPE(found, &PyWrapperDescr_Type);
+}
+
 /// Copies a mapping's entries; user mappings through keys() and items.
 void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   trace::Trace& trace = interp.trace;
@@ -134,7 +137,8 @@ void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
     if (unique && trace.dict_get(into, key)) cannot(Reason::ArgumentKind, "a keyword argument given twice");
     trace.dict_set(into, key, value);
   };
-  Value* source = protocol::payload_of(trace, mapping);
+  Value* source = trace.see(mapping);
+  if (iterates_as_its_base(trace, source)) source = protocol::payload_of(trace, source);
   if (auto* dict = as<Dict>(source)) {
     trace.load(dict);
     dict->entries.each([&](Table::Entry& entry) { put(entry.key, entry.value); });
@@ -169,18 +173,28 @@ Step list_to_tuple(Interpreter& interp, Frame& frame, int) {
 // ---- unpacking
 
 namespace {
-std::vector<Value*> unpackable(Interpreter& interp, Value* value) {
+/// No more than `most` items are taken from an iterator.
+std::vector<Value*> unpackable(Interpreter& interp, Value* value, size_t most) {
   value = interp.trace.see(value);
   if (!protocol::special_method(interp.trace, value, intern("__iter__")) && value->kind != Kind::Tensor &&
       !protocol::special_method(interp.trace, value, intern("__getitem__")))
     protocol::raise(interp.trace, PyExc_TypeError,
                     std::string("cannot unpack non-iterable ") + protocol::type_of(value)->tp_name + " object");
-  return protocol::items_of(interp.trace, value);
+  if (value->kind == Kind::Tuple || value->kind == Kind::List || value->kind == Kind::Tensor)
+    return protocol::items_of(interp.trace, value);
+  std::vector<Value*> items;
+  Value* iterator = protocol::get_iterator(interp.trace, value);
+  while (items.size() < most) {
+    Value* item = protocol::next(interp.trace, iterator);
+    if (!item) break;
+    items.push_back(item);
+  }
+  return items;
 }
 }  // namespace
 
 Step unpack_sequence(Interpreter& interp, Frame& frame, int count) {
-  std::vector<Value*> items = unpackable(interp, frame.pop());
+  std::vector<Value*> items = unpackable(interp, frame.pop(), static_cast<size_t>(count) + 1);
   if (static_cast<int>(items.size()) > count)
     protocol::raise(interp.trace, PyExc_ValueError,
                     "too many values to unpack (expected " + std::to_string(count) + ")");
@@ -194,7 +208,7 @@ Step unpack_sequence(Interpreter& interp, Frame& frame, int count) {
 
 Step unpack_ex(Interpreter& interp, Frame& frame, int arg) {
   size_t before = arg & 0xff, after = arg >> 8;
-  std::vector<Value*> items = unpackable(interp, frame.pop());
+  std::vector<Value*> items = unpackable(interp, frame.pop(), SIZE_MAX);
   if (items.size() < before + after)
     protocol::raise(interp.trace, PyExc_ValueError,
                     "not enough values to unpack (expected at least " + std::to_string(before + after) + ", got " +

@@ -70,8 +70,15 @@ Step load_build_class(Interpreter& interp, Frame& frame, int) {
   return Step::Next;
 }
 
+/// `for x in f():` keeps the generator on the stack alone if the call just before made it, or the object's __iter__
+/// now.
 Step get_iter(Interpreter& interp, Frame& frame, int) {
-  frame.peek(1) = protocol::get_iterator(interp.trace, frame.peek(1));
+  Value* iterable = interp.trace.see(frame.peek(1));
+  Value* iterator = protocol::get_iterator(interp.trace, iterable);
+  auto* generator = as<Generator>(iterator);
+  if (generator && !generator->started && generator->maker == &frame)
+    generator->on_stack_alone = generator->made_by_call == frame.current - (iterator == iterable);
+  frame.peek(1) = iterator;
   return Step::Next;
 }
 
@@ -110,6 +117,9 @@ Step return_generator(Interpreter& interp, Frame& frame, int) {
   generator->frame = &frame;
   if (positional_arguments(interp.trace, frame, generator->arguments)) generator->function = frame.function;
   frame.generator = generator;
+  interp.trace.generators.push_back(generator);
+  generator->maker = frame.back;
+  generator->made_by_call = frame.back->current;
   frame.push(generator);
   return Step::Return;
 }

@@ -57,17 +57,59 @@ Step setup_annotations(Interpreter& interp, Frame& frame, int) {
   return Step::Next;
 }
 
-/// __build_class__(body, name, *bases): without a metaclass or keywords.
+namespace {
+
+/// The most derived of the metaclass asked for and those of the bases.
+Class* metaclass_of(trace::Trace& trace, Value* asked, const std::vector<Value*>& bases) {
+  auto* meta = asked ? trace.see_as<Class>(asked) : as<Class>(trace.pinned(reinterpret_cast<PyObject*>(&PyType_Type)));
+  if (!meta || !PyType_IsSubtype(meta->type(), &PyType_Type))
+    cannot(Reason::CallUnknown, "a class made by no metaclass");
+  for (Value* given : bases) {
+    auto* base = trace.see_as<Class>(given);
+    if (!base) cannot(Reason::CallUnknown, "a class made below what is no class");
+    PyTypeObject* theirs = Py_TYPE(base->object);
+    if (PyType_IsSubtype(meta->type(), theirs)) continue;
+    if (!PyType_IsSubtype(theirs, meta->type())) cannot(Reason::CallUnknown, "a class made with two metaclasses");
+    meta = static_cast<Class*>(protocol::class_value(trace, theirs));
+  }
+  return meta;
+}
+
+/// metaclass.__prepare__(name, bases, **keywords)
+Dict* prepared(trace::Trace& trace, Class* meta, Value* name, Value* bases, const Attributes& keywords) {
+  static PyObject* const prepare = intern("__prepare__");
+  if (trace.type_lookup(meta->type(), prepare) == trace.type_lookup(&PyType_Type, prepare)) return trace.dict();
+  Value* hook = protocol::get_attribute(trace, meta, prepare);
+  auto* names = trace.see_as<Dict>(protocol::call_with(trace, hook, {name, bases}, keywords));
+  if (!names || names->type != &PyDict_Type || names->existing())
+    cannot(Reason::CallUnknown, "a class made in a namespace of its metaclass");
+  return names;
+}
+
+}  // namespace
+
+/// __build_class__(body, name, *bases, metaclass=, **keywords)
 Value* build_class(trace::Trace& trace, const trace::Args& args) {
-  static PyObject* const kCell = intern("__classcell__");
+  static PyObject* const metaclass = intern("metaclass");
+  static PyObject* const class_cell = intern("__classcell__");
   auto* body = args.positional >= 2 ? trace.see_as<Function>(args[0]) : nullptr;
-  if (!body || args.keywords) cannot(Reason::CallUnknown, "a class made with keywords");
-  Dict* names = trace.dict();
-  Value* returned = trace.see(static_cast<Interpreter*>(trace.inliner)->run_body(body, names));
-  trace.dict_erase(names, trace.constant(kCell));
+  if (!body) cannot(Reason::CallUnknown, "a class made of what is no function");
   std::vector<Value*> bases(args.values + 2, args.values + args.positional);
-  Value* made = protocol::make_class(trace, args[1], bases, names);
-  if (auto* cell = as<Cell>(returned)) trace.store_cell(cell, made);
+  Value *asked = nullptr, *name = args[1], *given = trace.tuple(bases);
+  Attributes keywords;
+  for (size_t i = 0; i < args.keywords; ++i)
+    if (args.names[i] == metaclass)
+      asked = args[args.positional + i];
+    else
+      keywords.push_back({args.names[i], args[args.positional + i]});
+  Class* meta = metaclass_of(trace, asked, bases);
+  Dict* names = prepared(trace, meta, name, given, keywords);
+  Value* returned = trace.see(static_cast<Interpreter*>(trace.inliner)->run_body(body, names));
+  if (meta->type() == &PyType_Type) return protocol::make_class(trace, &PyType_Type, name, bases, names, keywords);
+  Value* made = protocol::call_with(trace, meta, {name, given, names}, keywords);
+  auto* cell = as<Cell>(returned);
+  if (cell && trace.dict_get(names, trace.constant(class_cell)) && trace.cell_content(cell) != trace.see(made))
+    cannot(Reason::CallUnknown, "a metaclass that makes no class of the body");
   return made;
 }
 

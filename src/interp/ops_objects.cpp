@@ -6,7 +6,10 @@ namespace gramme::interp {
 using namespace value;
 
 Step load_attr(Interpreter& interp, Frame& frame, int index) {
-  frame.peek(1) = protocol::get_attribute(interp.trace, frame.peek(1), frame.name(index));
+  Value*& top = frame.peek(1);
+  top = protocol::get_attribute(interp.trace, top, frame.name(index));
+  // PyTorch's front end takes a tensor as an input where its attribute is read; the order of inputs follows.
+  if (top->kind == Kind::Lazy && aten::is_tensor(top->object)) interp.trace.see(top);
   return Step::Next;
 }
 

@@ -1,4 +1,5 @@
 // Constants, locals, cells, globals, the stack, jumps and returns.
+#include "interp/closing.h"
 #include "interp/ops.h"
 
 namespace gramme::interp {
@@ -21,9 +22,23 @@ void drop(const Frame& frame, const Value* value) {
 }
 }  // namespace
 
-Step pop_top(Interpreter&, Frame& frame, int) {
+namespace {
+/// The loop over a generator is left, and nothing else refers to it: it dies, which runs its finally blocks.
+void close_dropped(Interpreter& interp, Value* value) {
+  auto* generator = as<Generator>(value);
+  bool suspended = generator && generator->started && generator->frame && !generator->running;
+  if (!suspended || !generator->on_stack_alone || !closing_runs_code(interp.trace, *generator->frame)) return;
+  try {
+    protocol::call_method(interp.trace, generator, intern("close"), {});
+  } catch (const UserError&) {
+    cannot(Reason::OpaqueCallback, "a generator that raises when it dies");
+  }
+}
+}  // namespace
+
+Step pop_top(Interpreter& interp, Frame& frame, int) {
   drop(frame, frame.peek(1));
-  frame.pop();
+  close_dropped(interp, frame.pop());
   return Step::Next;
 }
 Step push_null(Interpreter& interp, Frame& frame, int) {

@@ -21,6 +21,7 @@ PyTypeObject* parameter_type();
 class Fakes {
  public:
   Fakes();
+  explicit Fakes(Owned<> mode) : mode_(std::move(mode)) {}
   PyObject* mode() const { return mode_.get(); }
   /// The n-th fake with this record (two tensors of one call need two); kept for later calls that only read it.
   Owned<> fake(const Record* record, size_t n);

@@ -278,6 +278,7 @@ class Fill {
     result.kind = Result::Tensor;
     result.record = record_of_tensor(tensor, device_of(value), result_type(value));
     const auto* storage = storage_of(tensor);
+    result.differentiable_view = tensor.is_view();
     for (const Input& input : inputs_) {
       if (result.view_of < 0 && storage && storage == storage_of(input.tensor())) result.view_of = input.leaf;
       if (!tensor.is_same(input.tensor())) continue;

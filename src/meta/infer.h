@@ -29,6 +29,7 @@ struct Result {
   Owned<> object;
   int same_as = -1;  // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
   int view_of = -1;  // Tensor: it shares storage with the n-th tensor leaf
+  bool differentiable_view = false;  // to autograd too, unlike what detach() gives
   std::vector<Result> items;
 };
 

@@ -91,8 +91,10 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       if (!PyDict_Check(object)) return name + " is no dict any more but " + describe(object);
       return changed("list(" + name + ")", describe(check.object), describe_keys(object));
     case GuardKind::SetIs:
+    case GuardKind::Places:
       if (!PyAnySet_Check(object)) return name + " is no set any more but " + describe(object);
-      return changed(name, describe_members(check.object), describe_members(object));
+      return changed(check.kind == GuardKind::Places ? "the order of " + name : name, describe_members(check.object),
+                     describe_members(object));
     case GuardKind::Code:
       return name + ".__code__ changed";
     default:
@@ -116,6 +118,8 @@ bool matches_check(const Check& check, PyObject* object) {
       return keys_are(object, check.object);
     case GuardKind::SetIs:
       return PyAnySet_Check(object) && source::same_elements(object, check.object);
+    case GuardKind::Places:
+      return PyAnySet_Check(object) && cpython::same_places(object, check.object, same_constant);
     case GuardKind::Code:
       return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object;
     default:

@@ -109,6 +109,7 @@ struct GuardPlan::Impl {
       if (!check_part(part, roots)) return false;
     for (const Relation& relation : program.relations)
       if (!holds(relation, registers.data())) return false;
+    if (!program.apart.empty() && !aten::all_apart(registers.data(), program.apart, addresses)) return false;
     for (uint32_t index : program.reads) *reads++ = registers[index];
     return true;
   }
@@ -132,6 +133,11 @@ struct GuardPlan::Impl {
     }
     for (const Relation& relation : program.relations)
       if (!holds(relation, values.data())) return explain_relation(program, relation);
+    for (uint32_t a : program.apart)
+      for (uint32_t b : program.apart) {
+        Relation relation{guards::Kind::NoOverlap, a, b};
+        if (a < b && !holds(relation, values.data())) return explain_relation(program, relation);
+      }
     return {};
   }
 
@@ -140,6 +146,7 @@ struct GuardPlan::Impl {
   std::vector<uint32_t> leaves;  // roots with nothing below them
   std::vector<Part> parts;       // the others; pinned objects are one part
   std::vector<PyObject*> registers, spare;
+  std::vector<uintptr_t> addresses;  // of program.apart, when they last held
   size_t last_failed = SIZE_MAX;
   uint64_t checks = 0;
   size_t walks = 0, rebinds = 0;
@@ -147,6 +154,12 @@ struct GuardPlan::Impl {
 
 GuardPlan::GuardPlan(GuardDescription description) : impl_(std::make_unique<Impl>(std::move(description))) {}
 GuardPlan::~GuardPlan() = default;
+
+void GuardPlan::require(std::vector<guards::Fact> more) {
+  GuardDescription description = std::move(impl_->description);
+  for (guards::Fact& fact : more) description.facts.push_back(std::move(fact));
+  impl_ = std::make_unique<Impl>(std::move(description));
+}
 
 bool GuardPlan::check(const Roots& roots, PyObject** reads) { return impl_->check(roots, reads); }
 std::string GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }

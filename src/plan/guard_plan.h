@@ -41,6 +41,8 @@ class GuardPlan {
   ~GuardPlan();
   GuardPlan(const GuardPlan&) = delete;
 
+  /// Adds facts to the description; to be called before the first check.
+  void require(std::vector<guards::Fact> more);
   /// Evaluates everything. On success `reads` (as long as the description's) holds borrowed references to the objects
   /// read.
   bool check(const Roots& roots, PyObject** reads);

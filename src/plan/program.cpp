@@ -29,7 +29,9 @@ uint16_t child_needs(SourceKind kind) {
     case SourceKind::ValueAt:
       return kContent | kOrder;
     case SourceKind::DequeItem:
+    case SourceKind::MemberAt:
     case SourceKind::Grad:
+    case SourceKind::ContextValue:
       return kUnstamped;
     default:
       return 0;  // fields at a fixed address
@@ -43,6 +45,7 @@ uint16_t check_needs(GuardKind kind) {
     case GuardKind::Keys:
       return kContent | kOrder;
     case GuardKind::SetIs:
+    case GuardKind::Places:
       return kMembers;
     default:
       return 0;
@@ -72,8 +75,15 @@ class Lowering {
       emit(*root, -1);
       if (root->source->kind == SourceKind::Pinned) program_.pinned_end = static_cast<uint32_t>(program_.steps.size());
     }
-    for (const Fact& fact : description.facts)
-      if (fact.other) program_.relations.push_back({fact.kind, register_of(fact.source), register_of(fact.other)});
+    for (const Fact& fact : description.facts) {
+      if (!fact.other) continue;
+      if (fact.kind == GuardKind::Apart)
+        program_.apart.insert(program_.apart.end(), {register_of(fact.source), register_of(fact.other)});
+      else
+        program_.relations.push_back({fact.kind, register_of(fact.source), register_of(fact.other)});
+    }
+    std::sort(program_.apart.begin(), program_.apart.end());
+    program_.apart.erase(std::unique(program_.apart.begin(), program_.apart.end()), program_.apart.end());
     for (const Source* source : description.reads) program_.reads.push_back(register_of(source));
   }
 
@@ -118,6 +128,7 @@ class Lowering {
       case GuardKind::SameAs:
       case GuardKind::NotSameAs:
       case GuardKind::NoOverlap:
+      case GuardKind::Apart:
         return;
       case GuardKind::Absent:
         step.absent = true;
@@ -137,6 +148,7 @@ class Lowering {
         step.typed = true;
         break;
       case GuardKind::SetIs:
+      case GuardKind::Places:
         step.typed = true;
         break;
       case GuardKind::Identity:

@@ -58,6 +58,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Check> checks;
   std::vector<Relation> relations;
+  std::vector<uint32_t> apart;  // registers of tensors of which no two share memory
   std::vector<uint32_t> roots;  // steps without a base; pinned objects come first
   uint32_t pinned_end = 0;      // steps [0, pinned_end) hang off pinned objects
   std::vector<uint32_t> reads;  // registers, as the description lists them

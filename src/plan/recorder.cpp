@@ -91,7 +91,9 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::KeyAt:
     case SourceKind::ValueAt:
     case SourceKind::DequeItem:
+    case SourceKind::MemberAt:
     case SourceKind::Grad:
+    case SourceKind::ContextValue:
       return true;
     case SourceKind::Attr:
       return add_attribute(step, base, value);
@@ -131,6 +133,9 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
       return false;
     case SourceKind::ProxyMapping:
       return add_immutable_field(step, &reinterpret_cast<cpython::layout::MappingProxy*>(base)->mapping, value);
+    case SourceKind::Mro:
+      add_pointer(&reinterpret_cast<PyTypeObject*>(base)->tp_mro, value);
+      return false;
     case SourceKind::WeakTarget:
       add_pointer(&reinterpret_cast<PyWeakReference*>(base)->wr_object, value);
       return false;

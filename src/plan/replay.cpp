@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "cpython/objects.h"
+
 namespace gramme::plan {
 
 namespace {
@@ -39,6 +41,7 @@ class Run {
   bool assign_by_method(const ReplayOp& op, const char* method) const;
   bool assign_set(const ReplayOp& op) const;
   bool set_grad(const ReplayOp& op) const;
+  bool store_own(const ReplayOp& op) const;
 
   const Replay& replay_;
   PyObject** r_;
@@ -67,8 +70,8 @@ PyObject* Run::make_tuple(const ReplayOp& op) const {
   Owned<> plain = operand_tuple(op);
   if (!op.object || !plain) return plain.release();
   auto* type = reinterpret_cast<PyTypeObject*>(op.object.get());
-  bool python_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new != PyTuple_Type.tp_new &&
-                      PyObject_HasAttrString(op.object.get(), "_fields");
+  bool python_class =
+      type->tp_flags & Py_TPFLAGS_HEAPTYPE && !PyObject_HasAttrString(op.object.get(), "n_sequence_fields");
   if (!python_class && type->tp_new != PyTuple_Type.tp_new) return PyObject_CallOneArg(op.object.get(), plain.get());
   Owned<> args = Owned<>::steal(PyTuple_Pack(1, plain.get()));
   return args ? PyTuple_Type.tp_new(type, args.get(), nullptr) : nullptr;
@@ -101,7 +104,7 @@ PyObject* Run::make_function(const ReplayOp& op) const {
 }
 
 PyObject* Run::make_object(const ReplayOp& op) const {
-  auto* type = reinterpret_cast<PyTypeObject*>(op.object.get());
+  auto* type = reinterpret_cast<PyTypeObject*>(op.object ? op.object.get() : at(op.a));
   auto* exception = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
   Owned<> args = operand_tuple(op);
   if (!args) return nullptr;
@@ -171,6 +174,13 @@ bool Run::set_grad(const ReplayOp& op) const {
   return call_for_effect(PyObject_CallOneArg(setter, op.number ? Py_True : Py_False));
 }
 
+bool Run::store_own(const ReplayOp& op) const {
+  Owned<> dict = Owned<>::steal(PyObject_GenericGetDict(at(op.a), nullptr));
+  if (!dict) return false;
+  return (op.kind == ReplayKind::DeleteOwn ? PyDict_DelItem(dict.get(), op.object.get())
+                                           : PyDict_SetItem(dict.get(), op.object.get(), at(op.b))) == 0;
+}
+
 bool Run::step(const ReplayOp& op) {
   using K = ReplayKind;
   switch (op.kind) {
@@ -194,6 +204,12 @@ bool Run::step(const ReplayOp& op) {
       for (int i = 0; i < op.count; ++i)
         if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
       return true;
+    case K::CopySet: {
+      Owned<> copy = Owned<>::steal(op.number ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
+      return copy && cpython::place_members(copy.get(), op.object.get()) && put(op, copy.release());
+    }
+    case K::PlaceMembers:
+      return cpython::place_members(at(op.a), op.object.get());
     case K::MakeFrozenSet: {
       Owned<> items = operand_tuple(op);
       return put(op, items ? PyFrozenSet_New(items.get()) : nullptr);
@@ -218,6 +234,9 @@ bool Run::step(const ReplayOp& op) {
       Owned<> args = function ? Owned<>::steal(PySequence_Concat(function.get(), at(op.b))) : Owned<>();
       return put(op, args ? PyObject_Call(type, args.get(), at(op.c)) : nullptr);
     }
+    case K::MakeClass:
+      return put(op,
+                 cpython::make_type(reinterpret_cast<PyTypeObject*>(op.object.get()), at(op.a), at(op.b), at(op.c)));
     case K::MakeObject:
       return put(op, make_object(op));
     case K::CallConstant:
@@ -229,6 +248,9 @@ bool Run::step(const ReplayOp& op) {
       return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0;
     case K::DeleteAttr:
       return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0;
+    case K::StoreOwn:
+    case K::DeleteOwn:
+      return store_own(op);
     case K::StoreTypeAttr:
       return PyType_Type.tp_setattro(at(op.a), op.object.get(), at(op.b)) == 0;
     case K::StoreDict:

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ref.h"
@@ -42,6 +43,8 @@ struct Ending {
   /// The innermost line of the program's own, in an inlined callee perhaps.
   std::string file, function;
   int inner_line = 0;
+  /// The calls that led there: code object and code unit, outermost first.
+  std::vector<std::pair<Owned<>, int>> stack;
 };
 
 struct Segment {
@@ -51,12 +54,15 @@ struct Segment {
   std::vector<int> graph_inputs;  // indices into the guard plan's reads
   Owned<> compiled;               // what the backend returned; null when the graph is empty
   int graph_outputs = 0;
-  bool random = false;  // the graph draws random numbers: generators are put back if it raises
+  std::vector<int> restored;  // reads whose content is put back if the graph raises
+  bool random = false;        // the graph draws random numbers: generators are put back if it raises
+  bool sets_modes = false;    // the graph changes the thread's modes: they are put back if it raises
   Replay replay;
   Exit exit;
   Ending ending;
-  int operations = 0;    // nodes of the graph without placeholders and output
-  Owned<> graph_module;  // kept for explain() only; null otherwise
+  std::vector<std::string> effects;  // what replay changes, as text
+  int operations = 0;                // nodes of the graph without placeholders and output
+  Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
 };
 

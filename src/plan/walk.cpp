@@ -127,6 +127,16 @@ Outcome read_grad(PyObject* base, PyObject** value) {
   return found(Owned<>::steal(aten::grad_of(base)).get(), value);
 }
 
+/// The context (or the variable, of its default) keeps the value.
+Outcome read_context_value(int index, PyObject* base, PyObject** value) {
+  if (!PyContextVar_CheckExact(base)) return Outcome::Unreadable;
+  static PyObject* const missing = take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release();
+  PyObject* now = nullptr;
+  if (PyContextVar_Get(base, index == 0 ? missing : nullptr, &now) < 0) PyErr_Clear();
+  Owned<> held = Owned<>::steal(now);
+  return found(now == missing ? nullptr : now, value);
+}
+
 }  // namespace
 
 PyObject** slot_of(PyObject* base, PyObject* name) {
@@ -175,6 +185,8 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
     }
     case SourceKind::Value:
       return PyDict_Check(base) ? looked_up(cpython::dict_lookup(base, step.key, value)) : Outcome::Unreadable;
+    case SourceKind::MemberAt:
+      return PyAnySet_Check(base) ? found(cpython::set_member(base, step.index), value) : Outcome::Unreadable;
     case SourceKind::KeyAt:
       return read_entry(base, step.index, true, value);
     case SourceKind::ValueAt:
@@ -204,6 +216,10 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
       return found(*cpython::default_factory_address(base), value);
     case SourceKind::ProxyMapping:
       return Py_IS_TYPE(base, &PyDictProxy_Type) ? found(cpython::proxy_mapping(base), value) : Outcome::Unreadable;
+    case SourceKind::Mro:
+      return PyType_Check(base) ? found(reinterpret_cast<PyTypeObject*>(base)->tp_mro, value) : Outcome::Unreadable;
+    case SourceKind::ContextValue:
+      return read_context_value(static_cast<int>(step.index), base, value);
     case SourceKind::WeakTarget:
       return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable;
     default:

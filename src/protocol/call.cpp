@@ -4,6 +4,7 @@
 #include "cpython/objects.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
+#include "source/constant.h"
 
 namespace gramme::protocol {
 
@@ -45,6 +46,15 @@ class Prepended {
   Args args_;
 };
 
+/// A function declared constant (torch.compiler.assume_constant_result). Anything but a constant is an object that the
+/// next call would have to find again.
+Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
+  Value* result = fold(trace, function, args);
+  Owned<> answer = result ? trace.concrete(result) : Owned<>();
+  if (!answer || !source::is_constant(answer.get())) cannot(Reason::CallSkipped, callable_name(function));
+  return result;
+}
+
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
     if (Model model = find_model(function->object)) return model(trace, args);
@@ -53,6 +63,8 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
     switch (treatment(function->object)) {
       case Treatment::InGraph:
         return trace.emit(function->object, args);
+      case Treatment::Fold:
+        return fold_declared(trace, function->object, args);
       case Treatment::RunForReal:
         cannot(Reason::CallSkipped, callable_name(function->object));
       case Treatment::Inline:
@@ -86,6 +98,7 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
   switch (treatment(callable)) {
     case Treatment::InGraph:
       return trace.emit(callable, args);
+    case Treatment::Fold:
     case Treatment::RunForReal:
       cannot(Reason::CallSkipped, callable_name(callable));
     case Treatment::Inline:
@@ -108,7 +121,36 @@ Value* call_partial(Trace& trace, Partial* partial, const Args& args) {
   return call_with(trace, partial->function, positional, keywords);
 }
 
-Value* call_object(Trace& trace, Object* object, const Args& args) {
+bool is_module(PyObject* object) {
+  static auto* const type = [] {
+    Owned<> module = Owned<>::steal(PyImport_ImportModule("torch.nn"));
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "Module") : nullptr;
+    if (!found) PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found);
+  }();
+  return type && PyObject_TypeCheck(object, type);
+}
+
+/// Operations of a module of the program are known as such in the graph.
+class ModuleScope {
+ public:
+  ModuleScope(Trace& trace, PyObject* object, const source::Source* path)
+      : trace_(trace), entered_(object && path && is_module(object)) {
+    if (entered_) before_ = trace.graph.enter(object, path);
+  }
+  ~ModuleScope() {
+    if (entered_) trace_.graph.leave(before_);
+  }
+  ModuleScope(const ModuleScope&) = delete;
+
+ private:
+  Trace& trace_;
+  bool entered_;
+  const graph::ModuleCall* before_ = nullptr;
+};
+
+/// `path`: how the program got to the object at this place.
+Value* call_object(Trace& trace, Object* object, const Args& args, const source::Source* path) {
   if (object->object) {
     if (Model model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
@@ -119,12 +161,14 @@ Value* call_object(Trace& trace, Object* object, const Args& args) {
   if (builtin && !find_model(builtin->object))
     cannot(Reason::CallUnknown,
            std::string("an object of type ") + Py_TYPE(object->object ? object->object : builtin->object)->tp_name);
+  ModuleScope scope(trace, object->object, path);
   return call(trace, method, args);
 }
 
 }  // namespace
 
 Value* call(Trace& trace, Value* callee, const Args& args) {
+  const source::Source* path = callee->source;
   callee = trace.see(callee);
   switch (callee->kind) {
     case Kind::Function:
@@ -147,7 +191,7 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
       return construct(trace, static_cast<Class*>(callee), args);
     }
     case Kind::Object:
-      return call_object(trace, static_cast<Object*>(callee), args);
+      return call_object(trace, static_cast<Object*>(callee), args, path);
     case Kind::Partial:
       return call_partial(trace, static_cast<Partial*>(callee), args);
     default:

@@ -1,8 +1,9 @@
 // Classes that the program makes. A real type gives such a class its shape (MRO, slots, name); what the program put in
-// its namespace is held by the value. Neither the class nor its instances leave the capture.
+// its namespace is held by the value.
 #include "cpython/objects.h"
+#include "protocol/attributes.h"
 #include "protocol/names.h"
-#include "protocol/protocol.h"
+#include "protocol/special.h"
 
 namespace gramme::protocol {
 
@@ -11,22 +12,16 @@ using namespace names;
 
 namespace {
 
-/// Making a class below it runs no code of the program.
-void require_plain_base(Trace& trace, Class* base) {
-  static PyObject* const hook = intern("__init_subclass__");
-  static PyObject* const plain = cpython::type_lookup(&PyBaseObject_Type, hook);
-  if (Py_TYPE(base->object) != &PyType_Type) cannot(Reason::CallUnknown, "a class made with a metaclass");
-  if (trace.type_lookup(base->type(), hook) != plain)
-    cannot(Reason::CallUnknown, "a class made below one with __init_subclass__");
-}
-
 /// A real function of the same code, which is never called.
 Owned<> likeness(Trace& trace, Function* function) {
-  if (function->existing()) cannot(Reason::CallUnknown, "a class made with a function from outside");
+  if (function->existing()) return share(function->object);
   trace.describe(function);
   Owned<> globals = take(PyDict_New());
   Owned<> made =
       take(PyFunction_NewWithQualName(reinterpret_cast<PyObject*>(function->code), globals.get(), function->qualname));
+  for (const Attribute& attribute : function->attributes)  // __isabstractmethod__
+    if (PyObject* constant = attribute.value ? trace.constant_of(attribute.value) : nullptr)
+      check(PyObject_SetAttr(made.get(), attribute.name, constant));
   if (function->closure.empty()) return made;
   Owned<> cells = take(PyTuple_New(static_cast<Py_ssize_t>(function->closure.size())));
   for (size_t i = 0; i < function->closure.size(); ++i)
@@ -35,64 +30,138 @@ Owned<> likeness(Trace& trace, Function* function) {
   return made;
 }
 
-/// What stands in the real type for a value of the namespace. Ends the segment for values that might be descriptors.
+Owned<> part_of(Trace& trace, Object* object, PyObject* part) {
+  Attribute* known = find(object->slots, part);
+  return known ? stand_in(trace, trace.see(known->value)) : share(Py_None);
+}
+
+/// A new property, classmethod or staticmethod; an instance of a class in Python, allocated but not initialised.
+Owned<> like_object(Trace& trace, Object* object) {
+  auto* type = reinterpret_cast<PyObject*>(object->type);
+  if (object->type == &PyProperty_Type)
+    return take(PyObject_CallFunctionObjArgs(type, part_of(trace, object, k_fget).get(),
+                                             part_of(trace, object, k_fset).get(), part_of(trace, object, k_fdel).get(),
+                                             nullptr));
+  if (object->type == &PyClassMethod_Type || object->type == &PyStaticMethod_Type)
+    return take(PyObject_CallOneArg(type, part_of(trace, object, k_func).get()));
+  static PyObject* const finalizer = intern("__del__");
+  bool plain = object->type->tp_flags & Py_TPFLAGS_HEAPTYPE && !object->payload &&
+               object->type->tp_new == PyBaseObject_Type.tp_new && !cpython::type_lookup(object->type, finalizer);
+  if (!plain && object->type->tp_descr_get == nullptr && object->type->tp_descr_set == nullptr)
+    return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+  if (!plain) cannot(Reason::CallUnknown, "a class made with a " + std::string(object->type->tp_name));
+  Owned<> none = take(PyTuple_New(0));
+  return take(PyBaseObject_Type.tp_new(object->type, none.get(), nullptr));
+}
+
+}  // namespace
+
 Owned<> stand_in(Trace& trace, Value* seen) {
   switch (seen->kind) {
     case Kind::Function:
       return likeness(trace, static_cast<Function*>(seen));
     case Kind::Constant:
+    case Kind::Class:
+    case Kind::Builtin:
       return share(seen->object);
+    case Kind::Object:
+      return seen->existing() ? share(seen->object) : like_object(trace, static_cast<Object*>(seen));
     case Kind::Tensor:
     case Kind::Number:
     case Kind::Tuple:
     case Kind::List:
     case Kind::Dict:
     case Kind::Set:
+    case Kind::Deque:
+    case Kind::Partial:
       return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
     default:
       cannot(Reason::CallUnknown, "a class made with a " + std::string(type_of(seen)->tp_name) + " in its namespace");
   }
 }
 
-/// Names that type() reads, beside those of methods.
-bool is_read_by_type(PyObject* name) {
-  static const char* const kNames[] = {"__slots__", "__init_subclass__", "__class_getitem__", "__new__",
-                                       "__set_name__"};
-  for (const char* read : kNames)
-    if (PyUnicode_CompareWithASCIIString(name, read) == 0) return true;
-  return false;
+namespace {
+
+/// What a class is made of: the values and, for each, the real object that stands for it.
+struct ClassContent {
+  Attributes attributes;
+  std::vector<PyObject*> raws;
+  Owned<> real = take(PyDict_New());
+  Cell* cell = nullptr;  // __classcell__
+};
+
+ClassContent content_of(Trace& trace, Dict* names) {
+  static PyObject* const class_cell = intern("__classcell__");
+  static PyObject* const getitem = intern("__class_getitem__");
+  static PyObject* const subclass = intern("__init_subclass__");
+  ClassContent content;
+  trace.load(names);
+  names->entries.each([&](Table::Entry& entry) {
+    PyObject* key = name_key(trace, entry.key);
+    if (!key) cannot(Reason::CallUnknown, "a class made with names that are no text");
+    Value* seen = trace.see(entry.value);
+    if (key == class_cell) return void(content.cell = as<Cell>(seen));
+    bool of_class = key == getitem || key == subclass;
+    if ((of_class || key == k_new) && seen->kind == Kind::Function)
+      seen = method_descriptor(trace, of_class ? &PyClassMethod_Type : &PyStaticMethod_Type, seen);
+    Owned<> raw = stand_in(trace, seen);
+    check(PyDict_SetItem(content.real.get(), key, raw.get()));
+    content.attributes.push_back({key, seen});
+    content.raws.push_back(trace.keep(raw));
+  });
+  return content;
+}
+
+/// Calls `__set_name__` of everything in the namespace that has one, as type.__new__ does.
+void tell_names(Trace& trace, Class* cls) {
+  static PyObject* const set_name = intern("__set_name__");
+  Attributes told = cls->attributes;
+  for (const Attribute& attribute : told)
+    if (auto* object = as<Object>(attribute.value); object && object->type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+      if (Value* method = special_method(trace, attribute.value, set_name))
+        call(trace, method, {cls, trace.constant(attribute.name)});
+}
+
+/// super(cls, cls).__init_subclass__(**keywords)
+void init_subclass(Trace& trace, Class* cls, const Attributes& keywords) {
+  static PyObject* const hook = intern("__init_subclass__");
+  auto* above = trace.make<Super>();
+  above->type = above->start_type = cls->type();
+  above->self = cls;
+  call_with(trace, get_attribute(trace, above, hook), {}, keywords);
 }
 
 }  // namespace
 
-Value* make_class(Trace& trace, Value* name, const std::vector<Value*>& bases, Dict* names) {
+Value* method_descriptor(Trace& trace, PyTypeObject* type, Value* function) {
+  auto* made = trace.make<Object>();
+  made->type = type;
+  made->slots.push_back({k_func, function});
+  return made;
+}
+
+Value* make_class(Trace& trace, PyTypeObject* meta, Value* name, const std::vector<Value*>& bases, Dict* names,
+                  const Attributes& keywords) {
   PyObject* text = trace.constant_of(name);
   if (!text || !PyUnicode_CheckExact(text)) cannot(Reason::ArgumentKind, "type() making a class");
-  Owned<> real_bases = take(PyTuple_New(static_cast<Py_ssize_t>(bases.size()))), content = take(PyDict_New());
+  Owned<> real_bases = take(PyTuple_New(static_cast<Py_ssize_t>(bases.size())));
   for (size_t i = 0; i < bases.size(); ++i) {
     auto* base = trace.see_as<Class>(bases[i]);
     if (!base) cannot(Reason::CallUnknown, "a class made below what is no class");
-    require_plain_base(trace, base);
+    if (!PyType_IsSubtype(meta, Py_TYPE(base->object)))
+      cannot(Reason::CallUnknown, "a class made below another metaclass");
     PyTuple_SET_ITEM(real_bases.get(), static_cast<Py_ssize_t>(i), share(base->object).release());
   }
-  Attributes attributes;
-  trace.load(names);
-  names->entries.each([&](Table::Entry& entry) {
-    PyObject* key = trace.constant_of(entry.key);
-    if (!key || !PyUnicode_CheckExact(key) || is_read_by_type(key))
-      cannot(Reason::CallUnknown, "a class made with an unusual namespace");
-    Value* seen = trace.see(entry.value);
-    check(PyDict_SetItem(content.get(), key, stand_in(trace, seen).get()));
-    PyObject* interned = share(key).release();  // by hand: PyUnicode_InternInPlace takes and gives a reference
-    PyUnicode_InternInPlace(&interned);
-    attributes.push_back({trace.keep(Owned<>::steal(interned)), seen});
-  });
-  if (!PyDict_GetItem(content.get(), k_module))
+  ClassContent content = content_of(trace, names);
+  if (!PyDict_GetItem(content.real.get(), k_module))
     cannot(Reason::CallUnknown, "a class made without the name of its module");
-  Owned<> args = take(PyTuple_Pack(3, text, real_bases.get(), content.get()));
-  Owned<> type = Owned<>::steal(PyType_Type.tp_new(&PyType_Type, args.get(), nullptr));
+  PyObject* type = cpython::make_type(meta, text, real_bases.get(), content.real.get());
   if (!type) raise_current(trace);
-  return trace.new_class(std::move(type), std::move(attributes));
+  Class* made = trace.new_class(Owned<>::steal(type), std::move(content.attributes), std::move(content.raws));
+  if (content.cell) trace.store_cell(content.cell, made);
+  tell_names(trace, made);
+  init_subclass(trace, made, keywords);
+  return made;
 }
 
 }  // namespace gramme::protocol

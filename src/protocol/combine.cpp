@@ -2,6 +2,7 @@
 
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
+#include "protocol/set_algebra.h"
 #include "protocol/special.h"
 
 namespace gramme::protocol {
@@ -103,59 +104,11 @@ bool is_set_like(Value* seen) {
   return seen->kind == Kind::Set || (view && view->which != View::Values);
 }
 
-void insert_all(Trace& trace, Table& table, const std::vector<Value*>& items) {
-  for (Value* item : items) table.set(table_key(trace, item), nullptr);
-}
-
-/// The items of a set operator's right side as a table. With views any iterable may stand there.
-Table table_of(Trace& trace, Value* seen) {
-  if (auto* set = as<Set>(seen)) return set->entries;
-  Table table;
-  insert_all(trace, table, items_of(trace, seen));
-  return table;
-}
-
-Table set_operation(int op, Table& left, Table& right) {
-  Table result;
-  auto take_from = [&](Table& from, Table& other, bool wanted) {
-    from.each([&](Table::Entry& entry) {
-      if ((other.find(entry.key) != nullptr) == wanted) result.set(entry.key, nullptr);
-    });
-  };
-  switch (op) {
-    case NB_AND:
-      take_from(left, right, true);
-      break;
-    case NB_SUBTRACT:
-      take_from(left, right, false);
-      break;
-    case NB_XOR:
-      take_from(left, right, false);
-      take_from(right, left, false);
-      break;
-    default:
-      left.each([&](Table::Entry& entry) { result.set(entry.key, nullptr); });
-      right.each([&](Table::Entry& entry) { result.set(entry.key, nullptr); });
-  }
-  return result;
-}
-
 Value* combine_sets(Trace& trace, int op, Value* left, Value* right) {
   bool views = left->kind == Kind::View || right->kind == Kind::View;
   if (!is_set_like(left) && !is_set_like(right)) return nullptr;
   if (!views && !(is_set_like(left) && is_set_like(right))) return nullptr;
-  Table first = table_of(trace, left), second = table_of(trace, right);
-  Table result = set_operation(plain_operator(op), first, second);
-  auto* set = as<Set>(left);
-  if (set && !set->frozen && !views && is_in_place(op)) {
-    trace.will_change(set);
-    set->entries = std::move(result);
-    return set;
-  }
-  auto* made = trace.make<Set>();
-  made->frozen = set && set->frozen && !views;
-  made->entries = std::move(result);
-  return made;
+  return combine_by_operator(trace, op, left, right);
 }
 
 // ---- dicts
@@ -169,7 +122,8 @@ Value* merge(Trace& trace, int op, const Operands& operands) {
   bool mapping = right->kind == Kind::Dict || right->kind == Kind::InstanceDict;
   auto* dict = as<Dict>(left);
   if (is_in_place(op)) {
-    if (!update(trace, dict, right)) cannot(Reason::ArgumentKind, "dict |= " + type_name(right));
+    static PyObject* const from_pairs = PyDict_GetItemString(PyDict_Type.tp_dict, "update");
+    if (!update(trace, dict, right)) call(trace, trace.pinned(from_pairs), {dict, right});
     return dict;
   }
   if (!mapping) return nullptr;
@@ -218,6 +172,7 @@ void extend(Trace& trace, Value* sequence, Value* iterable) {
     return;
   }
   Value* iterator = get_iterator(trace, iterable);
+  if (!deque) length_hint(trace, iterable);
   trace.will_change(sequence);
   while (Value* item = next(trace, iterator)) {
     items.push_back(item);

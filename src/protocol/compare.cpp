@@ -45,6 +45,7 @@ const std::vector<Value*>* sequence_items(Value* seen) {
 
 /// By the first items that differ, then by length.
 Value* compare_sequences(Trace& trace, int op, Value* left, Value* right) {
+  Trace::Deeper deeper(trace);
   const std::vector<Value*>&a = *sequence_items(left), &b = *sequence_items(right);
   bool by_length = left->kind != Kind::Tuple;  // tuples compare items first
   if (by_length && is_equality(op) && a.size() != b.size()) return trace.boolean(op == Py_NE);
@@ -100,6 +101,7 @@ bool is_ordered_dict(Value* seen) {
 }
 
 bool equal_dicts(Trace& trace, Value* left, Value* right) {
+  Trace::Deeper deeper(trace);
   std::vector<std::pair<Value*, Value*>> a, b;
   mapping_entries(trace, left, a);
   mapping_entries(trace, right, b);

@@ -153,8 +153,28 @@ std::vector<Value*> items_of(Trace& trace, Value* iterable) {
   }
   std::vector<Value*> items;
   Value* iterator = get_iterator(trace, iterable);
+  length_hint(trace, iterable);
   while (Value* item = next(trace, iterator)) items.push_back(item);
   return items;
+}
+
+Value* length_hint(Trace& trace, Value* iterable) {
+  static PyObject* const len_name = intern("__len__");
+  static PyObject* const hint_name = intern("__length_hint__");
+  iterable = trace.see(iterable);
+  if (!has_own_class(iterable)) return nullptr;
+  try {
+    if (own_method(trace, iterable, len_name)) return trace.integer(length(trace, iterable));
+    Value* method = own_method(trace, iterable, hint_name);
+    Value* hint = method ? trace.see(call(trace, method, {})) : nullptr;
+    if (!hint || (hint->kind == Kind::Constant && hint->object == Py_NotImplemented)) return nullptr;
+    if (!is_int(hint)) raise_about(trace, PyExc_TypeError, "__length_hint__ must be an integer, not {}", hint);
+    if (index(trace, hint) < 0) raise(trace, PyExc_ValueError, "__length_hint__() should return >= 0");
+    return hint;
+  } catch (const UserError& error) {
+    if (!matches(trace, error.exception, trace.pinned(PyExc_TypeError))) throw;
+    return nullptr;
+  }
 }
 
 // ---- reversed()

@@ -11,7 +11,7 @@
 //   Sequence    [0] List, Tuple, Deque, str, bytes or an  next position             -                  -
 //               Object with __getitem__, read live
 //   Range       -                                         next value                end, as range's    step
-//   Entries     [0] Dict, Set, InstanceDict or View;      position in the table     -                  1, or -1:
+//   Entries     [0] Dict, Set, InstanceDict or View;      position in the table     stamp of the keys  1, or -1:
 //   reversed
 //               use entries_iterator()
 //   Reversed    [0] List, Tuple, Deque, str, bytes or an  next position, from       -                  -

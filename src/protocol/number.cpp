@@ -119,8 +119,7 @@ Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
   PyTypeObject* type = is_numeric(left) && is_numeric(right) ? result_type(plain, left, right) : nullptr;
   if (!type) return binary(trace, op, known(trace, left), known(trace, right));
   bool may_raise = may_divide_by_zero(plain, right);
-  if (may_raise && trace.inputs_written)
-    cannot(Reason::OperatorMayRaise, "a division by a number computed from a tensor");
+  if (may_raise) trace.expect_raise();
   PyObject* function = operator_row(op).function;
   Number* result = emit_number(trace, function, {left, right}, type, example(function, type, {left, right}));
   result->node->effect = may_raise;

@@ -9,7 +9,7 @@ using trace::Args;
 using trace::Trace;
 using value::Value;
 
-// ---- attributes (attributes.cpp)
+// ---- attributes (attributes.cpp, by kind of value in attributes.h)
 Value* get_attribute(Trace& trace, Value* object, PyObject* name);   // raises AttributeError
 Value* find_attribute(Trace& trace, Value* object, PyObject* name);  // null instead of AttributeError
 void set_attribute(Trace& trace, Value* object, PyObject* name, Value* value);
@@ -17,6 +17,8 @@ void delete_attribute(Trace& trace, Value* object, PyObject* name);
 /// object.__getattribute__ and object.__setattr__ themselves.
 Value* generic_get_attribute(Trace& trace, Value* object, PyObject* name);              // null if there is none
 void generic_set_attribute(Trace& trace, Value* object, PyObject* name, Value* value);  // null value deletes
+/// type.__setattr__ itself; a null value deletes.
+void generic_set_class_attribute(Trace& trace, value::Class* cls, PyObject* name, Value* value);
 /// A special method of the type (`__len__`), bound; null if the type has none. Instance attributes are not consulted.
 Value* special_method(Trace& trace, Value* object, PyObject* name);
 /// Binds what was found on a class to an instance (null for access through the class), as descriptors do.
@@ -48,8 +50,11 @@ bool callable(Trace& trace, Value* object);
 Value* allocate(Trace& trace, value::Class* cls, const Args& args);
 /// The container in C behind an instance of a subclass of dict, list, tuple or set; else the value itself. Seen.
 Value* payload_of(Trace& trace, Value* value);
-/// type(name, bases, names) with the plain metaclass (classes.cpp).
-Value* make_class(Trace& trace, Value* name, const std::vector<Value*>& bases, value::Dict* names);
+/// type.__new__(meta, name, bases, names, **keywords) (classes.cpp).
+Value* make_class(Trace& trace, PyTypeObject* meta, Value* name, const std::vector<Value*>& bases, value::Dict* names,
+                  const value::Attributes& keywords);
+/// classmethod(function) or staticmethod(function).
+Value* method_descriptor(Trace& trace, PyTypeObject* type, Value* function);
 /// A new instance: metaclass __call__, __new__, __init__.
 Value* construct(Trace& trace, value::Class* cls, const Args& args);
 
@@ -81,6 +86,8 @@ Value* get_iterator(Trace& trace, Value* iterable);
 Value* next(Trace& trace, Value* iterator);
 /// All items; for lists and tuples a copy of their items.
 std::vector<Value*> items_of(Trace& trace, Value* iterable);
+/// Asks an object of the program's own class for its length, as list() and tuple() do; null if it has none to tell.
+Value* length_hint(Trace& trace, Value* iterable);
 
 // ---- text (text.cpp)
 Value* to_str(Trace& trace, Value* object);  // str(x)
@@ -117,7 +124,8 @@ bool is_pure(PyObject* callable);
 /// concrete.
 Value* fold(Trace& trace, PyObject* callable, const Args& args);
 /// The model for Python functions that must not be inlined (run for real, stay in the graph): asked before inlining.
-enum class Treatment { Inline, InGraph, RunForReal };
+/// `Fold`: its author declares that the answer never changes, so on constants it is called in the capture.
+enum class Treatment { Inline, InGraph, RunForReal, Fold };
 using Classifier = Treatment (*)(PyObject* callable);
 void set_classifier(Classifier classifier);
 Treatment treatment(PyObject* callable);

@@ -61,7 +61,7 @@ bool matches(Trace& trace, Value* exception, Value* classinfo) {
   auto* cls = as<Class>(classinfo);
   if (!cls || !PyType_IsSubtype(cls->type(), reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     raise(trace, PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
-  return PyType_IsSubtype(type_of(trace.see(exception)), cls->type());
+  return trace.is_subtype(type_of(trace.see(exception)), cls->type());
 }
 
 }  // namespace gramme::protocol

@@ -37,7 +37,8 @@ std::vector<Value*> assignable(Trace& trace, Value* value, const char* text) {
     leaf = !trace.type_lookup(type, iter_name) && !trace.type_lookup(type, getitem_name);
   }
   if (leaf || value->kind == Kind::Number || value->kind == Kind::Function) raise(trace, PyExc_TypeError, text);
-  return items_of(trace, value);
+  if (value->kind == Kind::List || value->kind == Kind::Tuple) return items_of(trace, value);
+  return items_of(trace, get_iterator(trace, value));  // which is what is asked for its length, not the iterable
 }
 
 }  // namespace

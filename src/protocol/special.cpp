@@ -140,6 +140,7 @@ void raise_about(Trace& trace, PyObject* type, std::string text, Value* seen) {
 namespace {
 
 bool runs_code(Trace& trace, Value* value) {
+  Trace::Deeper deeper(trace);
   value = trace.see(value);
   if (has_own_class(value)) return true;
   auto any = [&](const std::vector<Value*>& items) {

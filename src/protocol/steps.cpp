@@ -5,6 +5,7 @@
 
 #include "protocol/number.h"
 #include "protocol/special.h"
+#include "trace/sets.h"
 
 namespace gramme::protocol {
 
@@ -92,14 +93,32 @@ size_t size_now(Trace& trace, Value* container) {
   return trace.all_attributes(static_cast<InstanceDict*>(container)->owner).size();
 }
 
-void check_size(Trace& trace, Iterator* iterator, Value* container) {
-  if (size_now(trace, container) == iterator->expected) return;
-  iterator->expected = static_cast<size_t>(-1);  // it raises from now on
+uint64_t stamp_of(Value* container) {
+  if (auto* dict = as<Dict>(container)) return dict->entries.stamp();
+  if (auto* set = as<Set>(container)) return set->entries.stamp();
+  return 0;
+}
+
+bool is_ordered(Value* container) {
   auto* dict = as<Dict>(container);
-  const char* text = container->kind == Kind::Set                          ? "Set changed size during iteration"
-                     : dict && PyType_IsSubtype(dict->type, &PyODict_Type) ? "OrderedDict mutated during iteration"
-                                                                           : "dictionary changed size during iteration";
-  raise(trace, PyExc_RuntimeError, text);
+  return dict && PyType_IsSubtype(dict->type, &PyODict_Type);
+}
+
+/// Where keys went and others came, what CPython sees next depends on where it put them.
+void check_unchanged(Trace& trace, Iterator* iterator, Value* container) {
+  if (is_ordered(container)) {
+    if (stamp_of(container) == static_cast<uint64_t>(iterator->stop)) return;
+    iterator->done = true;
+    raise(trace, PyExc_RuntimeError, "OrderedDict mutated during iteration");
+  }
+  if (size_now(trace, container) != iterator->expected) {
+    iterator->expected = static_cast<size_t>(-1);  // it raises from now on
+    raise(trace, PyExc_RuntimeError,
+          container->kind == Kind::Set ? "Set changed size during iteration"
+                                       : "dictionary changed size during iteration");
+  }
+  if (stamp_of(container) != static_cast<uint64_t>(iterator->stop))
+    cannot(Reason::ArgumentKind, "going on through a dict or set in which keys were replaced");
 }
 
 /// The dict's next live entry in the iterator's direction, or null.
@@ -138,39 +157,18 @@ Value* next_of_snapshot(Trace& trace, Iterator* iterator, Value* container) {
 
 Value* next_of_entries(Trace& trace, Iterator* iterator) {
   Value* container = container_of(iterator);
-  check_size(trace, iterator, container);
+  check_unchanged(trace, iterator, container);
   auto* dict = as<Dict>(container);
   if (!dict) return next_of_snapshot(trace, iterator, container);
   Table::Entry* entry = next_entry(dict, iterator);
   return entry ? shown(trace, iterator, entry->key, entry->value) : end(iterator);
 }
 
-/// The order of a real set with these members, if they are constants; else the order in which they came.
-std::vector<Value*> set_order(Trace& trace, Set* set) {
-  std::vector<Value*> members;
-  set->entries.each([&](Table::Entry& entry) { members.push_back(entry.key); });
-  if (members.size() < 2 || (set->existing() && !set->written)) return members;
-  Owned<> real = take(PySet_New(nullptr));
-  for (Value* member : members) {
-    Owned<> object = member->kind == Kind::Constant ? share(member->object) : inert(trace, member);
-    if (!object) return members;
-    check(PySet_Add(real.get(), object.get()));
-  }
-  std::vector<Value*> ordered;
-  Owned<> list = take(PySequence_List(real.get()));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-    Table::Entry* entry = set->entries.find(trace.adopt(share(PyList_GET_ITEM(list.get(), i))));
-    if (!entry) return members;
-    ordered.push_back(entry->key);
-  }
-  return ordered;
-}
-
 // ---- over other iterators
 
 Value* next_of_enumerate(Trace& trace, Iterator* iterator) {
   Value* item = next(trace, iterator->parts[0]);
-  return item ? pair(trace, trace.integer(iterator->index++), item) : end(iterator);
+  return item ? pair(trace, trace.integer(iterator->index++), item) : nullptr;  // asks again, as map and zip do
 }
 
 [[noreturn]] void uneven(Trace& trace, size_t at, const char* how) {
@@ -187,13 +185,12 @@ Value* next_of_zip(Trace& trace, Iterator* iterator) {
       items.push_back(item);
       continue;
     }
-    iterator->done = true;
     if (strict && i > 0) uneven(trace, i, "shorter");
     for (size_t k = 1; strict && k < iterator->parts.size(); ++k)
       if (next(trace, iterator->parts[k])) uneven(trace, k, "longer");
     return nullptr;
   }
-  return items.empty() ? end(iterator) : trace.tuple(std::move(items));
+  return items.empty() ? nullptr : trace.tuple(std::move(items));
 }
 
 Value* next_of_map(Trace& trace, Iterator* iterator) {
@@ -380,7 +377,7 @@ Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
     trace.load(dict);
     iterator->index = backwards ? static_cast<Py_ssize_t>(dict->entries.size()) : 0;
   } else if (auto* set = as<Set>(inner)) {
-    iterator->parts.push_back(trace.tuple(set_order(trace, set)));
+    iterator->parts.push_back(trace.tuple(trace::members(trace, set)));
   } else if (auto* instance = as<InstanceDict>(inner)) {
     std::vector<Value*> names;
     for (const Attribute& attribute : trace.all_attributes(instance->owner))
@@ -390,6 +387,7 @@ Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
     cannot(Reason::ArgumentKind, "iterating over " + type_name(inner));
   }
   iterator->expected = size_now(trace, inner);
+  iterator->stop = static_cast<Py_ssize_t>(stamp_of(inner));
   return iterator;
 }
 

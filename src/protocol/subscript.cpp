@@ -75,4 +75,12 @@ Value* typing_item(Trace& trace, Value* object, Value* key) {
   return subscript(trace, object->object, key);
 }
 
+Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {
+  if (!object->existing() || (object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !is_typing_form(object->object))
+    return nullptr;
+  if (!is_text(name, "__args__") && !is_text(name, "__origin__") && !is_text(name, "__parameters__")) return nullptr;
+  trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+  return folded(trace, PyObject_GetAttr(object->object, name));
+}
+
 }  // namespace gramme::protocol

@@ -55,8 +55,8 @@ Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, V
   return call(trace, trace.type_attribute(meta, hook_name), {cls, subject});
 }
 
-bool real_subclass(PyTypeObject* type, PyObject* cls) {
-  if (PyType_Check(cls) && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))) return true;
+bool real_subclass(Trace& trace, PyTypeObject* type, PyObject* cls) {
+  if (PyType_Check(cls) && trace.is_subtype(type, reinterpret_cast<PyTypeObject*>(cls))) return true;
   return check(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), cls)) > 0;
 }
 
@@ -138,9 +138,9 @@ bool isinstance(Trace& trace, Value* object, Value* classinfo) {
   if (auto* cls = as<Class>(classinfo)) {
     if (type == cls->type()) return true;
     if (Value* answer = instance_check_by_python(trace, cls, k_instancecheck, object)) return truth(trace, answer);
-    return real_subclass(type, cls->object);
+    return real_subclass(trace, type, cls->object);
   }
-  if (classinfo->kind == Kind::Constant) return real_subclass(type, classinfo->object);  // int | str
+  if (classinfo->kind == Kind::Constant) return real_subclass(trace, type, classinfo->object);  // int | str
   if (auto* other = as<Object>(classinfo); other && other->object && !special_method(trace, other, k_instancecheck))
     raise(trace, PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
   if (Value* check = special_method(trace, classinfo, k_instancecheck))
@@ -159,9 +159,9 @@ bool issubclass(Trace& trace, Value* cls, Value* classinfo) {
   if (!subject) raise(trace, PyExc_TypeError, "issubclass() arg 1 must be a class");
   if (auto* of = as<Class>(classinfo)) {
     if (Value* answer = instance_check_by_python(trace, of, k_subclasscheck, subject)) return truth(trace, answer);
-    return real_subclass(subject->type(), of->object);
+    return real_subclass(trace, subject->type(), of->object);
   }
-  if (classinfo->kind == Kind::Constant) return real_subclass(subject->type(), classinfo->object);
+  if (classinfo->kind == Kind::Constant) return real_subclass(trace, subject->type(), classinfo->object);
   raise(trace, PyExc_TypeError, "issubclass() arg 2 must be a class, a tuple of classes, or a union");
 }
 
@@ -242,6 +242,16 @@ void initialise(Trace& trace, Value* instance, const Args& args, bool own_new) {
     raise(trace, PyExc_TypeError, std::string(type->tp_name) + "() takes no arguments");
 }
 
+/// type.__new__(meta, name, bases, names, **keywords)
+Value* new_type(Trace& trace, PyTypeObject* meta, const Args& args) {
+  auto* bases = args.positional == 3 ? trace.see_as<Tuple>(args[1]) : nullptr;
+  auto* names = bases ? trace.see_as<Dict>(args[2]) : nullptr;
+  if (!names) cannot(Reason::ArgumentKind, "type.__new__()");
+  Attributes keywords;
+  for (size_t i = 0; i < args.keywords; ++i) keywords.push_back({args.names[i], args[3 + i]});
+  return make_class(trace, meta, args[0], bases->items, names, keywords);
+}
+
 /// object.__new__ refuses classes with abstract methods; the constructors of other bases do not ask.
 void refuse_abstract(Trace& trace, PyTypeObject* type) {
   Owned<> none = take(PyTuple_New(0));
@@ -252,6 +262,7 @@ void refuse_abstract(Trace& trace, PyTypeObject* type) {
 
 Value* allocate(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject* type = cls->type();
+  if (is_subtype(type, &PyType_Type)) return new_type(trace, type, args);
   static PyObject* del = intern("__del__");
   if (trace.type_lookup(type, del))
     cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
@@ -288,7 +299,7 @@ Value* construct(Trace& trace, Class* cls, const Args& args) {
     all.insert(all.end(), args.values, args.values + args.positional + args.keywords);
     Value* function = bind(trace, maker, trace.type_attribute(type, k_new), nullptr, type);
     instance = trace.see(call(trace, function, Args{all.data(), args.positional + 1, args.names, args.keywords}));
-    if (!PyType_IsSubtype(type_of(instance), type)) return instance;
+    if (!trace.is_subtype(type_of(instance), type)) return instance;
   } else {
     instance = allocate(trace, cls, args);
   }

@@ -1,6 +1,8 @@
 // What the runtime asks of the capturing side. The runtime knows no value, no trace and no interpreter.
 #pragma once
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "plan/segment.h"
 
@@ -28,6 +30,9 @@ class Capturer {
   /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
   /// that kept failing. True: run plainly from now on.
   virtual bool limit_reached(const FrameView& frame, int limit, const std::string& failing_guard) = 0;
+  /// Before a capture where there are segments already, if somebody wants to hear why none of them could be used.
+  virtual bool wants_reasons() const { return false; }
+  virtual void recompiling(const FrameView&, const std::vector<std::string>& /*failing_guards*/) {}
   virtual int recompile_limit() const = 0;
   virtual bool fullgraph() const = 0;
   /// For the garbage collector: visits each Python object that this holds a reference to.

@@ -180,12 +180,21 @@ bool Chain::may_capture(ResumePoint& point) {
   return !point.frozen;
 }
 
+void Chain::tell_reasons(const ResumePoint& point) {
+  Capturer& capturer = family_->capturer();
+  if (point.segments.empty() || !capturer.wants_reasons()) return;
+  std::vector<std::string> failing;
+  for (const SegmentPtr& segment : point.segments) failing.push_back(segment->guards.explain(roots()));
+  capturer.recompiling(view(), failing);
+}
+
 Chain::Turn Chain::capture(ResumePoint& point) {
   SegmentPtr segment;
   try {
     if (!may_capture(point)) return Turn::Evaluate;
     ++family_->counters.captures;
     CaptureScope scope(point);
+    tell_reasons(point);
     segment = family_->capturer().capture(view());
     if (segment) check_exit(*segment, code_);
   } catch (const PythonError&) {

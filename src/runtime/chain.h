@@ -35,6 +35,7 @@ class Chain {
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
+  void tell_reasons(const ResumePoint& point);
   Turn run_new(ResumePoint& point, const SegmentPtr& segment);
   Turn run_segment(SegmentRun& run);
   Turn leave_by(SegmentRun& run);

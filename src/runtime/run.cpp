@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "aten/spec.h"
+
 namespace gramme::runtime {
 namespace {
 
@@ -28,6 +30,27 @@ class RandomState {
     return function;
   }
   Owned<> state_;
+};
+
+/// Content of inputs that the graph writes before it may raise.
+class Inputs {
+ public:
+  Inputs(const plan::Segment& segment, PyObject* const* registers) : segment_(segment), registers_(registers) {}
+  bool save() {
+    for (int index : segment_.restored) {
+      saved_.push_back(aten::content_of(registers_[index]));
+      if (!saved_.back()) return false;
+    }
+    return true;
+  }
+  void restore() {
+    for (size_t i = 0; i < saved_.size(); ++i) aten::put_back(registers_[segment_.restored[i]], saved_[i].get());
+  }
+
+ private:
+  const plan::Segment& segment_;
+  PyObject* const* registers_;
+  std::vector<Owned<>> saved_;
 };
 
 PyObject* call_graph(const plan::Segment& segment, PyObject* const* registers) {
@@ -68,14 +91,24 @@ GraphResult SegmentRun::graph() {
   }
   RandomState random;
   if (segment_->random) random.save();
+  Inputs inputs(*segment_, registers_);
+  if (!inputs.save()) {
+    PyErr_Clear();
+    return GraphResult::Failed;
+  }
+  aten::SavedModes modes;
+  if (segment_->sets_modes) modes.save();
   auto outputs = Owned<>::steal(call_graph(*segment_, registers_));
   if (outputs && take_outputs(outputs.get())) {
     own_constants();
     return GraphResult::Done;
   }
-  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return GraphResult::Interrupted;
-  PyErr_Clear();
+  const bool interrupted = PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);
+  if (!interrupted) PyErr_Clear();
+  modes.restore();
+  if (interrupted) return GraphResult::Interrupted;
   if (segment_->random) random.restore();
+  inputs.restore();
   return GraphResult::Failed;
 }
 

@@ -108,10 +108,14 @@ std::string suffix(const Source& source) {
       return ".keywords";
     case Kind::InstanceDict:
       return ".__dict__";
+    case Kind::Mro:
+      return ".__mro__";
     case Kind::Grad:
       return ".grad";
     case Kind::DefaultFactory:
       return ".default_factory";
+    case Kind::ContextValue:
+      return ".get()";
     case Kind::WeakTarget:
       return "()";
     default:
@@ -122,10 +126,12 @@ std::string suffix(const Source& source) {
 }  // namespace
 
 std::string Source::print() const {
+  if (variable) return quoted("L", variable.get());
   if (!base) return print_root(*this);
   if (kind == Kind::Value) return print_value(*this);
   if (kind == Kind::Contents) return print_contents(*this);
   std::string of = base->print();
+  if (kind == Kind::MemberAt) return "list(" + of + ")[" + std::to_string(index) + "]";
   if (kind == Kind::KeyAt) return "list(dict.keys(" + of + "))[" + std::to_string(index) + "]";
   if (kind == Kind::ValueAt) return of + "[list(dict.keys(" + of + "))[" + std::to_string(index) + "]]";
   return of + suffix(*this);
@@ -141,7 +147,7 @@ const Source* Pool::intern(Kind kind, const Source* base, PyObject* key, int64_t
     bool same_key = key && known->key ? same_constant(key, known->key.get()) : !key && !known->key;
     if (known->kind == kind && known->base == base && known->index == index && same_key) return known;
   }
-  sources_.push_back({kind, base, share(key), index, static_cast<uint32_t>(sources_.size())});
+  sources_.push_back({kind, base, share(key), index, static_cast<uint32_t>(sources_.size()), {}});
   table_.emplace(hash, &sources_.back());
   return &sources_.back();
 }

@@ -27,7 +27,8 @@ struct Source {
   const Source* base;  // null for roots
   Owned<> key;         // a constant (str, int, …) or, for Pinned, the object
   int64_t index;
-  uint32_t id;  // dense in its pool; a base has a smaller id than its children
+  uint32_t id;               // dense in its pool; a base has a smaller id than its children
+  mutable Owned<> variable;  // the parameter of the user's function that has it, or null
   const Source* root() const {
     const Source* s = this;
     while (s->base) s = s->base;
@@ -53,6 +54,8 @@ class Pool {
   const Source* closure(const Source* base, int64_t index, PyObject* name) {
     return intern(Kind::Closure, base, name, index);
   }
+  /// From now on the source is shown as a variable, as if the function that has it were the frame's.
+  static void show_as(const Source* source, PyObject* name) { source->variable = share(name); }
   size_t size() const { return sources_.size(); }
   const Source* at(size_t id) const { return &sources_[id]; }
 

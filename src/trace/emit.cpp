@@ -10,7 +10,7 @@ using meta::Argument;
 graph::Node* Trace::node(Tensor* tensor) {
   if (!tensor->node) {
     if (!tensor->existing()) GRAMME_BUG("a tensor without a node or a source");
-    tensor->node = graph.placeholder(tensor->source, tensor->record);
+    tensor->node = graph.placeholder(tensor->source, tensor->record, position());
     inputs_[tensor->node] = tensor->object;
   }
   return tensor->node;
@@ -18,7 +18,7 @@ graph::Node* Trace::node(Tensor* tensor) {
 
 graph::Node* Trace::node(Number* number) {
   if (!number->node) {
-    number->node = graph.placeholder(number->source, nullptr);
+    number->node = graph.placeholder(number->source, nullptr, position());
     number->node->number_type = number->type;
     inputs_[number->node] = number->object;
   }
@@ -51,11 +51,13 @@ Argument dict_argument(Trace& trace, Dict* dict) {
 }  // namespace
 
 Argument Trace::argument(Value* value) {
+  Deeper deeper(*this);
   value = see(value);
   Argument result;
   switch (value->kind) {
     case Kind::Tensor: {
       auto* tensor = static_cast<Tensor*>(value);
+      if (tensor->late == Tensor::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
       result.kind = Argument::Tensor;
       result.node = node(tensor);
       result.record = tensor->record;
@@ -112,6 +114,18 @@ Argument Trace::argument(Value* value) {
 
 namespace {
 
+/// Writes that fail on the real tensors, or that change what others share with them.
+void refuse_writes(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, const Args& args) {
+  for (const meta::Mutation& mutation : outcome.mutations) {
+    const meta::Record& before = *leaves.at(mutation.leaf)->record;
+    for (size_t d = 0; d < before.strides.size(); ++d)
+      if (before.strides[d] == 0 && before.sizes[d] > 1)
+        cannot(Reason::OperatorFailed, "a write to an expanded tensor");
+    if (before.sizes != mutation.record->sizes && args.keyword("out"))
+      cannot(Reason::MutationUnsupported, "an out= argument that is resized");
+  }
+}
+
 /// The arguments of a call in the arena.
 void fill(Trace& trace, meta::Call& call, const Args& args) {
   auto* all = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (args.positional + args.keywords + 1)));
@@ -153,24 +167,29 @@ Value* Trace::emit_call(meta::Call& call, const Args& args) {
   const meta::Outcome& outcome = meta::infer(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
   if (outcome.error) cannot(outcome.raised ? Reason::OperatorFailed : Reason::CallUnknown, outcome.message);
-  if (outcome.may_raise && inputs_written) cannot(Reason::OperatorMayRaise);
+  if (outcome.may_raise) expect_raise();
+  if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
+  if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
+  refuse_writes(outcome, leaves, args);
   random |= outcome.random;
-  graph::Node* node = graph.call(call, inliner ? inliner->position() : nullptr);
+  autograd_seen |= aten::grad_enabled();
+  const bool overwritten = overwrites(call, leaves);
+  graph::Node* node = graph.call(call, position());
   static PyObject* getitem = PyObject_GetAttrString(take(PyImport_ImportModule("_operator")).get(), "getitem");
   node->effect = call.target != getitem || outcome.may_raise;
-  apply_mutations(outcome, leaves);
+  apply_mutations(outcome, leaves, overwritten);
+  if (outcome.may_raise) note_raised_write();
   return result_value(outcome.result, node, leaves);
 }
 
-void Trace::apply_mutations(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) {
+void Trace::apply_mutations(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, bool overwritten) {
+  for (Tensor* leaf : leaves) leaf->used = true;
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
     bool gained = mutation.record->requires_grad && !tensor->record->requires_grad;
     tensor->record = mutation.record;
-    for (Tensor* t = tensor; t; t = t->base) {
-      if (t->existing()) inputs_written = true;
-      if (gained && t != tensor) t->record = meta::with_requires_grad(t->record, true, false);
-    }
+    note_written(tensor, gained);
+    note_input_written(tensor, overwritten);
   }
 }
 
@@ -189,14 +208,19 @@ Value* Trace::result_value(const meta::Result& result, graph::Node* node, const 
     case meta::Result::Tensor: {
       node->record = result.record;
       if (result.same_as >= 0) {
+        // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
         Tensor* same = leaves.at(result.same_as);
-        same->node = node;
+        if (!same->used) same->node = node;
         return same;
       }
       auto* tensor = make<Tensor>();
       tensor->node = node;
       tensor->record = result.record;
-      if (result.view_of >= 0) tensor->base = leaves.at(result.view_of);
+      tensor->made_at = inliner ? inliner->steps() : 0;
+      if (result.view_of < 0) return tensor;
+      tensor->base = leaves.at(result.view_of);
+      tensor->differentiable = result.differentiable_view;
+      if (tensor->differentiable) tensor->base->views.push_back(tensor);
       return tensor;
     }
     case meta::Result::Sequence:
@@ -220,7 +244,9 @@ Value* Trace::result_value(const meta::Result& result, graph::Node* node, const 
     arguments[1].object = keep(take(PyLong_FromSize_t(i)));
     call.args = arguments;
     call.arg_count = 2;
-    items.push_back(result_value(item, graph.call(call, inliner ? inliner->position() : nullptr), leaves));
+    graph::Node* taken = graph.call(call, position());
+    items.push_back(result_value(item, taken, leaves));
+    if (item.same_as >= 0) leaves.at(item.same_as)->node = taken;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(result.object.get());
   if (type == &PyList_Type) return list(std::move(items));

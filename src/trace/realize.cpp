@@ -53,6 +53,11 @@ bool is_transparent_tuple(PyTypeObject* type) {
   return cpython::type_lookup(type, fields) || cpython::type_lookup(type, sequence_fields);
 }
 
+/// May the segment hold it, so that sets of such members are known as a whole?
+bool is_held_member(PyObject* member) {
+  return source::is_constant(member) || Py_IS_TYPE(member, &PyType_Type) || PyCFunction_Check(member);
+}
+
 bool is_c_callable(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   static PyTypeObject* method_wrapper = type_named("types", "MethodWrapperType");
@@ -147,7 +152,7 @@ Value* Trace::realize_object(PyObject* object, const Source* source) {
   if (PyTuple_Check(object)) return realize_tuple(object, source);
   if (PyList_Check(object)) return realize_list(object, source);
   if (PyDict_Check(object)) return realize_dict(object, source);
-  if (PyAnySet_CheckExact(object)) return realize_set(object, source);
+  if (PyAnySet_Check(object)) return realize_set(object, source);
   if (type == known.deque) return realize_deque(object, source);
   if (PyMethod_Check(object)) {
     auto* result = make<Method>(source, object);
@@ -250,18 +255,31 @@ Value* Trace::realize_dict(PyObject* object, const Source* source) {
 }
 
 Value* Trace::realize_set(PyObject* object, const Source* source) {
-  Owned<> frozen = take(PyFrozenSet_New(object));
   auto* result = make<Set>(source, object);
-  result->frozen = PyFrozenSet_CheckExact(object);
-  Owned<> items = take(PySequence_List(object));
+  result->frozen = PyFrozenSet_Check(object);
+  Owned<> items = take(PySequence_List(object)), places = take(PySet_New(nullptr));
+  bool constants = true;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+    constants = constants && is_held_member(PyList_GET_ITEM(items.get(), i));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyList_GET_ITEM(items.get(), i);
-    bool held = PyType_Check(item) || PyCFunction_Check(item);
-    if (!source::is_constant(item) && !held) cannot(Reason::SourceUnknown, "a set of objects");
-    result->entries.set(held ? pinned(item) : adopt(share(item)), nullptr);
+    Value* key = constants ? adopt(share(item)) : see(wrap(item, pool->child(source, SK::MemberAt, i)));
+    if (!hashable(key)) cannot(Reason::SourceUnknown, "a set of objects that compare themselves");
+    result->entries.set(key, nullptr);
   }
-  guard({source, guards::Kind::SetIs, frozen});
-  return result;
+  if (constants) {
+    if (!cpython::place_members(places.get(), object)) throw PythonError();
+    guard({source, guards::Kind::SetIs, take(PyFrozenSet_New(object))});
+    result->places = keep(std::move(places));
+  } else {
+    guard_length(source, PyList_GET_SIZE(items.get()));
+    result->placed = false;
+  }
+  if (PyAnySet_CheckExact(object)) return result;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = result;
+  return instance;
 }
 
 Value* Trace::realize_deque(PyObject* object, const Source* source) {
@@ -303,8 +321,12 @@ Value* Trace::realize_tensor(PyObject* object, const Source* source) {
   guards::Fact fact{source, guards::Kind::Tensor, {}};
   fact.spec = aten::tensor_spec(object);
   guard(std::move(fact));
+  for (Tensor* gained : gained_)
+    if (aten::overlap(object, gained->object))
+      cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
+  node(result);  // placeholders come in the order in which inputs are looked into; unused ones are dropped
   return result;
 }
 

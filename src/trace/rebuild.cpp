@@ -1,5 +1,7 @@
 #include "trace/rebuild.h"
 
+#include <algorithm>
+
 #include "cpython/objects.h"
 
 namespace gramme::trace {
@@ -15,15 +17,28 @@ namespace {
 [[noreturn]] void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 
-/// Does the real object have the attribute itself, in its dict or in a slot?
 bool has_own(PyObject* object, PyObject* name) {
   PyObject* found = nullptr;
-  if (cpython::instance_attribute(object, name, &found) == cpython::Lookup::Found) return true;
+  return cpython::instance_attribute(object, name, &found) == cpython::Lookup::Found;
+}
+
+bool has_slot(PyObject* object, PyObject* name) {
   PyObject* descriptor = cpython::type_lookup(Py_TYPE(object), name);
   Py_ssize_t offset = descriptor ? cpython::slot_offset(descriptor, Py_TYPE(object)) : -1;
   return offset >= 0 && *cpython::slot_address(object, offset);
 }
+
+/// A data descriptor of the type stands before what the instance dict holds under the name.
+bool is_shadowed(PyTypeObject* type, PyObject* name) {
+  PyObject* found = cpython::type_lookup(type, name);
+  return found && Py_TYPE(found)->tp_descr_set;
+}
 }  // namespace
+
+Rebuilder::Rebuilder(Trace& trace) : trace_(trace) {
+  for (const effects::Effect& effect : trace.effects.entries())
+    if (effect.kind == effects::Kind::Call) calls_.push_back(&effect);
+}
 
 Register Rebuilder::operator()(Value* value) {
   if (auto* lazy = as<Lazy>(value)) {
@@ -33,7 +48,14 @@ Register Rebuilder::operator()(Value* value) {
   if (value->kind == Kind::Null) return kNull;
   auto found = memo_.find(value);
   if (found != memo_.end()) return found->second;
+  if (value->made_by >= 0) {
+    replay_calls(static_cast<size_t>(value->made_by));
+    return memo_.at(value);
+  }
+  if (depth_ == kDeepest) unsupported("objects nested too deeply");
+  ++depth_;
   Register result = make(value);
+  --depth_;
   memo_[value] = result;
   return result;
 }
@@ -120,9 +142,10 @@ Register Rebuilder::make(Value* value) {
     case Kind::Builtin:
       return constant(value->object);
     case Kind::Class:
-      unsupported("a class made in the capture");
+      return make_class(static_cast<Class*>(value));
     case Kind::Tensor: {
       auto* tensor = static_cast<Tensor*>(value);
+      if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
       Register result = output(tensor->node);
       memo_[value] = result;
       store_attributes(result, tensor->attributes);
@@ -156,29 +179,22 @@ Register Rebuilder::make(Value* value) {
       return call(reinterpret_cast<PyObject*>(&PySlice_Type), {start, stop, step});
     }
     case Kind::Cell: {
-      auto* cell = static_cast<Cell*>(value);
       Register result = made(ReplayKind::MakeCell);
       memo_[value] = result;
-      Register content = cell->content ? (*this)(cell->content) : kNull;
-      ReplayOp& store = op(ReplayKind::StoreCell);
-      store.a = result;
-      store.b = content;
+      fill_cell(static_cast<Cell*>(value));
       return result;
     }
     case Kind::Method: {
       auto* method = static_cast<Method*>(value);
       Register function = (*this)(method->function), self = (*this)(method->self);
+      if (auto* known = remembered(value)) return *known;
       Register result = made(ReplayKind::MakeMethod);
       replay_.ops.back().a = function;
       replay_.ops.back().b = self;
       return result;
     }
-    case Kind::BuiltinMethod: {
-      auto* method = static_cast<BuiltinMethod*>(value);
-      Register self = (*this)(method->self);
-      return call(builtin("getattr"),
-                  {self, constant(trace_.keep(take(PyObject_GetAttrString(method->object, "__name__"))))});
-    }
+    case Kind::BuiltinMethod:
+      return make_builtin_method(static_cast<BuiltinMethod*>(value));
     case Kind::View: {
       auto* view = static_cast<View*>(value);
       if (view->dict->kind != Kind::Dict) unsupported("a view of an instance's attributes");
@@ -196,8 +212,15 @@ Register Rebuilder::make(Value* value) {
   }
 }
 
+/// What a compiled graph returns may have a history, whatever it was inside: the real operation makes the leaf.
+void Rebuilder::new_leaf(Tensor* tensor) {
+  trace_.stop_at = tensor->made_at;
+  unsupported("a leaf made by an operation");
+}
+
 Register Rebuilder::make_tuple(Tuple* tuple) {
   std::vector<Register> items = all(tuple->items);
+  if (auto* known = remembered(tuple)) return *known;
   Register result =
       made(ReplayKind::MakeTuple, tuple->type == &PyTuple_Type ? nullptr : reinterpret_cast<PyObject*>(tuple->type));
   operands(replay_.ops.back(), items);
@@ -222,12 +245,19 @@ Register Rebuilder::make_dict(Dict* dict) {
   }
   memo_[dict] = result;
   if (dict->entries.size()) with_operands(ReplayKind::FillDict, result, pairs(dict->entries));
+  store_attributes(result, dict->attributes);
   return result;
 }
 
 Register Rebuilder::make_set(Set* set) {
+  if (set->places) {
+    Register result = made(ReplayKind::CopySet, set->places);
+    replay_.ops.back().number = set->frozen;
+    return result;
+  }
   std::vector<Register> keys;
   set->entries.each([&](Table::Entry& entry) { keys.push_back((*this)(entry.key)); });
+  if (auto* known = remembered(set)) return *known;
   if (set->frozen) {
     Register result = made(ReplayKind::MakeFrozenSet);
     operands(replay_.ops.back(), keys);
@@ -236,6 +266,14 @@ Register Rebuilder::make_set(Set* set) {
   Register result = made(ReplayKind::MakeSet);
   if (!keys.empty()) with_operands(ReplayKind::FillSet, result, keys);
   return result;
+}
+
+/// `otherwise` fills it where the places of the members are not known.
+void Rebuilder::fill_set(Register target, Set* set, ReplayKind otherwise) {
+  std::vector<Register> keys;
+  if (!set->places) set->entries.each([&](Table::Entry& entry) { keys.push_back((*this)(entry.key)); });
+  with_operands(set->places ? ReplayKind::PlaceMembers : otherwise, target, keys);
+  if (set->places) replay_.ops.back().object = share(set->places);
 }
 
 Register Rebuilder::make_deque(Deque* deque) {
@@ -263,55 +301,71 @@ Register Rebuilder::make_function(Function* function) {
     parts[5] = made(ReplayKind::MakeTuple);
     operands(replay_.ops.back(), cells);
   }
+  if (auto* known = remembered(function)) return *known;
   Register result = made(ReplayKind::MakeFunction, reinterpret_cast<PyObject*>(function->code));
   replay_.ops.back().a = globals;
   operands(replay_.ops.back(), parts);
   memo_[function] = result;
-  for (Value* closed : function->closure) {
-    auto* cell = as<Cell>(closed);
-    if (cell->source || !filled_.insert(cell).second) continue;
-    Register content = cell->content ? (*this)(cell->content) : kNull;
-    ReplayOp& store = op(ReplayKind::StoreCell);
-    store.a = memo_[cell];
-    store.b = content;
-  }
-  store_attributes(result, function->attributes);
+  for (Value* closed : function->closure)
+    if (!closed->source) fill_cell(static_cast<Cell*>(closed));
+  store_attributes(result, function->fields);
+  store_attributes(result, function->attributes, &PyFunction_Type);
   return result;
 }
 
-void Rebuilder::store_attributes(Register target, const Attributes& attributes) {
-  for (const Attribute& attribute : attributes) {
-    if (!attribute.value) continue;
-    Register value = (*this)(attribute.value);
-    ReplayOp& store = op(ReplayKind::StoreAttr);
-    store.a = target;
-    store.b = value;
-    store.object = share(attribute.name);
-  }
+/// Into the instance dict, past a data descriptor of the type (null if it has none); a null value deletes.
+void Rebuilder::store_attribute(Register target, PyObject* name, Value* value, PyTypeObject* type) {
+  bool shadowed = type && is_shadowed(type, name);
+  Register content = value ? (*this)(value) : kNull;
+  ReplayOp& store = op(value      ? shadowed ? ReplayKind::StoreOwn : ReplayKind::StoreAttr
+                       : shadowed ? ReplayKind::DeleteOwn
+                                  : ReplayKind::DeleteAttr);
+  store.a = target;
+  store.b = content;
+  store.object = share(name);
+}
+
+void Rebuilder::store_attributes(Register target, const Attributes& attributes, PyTypeObject* type) {
+  for (const Attribute& attribute : attributes)
+    if (attribute.value) store_attribute(target, attribute.name, attribute.value, type);
 }
 
 Register Rebuilder::make_object(Object* object) {
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
   if (object->raised) unsupported("an exception that was raised, with its traceback");
-  if (trace_.is_made(object->type)) unsupported("an instance of a class made in the capture");
+  if (object->type == &_PyWeakref_RefType || is_address(object)) {
+    Register referent = (*this)(object->attributes.at(0).value);
+    return call(is_address(object) ? builtin("id") : reinterpret_cast<PyObject*>(object->type), {referent});
+  }
+  if (object->type == &PyDictProxy_Type)
+    return call(reinterpret_cast<PyObject*>(object->type), {(*this)(object->payload)});
   static PyObject* simple_namespace =
       take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
+  if (std::optional<Register> descriptor = make_descriptor(object)) return *descriptor;
   bool plain = object->type == &PyBaseObject_Type || reinterpret_cast<PyObject*>(object->type) == simple_namespace;
   if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && !plain)
     unsupported(std::string("a new ") + object->type->tp_name);
-  auto* type = reinterpret_cast<PyObject*>(object->type);
+  bool of_made = trace_.is_made(object->type);
+  Register cls = of_made ? (*this)(trace_.pinned(reinterpret_cast<PyObject*>(object->type))) : kNull;
+  auto* type = of_made ? nullptr : reinterpret_cast<PyObject*>(object->type);
   Register result;
   if (exception) {
     std::vector<Register> args = all(static_cast<Tuple*>(object->payload)->items);
+    if (auto* known = remembered(object)) return *known;
     result = made(ReplayKind::MakeObject, type);
+    replay_.ops.back().a = cls;
     operands(replay_.ops.back(), args);
   } else if (auto* tuple = object->payload ? as<Tuple>(object->payload) : nullptr) {
+    if (of_made) unsupported("a tuple of a class made in the capture");
     std::vector<Register> items = all(tuple->items);
+    if (auto* known = remembered(object)) return *known;
     result = made(ReplayKind::MakeTuple, type);
     operands(replay_.ops.back(), items);
   } else {
+    if (auto* known = remembered(object)) return *known;
     result = made(ReplayKind::MakeObject, type);
+    replay_.ops.back().a = cls;
   }
   memo_[object] = result;
   if (object->payload && object->payload->kind == Kind::Constant)
@@ -320,74 +374,29 @@ Register Rebuilder::make_object(Object* object) {
     memo_[object->payload] = result;
     if (auto* dict = as<Dict>(object->payload)) with_operands(ReplayKind::FillDict, result, pairs(dict->entries));
     if (auto* list = as<List>(object->payload)) with_operands(ReplayKind::FillList, result, all(list->items));
-    if (object->payload->kind == Kind::Set) unsupported("a new instance of a subclass of set");
+    if (auto* set = as<Set>(object->payload)) {
+      if (set->frozen) unsupported("a new instance of a subclass of frozenset");
+      fill_set(result, set, ReplayKind::FillSet);
+    }
   }
-  store_attributes(result, object->attributes);
+  store_attributes(result, object->slots);
+  store_attributes(result, object->attributes, object->type);
   if (object->cause || object->context) unsupported("a new exception with a cause or context");
   return result;
 }
 
 /// One that is not started: the function is called again, which runs none of its code.
 Register Rebuilder::make_generator(Generator* generator) {
-  if (generator->started || !generator->frame) unsupported("a generator that was started");
+  if (generator->started && generator->frame) unsupported("a generator that was started");
   if (!generator->function) unsupported("a generator of a function with keyword-only parameters or **");
   static PyObject* apply =
       take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "call")).release();
   std::vector<Register> parts{(*this)(generator->function)};
   for (Value* argument : generator->arguments) parts.push_back((*this)(argument));
   if (auto made = memo_.find(generator); made != memo_.end()) return made->second;  // it is in its own closure
-  return call(apply, parts);
-}
-
-/// `example` makes an iterator of the same type.
-void Rebuilder::set_position(Register iterator, const char* example, Py_ssize_t index) {
-  PyObject* real = trace_.keep(take(PyRun_String(example, Py_eval_input, PyEval_GetBuiltins(), PyEval_GetBuiltins())));
-  PyObject* method = cpython::type_lookup(Py_TYPE(real), intern("__setstate__"));
-  call(method, {iterator, constant(trace_.keep(take(PyLong_FromSsize_t(index))))});
-}
-
-Register Rebuilder::make_iterator(Iterator* iterator) {
-  auto part = [&](size_t i) { return (*this)(iterator->parts.at(i)); };
-  auto positioned = [&](Register made, const char* type) {
-    if (iterator->done) unsupported("an exhausted iterator");
-    if (iterator->index != 0) set_position(made, type, iterator->index);
-    return made;
-  };
-  switch (iterator->sort) {
-    case Iterator::Sequence: {
-      Value* sequence = trace_.see(iterator->parts.at(0));
-      Register made = call(builtin("iter"), {(*this)(sequence)});
-      if (sequence->kind == Kind::List) return positioned(made, "iter([])");
-      if (sequence->kind == Kind::Tuple) return positioned(made, "iter(())");
-      if (iterator->index == 0 && !iterator->done) return made;
-      unsupported("an iterator that was advanced");
-    }
-    case Iterator::Reversed: {
-      Value* sequence = trace_.see(iterator->parts.at(0));
-      if ((sequence->kind != Kind::List && sequence->kind != Kind::Tuple) || iterator->done)
-        unsupported("a reversed iterator");
-      Register made = call(builtin("reversed"), {(*this)(sequence)});
-      set_position(made, sequence->kind == Kind::List ? "reversed([])" : "reversed(())", iterator->index);
-      return made;
-    }
-    case Iterator::Range: {
-      Owned<> range = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "nnn", iterator->index,
-                                                 iterator->stop, iterator->increment));
-      return call(builtin("iter"), {constant(trace_.keep(range))});
-    }
-    case Iterator::Enumerate:
-      return call(builtin("enumerate"), {part(0), constant(trace_.keep(take(PyLong_FromSsize_t(iterator->index))))});
-    case Iterator::Zip:
-      if (iterator->stop == 1) unsupported("zip(strict=True)");
-      return call(builtin("zip"), all(iterator->parts));
-    case Iterator::Map:
-      return call(builtin("map"), all(iterator->parts));
-    case Iterator::Filter:
-      if (iterator->stop == 1) unsupported("filterfalse");
-      return call(builtin("filter"), all(iterator->parts));
-    default:
-      unsupported("an iterator that was advanced");
-  }
+  Register made = call(apply, parts);
+  if (!generator->frame) call_method(&PyGen_Type, "close", {made});  // of one that never ran: runs none of its code
+  return made;
 }
 
 Register Rebuilder::make_partial(Partial* partial) {
@@ -397,6 +406,7 @@ Register Rebuilder::make_partial(Partial* partial) {
     keywords.push_back(constant(keyword.name));
     keywords.push_back((*this)(keyword.value));
   }
+  if (auto* known = remembered(partial)) return *known;
   Register tuple = made(ReplayKind::MakeTuple);
   operands(replay_.ops.back(), args);
   Register dict = made(ReplayKind::MakeDict);
@@ -417,8 +427,9 @@ void Rebuilder::replay(const effects::Effect& effect) {
   using K = effects::Kind;
   switch (effect.kind) {
     case K::StoreAttr:
-    case K::StoreFunctionAttr:
       return replay_attribute(effect);
+    case K::StoreSlot:
+      return replay_slot(effect);
     case K::StoreGlobal: {
       auto* names = static_cast<Namespace*>(effect.target);
       Value* value = names->names[effect.name].value;
@@ -440,44 +451,52 @@ void Rebuilder::replay(const effects::Effect& effect) {
     }
     case K::Content:
       return replay_content(effect.target);
-    case K::Call: {
-      std::vector<Register> registers = all(effect.operands);
-      ReplayOp& called = op(ReplayKind::CallEffect);
-      called.dst = fresh();
-      replay_.ops.back().object = share(effect.callable);
-      operands(replay_.ops.back(), registers);
-      return;
-    }
-    case K::StoreClassAttr: {
-      Value* value = trace_.written_class_attribute(static_cast<Class*>(effect.target)->type(), effect.name);
-      Register cls = (*this)(effect.target), content = (*this)(value);
-      ReplayOp& store = op(ReplayKind::StoreTypeAttr);
-      store.a = cls;
-      store.b = content;
-      store.object = share(effect.name);
-      return;
-    }
+    case K::Call:
+      return replay_calls(static_cast<size_t>(effect.call));
+    case K::StoreClassAttr:
+      return replay_class_attribute(effect);
   }
+}
+
+/// Calls keep their order, also when what a later one returned is needed earlier than its turn.
+void Rebuilder::replay_calls(size_t last) {
+  while (called_ <= last) replay_call(called_);
+}
+
+void Rebuilder::replay_call(size_t index) {
+  const effects::Effect& effect = *calls_[index];
+  std::vector<Register> registers = all(effect.operands);
+  if (called_ > index) return;  // an operand holds the call's own result: a hook that removes itself
+  called_ = index + 1;
+  Register result = call(effect.callable, registers);
+  replay_.ops.back().kind = ReplayKind::CallEffect;
+  if (!effect.result) return;
+  memo_[effect.result] = result;
+  if (auto* object = as<Object>(effect.result)) store_attributes(result, object->attributes);
+  if (auto* tensor = as<Tensor>(effect.result)) store_attributes(result, tensor->attributes);
 }
 
 void Rebuilder::replay_attribute(const effects::Effect& effect) {
   Value* target = effect.target;
-  PyObject* name = effect.name;
-  Attributes* attributes = nullptr;
-  if (auto* object = as<Object>(target)) attributes = &object->attributes;
+  auto* object = as<Object>(target);
+  Attributes* attributes = object ? &object->attributes : nullptr;
   if (auto* tensor = as<Tensor>(target)) attributes = &tensor->attributes;
   if (auto* function = as<Function>(target)) attributes = &function->attributes;
   if (!attributes) GRAMME_BUG("attribute effect on another kind");
-  for (Attribute& attribute : *attributes) {
-    if (attribute.name != name) continue;
-    if (!attribute.value && !has_own(target->object, name)) return;  // set and deleted within the capture
-    Register object = (*this)(target), value = attribute.value ? (*this)(attribute.value) : kNull;
-    ReplayOp& store = op(attribute.value ? ReplayKind::StoreAttr : ReplayKind::DeleteAttr);
-    store.a = object;
-    store.b = value;
-    store.object = share(name);
-    return;
-  }
+  Attribute* written = find(*attributes, effect.name);
+  bool there = has_own(target->object, effect.name);
+  if (!written->value && !there) return;  // set and deleted within the capture
+  PyTypeObject* type = object ? object->type : target->kind == Kind::Function ? &PyFunction_Type : nullptr;
+  Register owner = (*this)(target);
+  if (effect.anew && there && written->value) store_attribute(owner, effect.name, nullptr, type);
+  store_attribute(owner, effect.name, written->value, type);
+}
+
+void Rebuilder::replay_slot(const effects::Effect& effect) {
+  auto* object = static_cast<Object*>(effect.target);
+  Attribute* written = find(object->slots, effect.name);
+  if (!written->value && !has_slot(object->object, effect.name)) return;
+  store_attribute((*this)(object), effect.name, written->value, nullptr);
 }
 
 void Rebuilder::replay_list(List* list) {
@@ -491,6 +510,12 @@ void Rebuilder::replay_list(List* list) {
 void Rebuilder::replay_dict(Dict* dict) {
   Register target = (*this)(dict);
   if (dict->rewritten) return with_operands(ReplayKind::AssignDict, target, pairs(dict->entries));
+  for (Value* key : dict->erased) {
+    Register erased = (*this)(key);
+    ReplayOp& erase = op(ReplayKind::DeleteDict);
+    erase.a = target;
+    erase.b = erased;
+  }
   std::vector<Register> changed;
   dict->entries.each([&](Table::Entry& entry) {
     if (!entry.changed) return;
@@ -500,16 +525,16 @@ void Rebuilder::replay_dict(Dict* dict) {
   with_operands(ReplayKind::FillDict, target, changed);
 }
 
+/// Once, and before an iterator over it is made.
 void Rebuilder::replay_content(Value* target) {
+  if (!filled_.insert(target).second) return;
   if (auto* list = as<List>(target)) return replay_list(list);
   if (auto* dict = as<Dict>(target)) return replay_dict(dict);
   Register reg = (*this)(target);
   if (auto* deque = as<Deque>(target)) return with_operands(ReplayKind::AssignDeque, reg, all(deque->items));
   auto* set = as<Set>(target);
   if (!set) GRAMME_BUG("content effect on another kind");
-  std::vector<Register> keys;
-  set->entries.each([&](Table::Entry& entry) { keys.push_back((*this)(entry.key)); });
-  with_operands(ReplayKind::AssignSet, reg, keys);
+  fill_set(reg, set, ReplayKind::AssignSet);
 }
 
 void Rebuilder::number_registers(plan::Exit& exit) {

@@ -1,17 +1,21 @@
 // How each value comes into being when a segment has run: read from its source, taken from the graph, or made.
 #pragma once
+#include <optional>
+
 #include "trace/trace.h"
 
 namespace gramme::trace {
 
 class Rebuilder {
  public:
-  explicit Rebuilder(Trace& trace) : trace_(trace) {}
+  explicit Rebuilder(Trace& trace);
 
   /// The register that will hold the value's object; one object per value.
   plan::Register operator()(Value* value);
   /// Appends what an effect does.
   void replay(const effects::Effect& effect);
+  /// Whoever ran the graph, the thread is left in this grad mode.
+  void set_grad_mode(bool on) { op(plan::ReplayKind::SetGradMode).number = on; }
   /// Index among the reads.
   int read(const Source* source);
 
@@ -37,22 +41,47 @@ class Rebuilder {
   std::vector<plan::Register> all(const std::vector<Value*>& values);
   std::vector<plan::Register> pairs(value::Table& table);
 
+  [[noreturn]] void new_leaf(value::Tensor* tensor);
   plan::Register make_tuple(value::Tuple* tuple);
   plan::Register make_list(value::List* list);
   plan::Register make_dict(value::Dict* dict);
   plan::Register make_set(value::Set* set);
+  void fill_set(plan::Register target, value::Set* set, plan::ReplayKind otherwise);
   plan::Register make_deque(value::Deque* deque);
   plan::Register make_function(value::Function* function);
-  void store_attributes(plan::Register target, const value::Attributes& attributes);
+  void store_attributes(plan::Register target, const value::Attributes& attributes, PyTypeObject* type = nullptr);
+  void store_attribute(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
   plan::Register make_object(value::Object* object);
+  plan::Register make_class(value::Class* cls);
+  static PyObject* init_abstract();
+  plan::Register make_builtin_method(value::BuiltinMethod* method);
+  /// What was made meanwhile: an immutable value may be reached again from its own parts.
+  const plan::Register* remembered(Value* value) const;
+  void fill_cell(value::Cell* cell);
   plan::Register make_generator(value::Generator* generator);
-  void set_position(plan::Register iterator, const char* example, Py_ssize_t index);
+  // rebuild_iterators.cpp
   plan::Register make_iterator(value::Iterator* iterator);
+  plan::Register over_sequence(value::Iterator* iterator);
+  plan::Register over_reversed(value::Iterator* iterator);
+  plan::Register over_entries(value::Iterator* iterator);
+  plan::Register over_others(value::Iterator* iterator);
+  plan::Register container_of(Value* container);
+  plan::Register source_of(Value* iterator);
+  plan::Register integer(Py_ssize_t value);
+  plan::Register itertool(const char* name, const std::vector<plan::Register>& registers);
+  void set_state(PyTypeObject* type, plan::Register iterator, plan::Register state);
+  plan::Register call_method(PyTypeObject* type, const char* name, const std::vector<plan::Register>& registers);
   plan::Register make_partial(value::Partial* partial);
   plan::Register call(PyObject* callable, const std::vector<plan::Register>& registers);
 
   void replay_attribute(const effects::Effect& effect);
+  void replay_slot(const effects::Effect& effect);
+  void replay_class_attribute(const effects::Effect& effect);
+  void store_class_attribute(plan::Register cls, PyObject* name, plan::Register value);
+  std::optional<plan::Register> make_descriptor(value::Object* object);
   void replay_content(value::Value* target);
+  void replay_calls(size_t last);
+  void replay_call(size_t index);
   void replay_list(value::List* list);
   void replay_dict(value::Dict* dict);
 
@@ -64,8 +93,14 @@ class Rebuilder {
   std::unordered_map<PyObject*, plan::Register> constants_;
   std::vector<const Source*> reads_;
   std::vector<graph::Node*> outputs_;
-  std::unordered_set<Value*> filled_;  // cells whose content was stored
+  std::unordered_set<Value*> filled_;  // cells whose content was stored, containers whose content was replayed
+  std::unordered_set<Value*> opened_;  // classes whose namespace is being made
+  std::vector<value::Cell*> waiting_;  // cells that will hold one of them
   int made_ = 0;
+  static constexpr int kDeepest = 10'000;
+  int depth_ = 0;
+  std::vector<const effects::Effect*> calls_;  // of the log, in order
+  size_t called_ = 0;                          // the first so many are replayed
 };
 
 }  // namespace gramme::trace

@@ -3,6 +3,7 @@
 
 #include "cpython/objects.h"
 #include "source/constant.h"
+#include "trace/sets.h"
 #include "trace/trace.h"
 
 namespace gramme::trace {
@@ -11,10 +12,18 @@ using namespace value;
 using SK = source::Kind;
 
 namespace {
-Attribute* find(Attributes& attributes, PyObject* name) {
-  for (Attribute& attribute : attributes)
-    if (attribute.name == name) return &attribute;
-  return nullptr;
+[[noreturn]] void cannot_ask_late(const Object* object) {
+  cannot(Reason::LateEffect, std::string("an attribute of a ") + object->type->tp_name);
+}
+
+Attributes& own_attributes(Value* object) {
+  auto* function = as<Function>(object);
+  return function ? function->attributes : static_cast<Object*>(object)->attributes;
+}
+
+/// A dict that a call in replay changes: the segment is captured again, with that call traced.
+void look_into(const Dict* dict) {
+  if (dict->hidden) throw NeedsConstant{dict->source->print()};
 }
 }  // namespace
 
@@ -26,8 +35,16 @@ Value* Trace::found_at(PyObject* object, const Source* source) {
 
 // ---- attributes
 
-Value* Trace::own_attribute(Object* object, PyObject* name) {
-  if (Attribute* known = find(object->attributes, name)) return known->value;
+/// An object that a call in replay returns: what it has is not known; null asks for all of it.
+void Trace::refuse_late(Value* object, PyObject* name) {
+  auto* instance = as<Object>(object);
+  if (instance && instance->made_by >= 0 && (!name || !type_lookup(instance->type, name))) cannot_ask_late(instance);
+}
+
+Value* Trace::own_attribute(Value* object, PyObject* name) {
+  Attributes& attributes = own_attributes(object);
+  if (Attribute* known = find(attributes, name)) return known->value;
+  refuse_late(object, name);
   if (!object->existing()) return nullptr;
   PyObject* found = nullptr;
   switch (cpython::instance_attribute(object->object, name, &found)) {
@@ -40,19 +57,20 @@ Value* Trace::own_attribute(Object* object, PyObject* name) {
       break;
   }
   Value* result = found ? found_at(found, pool->child(object->source, SK::Attr, name)) : nullptr;
-  object->attributes.push_back({name, result});
+  attributes.push_back({name, result});
   return result;
 }
 
-void Trace::store_own_attribute(Object* object, PyObject* name, Value* value) {
-  Attribute* known = find(object->attributes, name);
+void Trace::store_own_attribute(Value* object, PyObject* name, Value* value) {
+  Attributes& attributes = own_attributes(object);
+  Attribute* known = find(attributes, name);
   bool deleted = known && !known->value && effects.contains(effects::Kind::StoreAttr, object, name);
   if (object->existing() && deleted && value)
     effects.add_anew(effects::Kind::StoreAttr, object, name, graph.length());
   else if (object->existing())
     effects.add(effects::Kind::StoreAttr, object, name, graph.length());
   if (!known) {
-    object->attributes.push_back({name, value});
+    attributes.push_back({name, value});
     return;
   }
   bool moved = known->value == nullptr && !object->existing();  // deleted and set again: last in the dict's order
@@ -60,12 +78,13 @@ void Trace::store_own_attribute(Object* object, PyObject* name, Value* value) {
     known->value = value;
     return;
   }
-  object->attributes.erase(object->attributes.begin() + (known - object->attributes.data()));
-  object->attributes.push_back({name, value});
+  attributes.erase(attributes.begin() + (known - attributes.data()));
+  attributes.push_back({name, value});
 }
 
 Value* Trace::slot_attribute(Object* object, PyObject* name) {
-  if (Attribute* known = find(object->attributes, name)) return known->value;
+  if (Attribute* known = find(object->slots, name)) return known->value;
+  if (object->made_by >= 0) cannot_ask_late(object);
   if (!object->existing()) return nullptr;
   PyObject* descriptor = type_lookup(object->type, name);
   Py_ssize_t offset = descriptor ? cpython::slot_offset(descriptor, object->type) : -1;
@@ -74,14 +93,23 @@ Value* Trace::slot_attribute(Object* object, PyObject* name) {
   PyObject* found = *cpython::slot_address(object->object, offset);
   if (!found) guard_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
-  object->attributes.push_back({name, result});
+  object->slots.push_back({name, result});
   return result;
 }
 
-Attributes Trace::all_attributes(Object* object) {
+void Trace::store_slot_attribute(Object* object, PyObject* name, Value* value) {
+  if (object->existing()) effects.add(effects::Kind::StoreSlot, object, name, graph.length());
+  if (Attribute* known = find(object->slots, name))
+    known->value = value;
+  else
+    object->slots.push_back({name, value});
+}
+
+Attributes Trace::all_attributes(Value* object) {
+  refuse_late(object, nullptr);
   if (!object->existing()) {
     Attributes live;
-    for (Attribute& attribute : object->attributes)
+    for (Attribute& attribute : own_attributes(object))
       if (attribute.value) live.push_back(attribute);
     return live;
   }
@@ -98,86 +126,16 @@ Attributes Trace::all_attributes(Object* object) {
     Py_INCREF(name);  // counts by hand: InternInPlace takes a reference and gives one
     PyUnicode_InternInPlace(&name);
     keep(Owned<>::steal(name));
+    const effects::Effect* written = effects.find(effects::Kind::StoreAttr, object, name);
+    if (written && written->anew) continue;  // behind the others, where it was stored again
     if (Value* value = own_attribute(object, name)) live.push_back({name, value});
   }
-  for (Attribute& attribute : object->attributes)
-    if (attribute.value && !find(live, attribute.name) &&
-        effects.contains(effects::Kind::StoreAttr, object, attribute.name))
-      live.push_back(attribute);
+  for (const effects::Effect& effect : effects.entries()) {
+    if (effect.kind != effects::Kind::StoreAttr || effect.target != object) continue;
+    Attribute* written = find(own_attributes(object), effect.name);
+    if (written->value && !find(live, effect.name)) live.push_back(*written);
+  }
   return live;
-}
-
-// ---- types
-
-PyObject* Trace::type_lookup(PyTypeObject* type, PyObject* name) {
-  uint64_t key = reinterpret_cast<uint64_t>(type) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<uint64_t>(name);
-  auto known = lookups_.find(key);
-  if (known != lookups_.end()) return known->second;
-  PyObject* found = cpython::type_lookup(type, name);
-  lookups_[key] = found;
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return found;
-  if (is_made(type)) {  // nothing but its bases may change before the next call
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
-      type_lookup(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_bases, i)), name);
-    return found;
-  }
-  const Source* source = pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
-  if (!found)
-    guard_absent(source);
-  else if (Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found))
-    guard({source, guards::Kind::Identity, share(found)});
-  else
-    guard({source, guards::Kind::Present, {}});
-  return found;
-}
-
-Class* Trace::new_class(Owned<> type, Attributes attributes) {
-  PyObject* object = keep(std::move(type));
-  auto* result = make<Class>(nullptr, object);
-  result->attributes = std::move(attributes);
-  written_classes_.push_back(result);
-  known_[object] = result;
-  return result;
-}
-
-bool Trace::is_made(PyTypeObject* type) const {
-  for (Class* cls : written_classes_)
-    if (cls->type() == type) return !cls->existing();
-  return false;
-}
-
-void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value) {
-  if (cls->existing()) effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
-  if (std::find(written_classes_.begin(), written_classes_.end(), cls) == written_classes_.end())
-    written_classes_.push_back(cls);
-  if (Attribute* known = find(cls->attributes, name))
-    known->value = value;
-  else
-    cls->attributes.push_back({name, value});
-}
-
-Value* Trace::written_class_attribute(PyTypeObject* type, PyObject* name) const {
-  if (written_classes_.empty()) return nullptr;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    PyObject* base = PyTuple_GET_ITEM(type->tp_mro, i);
-    for (Class* cls : written_classes_)
-      if (cls->object == base)
-        if (Attribute* written = find(cls->attributes, name)) return written->value;
-    if (PyDict_GetItem(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name))
-      return nullptr;  // nearer than what was written
-  }
-  return nullptr;
-}
-
-Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
-  PyObject* found = type_lookup(type, name);
-  if (Value* written = written_class_attribute(type, name)) return written;
-  if (!found) return nullptr;
-  bool described = Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
-      (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
-    return pinned(found);
-  return wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
 }
 
 // ---- globals
@@ -241,9 +199,11 @@ void Trace::describe(Function* function) {
   else
     guard_absent(kwdefaults);
   if (!real->func_closure) return;
+  PyCodeObject* code = function->code;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(real->func_closure); ++i) {
     PyObject* cell = PyTuple_GET_ITEM(real->func_closure, i);
-    function->closure.push_back(see(wrap(cell, pool->child(source, SK::Closure, i))));
+    PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, code->co_nlocalsplus - code->co_nfreevars + i);
+    function->closure.push_back(see(wrap(cell, pool->closure(source, i, name))));
   }
 }
 
@@ -251,9 +211,11 @@ void Trace::describe(Function* function) {
 
 void Trace::will_change(Value* container) {
   container = see(container);
+  if (auto* dict = as<Dict>(container)) look_into(dict);
   if (!container->existing() || container->written) return;
   if (auto* list = as<List>(container)) originals_[list] = list->items;
   if (auto* deque = as<Deque>(container)) originals_[deque] = deque->items;
+  if (auto* set = as<Set>(container)) guard_places(*this, set);
   effects.add(effects::Kind::Content, container, nullptr, graph.length());
 }
 
@@ -269,6 +231,7 @@ Value* Trace::as_key(Value* key) {
 }
 
 Value* Trace::dict_get(Dict* dict, Value* key) {
+  look_into(dict);
   key = as_key(key);
   if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
   if (Table::Entry* entry = dict->entries.find(key)) return entry->value;
@@ -312,12 +275,13 @@ void Trace::load_keys(Dict* dict, Table& into) {
     if (!hashable(key_value)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
     const Source* source =
         plain ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, i);
-    into.set(key_value, wrap(item, source));
+    into.set(key_value, wrap(item, source)).original = true;
   }
   guard({dict->source, guards::Kind::Keys, keys});
 }
 
 void Trace::load(Dict* dict) {
+  look_into(dict);
   if (dict->loaded) return;
   Table known = std::move(dict->entries);
   dict->entries = Table();
@@ -330,6 +294,7 @@ void Trace::load(Dict* dict) {
 }
 
 size_t Trace::dict_size(Dict* dict) {
+  look_into(dict);
   if (!dict->loaded && dict->entries.size() == 0 && !dict->written) {
     guard_length(dict->source, PyDict_GET_SIZE(dict->object));
     return PyDict_GET_SIZE(dict->object);
@@ -352,7 +317,9 @@ bool Trace::dict_erase(Dict* dict, Value* key) {
   if (!dict_get(dict, key)) return false;
   load(dict);
   will_change(dict);
-  dict->rewritten = true;
+  Table::Entry* entry = dict->entries.find(key);
+  if (entry->original) dict->erased.push_back(entry->key);
+  if (PyType_IsSubtype(dict->type, &PyODict_Type)) dict->rewritten = true;
   return dict->entries.erase(key);
 }
 

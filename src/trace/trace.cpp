@@ -3,6 +3,7 @@
 
 #include "cpython/objects.h"
 #include "source/constant.h"
+#include "trace/sets.h"
 
 namespace gramme::trace {
 
@@ -30,8 +31,11 @@ Trace::Trace(const Policy& policy)
   null_ = make<Null>();
 }
 
-Trace::~Trace() {
+Trace::~Trace() { put_back(); }
+
+void Trace::put_back() {
   for (size_t i = undo.size(); i-- > 0;) undo[i]();
+  undo.clear();
   if (aten::grad_enabled() != grad_at_start_) aten::set_grad_enabled(grad_at_start_);
 }
 
@@ -144,6 +148,7 @@ Owned<> concrete_dict(Trace& trace, Dict* dict) {
 }
 
 Owned<> concrete_set(Trace& trace, Set* set) {
+  if (Owned<> placed = real_set(trace, set)) return placed;
   Owned<> result = take(PySet_New(nullptr));
   bool all = true;
   set->entries.each([&](Table::Entry& entry) {
@@ -170,6 +175,7 @@ Owned<> concrete_slice(Trace& trace, Slice* slice) {
 }  // namespace
 
 Owned<> Trace::concrete(Value* value) {
+  Deeper deeper(*this);
   value = see(value);
   switch (value->kind) {
     case Kind::Constant:
@@ -223,8 +229,12 @@ Value* Trace::adopt(Owned<> object) {
     auto* result = make<Set>();
     result->frozen = PyFrozenSet_CheckExact(o);
     Owned<> items = take(PySequence_List(o));
+    Table entries;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
-      result->entries.set(adopt(share(PyList_GET_ITEM(items.get(), i))), nullptr);
+      entries.set(adopt(share(PyList_GET_ITEM(items.get(), i))), nullptr);
+    Owned<> places = take(PySet_New(nullptr));
+    if (!cpython::place_members(places.get(), o)) throw PythonError();
+    set_members(*this, result, std::move(entries), std::move(places));
     return result;
   }
   if (PySlice_Check(o)) {
@@ -277,13 +287,23 @@ Value* Trace::address(Value* object) {
   for (auto& [other, address] : addresses_) same(object, other);
   auto* result = make<Object>();
   result->type = &PyLong_Type;
+  result->attributes.push_back({intern("(referent)"), object});
   return addresses_[object] = result;
 }
+
+namespace {
+bool is_weak_reference(Value* seen) {
+  auto* object = as<Object>(seen);
+  return object && object->type == &_PyWeakref_RefType;
+}
+}  // namespace
 
 bool Trace::same(Value* a, Value* b) {
   a = see(a);
   b = see(b);
   if (a == b) return true;
+  if (is_weak_reference(a) && is_weak_reference(b))  // one object may have one reference or many
+    cannot(Reason::ArgumentKind, "the identity of weak references");
   bool existing =
       a->source && b->source && a->object && b->object && a->kind != Kind::Constant && b->kind != Kind::Constant;
   if (existing && a->source->kind != source::Kind::Pinned && b->source->kind != source::Kind::Pinned) {

@@ -10,6 +10,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -54,12 +55,16 @@ class Inliner {
   /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable),
   /// or null.
   virtual Value* variable(PyObject* name) = 0;
+  /// Does a local of the nearest frame hold the value? Looks into no other.
+  virtual bool is_in_local(Value* seen) = 0;
   virtual value::Function* current_function() = 0;
   /// First argument of the nearest frame (for super()), or null.
   virtual Value* first_argument() = 0;
   virtual const graph::Position* position() = 0;
   /// User line of the instruction being executed in the root frame.
   virtual int root_line() = 0;
+  /// Instructions of the root frame begun.
+  virtual size_t steps() = 0;
 };
 
 /// What the capture was told, and what earlier captures of the same resume point taught.
@@ -81,6 +86,8 @@ class Trace {
   explicit Trace(const Policy& policy);
   ~Trace();
   Trace(const Trace&) = delete;
+  /// Puts the thread back in the state in which the capture found it; nothing can be captured any more.
+  void put_back();
 
   Arena arena;
   std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
@@ -94,6 +101,20 @@ class Trace {
       undo;                     // run at the end of the capture, last first: modes really entered for inference
   bool inputs_written = false;  // some graph input was written in place
   bool random = false;
+  /// Did an operation run with grad mode on, or the program look at a tensor's autograd state? Only then do guards.
+  bool autograd_seen = false;
+  bool requires_grad(const value::Tensor* tensor) {
+    autograd_seen = true;
+    return tensor->record->requires_grad;
+  }
+  bool is_leaf(const value::Tensor* tensor) {
+    autograd_seen = true;
+    return tensor->record->is_leaf;
+  }
+  std::vector<value::Generator*> generators;  // made in the capture
+  bool sets_modes = false;                    // the graph changes the thread's modes
+  std::multiset<size_t> entered_modes;        // root steps at which the graph entered modes that it has not left yet
+  size_t stop_at = SIZE_MAX;                  // set with cannot(): the segment must end at this root step already
 
   // ---- values
   template <class T, class... A>
@@ -120,6 +141,20 @@ class Trace {
 
   /// A real object at a source, not looked into.
   Value* wrap(PyObject* object, const Source* source);
+  /// In the scope, one level deeper in a value: a container may contain itself.
+  class Deeper {
+   public:
+    explicit Deeper(Trace& trace) : trace_(trace) {
+      if (trace.nesting_ > kDeepest) cannot(Reason::TooDeep);
+      ++trace.nesting_;
+    }
+    ~Deeper() { --trace_.nesting_; }
+    Deeper(const Deeper&) = delete;
+
+   private:
+    static constexpr int kDeepest = 500;
+    Trace& trace_;
+  };
   /// What a value stands for; records the guards of looking into it. Never a Lazy.
   Value* see(Value* value) {
     return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
@@ -136,18 +171,29 @@ class Trace {
 
   // ---- state of existing objects, read through the log
   /// An instance's own attribute (no class, no descriptor): the value or null; guarded.
-  Value* own_attribute(value::Object* object, PyObject* name);
-  void store_own_attribute(value::Object* object, PyObject* name, Value* value);  // null deletes
-  Value* slot_attribute(value::Object* object, PyObject* name);                   // member descriptors
+  Value* own_attribute(Value* object, PyObject* name);                    // of an Object or a Function
+  void store_own_attribute(Value* object, PyObject* name, Value* value);  // null deletes
+  Value* slot_attribute(value::Object* object, PyObject* name);           // member descriptors
+  void store_slot_attribute(value::Object* object, PyObject* name, Value* value);
   /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+  /// `type.__bases__` may be assigned.
+  void guard_mro(PyTypeObject* type);
+  /// PyType_IsSubtype, guarded.
+  bool is_subtype(PyTypeObject* type, PyTypeObject* base);
   /// Class attributes the capture wrote: seen by every later look at the type or its subclasses.
-  void store_class_attribute(value::Class* cls, PyObject* name, Value* value);
+  /// `raw` is a real object of the value's type; both null delete.
+  void store_class_attribute(value::Class* cls, PyObject* name, Value* value, PyObject* raw);
   /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
-  value::Class* new_class(Owned<> type, value::Attributes attributes);
+  value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
   bool is_made(PyTypeObject* type) const;
-  /// What the capture wrote under the name on the type or a base; null if nothing.
-  Value* written_class_attribute(PyTypeObject* type, PyObject* name) const;
+  /// What a class holds under a name: a real object of its type, and the value.
+  struct ClassEntry {
+    PyObject* raw = nullptr;
+    Value* value = nullptr;
+  };
+  /// What the one class holds itself, as the program left it; not guarded.
+  ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
   /// The same as a value with a source below the type.
   Value* type_attribute(PyTypeObject* type, PyObject* name);
   Value* global(value::Namespace* names, PyObject* name);  // null if absent
@@ -167,12 +213,18 @@ class Trace {
   const std::vector<Value*>* original_items(Value* container) const;
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
   /// Attributes by name in InstanceDict order. For existing objects guards the key set.
-  value::Attributes all_attributes(value::Object* object);
+  value::Attributes all_attributes(Value* object);
 
   // ---- tensors
   /// The node of a tensor; makes the placeholder of an input at its first use.
   graph::Node* node(value::Tensor* tensor);
   graph::Node* node(value::Number* number);
+  const std::vector<value::Tensor*>& gained() const { return gained_; }
+  /// The real inputs that are written in place.
+  template <class F>
+  void each_written_input(F&& f) const {
+    for (const Write& write : writes_) f(write.root->object);
+  }
   /// The real object behind a placeholder.
   PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
   /// An argument of a graph node from a value; ends the segment if the value cannot stand in a graph.
@@ -181,6 +233,26 @@ class Trace {
   Value* emit(PyObject* function, const Args& args);
   Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
   Value* emit(PyObject* function, std::initializer_list<Value*> args);
+
+  // ---- what replay does to tensors and to the process after the graph ran (late.cpp)
+  /// Replay attaches something to the tensor as it is now: later writes to its memory end the segment, and so does this
+  /// if an operation of the segment used it already, since some backends' gradients would then bypass it.
+  void fix(value::Tensor* tensor, const char* effect);
+  /// Replay changes what the tensor is to autograd: later uses end the segment.
+  void close(value::Tensor* tensor);
+  /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it.
+  void note_written(value::Tensor* tensor, bool gained);
+  /// Replay puts the process in a state under which no later operation (no later random one) was captured.
+  void set_late_state(const char* name) { late_state_ = name; }
+  void set_late_seed(const char* name) { late_seed_ = name; }
+  /// What a context variable holds, where the capture set it.
+  std::unordered_map<Value*, Value*> variables;
+
+  // ---- what is put back if the graph raises (restore.cpp)
+  /// An operation that may raise on data comes next: ends the segment if an input written so far cannot be put back.
+  void expect_raise();
+  /// The inputs whose content must be kept for that. Not those which every run writes over before it reads them.
+  std::vector<value::Tensor*> restored() const;
 
   // ---- guards
   void guard(guards::Fact fact);  // once each
@@ -208,8 +280,12 @@ class Trace {
 
  private:
   Value* force(value::Lazy* lazy);
+  void refuse_late(Value* object, PyObject* name);
   Value* realize(PyObject* object, const Source* source);
   Value* number(PyObject* object, const Source* source);
+  value::Class* written_class(PyTypeObject* type) const;
+  bool find_written(PyTypeObject* type, PyObject* name, ClassEntry& found);
+  PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
   Value* as_key(Value* key);
   Value* found_at(PyObject* object, const Source* source);
   Value* realize_tuple(PyObject* object, const Source* source);
@@ -225,8 +301,14 @@ class Trace {
   value::List* list_payload(PyObject* object, const Source* source);
   void load_keys(value::Dict* dict, value::Table& into);
   Value* emit_call(meta::Call& call, const Args& args);
+  const graph::Position* position() { return inliner ? inliner->position() : nullptr; }
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
-  void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves);
+  void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool overwritten);
+  /// Does the call write over part of an input that nothing has read yet?
+  bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
+  void note_input_written(value::Tensor* tensor, bool overwritten);
+  /// The operation that may raise has written by itself.
+  void note_raised_write();
 
   Value *none_, *true_, *false_, *null_;
   std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
@@ -236,13 +318,23 @@ class Trace {
   std::vector<guards::Fact> facts_;
   std::unordered_set<uint64_t> fact_keys_;
   std::unordered_map<uint64_t, PyObject*> lookups_;
-  std::vector<value::Class*> written_classes_;
+  std::vector<value::Class*> written_classes_;  // or made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::vector<value::Tensor*> leaves_;  // tensors of the call being built, in the order of its leaves
   aten::GlobalState state_;
   bool grad_at_start_;
   size_t instructions_ = 0;
+  int nesting_ = 0;
+  struct Write {
+    value::Tensor* root;
+    bool overwritten;  // by the only operation that writes to it
+  };
+  std::vector<Write> writes_;           // inputs written in place, by their first writes
+  size_t restored_ = 0;                 // so many were written before an operation that may raise
+  std::vector<value::Tensor*> late_;    // fixed or closed
+  std::vector<value::Tensor*> gained_;  // existing ones that need a gradient since a write
+  const char *late_state_ = nullptr, *late_seed_ = nullptr;
 };
 
 }  // namespace gramme::trace

@@ -1,5 +1,7 @@
 #include "value/table.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cpython/objects.h"
 #include "value/value.h"
@@ -32,6 +34,26 @@ bool is_number(Value* key) {
   return part->kind == Kind::Constant && PyNumber_Check(part->object);
 }
 
+/// Whether the address of an object is a certain number is known only when the segment runs.
+bool undecided(Value* a, Value* b) {
+  if (is_address(a) || is_address(b)) return is_number(a) || is_number(b);
+  auto *x = as<Tuple>(a), *y = as<Tuple>(b);
+  if (!x || !y || x->items.size() != y->items.size()) return false;
+  return !std::equal(x->items.begin(), x->items.end(), y->items.begin(),
+                     [](Value* left, Value* right) { return !undecided(left, right); });
+}
+
+bool has_address(Value* key) {
+  auto* tuple = as<Tuple>(key);
+  return is_address(key) || (tuple && std::any_of(tuple->items.begin(), tuple->items.end(), has_address));
+}
+
+/// Counts in the whole process: captures run under the interpreter's lock.
+uint64_t next_stamp() {
+  static uint64_t last = 0;
+  return ++last;
+}
+
 bool all_in(Table& keys, Table& other) {
   bool all = true;
   keys.each([&](Table::Entry& entry) { all = all && other.find(entry.key); });
@@ -50,7 +72,7 @@ bool hashable(Value* key) {
       return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented;
     case Kind::Tuple:
       for (Value* item : static_cast<Tuple*>(key)->items)
-        if (!hashable(item) || is_address(item)) return false;
+        if (!hashable(item)) return false;
       return true;
     case Kind::Object:
       return constant_part(key) || is_address(key) || !own_equality(static_cast<Object*>(key)->type);
@@ -111,16 +133,14 @@ bool equal_keys(Value* a, Value* b) {
   return true;
 }
 
-/// Whether the address of an object is one of the numbers among the keys is known only when the segment runs.
-void Table::refuse_mixed(Value* key) {
-  bool mixed = false;
-  each([&](Entry& entry) { mixed = mixed || (is_address(key) ? is_number(entry.key) : is_address(entry.key)); });
-  if (mixed && (is_address(key) || is_number(key)))
-    cannot(Reason::ArgumentKind, "id() of an object looked up among numbers");
+void Table::refuse_undecided(Value* key) {
+  each([&](Entry& entry) {
+    if (undecided(entry.key, key)) cannot(Reason::ArgumentKind, "id() of an object looked up among numbers");
+  });
 }
 
 int64_t Table::position_of(Value* key, size_t hash) {
-  if (addresses_ || is_address(key)) refuse_mixed(key);
+  if (addresses_ || has_address(key)) refuse_undecided(key);
   if (!indexed_) {
     for (size_t i = 0; i < entries_.size(); ++i)
       if (entries_[i].key && entries_[i].hash == hash && equal_keys(entries_[i].key, key))
@@ -152,7 +172,8 @@ Table::Entry& Table::set(Value* key, Value* value) {
     return entries_[at];
   }
   entries_.push_back({key, value, hash, false});
-  addresses_ = addresses_ || is_address(key);
+  stamp_ = next_stamp();
+  addresses_ = addresses_ || has_address(key);
   ++live_;
   if (indexed_)
     index_.emplace(hash, static_cast<uint32_t>(entries_.size() - 1));
@@ -166,6 +187,7 @@ bool Table::erase(Value* key) {
   int64_t at = position_of(key, hash);
   if (at < 0) return false;
   entries_[at].key = nullptr;
+  stamp_ = next_stamp();
   --live_;
   if (indexed_) {
     auto [begin, end] = index_.equal_range(hash);
@@ -181,6 +203,7 @@ bool Table::erase(Value* key) {
 
 void Table::clear() {
   entries_.clear();
+  stamp_ = next_stamp();
   index_.clear();
   indexed_ = false;
   live_ = 0;

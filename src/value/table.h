@@ -26,7 +26,8 @@ class Table {
     Value* key;    // null: deleted
     Value* value;  // null in sets
     size_t hash;
-    bool changed;  // written by the program (existing dicts)
+    bool changed;           // written by the program (existing dicts)
+    bool original = false;  // of an existing dict: there since before the capture
   };
   Entry* find(Value* key);
   /// Sets the value under the key, at the end if it is new. Returns the entry.
@@ -35,6 +36,8 @@ class Table {
   bool erase(Value* key);
   void clear();
   size_t size() const { return live_; }
+  /// Another number after each change of the keys, also of a table that is put in this one's place.
+  uint64_t stamp() const { return stamp_; }
   /// The i-th live entry at or after position i in the underlying order; null at the end. Positions survive deletions.
   Entry* next(size_t& position);
   template <class F>
@@ -49,13 +52,14 @@ class Table {
  private:
   static constexpr size_t kLinear = 8;
   void index_all();
-  void refuse_mixed(Value* key);
+  void refuse_undecided(Value* key);
   int64_t position_of(Value* key, size_t hash);
   std::vector<Entry> entries_;
   std::unordered_multimap<size_t, uint32_t> index_;  // used above kLinear entries
   bool indexed_ = false;
-  bool addresses_ = false;  // some key is or was an address
+  bool addresses_ = false;  // some key is, was or holds an address
   size_t live_ = 0;
+  uint64_t stamp_ = 0;
 };
 
 }  // namespace gramme::value

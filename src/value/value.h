@@ -33,6 +33,7 @@ const char* kind_name(Kind kind);
 struct Value {
   Kind kind;
   bool written = false;                    // an existing object with an entry in the effects log
+  int32_t made_by = -1;                    // the call in the effects log whose result it is: it exists when that ran
   const source::Source* source = nullptr;  // where to read it at the next call; null for what the capture made
   PyObject* object = nullptr;              // the real object, if there is one; the trace keeps it alive
   explicit Value(Kind k, const source::Source* s = nullptr, PyObject* o = nullptr) : kind(k), source(s), object(o) {}
@@ -66,6 +67,12 @@ struct Attribute {
   Value* value;
 };
 using Attributes = std::vector<Attribute>;
+/// The entry under an interned name, or null.
+inline Attribute* find(Attributes& attributes, PyObject* name) {
+  for (Attribute& attribute : attributes)
+    if (attribute.name == name) return &attribute;
+  return nullptr;
+}
 
 struct Tensor : ValueOf<Tensor> {
   static constexpr Kind kKind = Kind::Tensor;
@@ -73,7 +80,14 @@ struct Tensor : ValueOf<Tensor> {
   graph::Node* node = nullptr;           // null for an input that no operation used yet
   const meta::Record* record = nullptr;  // as it is now
   Tensor* base = nullptr;                // shares storage with it (views)
+  bool differentiable = false;           // a view to autograd too, unlike what detach() gives
+  std::vector<Tensor*> views;            // differentiable ones of it
   Attributes attributes;                 // Python attributes set on it
+  // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
+  enum Late : uint8_t { Free, Fixed, Closed } late = Free;
+  bool retains_grad = false;  // retain_grad() was called on it in the capture
+  bool used = false;          // by an operation since it was made or last written
+  size_t made_at = 0;         // root step (Inliner::steps) when it was made or last written; 0: before the segment
 };
 
 struct Number : ValueOf<Number> {
@@ -104,15 +118,20 @@ struct Dict : ValueOf<Dict> {
   Value* factory = nullptr;           // of a defaultdict
   Table entries;
   bool loaded = true;          // false: an existing dict of which `entries` holds only what was read or written so far
-  bool rewritten = false;      // existing: a key was deleted or moved, so replay assigns the whole content
+  bool rewritten = false;      // existing: it was cleared or its order changed, so replay assigns the whole content
+  std::vector<Value*> erased;  // existing: original keys that were deleted, even if they are there again
+  bool hidden = false;         // existing: a call in the effects log changes it, so nothing may look into it
   std::vector<Value*> absent;  // not loaded: keys known to be missing in the real dict
+  Attributes attributes;       // set on an OrderedDict by the program; only new ones are written
 };
 
 struct Set : ValueOf<Set> {
   static constexpr Kind kKind = Kind::Set;
   using ValueOf::ValueOf;
   bool frozen = false;
-  Table entries;
+  Table entries;               // changed by the functions of trace/sets.h only
+  PyObject* places = nullptr;  // a real set with the same members, which says their order; null: empty, or not known
+  bool placed = true;          // false: the order is not known, since it depends on addresses
 };
 
 struct Deque : ValueOf<Deque> {
@@ -165,6 +184,8 @@ struct Iterator : ValueOf<Iterator> {
   Py_ssize_t index = 0, stop = 0, increment = 1;
   size_t expected = 0;  // size of a dict when the iteration began
   bool done = false;
+  PyObject* maker =
+      nullptr;  // of sort Other: called with the parts it makes a real one in the same state; null if none
 };
 
 struct Function : ValueOf<Function> {
@@ -176,7 +197,9 @@ struct Function : ValueOf<Function> {
   Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
   std::vector<Value*> closure;                                               // Cells
   bool described = false;  // existing: the fields above are filled and guarded
-  Attributes attributes;
+  Attributes fields;       // of a new one: __doc__ and __module__, where the program set them
+  Attributes attributes;   // its dict: as of Object
+  Value* dict = nullptr;   // its InstanceDict once asked for
 };
 
 struct Cell : ValueOf<Cell> {
@@ -206,7 +229,10 @@ struct BuiltinMethod : ValueOf<BuiltinMethod> {
 struct Class : ValueOf<Class> {
   static constexpr Kind kKind = Kind::Class;
   using ValueOf::ValueOf;
-  Attributes attributes;
+  Attributes attributes;        // what the capture wrote; of a class made in the capture all of its own
+  std::vector<PyObject*> raws;  // for each of them a real object of its type, null for what was deleted
+  size_t born = 0;              // made: so many of them it had from the start
+  bool abstract = false;        // made, and _abc_init() ran on it
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(object); }
 };
 
@@ -230,7 +256,8 @@ struct Object : ValueOf<Object> {
   static constexpr Kind kKind = Kind::Object;
   using ValueOf::ValueOf;
   PyTypeObject* type = nullptr;
-  Attributes attributes;  // instance dict and slots: what was written, in order; for existing ones also what was read
+  Attributes attributes;  // instance dict: what was written, in order; for existing ones also what was read
+  Attributes slots;
   Value* payload = nullptr;  // what a base in C holds: Dict, List, Tuple, Set, Constant; a Tuple of args for exceptions
   Value *cause = nullptr, *context = nullptr;  // of exceptions
   bool suppress_context = false;
@@ -241,7 +268,7 @@ struct Object : ValueOf<Object> {
 struct InstanceDict : ValueOf<InstanceDict> {
   static constexpr Kind kKind = Kind::InstanceDict;
   using ValueOf::ValueOf;
-  Object* owner = nullptr;
+  Value* owner = nullptr;  // Object or Function
 };
 
 struct Partial : ValueOf<Partial> {
@@ -266,7 +293,10 @@ struct Generator : ValueOf<Generator> {
   using ValueOf::ValueOf;
   interp::Frame* frame = nullptr;  // null once finished
   bool started = false, running = false;
-  Value* handled = nullptr;  // the exception it was handling when it was suspended
+  const interp::Frame* maker = nullptr;  // the frame that called the function, and the instruction
+  const void* made_by_call = nullptr;
+  bool on_stack_alone = false;  // nothing refers to it but the stack of the loop over it
+  Value* handled = nullptr;     // the exception it was handling when it was suspended
   Value* function =
       nullptr;  // with `arguments`, by position: makes it again while it is not started; null if that is no call
   std::vector<Value*> arguments;

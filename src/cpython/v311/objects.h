@@ -50,6 +50,9 @@ inline PyObject* const* default_factory_address(PyObject* defaultdict) {
 
 /// _PyType_Lookup: the raw object found along the MRO, no descriptor call; null if absent (no error set).
 PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+/// meta.__new__(meta, name, bases, names) as type does it, but no __set_name__ and no __init_subclass__ is called. A
+/// new reference; null with a Python error.
+PyObject* make_type(PyTypeObject* meta, PyObject* name, PyObject* bases, PyObject* names);
 /// The type's version, forcing one if it has none yet; 0 if the type cannot have one (then nothing may be concluded).
 unsigned type_tag(PyTypeObject* type);
 inline const unsigned* type_tag_address(PyTypeObject* type) { return &type->tp_version_tag; }
@@ -94,6 +97,15 @@ Py_ssize_t slot_offset(PyObject* descriptor, PyTypeObject* type);
 inline PyObject** slot_address(PyObject* object, Py_ssize_t offset) {
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
+
+// ---- sets: the order in which a set is gone through depends on the places of its members, and so on its history
+
+/// Gives a set, or a frozenset nobody else has, the members of another set in the same places; false with an error set.
+bool place_members(PyObject* set, PyObject* like);
+/// Have the sets the same members, by `same`, in the same places?
+bool same_places(PyObject* a, PyObject* b, bool (*same)(PyObject*, PyObject*));
+/// The index-th member in the set's order, null past the end. Linear.
+PyObject* set_member(PyObject* set, Py_ssize_t index);
 
 // ---- functions, cells, methods
 

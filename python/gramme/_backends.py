@@ -1,0 +1,124 @@
+"""What compile's arguments backend, mode and options stand for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ._handover import Backend, Compiler, refuse_dynamic_marks
+
+__all__ = ["eager", "resolve"]
+
+_log = logging.getLogger("gramme")
+Options = dict[str, Any] | None
+
+
+def eager(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+    """The backend that runs the captured graph as it is."""
+    refuse_dynamic_marks(example_inputs)
+    return graph_module.forward
+
+
+def resolve(
+    backend: str | Compiler | None,
+    *,
+    mode: str | None = None,
+    options: Options = None,
+    dynamic: bool | None = None,
+    name: str | None = None,
+) -> Compiler:
+    """The backend that graphs are handed to, as torch.compile finds it.
+
+    torch._dynamo and Inductor are imported when a graph is first compiled by them, or when there is a mode, an option
+    or a name of their registry to check.
+
+    Raises:
+        TypeError: backend is neither a name nor a callable.
+        RuntimeError: mode and options are both given; an unknown name, mode or option (torch._dynamo's InvalidBackend
+            for the name).
+        NotImplementedError: dynamic=True, the option guard_filter_fn.
+
+    """
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic: expected a bool or None, got {type(dynamic).__name__}")
+    if dynamic:
+        raise NotImplementedError("dynamic=True is not supported yet: shapes are captured as they are")
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    chosen = _default() if backend is None else backend
+    if not isinstance(chosen, str) and not callable(chosen):
+        raise TypeError(f"backend: expected a name or a callable, got {type(chosen).__name__}")
+    chosen = _bisected(chosen)
+    wanted = dict(options or {})
+    if wanted.pop("guard_filter_fn", None) is not None:
+        raise NotImplementedError("options: guard_filter_fn is not supported: gramme's guards are not PyTorch's")
+    mode = None if mode == "default" else mode
+    if chosen == "inductor":
+        return _inductor(mode, wanted, dynamic, name)
+    if chosen == "eager":
+        return _eager_with(mode, wanted)
+    return _other(chosen, mode, wanted)
+
+
+def _default() -> str | Compiler:
+    """torch.compiler.set_default_backend's choice; nobody made one unless the registry was imported."""
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    chosen: str | Compiler = registry.get_default_backend() if registry else "inductor"
+    return chosen
+
+
+def _bisected(backend: str | Compiler) -> str | Compiler:
+    """PyTorch's compiler bisector may ask for another backend."""
+    bisector = sys.modules.get("torch._inductor.compiler_bisector")
+    forced: str | None = bisector.CompilerBisector.get_backend() if bisector else None
+    return forced or backend
+
+
+def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, name: str | None) -> Backend:
+    ahead = options.pop("use_aoti", False)
+    make: Any = torch._TorchCompileAOTInductorWrapper if ahead else torch._TorchCompileInductorWrapper
+    if mode or options or ahead:
+        return Backend(make(mode, options, dynamic, name), "inductor", of_torch=True)
+
+    def first(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+        made.compiler = make(None, None, dynamic, name)
+        return made.compiler(graph_module, example_inputs)
+
+    made = Backend(first, "inductor", of_torch=True)
+    return made
+
+
+def _eager_with(mode: str | None, options: dict[str, Any]) -> Compiler:
+    """Modes and options mean nothing to it, but must exist."""
+    if mode or options:
+        _inductor(mode, dict(options), None, None)
+        _log.warning("eager backend ignoring mode %r and options %r", mode, options)
+    return eager
+
+
+def _other(backend: str | Compiler, mode: str | None, options: dict[str, Any]) -> Backend:
+    extra: dict[str, Any] = {}
+    if mode:
+        extra["mode"] = mode
+    if options:
+        extra["options"] = options
+    compiler = _looked_up(backend) if isinstance(backend, str) else backend
+    name = backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
+    if not extra:
+        return Backend(compiler, name, isinstance(backend, str))
+
+    def with_extra(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+        return compiler(graph_module, example_inputs, **extra)
+
+    return Backend(with_extra, name, isinstance(backend, str))
+
+
+def _looked_up(name: str) -> Compiler:
+    from torch._dynamo.backends.registry import lookup_backend
+
+    found: Compiler = lookup_backend(name)
+    return found

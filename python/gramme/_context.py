@@ -1,0 +1,178 @@
+"""What AOTAutograd and Inductor find around a captured graph and on it.
+
+The graph comes with the real inputs. PyTorch's backends look for a TracingContext (fake mode, ShapeEnv, how each input
+may vary), for attributes on the graph module and its placeholders, and for a compile id; without them every dimension
+is dynamic, parameters are copied, and caches on disk are bypassed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
+
+    from . import _C
+
+__all__ = ["Context", "handing_over"]
+
+_compile_ids = itertools.count()
+
+
+@contextlib.contextmanager
+def handing_over(context: Context) -> Iterator[None]:
+    """While a backend compiles."""
+    compile_id = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+    with tracing(context), compile_context(CompileContext(compile_id)):
+        try:
+            yield
+        finally:
+            context.release()  # before tracing() looks into it
+
+
+class Context(TracingContext):
+    """A tracing context that is filled when somebody looks into it: compilers that do not pay next to nothing."""
+
+    def __init__(
+        self,
+        graph_module: torch.fx.GraphModule,
+        inputs: Sequence[Any],
+        captured: _C.Captured,
+        nodes: Sequence[torch.fx.Node] | None = None,
+    ) -> None:
+        """`nodes` are those of the graph as it was captured, if it has changed since."""
+        self._filling: tuple[torch.fx.GraphModule, Sequence[Any], _C.Captured] | None = None
+        self._fake_mode: FakeTensorMode | None = None
+        super().__init__(None)
+        self._nodes = nodes
+        self._filling = (graph_module, inputs, captured)
+        self.sources: list[Source | None] = []
+
+    def fill(self) -> None:
+        if self._filling is None:
+            return
+        graph_module, inputs, captured = self._filling
+        self._filling = None
+        fake_mode = _fake_mode()
+        self._fake_mode = fake_mode
+        nodes = self._nodes or list(graph_module.graph.nodes)
+        from ._sources import dynamo_sources
+
+        self.sources = dynamo_sources(*captured.sources())
+        for node, value, source in zip(nodes, inputs, self.sources, strict=False):
+            node._dynamo_source = source
+            if isinstance(value, torch.Tensor):
+                node.meta["tensor_dict"] = _static_mark(value, source)
+                if source is not None:
+                    self._tensor_to_context[value] = _all_static(value, source)
+        for node, example in zip(nodes, captured.examples(fake_mode), strict=True):
+            if example is not None:
+                node.meta["example_value"] = example
+        _mark_as_captured(graph_module)
+
+    def release(self) -> None:
+        """Drops the weak references to the inputs, which would keep torch.utils.swap_tensors from working."""
+        self._filling = self._nodes = None
+        self._tensor_to_context.clear()
+        if self._fake_mode is not None:
+            describer = self._fake_mode.fake_tensor_converter.meta_converter.describer
+            describer.lookup_tensor.clear()
+            describer.lookup_storage.clear()
+
+    @property
+    def read_by_aot(self) -> bool:
+        """AOTAutograd has compiled something under this context."""
+        return self._params_flat is not None
+
+    def check_guards(self) -> None:
+        """Graphs are captured for the shapes they have: a backend must not have assumed more than that."""
+        shapes = self._fake_mode.shape_env if self._fake_mode else None
+        assumed = [*(shapes.guards if shapes else ()), *self.guards_context.aotautograd_guards]
+        if assumed:
+            raise NotImplementedError(f"the backend assumed what gramme does not guard: {assumed[0]}")
+
+    # What backends look for first: reading (the flat parameters: writing) it fills the context.
+
+    @property
+    def fake_mode(self) -> FakeTensorMode | None:
+        self.fill()
+        return self._fake_mode
+
+    @fake_mode.setter
+    def fake_mode(self, mode: FakeTensorMode | None) -> None:
+        self._fake_mode = mode
+
+    @property
+    def tensor_to_context(self) -> Any:
+        self.fill()
+        return self._tensor_to_context
+
+    @tensor_to_context.setter
+    def tensor_to_context(self, table: Any) -> None:
+        self._tensor_to_context = table
+
+    @property
+    def params_flat(self) -> list[Any] | None:
+        return self._params_flat
+
+    @params_flat.setter
+    def params_flat(self, params: list[Any] | None) -> None:
+        self.fill()
+        self._params_flat = params
+
+
+def _fake_mode() -> FakeTensorMode:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    mode._allow_unsafe_data_ptr_access = False
+    return mode
+
+
+def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+    """No dimension of the tensor, nor of the tensor it is a view of, varies."""
+    from torch._dynamo.source import AttrSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+
+    count = tensor.dim()
+    base = tensor._base if tensor._is_view() else None
+    return StatefulSymbolicContext(
+        dynamic_sizes=[DimDynamic.STATIC] * count,
+        dynamic_strides=[DimDynamic.INFER_STRIDE] * count,
+        constraint_sizes=[None] * count,
+        constraint_strides=[None] * count,
+        view_base_context=None if base is None else _all_static(base, AttrSource(source, "_base")),
+        tensor_source=source,
+        shape_env_to_source_to_symbol_cache={},
+    )
+
+
+def _static_mark(tensor: torch.Tensor, source: Source | None) -> dict[str, str]:
+    """Parameters, and tensors that hang off modules, stay where they are in memory from call to call."""
+    of_module = source is not None and source.guard_source.is_unspecialized_nn_module()
+    marked = getattr(tensor, "_dynamo_static_input_type", None) is not None
+    is_static = marked or of_module or isinstance(tensor, torch.nn.Parameter)
+    return {"_dynamo_static_input_type": "unguarded"} if is_static else {}
+
+
+def _mark_as_captured(graph_module: torch.fx.GraphModule) -> None:
+    """What tells AOTAutograd that sources are known.
+
+    The order in which the attributes come is part of the cache key.
+    """
+    attributes = graph_module.__dict__
+    attributes["compile_subgraph_reason"] = None
+    attributes["_param_name_to_source"] = {}
+    attributes["_source_to_user_stacks"] = {}
+    compile_id = CompileContext.current_compile_id()
+    graph_module.meta.setdefault("dynamo_flat_name_to_original_fqn", {})
+    graph_module.meta["dynamo_compile_id"] = compile_id
+    graph_module.meta["backend_id"] = f"__compiled_fn_{compile_id}"

@@ -1,0 +1,141 @@
+"""Where AOTAutograd's conventions for graphs differ from what a captured graph does when it is run as it is.
+
+A graph run as it is changes modes for real and gives a tensor of its own for each output. AOTAutograd wants a graph to
+leave the modes as they were, decides by the grad mode of the moment whether there is a backward, and gives one tensor
+for two outputs that are computed alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+__all__ = ["Modes", "each_its_own", "is_unfit"]
+
+Run = Callable[..., Any]
+_set_grad = torch._C._set_grad_enabled
+_enter_autocast, _exit_autocast = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
+_enter_inference = torch.autograd.grad_mode._enter_inference_mode
+_exit_inference = torch.autograd.grad_mode._exit_inference_mode
+
+
+def _calls(graph: torch.fx.Graph, target: Callable[..., Any]) -> list[torch.fx.Node]:
+    return list(graph.find_nodes(op="call_function", target=target))
+
+
+def is_unfit(graph: torch.fx.Graph) -> bool:
+    """AOTAutograd makes something else of the graph, which is then run as it is.
+
+    It enters or leaves autocast without the other, or it goes through inference mode in a part of it.
+    """
+    entered, left = _calls(graph, _enter_autocast), _calls(graph, _exit_autocast)
+    if len(entered) != len(left) or any(node.args[0] not in entered for node in left):
+        return True
+    return bool(_calls(graph, _enter_inference) or _calls(graph, _exit_inference))
+
+
+class Modes:
+    """The modes to compile and run a graph under, which then leaves them as it finds them.
+
+    Attributes:
+        nodes: those of the graph before it was changed; None if it was not.
+
+    """
+
+    def __init__(self, graph_module: torch.fx.GraphModule, peel: bool) -> None:
+        self.graph_module = graph_module
+        self.nodes: list[torch.fx.Node] | None = None
+        self.inference = peel and self._peel_inference()
+        self.initial = self.outer = self.final = torch.is_grad_enabled()
+        changes = _calls(graph_module.graph, _set_grad)
+        if changes:
+            self._move_grad_outside([bool(node.args[0]) for node in changes])
+
+    def _peel_inference(self) -> bool:
+        """A graph all under inference mode is one without modes, run under it."""
+        graph = self.graph_module.graph
+        calls = [node for node in graph.nodes if node.op not in ("placeholder", "output")]
+        whole = len(calls) > 2 and calls[0].target is _enter_inference and calls[-1].target is _exit_inference
+        if not whole or len(_calls(graph, _enter_inference)) > 1 or calls[0].args != (True,):
+            return False
+        if calls[-1].args != (calls[0],) or _calls(graph, _set_grad):
+            return False
+        self.nodes = list(graph.nodes)
+        graph.erase_node(calls[-1])
+        graph.erase_node(calls[0])
+        self.graph_module.recompile()
+        return True
+
+    def _move_grad_outside(self, modes: list[bool]) -> None:
+        """AOTAutograd takes the grad mode around the graph for the one in which it is called."""
+        graph = self.graph_module.graph
+        self.outer, self.final = self.initial or any(modes), modes[-1]
+        if not self.changes_grad:
+            return
+        self.nodes = list(graph.nodes)
+        if self.outer != self.initial:
+            with graph.inserting_before(next(node for node in graph.nodes if node.op != "placeholder")):
+                graph.call_function(_set_grad, (self.initial,))
+        if self.outer != self.final:
+            with graph.inserting_before(graph.output_node()):
+                graph.call_function(_set_grad, (self.outer,))
+        self.graph_module.recompile()
+
+    @property
+    def changes_grad(self) -> bool:
+        return not self.initial == self.outer == self.final
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """To compile the graph."""
+        with torch.inference_mode() if self.inference else torch.set_grad_enabled(self.outer):
+            yield
+
+    def around(self, run: Run) -> Run:
+        """The compiled graph, changing the modes as the captured one did."""
+        if self.inference:
+            return torch.inference_mode()(run)
+        return self._with_grad_changes(run) if self.changes_grad else run
+
+    def _with_grad_changes(self, run: Run) -> Run:
+        def call(*inputs: Any) -> Any:
+            _set_grad(self.outer)
+            mode = self.initial
+            try:
+                outputs = run(*inputs)
+                mode = self.final
+                return outputs
+            finally:
+                _set_grad(mode)
+
+        return call
+
+
+def each_its_own(graph: torch.fx.Graph) -> Callable[[Run], Run]:
+    """What makes of the compiled graph one whose outputs are distinct, as the program's are."""
+    if len(graph.output_node().args[0]) < 2:  # type: ignore[arg-type]
+        return lambda run: run
+
+    def distinct(run: Run) -> Run:
+        def call(*inputs: Any) -> Any:
+            outputs = run(*inputs)
+            if len(set(map(id, outputs))) == len(outputs):
+                return outputs
+            return _with_copies(outputs)
+
+        return call
+
+    return distinct
+
+
+def _with_copies(outputs: Any) -> tuple[Any, ...]:
+    seen: set[int] = set()
+    result = []
+    for output in outputs:
+        again = id(output) in seen and isinstance(output, torch.Tensor)
+        seen.add(id(output))
+        result.append(output.clone() if again else output)
+    return tuple(result)

@@ -1,0 +1,203 @@
+"""Handing a captured graph to a backend, and what its failing means."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ._context import Context, handing_over
+from ._conventions import Modes, each_its_own, is_unfit
+
+if TYPE_CHECKING:
+    from . import _C
+
+__all__ = ["Backend", "failure", "refuse_dynamic_marks"]
+
+Compiler = Callable[..., Any]
+
+
+class Backend:
+    """A compiler of graphs and how to hand graphs to it.
+
+    Attributes:
+        compiler: takes (graph module, example inputs), gives the callable that runs the graph.
+        of_torch: one of PyTorch's registry, which will look at all that is handed over. Others may; they find it then.
+        hands_over: tells the C++ side to call with the captured graph.
+
+    """
+
+    hands_over = True
+
+    def __init__(self, compiler: Compiler, name: str, of_torch: bool) -> None:
+        self.compiler = compiler
+        self.of_torch = of_torch
+        self.__name__ = name
+
+    def __call__(self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
+        """The compiled graph; NotImplemented if numbers must not be inputs of it."""
+        refuse_dynamic_marks(inputs)
+        if self.of_torch and captured.has_numbers:
+            return NotImplemented
+        as_captured = graph_module.forward
+        modes = Modes(graph_module, peel=self.of_torch)
+        unfit = is_unfit(graph_module.graph) or captured.has_aliased_writes
+        if self.of_torch and unfit:
+            return modes.around(as_captured)
+        distinct = each_its_own(graph_module.graph)
+        context = Context(graph_module, inputs, captured, modes.nodes)
+        with handing_over(context), modes.entered():
+            if self.of_torch:
+                context.fill()
+            kept = self._freeze(graph_module, inputs, captured, context)
+            compiled = self._checked(graph_module, inputs if kept is None else [inputs[i] for i in kept])
+        if not callable(compiled):
+            return compiled
+        if context.read_by_aot:
+            if captured.has_numbers:
+                return NotImplemented
+            if unfit:
+                return modes.around(as_captured)
+            context.check_guards()
+            compiled = distinct(compiled)
+        return modes.around(compiled if kept is None else _without_frozen(compiled, kept))
+
+    def _freeze(
+        self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured, context: Context
+    ) -> list[int] | None:
+        if not self.of_torch or torch.is_grad_enabled() or not _freezing(self.compiler):
+            return None
+        return _freeze_static_inputs(graph_module, inputs, captured, context)
+
+    def _checked(self, graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        config = sys.modules.get("torch._dynamo.config")
+        if not getattr(config, "verify_correctness", False):
+            return self.compiler(graph_module, inputs)
+        reference = copy.deepcopy(graph_module)
+        compiled = self.compiler(graph_module, inputs)
+        _verify(self.__name__, reference, compiled, inputs)
+        return compiled
+
+
+def refuse_dynamic_marks(inputs: Sequence[Any]) -> None:
+    """Raises NotImplementedError for a tensor whose dimensions must vary; hints that they may are ignored."""
+    for value in inputs:
+        if not isinstance(value, torch.Tensor):
+            continue
+        for mark, name in (("_dynamo_dynamic_indices", "mark_dynamic"), ("_dynamo_unbacked_indices", "mark_unbacked")):
+            if getattr(value, mark, None):
+                raise NotImplementedError(
+                    f"{name} is not supported yet: a tensor of shape {tuple(value.shape)} that the program reads has "
+                    f"dimensions {sorted(getattr(value, mark))} marked; shapes are captured as they are"
+                )
+
+
+# Freezing: parameters become part of the compiled code.
+
+
+def _freezing(compiler: Compiler) -> bool:
+    patches = getattr(compiler, "config", None)
+    if isinstance(patches, dict) and "freezing" in patches:
+        return bool(patches["freezing"])
+    return bool(torch._inductor.config.freezing)
+
+
+def _freeze_static_inputs(
+    graph_module: torch.fx.GraphModule, inputs: Sequence[Any], captured: _C.Captured, context: Context
+) -> list[int]:
+    """Makes static inputs attributes of the module; the indices of the inputs that are left."""
+    graph, kept = graph_module.graph, []
+    for index, (node, value) in enumerate(zip(list(graph.nodes), inputs, strict=False)):
+        if not node.meta.get("tensor_dict"):
+            kept.append(index)
+            continue
+        name = node.target
+        if isinstance(value, torch.nn.Parameter):
+            graph_module.register_parameter(name, value)
+        else:
+            graph_module.register_buffer(name, value)
+        with graph.inserting_before(node):
+            attribute = graph.get_attr(name)
+        attribute.meta.update(node.meta)
+        node.replace_all_uses_with(attribute)
+        graph.erase_node(node)
+        graph_module.__dict__["_param_name_to_source"][name] = context.sources[index]
+        captured.freeze(index)
+    graph_module.recompile()
+    return kept
+
+
+def _without_frozen(compiled: Callable[..., Any], kept: list[int]) -> Callable[..., Any]:
+    def call(*inputs: Any) -> Any:
+        return compiled(*[inputs[i] for i in kept])
+
+    return call
+
+
+# Checking and failing.
+
+
+def _verify(name: str, reference: torch.fx.GraphModule, compiled: Callable[..., Any], inputs: list[Any]) -> None:
+    """torch._dynamo.config.verify_correctness: the compiled graph gives what the captured one gives."""
+    from torch._dynamo.utils import clone_inputs, same
+
+    with _random_state():
+        expected = reference(*clone_inputs(inputs))
+    with _random_state():
+        actual = compiled(*clone_inputs(inputs))
+    if not same(expected, tuple(actual)):
+        raise RuntimeError(f"incorrect results of backend {name}")
+
+
+@contextlib.contextmanager
+def _random_state() -> Iterator[None]:
+    with torch.random.fork_rng():
+        yield
+
+
+def failure(
+    backend: Any, error: Exception, graph_module: torch.fx.GraphModule, may_run_plainly: bool
+) -> Exception | None:
+    """What to raise for a backend's exception; None to run the program plainly. Called from C++.
+
+    An IndexError (an operator's dimension out of range) and torch._dynamo's own errors pass as they are.
+    """
+    dynamo = sys.modules.get("torch._dynamo.exc")
+    if isinstance(error, IndexError) or (dynamo and isinstance(error, dynamo.ShortenTraceback)):
+        return error
+    if dynamo and isinstance(error, dynamo.SkipFrame) and may_run_plainly:
+        return None
+    if isinstance(error, NotImplementedError) and error.__traceback__ and _raised_here(error):
+        return error
+    from torch._dynamo import config, exc
+
+    failed = exc.BackendCompilerFailed(backend, error, None)
+    failed.args = (f"{failed.args[0]}\nThe graph is in {_save(graph_module, failed.backend_name, error)}",)
+    failed.__cause__ = error
+    if config.suppress_errors and may_run_plainly:
+        warnings.warn(f"{failed.args[0]}\nThe program runs plainly (suppress_errors).", RuntimeWarning, stacklevel=2)
+        return None
+    return failed
+
+
+def _raised_here(error: Exception) -> bool:
+    """Not by the compiler."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback is not None and traceback.tb_frame.f_globals.get("__name__") == __name__
+
+
+def _save(graph_module: torch.fx.GraphModule, name: str, error: Exception) -> str:
+    """Writes the graph where the user finds it; the file's path, or why there is none."""
+    from ._repro import save_graph
+
+    try:
+        return save_graph(graph_module, name, error)
+    except Exception as problem:
+        return f"no file: {type(problem).__name__}: {problem}"

@@ -1,0 +1,101 @@
+"""gramme.install: gramme behind torch.compile, and back."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from ._compile import compile, reset
+
+__all__ = ["Installation", "install", "uninstall"]
+
+
+class Installation:
+    """gramme in torch.compile's place until `undo()` or the end of a `with` block."""
+
+    def __init__(self) -> None:
+        self._compile = torch.compile
+        self._reset = torch.compiler.reset
+        torch.compile = _torch_compile(self._compile)
+        torch.compiler.reset = _torch_reset(self._reset)
+
+    def undo(self) -> None:
+        """Put torch's own front end back; what was compiled so far stays as it is."""
+        global _current
+        if _current is self:
+            torch.compile = self._compile
+            torch.compiler.reset = self._reset
+            _current = None
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.undo()
+
+
+_current: Installation | None = None
+
+
+def _torch_compile(original: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.compile by gramme; what gramme has no support for yet goes to PyTorch's front end."""
+
+    @functools.wraps(original)
+    def torch_compile(model: Any = None, **given: Any) -> Any:
+        if model is None:
+            return lambda function: torch_compile(function, **given)
+        asked = dict(given)
+        if asked.pop("shapes_spec", None) is not None:
+            return original(model, **given)
+        try:
+            return compile(model, **asked)
+        except NotImplementedError:
+            return original(model, **given)
+
+    return torch_compile
+
+
+def _torch_reset(original: Callable[[], None]) -> Callable[[], None]:
+    @functools.wraps(original)
+    def torch_reset() -> None:
+        reset()
+        if "torch._dynamo" in sys.modules:
+            original()
+
+    return torch_reset
+
+
+def install() -> Installation:
+    """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
+
+    Code that calls torch.compile needs no change. Options that gramme does not support yet go to PyTorch's front end.
+
+    Returns:
+        An Installation; its `undo()`, `gramme.uninstall()` or the end of a `with` block puts PyTorch's back.
+        Installing twice gives the same one.
+
+    Example:
+        >>> import torch, gramme
+        >>> with gramme.install():
+        ...     f = torch.compile(lambda x: x + 1, backend="eager")
+        >>> gramme.statistics(f).captures
+        0
+
+    """
+    global _current
+    if _current is None:
+        _current = Installation()
+    return _current
+
+
+def uninstall() -> None:
+    """Put PyTorch's own front end back behind torch.compile; without an installation nothing happens."""
+    if _current is not None:
+        _current.undo()

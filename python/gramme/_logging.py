@@ -1,0 +1,134 @@
+"""What TORCH_LOGS and torch._logging.set_logs show of captures.
+
+The loggers are those of PyTorch's front end, so that settings, handlers and filters made for it apply. C++ calls a
+function here only while one of its loggers is on (src/api/report.cpp).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+import textwrap
+import traceback
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch._logging._internal import getArtifactLogger
+
+from ._stack import is_shown
+
+if TYPE_CHECKING:
+    from . import _C
+
+__all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile"]
+
+LOGGERS: dict[str, logging.Logger] = {
+    name: getArtifactLogger(f"torch._dynamo.{module}", name)
+    for name, module in {
+        "graph": "output_graph",
+        "graph_code": "output_graph",
+        "graph_sizes": "output_graph",
+        "guards": "guards",
+        "recompiles": "guards",
+        "recompiles_verbose": "guards",
+        "graph_breaks": "symbolic_convert",
+    }.items()
+}
+_numbers = itertools.count(1)
+
+
+def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
+    """A captured graph, as its backend is about to get it."""
+    name = f"__compiled_fn_{next(_numbers)}"
+    code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
+    with _examples(graph_module, captured):
+        if table.isEnabledFor(logging.DEBUG):
+            table.debug("%s", _tabular(name, graph_module))
+        if code.isEnabledFor(logging.DEBUG):
+            code.debug("%s", _code(name, graph_module))
+        if sizes.isEnabledFor(logging.DEBUG):
+            sizes.debug("%s", _sizes(name, graph_module))
+
+
+@contextmanager
+def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
+    """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    nodes = list(graph_module.graph.nodes)
+    given = [
+        (node, example)
+        for node, example in zip(nodes, captured.examples(FakeTensorMode()), strict=True)
+        if example is not None
+    ]
+    for node, example in given:
+        node.meta["example_value"] = example
+    try:
+        yield
+    finally:
+        for node, _ in given:
+            del node.meta["example_value"]
+
+
+def _code(name: str, graph_module: torch.fx.GraphModule) -> str:
+    text = graph_module.print_readable(print_output=False, include_stride=True, include_device=True, colored=True)
+    return f"TRACED GRAPH\n ===== {name} =====\n {text}\n"
+
+
+def _tabular(name: str, graph_module: torch.fx.GraphModule) -> str:
+    headers = ["opcode", "name", "target", "args", "kwargs"]
+    rows = [[n.op, n.name, n.target, n.args, n.kwargs] for n in graph_module.graph.nodes]
+    try:
+        from tabulate import tabulate  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        return "tabulate is not installed, so the code instead:\n" + _code(name, graph_module)
+    return f"TRACED GRAPH\n ===== {name} =====\n {tabulate(rows, headers=headers)}\n"
+
+
+def _sizes(name: str, graph_module: torch.fx.GraphModule) -> str:
+    tensors = {n.name: n.meta.get("example_value") for n in graph_module.graph.nodes}
+    lines = [f"{node}: {tuple(tensor.shape)}\n" for node, tensor in tensors.items() if tensor is not None]
+    return f"TRACED GRAPH TENSOR SIZES\n===== {name} =====\n" + "".join(lines)
+
+
+def guards(code: types.CodeType, line: int, conditions: list[str]) -> None:
+    """The conditions under which a segment is used again. `line`: where it starts."""
+    text = "\n".join(conditions)
+    LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, line), textwrap.indent(text, "- ", lambda _: True))
+
+
+def recompile(code: types.CodeType, line: int, reasons: list[str]) -> None:
+    """A capture although there are segments; `reasons`: what failed of each, the last used first."""
+    failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(reasons))
+    message = f"Recompiling function {_place(code, line)}\n    triggered by the following guard failure(s):\n" + (
+        textwrap.indent(failures, "    ")
+    )
+    verbose = LOGGERS["recompiles_verbose"]
+    logger = verbose if verbose.isEnabledFor(logging.DEBUG) else LOGGERS["recompiles"]
+    logger.debug("%s", message)
+
+
+def graph_break(code: types.CodeType, file: str, line: int, reason: str, hint: str, stack: str) -> None:
+    """A segment that ends inside its function. `stack`: the frames from the captured one, of `code`, inwards."""
+    parts = [f"Graph break in user code at {file}:{line}", f"Graph Break Reason: {reason}"]
+    if hint:
+        parts.append(f"  Hint: {hint}")
+    parts.append("User code traceback:")
+    LOGGERS["graph_breaks"].debug("%s", "\n".join(parts) + "\n" + _callers(code) + stack)
+
+
+def _callers(code: types.CodeType) -> str:
+    """The frames outside the captured one, which is running."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and (frame.f_code is code or not is_shown(frame.f_code.co_filename)):
+        frame = frame.f_back
+    shown = [entry for entry in traceback.extract_stack(frame) if is_shown(entry.filename)] if frame else []
+    return "".join(traceback.format_list(shown))
+
+
+def _place(code: types.CodeType, line: int) -> str:
+    return f"{code.co_qualname} in {code.co_filename}:{line}"

@@ -1,0 +1,139 @@
+"""Compiled modules: what gramme.compile gives for a torch.nn.Module."""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+from collections.abc import Sized
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch.nn.modules import module as torch_module
+
+from . import _C
+
+if TYPE_CHECKING:
+    from ._compile import Options
+
+_OWN_HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+_GLOBAL_HOOKS = (
+    "_global_backward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_forward_hooks",
+)
+_OWN_ATTRIBUTES = frozenset(
+    {
+        "_orig_mod",
+        "_gramme_options",
+        "_gramme_ready",
+        "_torchdynamo_orig_callable",
+        "_torchdynamo_wrapper_id",
+        "forward",
+        "__dict__",
+    }
+)
+
+
+def _is_lazy(module: torch.nn.Module) -> bool:
+    return hasattr(module, "_initialize_hook") and callable(getattr(module, "_infer_parameters", None))
+
+
+class OptimizedModule(_C.ModuleCall, torch.nn.Module):
+    """A compiled module; behaves as `torch.compile`'s class of the same name.
+
+    Attributes, parameters and the training flag are those of the module it was made of, `_orig_mod`; keys of its
+    state_dict begin with `_orig_mod.`; hooks registered on it run around the compiled call. Copies and pickles hold the
+    module and the options and capture anew.
+
+    Example:
+        >>> import torch, gramme
+        >>> compiled = gramme.compile(torch.nn.Linear(2, 3), backend="eager")
+        >>> compiled(torch.ones(1, 2)).shape, compiled.out_features
+        (torch.Size([1, 3]), 3)
+
+    """
+
+    _orig_mod: torch.nn.Module
+    _gramme_options: Options
+
+    def __init__(self, module: torch.nn.Module, options: Options) -> None:
+        self.__dict__["_gramme_ready"] = False  # module classes may look at attributes in Module.__init__
+        self.__dict__["_orig_mod"] = module
+        super().__init__()
+        del self.__dict__["_orig_mod"]
+        self._modules["_orig_mod"] = module
+        self.__dict__["_gramme_options"] = options
+        self.__dict__["_torchdynamo_orig_callable"] = module.forward
+        self.__dict__["_torchdynamo_wrapper_id"] = id(self)
+        self.__dict__["_gramme_ready"] = True
+        self._install()
+
+    def _install(self) -> None:
+        """Make the entry and let calls go straight to it."""
+        module = self._orig_mod
+        entry = self._gramme_options.entry(cast(types.FunctionType, type(module).__call__))
+        self.__dict__["forward"] = types.MethodType(entry, module)
+        hooks = [self.__dict__[name] for name in _OWN_HOOKS] + [getattr(torch_module, name) for name in _GLOBAL_HOOKS]
+        self._connect(None if _is_lazy(module) else entry, module, tuple(hooks))
+
+    def _call_slowly(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls that cannot go straight to the entry: hooks, a lazy module, a replaced `forward`."""
+        if torch_module._has_any_global_hook():  # type: ignore[no-untyped-call]
+            warnings.warn(
+                "a compiled module is called while there are global module hooks: they run for it too, "
+                "once more than for the module itself; module.compile() or hooks of the module avoid that",
+                stacklevel=2,
+            )
+        module = self._orig_mod
+        if _is_lazy(module):
+            cast(Any, module)._infer_parameters(module, args, kwargs)
+            self._install()
+        return torch.nn.Module.__call__(self, *args, **kwargs)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """Libraries ask isinstance(x, torch._dynamo.OptimizedModule) to find `_orig_mod`; it is there."""
+        dynamo = sys.modules.get("torch._dynamo.eval_frame")
+        return cast(type, getattr(dynamo, "OptimizedModule", OptimizedModule))
+
+    @property
+    def training(self) -> bool:
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        if self._gramme_ready:  # Module.__init__ sets it
+            self._orig_mod.training = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return self.__dict__["_modules"]["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OWN_ATTRIBUTES or hasattr(OptimizedModule, name):
+            super().__setattr__(name, value)
+            if name == "forward":
+                self._connect(None, self._orig_mod, ())
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in _OWN_ATTRIBUTES or hasattr(OptimizedModule, name):
+            super().__delattr__(name)
+        else:
+            delattr(self._orig_mod, name)
+
+    def __dir__(self) -> list[str]:
+        inherited = list(self._orig_mod.__dir__())  # type: ignore[no-untyped-call]
+        return inherited + [name for name in super().__dir__() if name not in inherited]  # type: ignore[no-untyped-call]
+
+    def __len__(self) -> int:
+        if isinstance(self._orig_mod, Sized):
+            return len(self._orig_mod)
+        raise TypeError(f"{type(self._orig_mod).__name__} does not support len()")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OptimizedModule, (self._orig_mod, self._gramme_options)

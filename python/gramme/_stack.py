@@ -1,0 +1,62 @@
+"""Stack traces of the program as PyTorch's front end writes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+import types
+
+import torch
+
+__all__ = ["frame_text", "is_shown"]
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_GRAMME = os.path.dirname(__file__) + os.sep
+_MODULES = re.compile(r".*torch/nn/modules.*")
+_HIDDEN_FOLDERS = tuple(_TORCH + folder for folder in ("_dynamo/polyfills/", "_higher_order_ops/"))
+_HIDDEN_FILES = {"<string>"} | {
+    _TORCH + file
+    for file in (
+        "__init__.py",
+        "_compile.py",
+        "_dynamo/eval_frame.py",
+        "_dynamo/external_utils.py",
+        "_inductor/sizevars.py",
+        "_library/custom_ops.py",
+        "_library/fake_impl.py",
+        "_logging/_internal.py",
+        "_logging/structured.py",
+        "_subclasses/fake_tensor.py",
+        "_subclasses/meta_utils.py",
+        "export/_trace.py",
+        "fx/_symbolic_trace.py",
+        "fx/experimental/recording.py",
+        "fx/experimental/sym_node.py",
+        "fx/experimental/symbolic_shapes.py",
+        "fx/interpreter.py",
+    )
+}
+
+
+def is_shown(file: str) -> bool:
+    """Whether frames of the file belong to the program: not to torch.nn, nor to what only carries a trace out."""
+    if file in _HIDDEN_FILES or file.startswith(_HIDDEN_FOLDERS) or file.startswith(_GRAMME):
+        return False
+    return _MODULES.match(file) is None
+
+
+def frame_text(code: types.CodeType, line: int, column: int, end_column: int) -> str:
+    """One frame as the traceback module writes it, or "" if it is not shown. Columns in bytes; -1: unknown."""
+    if not is_shown(code.co_filename):
+        return ""
+    known = column >= 0 and end_column >= 0
+    frame = traceback.FrameSummary(
+        code.co_filename,
+        line,
+        code.co_name,
+        lookup_line=False,
+        colno=column if known else None,
+        end_colno=end_column if known else None,
+    )
+    return "".join(traceback.StackSummary.from_list([frame]).format())

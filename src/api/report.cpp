@@ -1,0 +1,174 @@
+#include "api/report.h"
+
+#include "backend/metadata.h"
+#include "bytecode/code.h"
+
+namespace gramme::api {
+namespace {
+
+Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_GetAttrString(object, name)); }
+
+/// gramme._logging, kept for good.
+PyObject* logging_module() {
+  static PyObject* const module = take(PyImport_ImportModule("gramme._logging")).release();
+  return module;
+}
+
+/// A logger that users switch on by name.
+class Artifact {
+ public:
+  explicit Artifact(const char* name)
+      : logger_(share(PyDict_GetItemString(attribute(logging_module(), "LOGGERS").get(), name))),
+        cache_(attribute(logger_.get(), "_cache")) {}
+
+  /// The logging module empties the cache whenever a level changes.
+  bool on() const {
+    static PyObject* const debug = PyLong_FromLong(10);
+    if (PyDict_GetItem(cache_.get(), debug) == Py_False) return false;
+    Owned<> answer = take(PyObject_CallMethod(logger_.get(), "isEnabledFor", "O", debug));
+    return answer.get() == Py_True;
+  }
+
+ private:
+  Owned<> logger_, cache_;
+};
+
+struct Artifacts {
+  Artifact graph{"graph"}, graph_code{"graph_code"}, graph_sizes{"graph_sizes"}, guards{"guards"},
+      recompiles{"recompiles"}, recompiles_verbose{"recompiles_verbose"}, graph_breaks{"graph_breaks"};
+  static const Artifacts& get() {
+    static const auto* all = new Artifacts;
+    return *all;
+  }
+};
+
+/// Runs what must not disturb the capture.
+template <class Body>
+void apart(Body body) {
+  ErrorState keep;
+  try {
+    body();
+  } catch (const PythonError&) {
+    PyErr_WriteUnraisable(nullptr);
+  }
+}
+
+Owned<> text(const std::string& string) {
+  return take(PyUnicode_DecodeUTF8(string.data(), static_cast<Py_ssize_t>(string.size()), "replace"));
+}
+
+Owned<> texts(const std::vector<std::string>& strings) {
+  Owned<> list = take(PyList_New(0));
+  for (const std::string& string : strings) check(PyList_Append(list.get(), text(string).get()));
+  return list;
+}
+
+std::string full_reason(const plan::Ending& ending) {
+  return ending.detail.empty() ? ending.reason : ending.reason + ": " + ending.detail;
+}
+
+/// Is the end of the segment one that the user may want to do something about?
+bool is_break(const plan::Segment& segment) { return !segment.ending.file.empty(); }
+
+/// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
+/// once, for the reason that was told already.
+bool is_told(const plan::Segment& segment) {
+  return segment.start != 0 && segment.exit.kind == plan::ExitKind::Concrete && segment.exit.offset == segment.start &&
+         segment.operations == 0 && segment.replay.ops.empty();
+}
+
+/// torch._dynamo.utils, or null while it is not imported.
+Owned<> dynamo_utils() {
+  static PyObject* const name = intern("torch._dynamo.utils");
+  return Owned<>::steal(PyImport_GetModule(name));
+}
+
+void add(const Owned<>& counters, const char* category, const Owned<>& key, int number) {
+  Owned<> counter = take(PyObject_GetItem(counters.get(), text(category).get()));
+  PyObject* before = PyDict_GetItemWithError(counter.get(), key.get());
+  if (!before && PyErr_Occurred()) throw PythonError();
+  Owned<> by = take(PyLong_FromLong(number)), now = before ? take(PyNumber_Add(before, by.get())) : by;
+  check(PyDict_SetItem(counter.get(), key.get(), now.get()));
+}
+
+void add_time(const Owned<>& metrics, const char* key, double seconds) {
+  Owned<> none = take(PyList_New(0));
+  PyObject* times = PyDict_SetDefault(metrics.get(), text(key).get(), none.get());
+  if (!times) throw PythonError();
+  check(PyList_Append(times, take(PyFloat_FromDouble(seconds)).get()));
+}
+
+}  // namespace
+
+Report::Report(const runtime::FrameView& frame)
+    : code_(frame.code), line_(bytecode::decode(frame.code).line(frame.offset)), start_(Clock::now()) {}
+
+void Report::graph(const Owned<>& module, PyObject* captured) {
+  apart([&] {
+    const Artifacts& artifacts = Artifacts::get();
+    if (!artifacts.graph.on() && !artifacts.graph_code.on() && !artifacts.graph_sizes.on()) return;
+    take(PyObject_CallMethod(logging_module(), "graph", "OO", module.get(), captured));
+  });
+  graph_ready_ = Clock::now();
+}
+
+void Report::compiled(int operations) {
+  backend_seconds_ = std::chrono::duration<double>(Clock::now() - graph_ready_).count();
+  operations_ = operations;
+}
+
+void Report::captured(const plan::Segment* segment) {
+  if (segment && is_told(*segment)) return;
+  apart([&] { count(segment); });
+  if (!segment) return;
+  apart([&] {
+    if (Artifacts::get().guards.on()) log_guards(*segment);
+    if (is_break(*segment) && Artifacts::get().graph_breaks.on()) log_break(*segment);
+  });
+}
+
+void Report::count(const plan::Segment* segment) const {
+  Owned<> utils = dynamo_utils();
+  if (!utils) return;
+  Owned<> counters = attribute(utils.get(), "counters"), metrics = attribute(utils.get(), "compilation_time_metrics");
+  add(counters, "frames", text("total"), 1);
+  if (segment) add(counters, "frames", text("ok"), 1);
+  if (segment && is_break(*segment)) add(counters, "graph_break", text(full_reason(segment->ending)), 1);
+  add_time(metrics, "_compile.compile_inner", std::chrono::duration<double>(Clock::now() - start_).count());
+  if (backend_seconds_ < 0) return;
+  add(counters, "stats", text("calls_captured"), operations_);
+  add(counters, "stats", text("unique_graphs"), 1);
+  add_time(metrics, "OutputGraph.call_user_compiler", backend_seconds_);
+}
+
+void Report::log_guards(const plan::Segment& segment) const {
+  std::vector<std::string> conditions;
+  for (const guards::Fact& fact : segment.guards.description().facts) conditions.push_back(fact.print());
+  take(PyObject_CallMethod(logging_module(), "guards", "OiO", code_, line_, texts(conditions).get()));
+}
+
+void Report::log_break(const plan::Segment& segment) const {
+  const plan::Ending& ending = segment.ending;
+  Owned<> stack = take(PyUnicode_New(0, 0));
+  for (const auto& [code, unit] : ending.stack) {
+    Owned<> frame = backend::frame_text(reinterpret_cast<PyCodeObject*>(code.get()), unit);
+    stack = take(PyUnicode_Concat(stack.get(), frame.get()));
+  }
+  take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", code_, text(ending.file).get(), ending.inner_line,
+                           text(full_reason(ending)).get(), text(ending.hint).get(), stack.get()));
+}
+
+bool recompiles_are_logged() {
+  bool logged = false;
+  apart([&] { logged = Artifacts::get().recompiles.on() || Artifacts::get().recompiles_verbose.on(); });
+  return logged;
+}
+
+void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons) {
+  apart([&] {
+    int line = bytecode::decode(frame.code).line(frame.offset);
+    take(PyObject_CallMethod(logging_module(), "recompile", "OiO", frame.code, line, texts(reasons).get()));
+  });
+}
+
+}  // namespace gramme::api

@@ -1,0 +1,45 @@
+// What the user hears of captures besides their results: logs (TORCH_LOGS), torch._dynamo.utils.counters and compile
+// times. Nothing here may change what a program does: errors of handlers are reported and dropped.
+//
+// Counters and times are kept by torch._dynamo.utils, which FakeTensorMode imports before there is a first graph; what
+// is captured without it is not counted (gramme.statistics has gramme's own). A log that is off costs a look into its
+// logger's cache.
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "plan/segment.h"
+#include "runtime/capturer.h"
+
+namespace gramme::api {
+
+/// One capture, from where it is made.
+class Report {
+ public:
+  explicit Report(const runtime::FrameView& frame);
+  /// Before the backend gets the graph. `captured`: what may be asked about it (api/captured.h).
+  void graph(const Owned<>& module, PyObject* captured);
+  /// The backend has compiled the graph.
+  void compiled(int operations);
+  /// The end; null if the frame runs plainly.
+  void captured(const plan::Segment* segment);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void count(const plan::Segment* segment) const;
+  void log_guards(const plan::Segment& segment) const;
+  void log_break(const plan::Segment& segment) const;
+
+  PyCodeObject* code_;
+  int line_;
+  Clock::time_point start_, graph_ready_;
+  double backend_seconds_ = -1;
+  int operations_ = 0;
+};
+
+/// Is it worth while to say why known segments could not be used?
+bool recompiles_are_logged();
+void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons);
+
+}  // namespace gramme::api

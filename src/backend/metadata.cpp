@@ -1,0 +1,186 @@
+#include "backend/metadata.h"
+
+#include <cstring>
+#include <string_view>
+
+namespace gramme::backend {
+namespace {
+
+using graph::ModuleCall;
+using graph::Node;
+using graph::Position;
+using source::Source;
+
+Owned<> text(std::string_view string) {
+  return take(PyUnicode_FromStringAndSize(string.data(), static_cast<Py_ssize_t>(string.size())));
+}
+
+/// One frame of a stack trace.
+struct FrameText {
+  int line = 0;
+  Owned<> text;  // empty: not of the program
+};
+
+/// Kept for good, as the code of what was ever captured is (bytecode::decode).
+const FrameText& known_frame(PyCodeObject* code, int unit) {
+  static auto* known = new std::unordered_map<PyCodeObject*, std::unordered_map<int, FrameText>>;
+  FrameText& frame = (*known)[code][unit];
+  if (frame.text) return frame;
+  static PyObject* const format = [] {
+    Owned<> module = take(PyImport_ImportModule("gramme._stack"));
+    return take(PyObject_GetAttrString(module.get(), "frame_text")).release();
+  }();
+  int line = 0, column = -1, end_line = 0, end_column = -1;
+  PyCode_Addr2Location(code, unit * static_cast<int>(sizeof(_Py_CODEUNIT)), &line, &column, &end_line, &end_column);
+  Owned<> made = take(PyObject_CallFunction(format, "Oiii", code, line, column, end_column));
+  frame.line = line;
+  frame.text = std::move(made);
+  return frame;
+}
+
+constexpr int kShownRepeats = 3;  // as the traceback module does
+
+/// The key in "._modules['key']", "._parameters['key']" or "._buffers['key']" at the start of the text; else empty.
+std::string_view member_key(std::string_view text) {
+  for (std::string_view table : {"._modules[", "._parameters[", "._buffers["}) {
+    if (!text.starts_with(table)) continue;
+    text.remove_prefix(table.size());
+    size_t end = text.find_first_of("'\"]", 1);
+    bool quoted = end != text.npos && end > 1 && (text[0] == '\'' || text[0] == '"') && text[end] == text[0];
+    return quoted && text.substr(end + 1).starts_with(']') ? text.substr(1, end - 1) : std::string_view();
+  }
+  return {};
+}
+
+/// "L['self']._modules['layers']._modules['0']" -> "L['self'].layers.0".
+std::string module_path(const std::string& source) {
+  std::string result;
+  std::string_view rest = source;
+  for (size_t at; (at = rest.find("._")) != rest.npos;) {
+    result += rest.substr(0, at + 1);
+    rest.remove_prefix(at);
+    std::string_view key = member_key(rest);
+    result += key;
+    rest.remove_prefix(key.empty() ? 1 : static_cast<size_t>(key.data() - rest.data()) + key.size() + 2);
+  }
+  result += rest;
+  return result;
+}
+
+/// Operations in PyTorch's own modules are filed under the module's class.
+bool is_filed_under(PyTypeObject* type) {
+  Owned<> name = Owned<>::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+  const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!utf8) return PyErr_Clear(), false;
+  std::string_view module = utf8;
+  return (module.starts_with("torch.nn.modules") && !module.starts_with("torch.nn.modules.container")) ||
+         module.starts_with("torch.ao.");
+}
+
+}  // namespace
+
+Owned<> frame_text(PyCodeObject* code, int unit) { return known_frame(code, unit).text; }
+
+Owned<> Metadata::Stack::full() const {
+  int more = repeats - kShownRepeats;
+  if (more <= 0) return text;
+  Owned<> remark = take(PyUnicode_FromFormat("  [Previous line repeated %d more time%s]\n", more, more > 1 ? "s" : ""));
+  return take(PyUnicode_Concat(text.get(), remark.get()));
+}
+
+Metadata::Stack Metadata::below(const Stack& outer, const Position& position) {
+  const FrameText& frame = known_frame(position.code, position.unit);
+  if (PyUnicode_GET_LENGTH(frame.text.get()) == 0) return outer;
+  bool again = outer.code == position.code && outer.line == frame.line;
+  Stack made;
+  made.code = position.code;
+  made.line = frame.line;
+  made.repeats = again ? outer.repeats + 1 : 1;
+  made.text = again ? outer.text : outer.full();
+  if (made.repeats <= kShownRepeats) made.text = take(PyUnicode_Concat(made.text.get(), frame.text.get()));
+  return made;
+}
+
+/// Of a frame that calls others, in which nodes are made one after the other.
+const Metadata::Stack& Metadata::stack(const Position* caller) {
+  if (caller == last_caller_ && last_stack_) return *last_stack_;
+  auto known = stacks_.find(caller);
+  if (known == stacks_.end()) {
+    Stack made;
+    if (caller)
+      made = below(stack(caller->caller), *caller);
+    else
+      made.text = take(PyUnicode_New(0, 0));
+    known = stacks_.emplace(caller, std::move(made)).first;
+  }
+  last_caller_ = caller;
+  last_stack_ = &known->second;
+  return known->second;
+}
+
+/// Mostly a module is a member of one whose path is known.
+const std::string& Metadata::path(const Source* source) {
+  auto [known, added] = paths_.try_emplace(source);
+  std::string& result = known->second;
+  if (!added) return result;
+  const Source* table = source->base;
+  bool member = source->kind == source::Kind::Value && table->kind == source::Kind::Attr &&
+                PyUnicode_CompareWithASCIIString(table->key.get(), "_modules") == 0;
+  const char* key = member && PyUnicode_Check(source->key.get()) ? PyUnicode_AsUTF8(source->key.get()) : nullptr;
+  PyErr_Clear();  // lone surrogates
+  if (key && *key && !strpbrk(key, "'\"]"))
+    result = path(table->base) + "." + key;
+  else
+    result = module_path(source->print());
+  return result;
+}
+
+const Metadata::Modules& Metadata::modules(const ModuleCall* call) {
+  if (call == last_call_) return *last_modules_;
+  if (auto known = modules_.find(call); known != modules_.end()) {
+    last_call_ = call;
+    return *(last_modules_ = &known->second);
+  }
+  Modules made;
+  made.stack = take(call->caller ? PyDict_Copy(modules(call->caller).stack.get()) : PyDict_New());
+  std::string key = std::to_string(reinterpret_cast<uintptr_t>(call->module));
+  if (call->earlier) key += "@" + std::to_string(call->earlier);
+  auto* type = Py_TYPE(call->module);
+  auto* cls = reinterpret_cast<PyObject*>(type);
+  Owned<> entry = take(PyTuple_Pack(2, text(path(call->path)).get(), cls));
+  check(PyDict_SetItem(made.stack.get(), text(key).get(), entry.get()));
+  if (is_filed_under(type)) made.source_class = share(cls);
+  return modules_.emplace(call, std::move(made)).first->second;
+}
+
+/// [(name, what the program called)]
+Owned<> Metadata::source(const std::string& name, PyObject* called) {
+  Owned<> pair = take(PyTuple_Pack(2, text(name).get(), called));
+  Owned<> list = take(PyList_New(1));
+  PyList_SET_ITEM(list.get(), 0, pair.release());
+  return list;
+}
+
+void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::string& name) {
+  static PyObject* const k_meta = intern("meta");
+  static PyObject* const k_modules = intern("nn_module_stack");
+  static PyObject* const k_source = intern("source_fn_stack");
+  static PyObject* const k_stack = intern("stack_trace");
+  const Position* position = node.position;
+  if (!position) return;
+  Owned<> meta = take(PyObject_GetAttr(fx_node.get(), k_meta));
+  PyObject* called = node.call.target;
+  if (node.module) {
+    const Modules& module = modules(node.module);
+    if (module.source_class) called = module.source_class.get();
+    check(PyDict_SetItem(meta.get(), k_modules, take(PyDict_Copy(module.stack.get())).get()));
+  }
+  if (node.kind != Node::Placeholder) check(PyDict_SetItem(meta.get(), k_source, source(name, called).get()));
+  if (position != last_position_) {
+    last_text_ = below(stack(position->caller), *position).full();
+    last_position_ = position;
+  }
+  check(PyDict_SetItem(meta.get(), k_stack, last_text_.get()));
+}
+
+}  // namespace gramme::backend

@@ -1,0 +1,99 @@
+// Tensors whose autograd metadata the program changes, and parameters it makes: by torch's own functions after the
+// graph ran. A graph cannot say it: what a backend returns for a leaf need not be one.
+#include "builtins/torch_leaves.h"
+
+#include "cpython/objects.h"
+#include "meta/fakes.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+/// Is the tensor a view to autograd, or has it views, which would change with it?
+bool has_relatives(Trace& trace, Tensor* tensor) {
+  if (tensor->differentiable || !tensor->views.empty()) return true;
+  bool found = false;
+  if (tensor->existing())
+    trace.each_known([&](Value* value) {
+      auto* other = as<Tensor>(value);
+      found |= other && other != tensor && other->existing() && aten::overlap(other->object, tensor->object);
+    });
+  return found;
+}
+
+bool can_need_grad(const meta::Record& record) { return meta::is_floating_point(record) || meta::is_complex(record); }
+
+bool is_plain(const meta::Record& record) {
+  static PyObject* const tensor = real("torch", "Tensor");
+  return reinterpret_cast<PyObject*>(record.type) == tensor || record.type == meta::parameter_type();
+}
+
+Value* requires_grad_(Trace& trace, const Args& args) {
+  auto [self, flag] = bind(args, 1, {"self", "requires_grad"});
+  (void)self;
+  Tensor* tensor = self_tensor(trace, args, "requires_grad_");
+  PyObject* wanted = flag ? trace.constant_of(flag) : Py_True;
+  if (!wanted || !PyBool_Check(wanted)) cannot(Reason::ArgumentKind, "Tensor.requires_grad_");
+  set_requires_grad(trace, tensor, wanted == Py_True);
+  return tensor;
+}
+
+/// nn.Parameter(data, requires_grad): made of the real tensor after the graph ran.
+Value* make_parameter(Trace& trace, const Args& args) {
+  static PyObject* const type = real("torch.nn", "Parameter");
+  auto [data, flag] = bind(args, 1, {"data", "requires_grad"});
+  PyObject* wanted = flag ? trace.constant_of(flag) : Py_True;
+  auto* tensor = trace.see_as<Tensor>(data);
+  if (!tensor || !wanted || !PyBool_Check(wanted)) cannot(Reason::ArgumentKind, "torch.nn.Parameter(…)");
+  const meta::Record& record = *tensor->record;
+  if (!is_plain(record) || record.is_inference || (wanted == Py_True && !can_need_grad(record)))
+    cannot(Reason::ArgumentKind, "torch.nn.Parameter(…) of this tensor");
+  auto* parameter = trace.make<Tensor>();
+  parameter->record = meta::with_type(meta::with_requires_grad(&record, wanted == Py_True, true),
+                                      reinterpret_cast<PyTypeObject*>(type));
+  trace.effects.add_call(type, {tensor, trace.boolean(wanted == Py_True)}, trace.graph.length(), parameter);
+  trace.close(parameter);
+  return parameter;
+}
+
+}  // namespace
+
+void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
+  static PyObject* const method = real("torch._C", "TensorBase.requires_grad_");
+  const meta::Record& record = *tensor->record;
+  if (trace.requires_grad(tensor) == wanted) return;
+  if (record.is_inference || !record.is_leaf || !can_need_grad(record))
+    cannot(Reason::OperatorFailed, "Tensor.requires_grad_");
+  if (has_relatives(trace, tensor))
+    cannot(Reason::MutationUnsupported, "Tensor.requires_grad_ of a tensor that is a view or has views");
+  trace.effects.add_call(method, {tensor, trace.boolean(wanted)}, trace.graph.length());
+  tensor->record = meta::with_requires_grad(&record, wanted, true);
+  trace.close(tensor);
+}
+
+void set_data(Trace& trace, Tensor* tensor, Value* value) {
+  static PyObject* const setter =
+      take(PyObject_GetAttrString(
+               cpython::type_lookup(reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase")), intern("data")),
+               "__set__"))
+          .release();
+  auto* data = value ? trace.see_as<Tensor>(value) : nullptr;
+  if (!data) cannot(Reason::MutationUnsupported, "Tensor.data set to something else than a tensor");
+  const meta::Record &to = *tensor->record, &from = *data->record;
+  bool same = to.sizes == from.sizes && to.strides == from.strides && to.dtype == from.dtype &&
+              to.device_type == from.device_type && to.device_index == from.device_index && to.layout == from.layout &&
+              to.is_conj == from.is_conj && to.is_neg == from.is_neg && to.storage_offset == from.storage_offset;
+  if (!same || to.is_inference || from.is_inference || !is_plain(to) || !is_plain(from))
+    cannot(Reason::MutationUnsupported, "Tensor.data set to a tensor of another sort");
+  trace.effects.add_call(setter, {tensor, data}, trace.graph.length());
+  trace.close(tensor);
+}
+
+void register_torch_leaves() {
+  add_rows("torch._C", {{"TensorBase.requires_grad_", &requires_grad_}});
+  add_rows("torch.nn", {{"Parameter", &make_parameter}});
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,83 @@
+// Default dtype, deterministic algorithms and seeds: set after the graph ran, so that no operation may follow that
+// depends on them. Questions are answered in the new state: the capture is really put there and back at its end.
+#include "builtins/torch_support.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+/// Puts the process back at the end of the capture.
+void undo_with(Trace& trace, PyObject* setter, const Owned<>& before) {
+  trace.undo.push_back([setter, before] {
+    ErrorState pending;
+    if (!Owned<>::steal(PyObject_CallOneArg(setter, before.get()))) PyErr_Clear();
+  });
+}
+
+/// torch.set_default_dtype(dtype)
+Value* set_default_dtype(Trace& trace, const Args& args) {
+  static PyObject* const set = real("torch", "set_default_dtype");
+  static PyObject* const get = real("torch", "get_default_dtype");
+  static PyTypeObject* const dtype = Py_TYPE(real("torch", "float32"));
+  auto [argument] = bind(args, 1, {"d"});
+  PyObject* wanted = trace.constant_of(argument);
+  if (!wanted || !Py_IS_TYPE(wanted, dtype)) cannot(Reason::ArgumentKind, "torch.set_default_dtype");
+  Owned<> before = take(PyObject_CallNoArgs(get));
+  call_real(trace, set, {wanted});
+  undo_with(trace, set, before);
+  trace.effects.add_call(set, {trace.constant(wanted)}, trace.graph.length());
+  trace.set_late_state("torch.set_default_dtype");
+  return trace.none();
+}
+
+/// torch.use_deterministic_algorithms(mode, warn_only=…), whose second argument goes by keyword only.
+PyObject* deterministic_setter(bool warn_only) {
+  Owned<> keywords = take(Py_BuildValue("{s:O}", "warn_only", warn_only ? Py_True : Py_False));
+  Owned<> function = take(PyTuple_Pack(1, real("torch", "use_deterministic_algorithms")));
+  return take(PyObject_Call(real("functools", "partial"), function.get(), keywords.get())).release();
+}
+
+Value* use_deterministic(Trace& trace, const Args& args) {
+  static PyObject* const set[] = {deterministic_setter(false), deterministic_setter(true)};
+  static PyObject* const is_on = real("torch", "are_deterministic_algorithms_enabled");
+  static PyObject* const only_warns = real("torch", "is_deterministic_algorithms_warn_only_enabled");
+  auto [argument, warn] = bind(args, 1, {"mode", "warn_only"});
+  PyObject *mode = trace.constant_of(argument), *warn_only = warn ? trace.constant_of(warn) : Py_False;
+  bool flags = mode && warn_only && PyBool_Check(mode) && PyBool_Check(warn_only) && args.positional == 1;
+  if (!flags) cannot(Reason::ArgumentKind, "torch.use_deterministic_algorithms");
+  Owned<> before = take(PyObject_CallNoArgs(is_on));
+  PyObject* back = set[take(PyObject_CallNoArgs(only_warns)).get() == Py_True];
+  PyObject* setter = set[warn_only == Py_True];
+  call_real(trace, setter, {mode});
+  undo_with(trace, back, before);
+  trace.effects.add_call(setter, {trace.boolean(mode == Py_True)}, trace.graph.length());
+  trace.set_late_state("torch.use_deterministic_algorithms");
+  return trace.none();
+}
+
+/// torch.manual_seed(seed): after the random operations before it; its result is the default generator.
+Value* manual_seed(Trace& trace, const Args& args) {
+  static PyObject* const seed = real("torch.random", "manual_seed");
+  auto [argument] = bind(args, 1, {"seed"});
+  PyObject* number = trace.constant_of(argument);
+  if (!number || !PyLong_CheckExact(number)) cannot(Reason::ArgumentKind, "torch.manual_seed");
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow) cannot(Reason::ArgumentKind, "torch.manual_seed of so large a number");
+  auto* generator = trace.make<Object>();
+  generator->type = Py_TYPE(real("torch", "default_generator"));
+  trace.effects.add_call(seed, {trace.constant(number)}, trace.graph.length(), generator);
+  trace.set_late_seed("torch.manual_seed");
+  return generator;
+}
+
+}  // namespace
+
+void register_torch_state() {
+  add_rows("torch", {{"set_default_dtype", &set_default_dtype}, {"use_deterministic_algorithms", &use_deterministic}});
+  add_rows("torch.random", {{"manual_seed", &manual_seed}});
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,11 @@
+// What runs when a suspended generator dies.
+#pragma once
+#include "interp/interpreter.h"
+
+namespace gramme::interp {
+
+/// Would closing the generator of this suspended frame run code of it: a finally, a with, an except that catches
+/// GeneratorExit? False only if that is certain.
+bool closing_runs_code(trace::Trace& trace, Frame& frame);
+
+}  // namespace gramme::interp

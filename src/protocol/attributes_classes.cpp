@@ -1,0 +1,101 @@
+// Attributes of classes, and of super() in them.
+#include "cpython/objects.h"
+#include "protocol/attributes.h"
+#include "protocol/names.h"
+#include "source/constant.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+using namespace names;
+
+namespace {
+
+Value* mro_value(Trace& trace, PyObject* tuple) {
+  std::vector<Value*> items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) items.push_back(trace.pinned(PyTuple_GET_ITEM(tuple, i)));
+  return trace.tuple(std::move(items));
+}
+
+/// What `type` itself gives: names and bases. Null if it is none of them.
+Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
+  if (name == k_mro || name == k_bases) trace.guard_mro(type);
+  if (name == k_mro) return mro_value(trace, type->tp_mro);
+  if (name == k_bases) return mro_value(trace, type->tp_bases);
+  if (name == k_class) return class_value(trace, Py_TYPE(type));
+  bool textual = name == k_name || name == k_qualname || name == k_module || name == k_doc;
+  if (!textual) return nullptr;
+  Owned<> text = take(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+  return source::is_constant(text.get()) ? trace.constant(text) : nullptr;
+}
+
+}  // namespace
+
+Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
+  PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
+  if (Value* own = type_getset(trace, type, name)) return own;
+  PyObject* on_meta = trace.type_lookup(meta, name);
+  if (on_meta && is_data_descriptor(on_meta)) {
+    if (Py_IS_TYPE(on_meta, &PyGetSetDescr_Type) || Py_IS_TYPE(on_meta, &PyMemberDescr_Type))
+      cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
+    return bind(trace, on_meta, trace.type_attribute(meta, name), cls, meta);
+  }
+  if (PyObject* found = trace.type_lookup(type, name))
+    return bind(trace, found, trace.type_attribute(type, name), nullptr, type);
+  if (on_meta) return bind(trace, on_meta, trace.type_attribute(meta, name), cls, meta);
+  if (PyObject* hook = trace.type_lookup(meta, k_getattr); hook && PyFunction_Check(hook))
+    return call(trace, trace.type_attribute(meta, k_getattr), {cls, trace.constant(name)});
+  return nullptr;
+}
+
+/// super().name: the MRO of start_type after `type`.
+Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
+  PyObject* mro = super->start_type->tp_mro;
+  Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
+  while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(super->type)) ++i;
+  for (++i; i < n; ++i) {
+    auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    trace.type_lookup(type, name);  // guards that the class goes on having or lacking the name
+    auto [found, value] = trace.own_class_entry(type, name);
+    if (!found) continue;
+    Value* self = super->self;
+    bool through_class = trace.see(self)->kind == Kind::Class &&
+                         reinterpret_cast<PyObject*>(super->start_type) == trace.see(self)->object;
+    auto* object = as<Object>(trace.see(self));
+    if (object && Py_IS_TYPE(found, &PyGetSetDescr_Type)) return c_descriptor(trace, object, found, name);
+    return bind(trace, found, value, through_class ? nullptr : self, super->start_type);
+  }
+  return name == k_class ? class_value(trace, &PySuper_Type) : nullptr;
+}
+
+void generic_set_class_attribute(Trace& trace, Class* cls, PyObject* name, Value* value) {
+  PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
+  std::string text = text_of(name);
+  PyObject* on_meta = trace.type_lookup(meta, name);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || text.starts_with("__"))
+    cannot(Reason::MutationUnsupported, "attribute " + text + " of class " + type->tp_name);
+  if (descriptor_took(trace, cls, meta, on_meta, name, value)) return;
+  trace.type_lookup(type, name);  // guards what was there before
+  if (!value && !trace.own_class_entry(type, name).raw)
+    raise(trace, PyExc_AttributeError,
+          "type object '" + std::string(type->tp_name) + "' has no attribute '" + text + "'");
+  PyObject* raw = value ? trace.keep(stand_in(trace, trace.see(value))) : nullptr;
+  trace.store_class_attribute(cls, name, value, raw);
+}
+
+void store_in_class(Trace& trace, Class* cls, PyObject* name, Value* value) {
+  PyTypeObject* meta = Py_TYPE(cls->type());
+  PyObject* hook_name = value ? k_setattr : k_delattr;
+  PyObject* hook = trace.type_lookup(meta, hook_name);
+  if (hook == cpython::type_lookup(&PyType_Type, hook_name))
+    return generic_set_class_attribute(trace, cls, name, value);
+  if (!hook || !PyFunction_Check(hook))
+    cannot(Reason::MutationUnsupported, "an attribute of class " + std::string(cls->type()->tp_name));
+  Value* method = trace.type_attribute(meta, hook_name);
+  if (value)
+    call(trace, method, {cls, trace.constant(name), value});
+  else
+    call(trace, method, {cls, trace.constant(name)});
+}
+
+}  // namespace gramme::protocol

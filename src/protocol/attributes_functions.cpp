@@ -1,0 +1,127 @@
+// Attributes of functions, methods and partials.
+#include "cpython/objects.h"
+#include "protocol/attributes.h"
+#include "protocol/names.h"
+#include "source/constant.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+using namespace names;
+using SK = source::Kind;
+
+namespace {
+
+/// __module__, __doc__ and __annotations__, which the program may write.
+Value* function_field(Trace& trace, Function* function, PyObject* name) {
+  if (Attribute* written = find(function->fields, name)) return written->value;
+  if (name == k_annotations && !function->existing()) return or_none(trace, function->annotations);
+  if (function->existing()) {
+    Owned<> real = take(PyObject_GetAttr(function->object, name));
+    if (source::is_constant(real.get())) return trace.constant(real);
+    cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
+  }
+  if (name == k_module) return or_none(trace, trace.global(static_cast<Namespace*>(function->globals), k_name));
+  PyObject* consts = function->code->co_consts;
+  PyObject* doc = PyTuple_GET_SIZE(consts) > 0 ? PyTuple_GET_ITEM(consts, 0) : Py_None;
+  return trace.constant(PyUnicode_Check(doc) ? doc : Py_None);
+}
+
+}  // namespace
+
+Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
+  trace.describe(function);
+  if (name == k_name) return trace.constant(function->name);
+  if (name == k_qualname) return trace.constant(function->qualname);
+  if (name == k_code) return trace.constant(reinterpret_cast<PyObject*>(function->code));
+  if (name == k_defaults) return or_none(trace, function->defaults);
+  if (name == k_kwdefaults) return or_none(trace, function->kwdefaults);
+  if (name == k_class) return class_value(trace, &PyFunction_Type);
+  if (name == k_globals) cannot(Reason::AttributeUnknown, "the globals of a function as a dict");
+  if (name == k_closure) return function->closure.empty() ? trace.none() : trace.tuple(function->closure);
+  if (name == k_module || name == k_doc || name == k_annotations) return function_field(trace, function, name);
+  if (name == k_dict) return instance_dict(trace, function, function->dict);
+  PyObject* found = cpython::type_lookup(&PyFunction_Type, name);
+  if (found && is_data_descriptor(found)) return nullptr;
+  if (Value* own = trace.own_attribute(function, name)) return own;
+  return found ? bind(trace, found, trace.pinned(found), function, &PyFunction_Type) : nullptr;
+}
+
+Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
+  if (name == k_func) return method->function;
+  if (name == k_self) return method->self;
+  if (name == k_class) return class_value(trace, &PyMethod_Type);
+  PyObject* found = cpython::type_lookup(&PyMethod_Type, name);
+  if (found && Py_IS_TYPE(found, &PyMethodDescr_Type))
+    return bind(trace, found, trace.pinned(found), method, &PyMethod_Type);
+  return find_attribute(trace, method->function, name);
+}
+
+namespace {
+
+void store_function_field(Trace& trace, Function* function, PyObject* name, Value* value) {
+  PyObject* text = value ? trace.constant_of(value) : nullptr;
+  if (function->existing() || !value) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
+  Value* content = trace.see(value) == trace.none() ? nullptr : value;
+  if (name == k_name && text)
+    function->name = text;
+  else if (name == k_qualname && text)
+    function->qualname = text;
+  else if (name == k_defaults)
+    function->defaults = content;
+  else if (name == k_kwdefaults)
+    function->kwdefaults = content;
+  else if (name == k_annotations)
+    function->annotations = value;
+  else if (Attribute* written = find(function->fields, name))
+    written->value = value;
+  else if (name == k_doc || name == k_module)
+    function->fields.push_back({name, value});
+  else
+    cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
+}
+
+}  // namespace
+
+void store_in_function(Trace& trace, Function* function, PyObject* name, Value* value) {
+  PyObject* field = cpython::type_lookup(&PyFunction_Type, name);
+  if (field && is_data_descriptor(field)) return store_function_field(trace, function, name, value);
+  if (!value && !trace.own_attribute(function, name))
+    raise(trace, PyExc_AttributeError, "'function' object has no attribute '" + text_of(name) + "'");
+  trace.store_own_attribute(function, name, value);
+}
+
+Value* partial_attribute(Trace& trace, Partial* partial, PyObject* name) {
+  std::string text = text_of(name);
+  if (text == "func") return partial->function;
+  if (text == "args") return trace.tuple(partial->args);
+  if (text == "keywords") {
+    Dict* keywords = trace.dict();
+    for (Attribute& keyword : partial->keywords) keywords->entries.set(trace.constant(keyword.name), keyword.value);
+    return keywords;
+  }
+  if (name == k_dict) cannot(Reason::AttributeUnknown, "the __dict__ of a partial");
+  return held_attribute(trace, partial, partial->attributes, name);
+}
+
+Value* held_attribute(Trace& trace, Value* holder, const Attributes& attributes, PyObject* name) {
+  for (const Attribute& attribute : attributes)
+    if (attribute.name == name) return attribute.value;
+  if (!holder->existing()) return nullptr;
+  PyObject* found = nullptr;
+  cpython::instance_attribute(holder->object, name, &found);
+  const source::Source* source = trace.pool->child(holder->source, SK::Attr, name);
+  if (!found) trace.guard_absent(source);
+  return found ? trace.wrap(found, source) : nullptr;
+}
+
+void store_held_attribute(Value* holder, Attributes& attributes, PyObject* name, Value* value) {
+  bool field = cpython::type_lookup(type_of(holder), name) != nullptr;
+  if (holder->existing() || field || !value)
+    cannot(Reason::MutationUnsupported, "the attribute " + text_of(name) + " of a " + type_of(holder)->tp_name);
+  for (Attribute& attribute : attributes)
+    if (attribute.name == name) return void(attribute.value = value);
+  attributes.push_back({name, value});
+}
+
+}  // namespace gramme::protocol

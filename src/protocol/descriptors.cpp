@@ -1,0 +1,167 @@
+// Binding what a class holds to an instance, and writing through data descriptors.
+#include "cpython/objects.h"
+#include "protocol/attributes.h"
+#include "protocol/names.h"
+#include "source/constant.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+using namespace names;
+
+namespace {
+
+/// property.fget, classmethod.__func__, …; null if None.
+Value* descriptor_part(Trace& trace, PyObject* found, Value* as_value, PyObject* part) {
+  auto* made = as<Object>(trace.see(as_value));
+  if (made && !made->existing()) {
+    Attribute* known = find(made->slots, part);
+    return known && trace.see(known->value) != trace.none() ? known->value : nullptr;
+  }
+  Owned<> function = take(PyObject_GetAttr(found, part));
+  return function.get() == Py_None ? nullptr : trace.pinned(trace.keep(function));
+}
+
+}  // namespace
+
+Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTypeObject* type) {
+  PyTypeObject* kind = Py_TYPE(found);
+  if (kind == &PyFunction_Type) {
+    if (!object) return as_value;
+    auto* method = trace.make<Method>();
+    method->function = as_value;
+    method->self = object;
+    return method;
+  }
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type) {
+    if (!object && kind != &PyClassMethodDescr_Type) return as_value;
+    auto* method = trace.make<BuiltinMethod>(nullptr, found);
+    method->self = kind == &PyClassMethodDescr_Type ? class_value(trace, type) : object;
+    return method;
+  }
+  if (kind == &PyClassMethod_Type || kind == &PyStaticMethod_Type) {
+    Value* inner = trace.see(descriptor_part(trace, found, as_value, k_func));
+    if (kind == &PyStaticMethod_Type) return inner;
+    Owned<> raw = inner->object ? share(inner->object) : stand_in(trace, inner);
+    return bind(trace, raw.get(), inner,
+                object && trace.see(object)->kind == Kind::Class && !PyType_IsSubtype(type, &PyType_Type)
+                    ? object
+                    : class_value(trace, type),
+                type);
+  }
+  if (kind == &PyProperty_Type) {
+    if (!object) return as_value;
+    Value* getter = descriptor_part(trace, found, as_value, k_fget);
+    if (!getter) raise(trace, PyExc_AttributeError, "property has no getter");
+    return call(trace, getter, {object});
+  }
+  if (!kind->tp_descr_get || PyType_Check(found)) return as_value;
+  PyObject* get = trace.type_lookup(kind, k_get);
+  if (get && PyFunction_Check(get))
+    return call(trace, trace.type_attribute(kind, k_get),
+                {as_value, object ? object : trace.none(), class_value(trace, type)});
+  if (PyCFunction_Check(found)) return as_value;
+  if (Model model = get ? find_model(get) : nullptr) {
+    Value* values[] = {as_value, object ? object : trace.none(), class_value(trace, type)};
+    return model(trace, Args{values, 3, nullptr, 0});
+  }
+  auto* tuple = object ? as<Tuple>(payload_of(trace, object)) : nullptr;
+  if (Value* field = tuple && !Py_IS_TYPE(found, &PyMemberDescr_Type) ? tuple_field(tuple, found, nullptr) : nullptr)
+    return field;
+  cannot(Reason::AttributeUnknown, std::string("a descriptor of type ") + kind->tp_name);
+}
+
+namespace {
+
+/// What an exception holds in C.
+bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
+  if (name == k_cause)
+    object->cause = value, object->suppress_context = true;
+  else if (name == k_context)
+    object->context = value;
+  else if (name == k_suppress_context)
+    object->suppress_context = truth(trace, value);
+  else if (name == k_args)
+    object->payload = trace.tuple(items_of(trace, value));
+  else
+    return name == k_traceback && (trace.see(value) == trace.none() || type_of(trace.see(value)) == &PyTraceBack_Type);
+  return true;
+}
+
+bool is_plain_class(PyTypeObject* type) {
+  return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new == PyBaseObject_Type.tp_new;
+}
+
+/// object.__class__ = value; Python says about two real types whether that may be.
+void set_class(Trace& trace, Object* object, Value* value) {
+  static PyObject* const finalizer = intern("__del__");
+  auto* cls = trace.see_as<Class>(value);
+  if (!is_plain_class(object->type) || trace.type_lookup(object->type, finalizer) || object->payload)
+    cannot(Reason::MutationUnsupported, "the class of a " + std::string(object->type->tp_name));
+  Owned<> none = take(PyTuple_New(0)), given = cls ? share(cls->object) : stand_in(trace, trace.see(value));
+  Owned<> like = take(PyBaseObject_Type.tp_new(object->type, none.get(), nullptr));
+  if (cls && trace.type_lookup(cls->type(), finalizer)) cannot(Reason::MutationUnsupported, "a class with __del__");
+  if (PyObject_GenericSetAttr(like.get(), k_class, given.get()) < 0) raise_current(trace);
+  if (object->existing()) trace.store_slot_attribute(object, k_class, cls);
+  object->type = cls->type();
+}
+
+void set_through_getset(Trace& trace, Object* object, PyObject* name, Value* value) {
+  if (name == k_class && value) return set_class(trace, object, value);
+  bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) &&
+                   !object->existing() && value;
+  if (!exception || !set_exception_field(trace, object, name, value))
+    cannot(Reason::MutationUnsupported, "attribute " + text_of(name) + " of a " + object->type->tp_name);
+}
+
+void set_through_member(Trace& trace, Object* object, PyObject* found, PyObject* name, Value* value) {
+  if (cpython::slot_offset(found, object->type) < 0) cannot(Reason::MutationUnsupported, "a member of a type in C");
+  if (!value && !trace.slot_attribute(object, name)) raise(trace, PyExc_AttributeError, text_of(name));
+  trace.store_slot_attribute(object, name, value);
+}
+
+void set_through_property(Trace& trace, Value* object, PyTypeObject* type, PyObject* found, PyObject* name,
+                          Value* value) {
+  Value* setter = descriptor_part(trace, found, trace.type_attribute(type, name), value ? k_fset : k_fdel);
+  if (!setter)
+    raise(
+        trace, PyExc_AttributeError,
+        "property '" + text_of(name) + "' of '" + type->tp_name + "' object has no " + (value ? "setter" : "deleter"));
+  if (value)
+    call(trace, setter, {object, value});
+  else
+    call(trace, setter, {object});
+}
+
+void set_through_hook(Trace& trace, Value* object, PyTypeObject* type, PyObject* found, PyObject* name, Value* value) {
+  PyTypeObject* kind = Py_TYPE(found);
+  PyObject* hook_name = value ? k_set : k_delete;
+  PyObject* hook = trace.type_lookup(kind, hook_name);
+  if (!hook || !PyFunction_Check(hook))
+    cannot(Reason::MutationUnsupported, std::string("a descriptor of type ") + kind->tp_name);
+  Value* as_value = trace.type_attribute(type, name);
+  if (value)
+    call(trace, trace.type_attribute(kind, hook_name), {as_value, object, value});
+  else
+    call(trace, trace.type_attribute(kind, hook_name), {as_value, object});
+}
+
+}  // namespace
+
+bool descriptor_took(Trace& trace, Value* object, PyTypeObject* type, PyObject* found, PyObject* name, Value* value) {
+  if (!found || !is_data_descriptor(found)) return false;
+  auto* instance = as<Object>(object);
+  if (Py_IS_TYPE(found, &PyProperty_Type))
+    set_through_property(trace, object, type, found, name, value);
+  else if (!Py_IS_TYPE(found, &PyMemberDescr_Type) && !Py_IS_TYPE(found, &PyGetSetDescr_Type))
+    set_through_hook(trace, object, type, found, name, value);
+  else if (!instance)
+    cannot(Reason::MutationUnsupported, "attribute " + text_of(name) + " of a class");
+  else if (Py_IS_TYPE(found, &PyMemberDescr_Type))
+    set_through_member(trace, instance, found, name, value);
+  else
+    set_through_getset(trace, instance, name, value);
+  return true;
+}
+
+}  // namespace gramme::protocol

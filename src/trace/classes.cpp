@@ -1,0 +1,148 @@
+// What classes hold: real ones, guarded, and what the program wrote to them; classes that the program makes.
+#include "cpython/objects.h"
+#include "trace/trace.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using SK = source::Kind;
+
+namespace {
+PyTypeObject* mro_item(PyTypeObject* type, Py_ssize_t i) {
+  return reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+}
+}  // namespace
+
+// ---- looking up
+
+PyObject* Trace::type_lookup(PyTypeObject* type, PyObject* name) {
+  ClassEntry written;
+  return find_written(type, name, written) ? written.raw : real_type_lookup(type, name);
+}
+
+PyObject* Trace::real_type_lookup(PyTypeObject* type, PyObject* name) {
+  uint64_t key = reinterpret_cast<uint64_t>(type) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<uint64_t>(name);
+  auto known = lookups_.find(key);
+  if (known != lookups_.end()) return known->second;
+  PyObject* found = cpython::type_lookup(type, name);
+  lookups_[key] = found;
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return found;
+  if (is_made(type)) {  // nothing but its bases may change before the next call
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
+      type_lookup(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_bases, i)), name);
+    return found;
+  }
+  const Source* source = pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
+  if (!found)
+    guard_absent(source);
+  else if (Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found))
+    guard({source, guards::Kind::Identity, share(found)});
+  else
+    guard({source, guards::Kind::Present, {}});
+  return found;
+}
+
+void Trace::guard_mro(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_made(type)) return;
+  const Source* cls = pool->pinned(reinterpret_cast<PyObject*>(type));
+  guard({pool->child(cls, SK::Mro), guards::Kind::Identity, share(type->tp_mro)});
+}
+
+bool Trace::is_subtype(PyTypeObject* type, PyTypeObject* base) {
+  if (type != base) guard_mro(type);
+  return PyType_IsSubtype(type, base);
+}
+
+Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
+  ClassEntry written;
+  if (find_written(type, name, written)) return written.value;
+  PyObject* found = real_type_lookup(type, name);
+  if (!found) return nullptr;
+  bool described = Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
+      (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
+    return pinned(found);
+  return wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
+}
+
+// ---- what the program wrote
+
+Class* Trace::written_class(PyTypeObject* type) const {
+  for (Class* cls : written_classes_)
+    if (cls->type() == type) return cls;
+  return nullptr;
+}
+
+bool Trace::is_made(PyTypeObject* type) const {
+  Class* cls = written_class(type);
+  return cls && !cls->existing();
+}
+
+/// Along the MRO, if a class on the way to the real answer was written; what is found behind a deletion is guarded.
+bool Trace::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) {
+  if (written_classes_.empty()) return false;
+  bool deleted = false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyTypeObject* base = mro_item(type, i);
+    Class* cls = written_class(base);
+    if (Attribute* written = cls ? find(cls->attributes, name) : nullptr) {
+      if (written->value) {
+        found = {cls->raws[static_cast<size_t>(written - cls->attributes.data())], written->value};
+        return true;
+      }
+      deleted = true;
+      continue;
+    }
+    bool there = PyDict_GetItem(base->tp_dict, name) != nullptr;
+    if (!deleted && there) return false;
+    if (!deleted) continue;
+    found = {type_lookup(base, name), type_attribute(base, name)};
+    if (found.raw) return true;
+  }
+  return deleted;
+}
+
+Trace::ClassEntry Trace::own_class_entry(PyTypeObject* type, PyObject* name) {
+  Class* cls = written_class(type);
+  if (Attribute* written = cls ? find(cls->attributes, name) : nullptr)
+    return {cls->raws[static_cast<size_t>(written - cls->attributes.data())], written->value};
+  PyObject* raw = PyDict_GetItem(type->tp_dict, name);
+  return {raw, raw ? pinned(raw) : nullptr};
+}
+
+Class* Trace::new_class(Owned<> type, Attributes attributes, std::vector<PyObject*> raws) {
+  PyObject* object = keep(std::move(type));
+  auto* result = make<Class>(nullptr, object);
+  result->attributes = std::move(attributes);
+  result->raws = std::move(raws);
+  result->born = result->attributes.size();
+  written_classes_.push_back(result);
+  known_[object] = result;
+  return result;
+}
+
+void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
+  if (!written_class(cls->type())) written_classes_.push_back(cls);
+  Attribute* known = find(cls->attributes, name);
+  bool anew = known && !known->value && value;  // it was deleted: it takes its place at the end
+  if (cls->existing() && anew)
+    effects.add_anew(effects::Kind::StoreClassAttr, cls, name, graph.length());
+  else if (cls->existing())
+    effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
+  if (anew) {
+    auto at = known - cls->attributes.data();
+    cls->attributes.erase(cls->attributes.begin() + at);
+    cls->raws.erase(cls->raws.begin() + at);
+    if (static_cast<size_t>(at) < cls->born) --cls->born;
+    known = nullptr;
+  }
+  if (known) {
+    cls->raws[static_cast<size_t>(known - cls->attributes.data())] = raw;
+    known->value = value;
+  } else {
+    cls->attributes.push_back({name, value});
+    cls->raws.push_back(raw);
+  }
+}
+
+}  // namespace gramme::trace

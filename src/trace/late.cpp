@@ -1,0 +1,67 @@
+// Tensors that replay changes after the graph ran, and what a write says about tensors that share memory.
+#include "trace/trace.h"
+
+namespace gramme::trace {
+
+using namespace value;
+
+namespace {
+
+/// The tensor at the start of a chain of views; detach() is one here.
+Tensor* storage_root(Tensor* tensor) {
+  while (tensor->base) tensor = tensor->base;
+  return tensor;
+}
+
+bool shares_memory(Tensor* a, Tensor* b) {
+  Tensor *x = storage_root(a), *y = storage_root(b);
+  return x == y || (x->existing() && y->existing() && aten::overlap(x->object, y->object));
+}
+
+/// All views of the tensor, to autograd, need a gradient now; the written one has its record already.
+void gain(Tensor* tensor, const Tensor* written) {
+  if (tensor != written) tensor->record = meta::with_requires_grad(tensor->record, true, false);
+  for (Tensor* view : tensor->views) gain(view, written);
+}
+
+}  // namespace
+
+void Trace::fix(Tensor* tensor, const char* effect) {
+  if (tensor->used && tensor->made_at) {
+    stop_at = tensor->made_at;
+    cannot(Reason::LateEffect, std::string(effect) + " on a tensor that was used");
+  }
+  // What uses an input is behind the hook whoever runs the graph; a value of the graph is handed out by it.
+  bool input = tensor->existing() && !tensor->made_at;
+  if (tensor->late == Tensor::Free) late_.push_back(tensor);
+  tensor->late = input && tensor->late != Tensor::Closed ? Tensor::Fixed : Tensor::Closed;
+}
+
+void Trace::close(Tensor* tensor) {
+  if (tensor->late == Tensor::Free) late_.push_back(tensor);
+  tensor->late = Tensor::Closed;
+}
+
+void Trace::note_written(Tensor* tensor, bool gained) {
+  for (Tensor* late : late_)
+    if (shares_memory(late, tensor)) cannot(Reason::LateEffect, "a write to a tensor");
+  size_t now = inliner ? inliner->steps() : 0;
+  tensor->used = false;
+  for (Tensor* t = tensor; t; t = t->base) {
+    t->made_at = now;
+    if (t->existing()) inputs_written = true;
+  }
+  if (!gained) return;
+  Tensor* root = tensor;
+  while (root->base && root->differentiable) root = root->base;
+  gain(root, tensor);
+  if (!root->existing()) return;
+  each_known([&](Value* value) {
+    auto* other = as<Tensor>(value);
+    if (other && other != root && other->existing() && aten::overlap(other->object, root->object))
+      cannot(Reason::MutationUnsupported, "a write that makes several inputs need a gradient");
+  });
+  gained_.push_back(root);
+}
+
+}  // namespace gramme::trace

@@ -1,0 +1,116 @@
+// How classes, what is special in their namespaces, and cells come into being when a segment has run.
+#include "cpython/objects.h"
+#include "trace/rebuild.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using plan::kNull;
+using plan::Register;
+using plan::ReplayKind;
+using plan::ReplayOp;
+
+const Register* Rebuilder::remembered(Value* value) const {
+  auto found = memo_.find(value);
+  return found == memo_.end() ? nullptr : &found->second;
+}
+
+/// Once for each cell. One that holds a class whose namespace is being made waits for it.
+void Rebuilder::fill_cell(Cell* cell) {
+  if (!filled_.insert(cell).second) return;
+  if (cell->content && opened_.contains(cell->content)) return waiting_.push_back(cell);
+  Register content = cell->content ? (*this)(cell->content) : kNull;
+  ReplayOp& store = op(ReplayKind::StoreCell);
+  store.a = memo_.at(cell);
+  store.b = content;
+}
+
+/// A class is known by its name and bases first; its functions may refer to it by their cells only.
+Register Rebuilder::make_class(Class* cls) {
+  if (!opened_.insert(cls).second) cannot(Reason::ReplayUnsupported, "a class that is in its own namespace");
+  PyTypeObject* type = cls->type();
+  auto* heap = reinterpret_cast<PyHeapTypeObject*>(type);
+  Register name = constant(heap->ht_name);
+  std::vector<Register> bases, pairs;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
+    bases.push_back((*this)(trace_.pinned(PyTuple_GET_ITEM(type->tp_bases, i))));
+  for (size_t i = 0; i < cls->born; ++i) {
+    const Attribute& attribute = cls->attributes[i];
+    if (!attribute.value) continue;
+    pairs.push_back(constant(attribute.name));
+    pairs.push_back((*this)(attribute.value));
+  }
+  Register tuple = made(ReplayKind::MakeTuple);
+  operands(replay_.ops.back(), bases);
+  Register names = made(ReplayKind::MakeDict);
+  with_operands(ReplayKind::FillDict, names, pairs);
+  Value* meta = trace_.pinned(reinterpret_cast<PyObject*>(Py_TYPE(type)));
+  if (!meta->existing()) cannot(Reason::ReplayUnsupported, "a class of a metaclass made in the capture");
+  Register result = made(ReplayKind::MakeClass, meta->object);
+  replay_.ops.back().a = name;
+  replay_.ops.back().b = tuple;
+  replay_.ops.back().c = names;
+  memo_[cls] = result;
+  opened_.erase(cls);
+  if (cls->abstract) call(init_abstract(), {result});
+  for (size_t i = cls->born; i < cls->attributes.size(); ++i)
+    if (Value* value = cls->attributes[i].value) store_class_attribute(result, cls->attributes[i].name, (*this)(value));
+  std::vector<Cell*> waiting = std::move(waiting_);
+  waiting_.clear();
+  for (Cell* cell : waiting) {
+    filled_.erase(cell);
+    fill_cell(cell);
+  }
+  return result;
+}
+
+PyObject* Rebuilder::init_abstract() {
+  static PyObject* made =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("_abc")).get(), "_abc_init")).release();
+  return made;
+}
+
+/// property, classmethod and staticmethod of functions: their constructors run no code of the program.
+std::optional<Register> Rebuilder::make_descriptor(Object* object) {
+  bool property = object->type == &PyProperty_Type;
+  if (!property && object->type != &PyClassMethod_Type && object->type != &PyStaticMethod_Type) return std::nullopt;
+  std::vector<Register> parts;
+  for (const Attribute& part : object->slots) {
+    Value* function = trace_.see(part.value);
+    if (function->kind != Kind::Function && function->kind != Kind::Builtin && function != trace_.none())
+      cannot(Reason::ReplayUnsupported, std::string("a ") + object->type->tp_name + " of what is no function");
+    parts.push_back((*this)(function));
+  }
+  if (auto* known = remembered(object)) return *known;
+  return call(reinterpret_cast<PyObject*>(object->type), parts);
+}
+
+/// By the descriptor itself: the class of the object may have another attribute of the name.
+Register Rebuilder::make_builtin_method(BuiltinMethod* method) {
+  Register self = (*this)(method->self);
+  if (auto* known = remembered(method)) return *known;
+  if (Py_IS_TYPE(method->object, &PyClassMethodDescr_Type)) {
+    PyObject* getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
+    return call(getattr, {self, constant(trace_.keep(take(PyObject_GetAttrString(method->object, "__name__"))))});
+  }
+  return call(trace_.keep(take(PyObject_GetAttrString(method->object, "__get__"))), {self});
+}
+
+void Rebuilder::replay_class_attribute(const effects::Effect& effect) {
+  auto* cls = static_cast<Class*>(effect.target);
+  Attribute* written = find(cls->attributes, effect.name);
+  bool there = PyDict_GetItem(cls->type()->tp_dict, effect.name) != nullptr;
+  if (!written->value && !there) return;
+  Register target = (*this)(cls), content = written->value ? (*this)(written->value) : kNull;
+  if (effect.anew && there && written->value) store_class_attribute(target, effect.name, kNull);
+  store_class_attribute(target, effect.name, content);
+}
+
+void Rebuilder::store_class_attribute(Register cls, PyObject* name, Register value) {
+  ReplayOp& stored = op(ReplayKind::StoreTypeAttr);
+  stored.a = cls;
+  stored.b = value;
+  stored.object = share(name);
+}
+
+}  // namespace gramme::trace

@@ -1,0 +1,239 @@
+// Iterators that escape: made again from what they go through, and put where they were. None of this runs code of the
+// program: what is called is C code that only makes an iterator or steps over keys and members.
+#include "cpython/objects.h"
+#include "trace/rebuild.h"
+#include "trace/sets.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using plan::Register;
+using plan::ReplayKind;
+
+namespace {
+
+[[noreturn]] void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
+
+Owned<> imported(const char* module, const char* name) {
+  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name));
+}
+
+/// Held for the life of the process.
+PyTypeObject* imported_type(const char* module, const char* name) {
+  return reinterpret_cast<PyTypeObject*>(imported(module, name).release());
+}
+
+PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
+
+PyTypeObject* iterator_type(const char* example) {
+  PyObject* names = PyEval_GetBuiltins();
+  Owned<> made = take(PyRun_String(example, Py_eval_input, names, names));
+  return Py_TYPE(made.get());
+}
+
+PyTypeObject* forward_type(Value* sequence) {
+  if (sequence->kind == Kind::List) return &PyListIter_Type;
+  if (sequence->kind == Kind::Tuple) return &PyTupleIter_Type;
+  if (sequence->kind == Kind::Object) return &PySeqIter_Type;
+  if (sequence->kind != Kind::Constant) return nullptr;
+  static PyTypeObject* const ascii = iterator_type("iter('')");
+  static PyTypeObject* const text = iterator_type("iter('\\u1234')");
+  if (PyUnicode_Check(sequence->object)) return PyUnicode_IS_ASCII(sequence->object) ? ascii : text;
+  return PyBytes_Check(sequence->object) ? &PyBytesIter_Type : nullptr;
+}
+
+/// How many entries the iterator has gone over.
+Py_ssize_t passed_entries(Iterator* iterator, Dict* dict) {
+  if (iterator->increment < 0) return static_cast<Py_ssize_t>(dict->entries.size()) - iterator->index;
+  Py_ssize_t passed = 0;
+  for (size_t at = 0; dict->entries.next(at) && static_cast<Py_ssize_t>(at) <= iterator->index;) ++passed;
+  return passed;
+}
+
+}  // namespace
+
+Register Rebuilder::call_method(PyTypeObject* type, const char* name, const std::vector<Register>& registers) {
+  return call(cpython::type_lookup(type, intern(name)), registers);
+}
+
+void Rebuilder::set_state(PyTypeObject* type, Register iterator, Register state) {
+  call_method(type, "__setstate__", {iterator, state});
+}
+
+/// What the iterator to be made takes its items from: it is asked for its iterator again, which must run no code.
+Register Rebuilder::source_of(Value* iterator) {
+  if (trace_.see(iterator)->kind == Kind::Object) unsupported("an iterator over one of the program's own class");
+  return (*this)(iterator);
+}
+
+Register Rebuilder::integer(Py_ssize_t value) { return constant(trace_.keep(take(PyLong_FromSsize_t(value)))); }
+
+Register Rebuilder::itertool(const char* name, const std::vector<Register>& registers) {
+  return call(trace_.keep(imported("itertools", name)), registers);
+}
+
+/// With its content: an iterator over it would notice a change.
+Register Rebuilder::container_of(Value* container) {
+  Register result = (*this)(container);
+  if (container->written) replay_content(container);
+  return result;
+}
+
+Register Rebuilder::over_sequence(Iterator* iterator) {
+  static PyTypeObject* const deque_iterator = imported_type("_collections", "_deque_iterator");
+  Value* sequence = trace_.see(iterator->parts.at(0));
+  if (iterator->done) {
+    if (sequence->kind != Kind::List && sequence->kind != Kind::Tuple) unsupported("an exhausted iterator");
+    return call(builtin("iter"),
+                {(*this)(sequence->kind == Kind::List ? static_cast<Value*>(trace_.list({})) : trace_.tuple({}))});
+  }
+  if (sequence->kind == Kind::Deque)
+    return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(iterator->index)});
+  PyTypeObject* type = forward_type(sequence);
+  if (!type) unsupported("an iterator over a " + std::string(kind_name(sequence->kind)));
+  Register made = call(builtin("iter"), {(*this)(sequence)});
+  if (iterator->index != 0) set_state(type, made, integer(iterator->index));
+  return made;
+}
+
+Register Rebuilder::over_reversed(Iterator* iterator) {
+  static PyTypeObject* const deque_iterator = imported_type("_collections", "_deque_reverse_iterator");
+  Value* sequence = trace_.see(iterator->parts.at(0));
+  bool list = sequence->kind == Kind::List, tuple = sequence->kind == Kind::Tuple;
+  if (iterator->done && (list || tuple))
+    return call(builtin("reversed"), {(*this)(list ? static_cast<Value*>(trace_.list({})) : trace_.tuple({}))});
+  if (sequence->kind == Kind::Deque && !iterator->done) {
+    auto passed = static_cast<Py_ssize_t>(static_cast<Deque*>(sequence)->items.size()) - 1 - iterator->index;
+    return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(passed)});
+  }
+  if (!list && !tuple) unsupported("a reversed iterator");
+  Register made = call(builtin("reversed"), {(*this)(sequence)});
+  set_state(list ? &PyListRevIter_Type : &PyReversed_Type, made, integer(iterator->index));
+  return made;
+}
+
+/// Over a dict, its views or a set: stepped to where it was.
+Register Rebuilder::over_entries(Iterator* iterator) {
+  auto* view = as<View>(iterator->parts.at(0));
+  Value* container = view ? view->dict : iterator->parts[0];
+  auto* dict = as<Dict>(container);
+  auto* members = as<Set>(container);
+  if (!dict && !members) unsupported("an iterator over an instance's attributes");
+  if (members && !members->placed && members->entries.size() > 1) unsupported("an iterator over a set of objects");
+  uint64_t stamp = dict ? dict->entries.stamp() : members->entries.stamp();
+  bool changed = stamp != static_cast<uint64_t>(iterator->stop);
+  if (changed && !iterator->done) unsupported("an iterator over what has changed since");
+  Py_ssize_t passed = dict ? passed_entries(iterator, dict) : iterator->index;
+  if (iterator->done) {
+    container = members ? static_cast<Value*>(trace_.make<Set>()) : trace_.dict();
+    if (dict && dict->type != &PyDict_Type) unsupported("an exhausted iterator over an OrderedDict");
+    passed = 0;
+  }
+  Register source = container_of(container);
+  constexpr const char* kViews[] = {"keys", "values", "items"};
+  if (view) source = call_method(dict->type, kViews[view->which], {source});
+  Register made = call(builtin(iterator->increment < 0 ? "reversed" : "iter"), {source});
+  for (Py_ssize_t i = 0; i < passed; ++i) call(builtin("next"), {made});
+  return made;
+}
+
+Register Rebuilder::over_others(Iterator* iterator) {
+  auto part = [&](size_t i) { return (*this)(iterator->parts.at(i)); };
+  auto source = [&](size_t i) { return source_of(iterator->parts.at(i)); };
+  auto typed = [&](const char* name) {
+    return reinterpret_cast<PyTypeObject*>(trace_.keep(imported("itertools", name)));
+  };
+  switch (iterator->sort) {
+    case Iterator::Chain: {
+      if (iterator->done) return itertool("chain", {});
+      Register made = itertool("chain", {});
+      set_state(typed("chain"), made, (*this)(trace_.tuple(iterator->parts)));
+      return made;
+    }
+    case Iterator::Repeat:
+      return iterator->stop < 0 ? itertool("repeat", {part(0)})
+                                : itertool("repeat", {part(0), integer(iterator->stop)});
+    case Iterator::Count:
+      return itertool("count", {part(0), part(1)});
+    case Iterator::Cycle: {
+      bool first_pass = iterator->expected == 0;
+      Value* saved = trace_.list({iterator->parts.begin() + 1, iterator->parts.end()});
+      Register items = first_pass ? source(0) : call(builtin("iter"), {(*this)(saved)});
+      if (!first_pass) set_state(&PyListIter_Type, items, integer(iterator->index));
+      Register made = itertool("cycle", {items});
+      set_state(typed("cycle"), made, (*this)(trace_.tuple({saved, trace_.boolean(!first_pass)})));
+      return made;
+    }
+    case Iterator::Islice: {
+      if (iterator->done) return itertool("islice", {(*this)(trace_.tuple({})), integer(0)});
+      auto taken = static_cast<Py_ssize_t>(iterator->expected);
+      Register stop =
+          iterator->stop < 0 ? (*this)(trace_.none()) : integer(std::max(iterator->stop - taken, Py_ssize_t{0}));
+      Py_ssize_t start = std::max(iterator->index - taken, Py_ssize_t{0});
+      return itertool("islice", {source(0), integer(start), stop, integer(iterator->increment)});
+    }
+    case Iterator::StarMap:
+      return itertool("starmap", {part(0), source(1)});
+    case Iterator::TakeWhile:
+    case Iterator::DropWhile: {
+      const char* name = iterator->sort == Iterator::TakeWhile ? "takewhile" : "dropwhile";
+      Register made = itertool(name, {part(0), source(1)});
+      if (iterator->done || iterator->index == 1) set_state(typed(name), made, (*this)(trace_.boolean(true)));
+      return made;
+    }
+    case Iterator::Accumulate: {
+      if (iterator->index == 1) unsupported("accumulate() with an initial value");
+      Register made = itertool("accumulate", {source(1), part(0)});
+      if (iterator->parts.size() > 2) set_state(typed("accumulate"), made, part(2));
+      return made;
+    }
+    case Iterator::CallUntil:
+      if (iterator->done) unsupported("an exhausted iterator");
+      return call(builtin("iter"), {part(0), part(1)});
+    default:
+      break;
+  }
+  if (!iterator->maker || iterator->done) unsupported("an iterator that was advanced");
+  std::vector<Register> parts;
+  for (size_t i = 0; i < iterator->parts.size(); ++i)
+    if (iterator->parts[i]->kind != Kind::Null) parts.push_back(i == 0 ? source(i) : part(i));
+  return call(iterator->maker, parts);
+}
+
+Register Rebuilder::make_iterator(Iterator* iterator) {
+  auto sources = [&](size_t from) {
+    std::vector<Register> registers;
+    if (from == 1) registers.push_back((*this)(iterator->parts.at(0)));  // a function
+    for (size_t i = from; i < iterator->parts.size(); ++i) registers.push_back(source_of(iterator->parts[i]));
+    return registers;
+  };
+  switch (iterator->sort) {
+    case Iterator::Sequence:
+      return over_sequence(iterator);
+    case Iterator::Reversed:
+      return over_reversed(iterator);
+    case Iterator::Entries:
+      return over_entries(iterator);
+    case Iterator::Range: {
+      Owned<> range = take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "nnn", iterator->index,
+                                                 iterator->stop, iterator->increment));
+      return call(builtin("iter"), {constant(trace_.keep(range))});
+    }
+    case Iterator::Enumerate:
+      return call(builtin("enumerate"), {source_of(iterator->parts.at(0)), integer(iterator->index)});
+    case Iterator::Zip: {
+      static PyObject* const strict = take(PyRun_String("__import__('functools').partial(zip, strict=True)",
+                                                        Py_eval_input, PyEval_GetBuiltins(), PyEval_GetBuiltins()))
+                                          .release();
+      return call(iterator->stop == 1 ? strict : builtin("zip"), sources(0));
+    }
+    case Iterator::Map:
+      return call(builtin("map"), sources(1));
+    case Iterator::Filter:
+      return iterator->stop == 1 ? itertool("filterfalse", sources(1)) : call(builtin("filter"), sources(1));
+    default:
+      return over_others(iterator);
+  }
+}
+
+}  // namespace gramme::trace

@@ -3,10 +3,15 @@
 import collections
 import dataclasses
 import enum
+import hashlib
+import random
 import types
+import weakref
 from typing import Any
 
+import numpy as np
 import torch
+from torch.utils.hooks import RemovableHandle
 
 ATOMS = (type(None), bool, int, complex, str, bytes, bytearray, range, type(Ellipsis), type(NotImplemented))
 TORCH_ATOMS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -18,8 +23,14 @@ def describe(**roots: Any) -> str:
     return "\n".join(_Describer().roots(roots))
 
 
+def describe_copies(**roots: Any) -> str:
+    """The same without what a copy of a tensor does not share: its version, its hooks, whether it is a view."""
+    return "\n".join(_Describer(own_state=False).roots(roots))
+
+
 class _Describer:
-    def __init__(self) -> None:
+    def __init__(self, own_state: bool = True) -> None:
+        self.own_state = own_state
         self.numbers: dict[int, int] = {}
         self.alive: list[Any] = []
         self.storages: dict[int, int] = {}
@@ -65,6 +76,21 @@ class _Describer:
             return f"class {value.__qualname__}"
         if isinstance(value, types.FunctionType) and "<locals>" not in value.__qualname__:
             return f"function {value.__qualname__}"
+        return self.stateful_leaf(value)
+
+    def stateful_leaf(self, value: Any) -> str | None:
+        """Objects in C of which a line says all that can change."""
+        if isinstance(value, random.Random):
+            return f"Random {_digest(value.getstate())}"
+        if isinstance(value, np.random.Generator):
+            return f"numpy Generator {_digest(value.bit_generator.state)}"
+        if isinstance(value, torch.Generator):
+            return f"torch Generator {_digest(value.get_state().tolist())}"
+        if isinstance(value, RemovableHandle):
+            hooks = value.hooks_dict_ref() if hasattr(value, "hooks_dict_ref") else None  # Dynamo makes it without
+            return f"handle {'live' if hooks is not None and value.id in hooks else 'removed'}"
+        if isinstance(value, weakref.ref):
+            return f"weakref {'live' if value() is not None else 'dead'}"
         return None
 
     def parts(self, value: Any) -> tuple[str, list[tuple[str, Any]]]:
@@ -110,7 +136,10 @@ class _Describer:
             if isinstance(value, collections.deque):
                 parts.append(("maxlen", value.maxlen))
         elif isinstance(value, set | frozenset):
-            parts += [("member", v) for v in sorted(value, key=lambda v: self.leaf(v) or type(v).__name__)]
+            members = list(kind.__iter__(value))
+            if any(self.leaf(v) is None for v in members):  # by address: no order to compare
+                members.sort(key=lambda v: self.leaf(v) or type(v).__name__)
+            parts += [("member", v) for v in members]
         elif isinstance(value, types.GeneratorType):
             return f"generator {value.__qualname__}", _drained(value)
         elif hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
@@ -157,6 +186,7 @@ class _Describer:
             facts.append(f"requires grad, {type(t.grad_fn).__name__ if t.grad_fn is not None else 'leaf'}")
         if t.is_inference():
             facts.append("inference")
+        facts += _own_state(t) if self.own_state else []
         if t.is_conj() or t.is_neg():
             facts.append(f"conj {t.is_conj()} neg {t.is_neg()}")
         if t.device.type == "meta":
@@ -165,9 +195,22 @@ class _Describer:
         values = bare.resolve_conj().resolve_neg()
         facts.append(str((values.double() if values.dtype == torch.bfloat16 else values).tolist()))
         parts = [(f".{k}", v) for k, v in vars(t).items() if not k.startswith("_dynamo")]
-        if t.is_leaf and t.grad is not None:
+        if (t.is_leaf or t.retains_grad) and t.grad is not None:
             parts.append((".grad", t.grad))
         return " ".join(facts), parts
+
+
+def _own_state(t: torch.Tensor) -> list[str]:
+    hooks, after = t._backward_hooks, t._post_accumulate_grad_hooks
+    facts = [] if t.is_inference() else [f"version {t._version}"]
+    facts += [f"hooks {len(hooks)}"] if hooks else []
+    facts += [f"hooks after accumulation {len(after)}"] if after else []
+    facts += ["retains grad"] if t.retains_grad else []
+    return facts + (["view"] if t._is_view() else [])
+
+
+def _digest(state: Any) -> str:
+    return hashlib.md5(repr(state).encode()).hexdigest()
 
 
 def _is_plain_tuple(value: Any) -> bool:

@@ -3,7 +3,9 @@
 import contextlib
 import difflib
 import gc
+import hashlib
 import io
+import random
 import sys
 import traceback
 import types
@@ -14,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from programs import Program, Tensors
 
-from e2e.describe import describe
+from e2e.describe import describe, describe_copies
 from e2e.front import GRAMME, Compiled
 
 TESTS = str(Path(__file__).parents[1])
@@ -34,11 +37,11 @@ class Outcome:
     printed: str
     objects: str
     modes: str
+    streams: str
+    warned: str
 
     def __str__(self) -> str:
-        return (
-            f"exception:\n{self.exception}\nprinted:\n{self.printed}\nobjects:\n{self.objects}\nmodes:\n{self.modes}\n"
-        )
+        return "".join(f"{name}:\n{text}\n" for name, text in vars(self).items())
 
 
 def user_frames(trace: types.TracebackType | None) -> list[tuple[str, int]]:
@@ -55,35 +58,66 @@ def _modes() -> str:
         f"grad {torch.is_grad_enabled()} inference {torch.is_inference_mode_enabled()} "
         f"autocast {torch.is_autocast_enabled('cpu')} {torch.get_autocast_dtype('cpu')} "
         f"cache {torch.is_autocast_cache_enabled()} dtype {torch.get_default_dtype()} "
-        f"deterministic {torch.are_deterministic_algorithms_enabled()}"
+        f"device {torch.get_default_device()} function modes {torch._C._len_torch_function_stack()} "
+        f"deterministic {torch.are_deterministic_algorithms_enabled()} "
+        f"{torch.is_deterministic_algorithms_warn_only_enabled()}"
     )
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def _streams() -> str:
+    """Where the process' random streams stand."""
+    states = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state().tolist()}
+    return "\n".join(f"{k} {hashlib.md5(repr(v).encode()).hexdigest()}" for k, v in states.items())
+
+
+def _warned(caught: list[warnings.WarningMessage]) -> str:
+    """The warnings that the program's own lines issued."""
+    own = [w for w in caught if w.filename.startswith(TESTS) and w.filename not in HERE]
+    own = [w for w in own if not str(w.message).startswith("gramme ")]  # the recompile limit
+    return "\n".join(f"{w.category.__name__} {w.message} {Path(w.filename).name}:{w.lineno}" for w in own)
 
 
 @contextlib.contextmanager
 def restored_modes() -> Iterator[None]:
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+    deterministic = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     try:
         yield
     finally:
         torch.set_grad_enabled(grad)
         torch.set_default_dtype(dtype)
+        torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
 
 
 def observe(call: Callable[..., Any], program: Program, seed: int = 0, n: int = 4, steps: int = 3) -> Outcome:
     """Run `call` on new arguments of the program and write down what came of it."""
     program.setup()
+    try:
+        return _observe(call, program, seed, n, steps)
+    finally:
+        program.setup()
+
+
+def _observe(call: Callable[..., Any], program: Program, seed: int, n: int, steps: int) -> Outcome:
     tensors = Tensors(seed, n, steps)
     args, kwargs = program.make_args(tensors), program.make_kwargs(tensors)
-    torch.manual_seed(seed)
+    _seed(seed)
     result: Any = None
     raised = ""
     with (
         contextlib.redirect_stdout(io.StringIO()) as out,
         contextlib.redirect_stderr(io.StringIO()),
         restored_modes(),
-        warnings.catch_warnings(),
+        warnings.catch_warnings(record=True) as caught,
     ):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # what programs put there too: found again before those of libraries
+        warnings.simplefilter("always")
         try:
             result = call(*args, **kwargs)
         except Exception as error:
@@ -91,12 +125,15 @@ def observe(call: Callable[..., Any], program: Program, seed: int = 0, n: int = 
             chained = error.__cause__ or error.__context__
             if chained is not None:
                 raised += f"\nchained frames {user_frames(chained.__traceback__)}"
-        modes = _modes()
+        modes, streams = _modes(), _streams()
     if program.backward:
         roots = [r for r in _tensors(result) if r.requires_grad]
-        sum((r.sum() for r in roots), torch.zeros(())).backward()
-    objects = describe(args=list(args), kwargs=kwargs, state=program.state(), result=result)
-    return Outcome(raised, out.getvalue(), objects, modes)
+        if roots:
+            sum((r.sum() for r in roots), torch.zeros(())).backward()
+    # A tensor that a failing graph had written is put back by one more write: programs that fail do not count writes.
+    text = describe_copies if program.category == "errors" else describe
+    objects = text(args=list(args), kwargs=kwargs, state=program.state(), result=result)
+    return Outcome(raised, out.getvalue(), objects, modes, streams, _warned(caught))
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gramme
 import pytest
 import torch
 
@@ -32,6 +33,56 @@ def ones() -> torch.Tensor:
 class Box:
     def __init__(self, **kw: Any) -> None:
         self.__dict__.update(kw)
+
+
+# The table.
+
+
+class Slotted:
+    __slots__ = ("x",)
+
+
+def written_in_all_ways(v: torch.Tensor, box: Any, slotted: Any, row: list[Any], table: Any, cls: Any) -> Any:
+    global LAST
+    nonlocal_cell[0] = v
+    box.x, slotted.x, cls.shared = v, 1, "text"
+    row.append(v)
+    table["k"] = row
+    LAST = box
+    torch.set_grad_enabled(False)
+    return v + 1
+
+
+nonlocal_cell: list[Any] = [None]
+
+
+def test_each_effect_is_printed() -> None:
+    class Shared:
+        shared = ""
+
+    row: list[Any] = [1]
+    try:
+        segments = gramme.explain(written_in_all_ways)(ones(), Box(x=0), Slotted(), row, {}, Shared).segments
+    finally:
+        torch.set_grad_enabled(True)
+    lines = [line for segment in segments for line in segment.effects]
+    assert "StoreAttr L['box'].x = L['v']" in lines
+    assert "StoreSlot L['slotted'].x = 1" in lines
+    assert "Content L['row'] = 2 items" in lines
+    assert "Content L['table'] = 1 item more" in lines
+    assert any(line.startswith("StoreClassAttr ") and line.endswith(".shared = 'text'") for line in lines)
+    assert any(line.startswith("StoreGlobal ") and line.endswith(".LAST = L['box']") for line in lines)
+
+
+def test_the_difference_of_two_logs_is_in_their_lines() -> None:
+    def f(v: torch.Tensor, box: Any, more: bool) -> torch.Tensor:
+        box.x = v
+        if more:
+            box.y = [v]
+        return v + 1
+
+    short, long = (gramme.explain(f)(ones(), Box(), more).segments[-1].effects for more in (False, True))
+    assert [line for line in long if line not in short] == ["StoreAttr L['box'].y = a new List"]
 
 
 # Cells and globals.

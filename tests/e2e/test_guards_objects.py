@@ -433,3 +433,64 @@ def test_presence_counts_where_the_value_does_not() -> None:
     w.hit(x(), {"z": object()}, types.SimpleNamespace(flag=object()))
     w.miss(x(), {}, types.SimpleNamespace(flag=object()))
     w.miss(x(), {"z": object()}, types.SimpleNamespace())
+
+
+# What a class inherits, and what autograd knows of a tensor.
+
+
+def test_bases_assigned() -> None:
+    class Marked:
+        pass
+
+    class Unmarked:
+        pass
+
+    class Thing(Marked):
+        pass
+
+    def choose(thing: Any, v: torch.Tensor) -> torch.Tensor:
+        try:
+            raise KeyError if isinstance(thing, Marked) else ValueError
+        except LookupError:
+            return v + 1 + issubclass(type(thing), Marked)
+        except ValueError:
+            return v - len(Thing.__mro__)
+
+    w = Watch(choose)
+    w.miss(Thing(), x())
+    w.hit(Thing(), x())
+    Thing.__bases__ = (Unmarked,)
+    w.miss(Thing(), x())
+    Thing.__bases__ = (Unmarked, Marked)
+    w.miss(Thing(), x())
+
+
+def test_requires_grad_counts_only_with_grad_mode_on_or_if_asked() -> None:
+    w, asks = Watch(lambda v: v * 2), Watch(lambda v: v * 2 if v.requires_grad else v * 3)
+    enters = Watch(torch.enable_grad()(lambda v: v * 2))
+    writes = Watch(lambda v: v.add_(1))
+    leaf = torch.nn.Parameter(torch.ones(3))
+    with torch.no_grad():
+        for watch in (w, asks, enters, writes):
+            watch.miss(leaf)
+        leaf.requires_grad_(False)
+        w.hit(leaf)
+        for watch in (asks, enters, writes):
+            watch.miss(leaf)
+    leaf.requires_grad_(True)
+    w.miss(leaf)
+    assert w.compiled(leaf).requires_grad
+
+
+def test_a_tangent_is_noticed_among_many_tensors() -> None:
+    def total(vs: list[torch.Tensor]) -> torch.Tensor:
+        return torch.stack(vs).sum()
+
+    compiled = Watch(total).compiled
+    values = [torch.ones(2) for _ in range(40)]
+    forward = torch.autograd.forward_ad
+    with torch.no_grad(), forward.dual_level():
+        assert forward.unpack_dual(compiled(values)).tangent is None
+        assert forward.unpack_dual(compiled(values)).tangent is None
+        values[17] = forward.make_dual(values[17], torch.full((2,), 3.0))
+        assert forward.unpack_dual(compiled(values)).tangent.item() == 6.0

@@ -28,6 +28,14 @@ def holds(plan: Any, x: object, y: object = None, **kwargs: Any) -> bool:
 T = torch.ones(2, 3)
 NAN = float("nan")
 
+
+def in_order(*items: int) -> set[int]:
+    made: set[int] = set()
+    for item in items:
+        made.add(item)
+    return made
+
+
 # kind, operand, accepted, rejected, what explain() says of the rejected one
 CHECKS = [
     ("Type", int, 7, True, "type(L['x']) changed from int to bool"),
@@ -63,6 +71,8 @@ CHECKS = [
     ("SetIs", frozenset({1, "a"}), {"a", 1}, {"a", True}, None),
     ("SetIs", frozenset({1}), frozenset({1}), {1, 2}, "L['x'] changed from {1} to {1, 2}"),
     ("SetIs", frozenset(range(50)), set(reversed(range(50))), set(range(1, 51)), None),
+    ("Places", in_order(8, 0), in_order(8, 0), in_order(0, 8), None),
+    ("Places", {1}, frozenset({1}), {1, 2}, "the order of L['x'] changed from {1} to {1, 2}"),
     ("Tensor", T, torch.zeros(2, 3), torch.ones(3, 2), "L['x']: shape changed from [2, 3] to [3, 2]"),
     ("Present", None, None, NotImplemented, "L['x'] is gone"),
     ("Absent", None, NotImplemented, 5, "L['x'] exists now: 5"),
@@ -121,6 +131,23 @@ def test_overlap() -> None:
     assert not holds(plan, base[:6], base[5:])
     assert plan.explain([base, base]) == "L['x'] and L['y'] share memory now"
     assert holds(plan, base[0:0], base)
+
+
+def test_apart() -> None:
+    plan = TestGuards(["x", "y", "z"], [(X, "Apart", Y), (Y, "Apart", (("Local", "z"),))])
+    base = torch.zeros(12)
+
+    def check(*slices: slice) -> bool:
+        return plan.check([base[s] for s in slices]) is not None
+
+    for _ in range(2):
+        assert check(slice(0, 4), slice(4, 8), slice(8, 12))
+        assert check(slice(8, 12), slice(0, 4), slice(4, 8))
+        assert not check(slice(0, 4), slice(4, 8), slice(7, 12))
+        assert not check(slice(0, 5), slice(8, 12), slice(4, 8))
+        assert check(slice(0, 0), slice(0, 12), slice(3, 3))
+    assert plan.explain([base[:4], base[4:8], base[3:4]]) == "L['x'] and L['z'] share memory now"
+    assert plan.check([base[:4], base[4:8], 3]) is None
 
 
 class Plain:

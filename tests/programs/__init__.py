@@ -12,6 +12,7 @@ Programs with breaks loop `steps` times, which a test raises to see that segment
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,6 +34,11 @@ CATEGORIES = (
     "effects",
     "breaks",
     "errors",
+    "modules",
+    "module_state",
+    "module_hooks",
+    "module_layers",
+    *sorted(path.stem for path in Path(__file__).parent.glob("fx_*.py")),  # side effects, a file for each family
 )
 
 
@@ -54,6 +60,12 @@ class Tensors:
     def bools(self, *shape: int) -> torch.Tensor:
         return self.ints(*shape, below=2).bool()
 
+    def module(self, make: Callable[[], Any]) -> Any:
+        """What `make` returns, its parameters of reproducible values."""
+        with torch.random.fork_rng():
+            torch.manual_seed(self.n)
+            return make()
+
 
 @dataclass(frozen=True)
 class Program:
@@ -74,6 +86,10 @@ class Program:
     """Called before each run: puts globals back as they were."""
     state: Callable[[], object]
     """What besides the arguments the program writes."""
+    why: str
+    """Why it is not captured as one graph."""
+    known: str
+    """The family that PyTorch's front end gets or got wrong to which it belongs."""
 
 
 _registry: dict[str, Program] = {}
@@ -90,15 +106,29 @@ def program(
     backward: bool = False,
     setup: Callable[[], object] = lambda: None,
     state: Callable[[], object] = lambda: None,
+    why: str = "",
+    known: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the decorated function."""
+    """Register the decorated function. One that says why is not captured as one graph."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
         assert category in CATEGORIES, category
         assert name not in _registry, f"two programs named {name}"
         _registry[name] = Program(
-            name, category, function, args, kwargs, one_graph, hits, misses, backward, setup, state
+            name,
+            category,
+            function,
+            args,
+            kwargs,
+            one_graph and not why,
+            hits,
+            misses,
+            backward,
+            setup,
+            state,
+            why,
+            known,
         )
         return function
 

@@ -128,7 +128,7 @@ def iterators_escape(x):
     return it, first, enumerate(row), zip(row, "ab"), map(type, row), reversed(row)
 
 
-@program("effects", lambda t: (t(), Box()), one_graph=False, hits=False)  # a new class each time
+@program("effects", lambda t: (t(), Box()))
 def bound_method_escapes(x, box):
     made = Box(x)
 

@@ -43,7 +43,7 @@ def failing_cholesky_escapes(x, sink):
     return y
 
 
-@program("errors", _indefinite, one_graph=False, hits=False)
+@program("errors", _indefinite, hits=False)
 def failing_cholesky_after_a_write(x, sink):
     x.add_(x)
     sink.events.append("written")
@@ -57,7 +57,7 @@ def failing_cholesky_after_a_write(x, sink):
     return x.trace()
 
 
-@program("errors", lambda t: (t(), torch.tensor([0, 1000]), Sink()), one_graph=False, hits=False)
+@program("errors", lambda t: (t(), torch.tensor([0, 1000]), Sink()), hits=False)
 def index_in_data_after_a_write(x, ids, sink):
     x.mul_(2)
     sink.events.append("written")
@@ -66,7 +66,7 @@ def index_in_data_after_a_write(x, ids, sink):
     return y
 
 
-@program("errors", lambda t: (t(), torch.tensor([0, 1000]), Sink()), one_graph=False, hits=False)
+@program("errors", lambda t: (t(), torch.tensor([0, 1000]), Sink()), hits=False)
 def index_in_data_is_caught(x, ids, sink):
     for shift in (2000, 500):
         try:

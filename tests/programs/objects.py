@@ -452,7 +452,7 @@ def class_made_inside(x):
     return Local(x).run(), Child(x).run(), Child.__mro__[1] is Local, Local.__name__
 
 
-@program("objects", one_graph=False, hits=False)  # a new class each time
+@program("objects")
 def class_that_escapes(x):
     class Box:
         kind = "box"

@@ -150,6 +150,33 @@ def configuration():
     return (lambda x: x + sum(config.options.values())), lambda: (ONES,)
 
 
+def transformer(name: str, config: str, **sizes: Any) -> tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]:
+    """A model with random weights from a small configuration, and a batch of one sentence."""
+    import transformers
+
+    model = getattr(transformers, name)(getattr(transformers, config)(vocab_size=100, use_cache=False, **sizes))
+    return model.eval(), lambda: (SENTENCE,)
+
+
+SENTENCE = torch.arange(16)[None]
+SIZES = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+
+
+@case(CAPTURE, HIT)
+def bert():
+    return transformer("BertModel", "BertConfig", num_hidden_layers=12, **SIZES)
+
+
+@case(CAPTURE, HIT)
+def gpt2():
+    return transformer("GPT2LMHeadModel", "GPT2Config", n_embd=64, n_layer=12, n_head=4)
+
+
+@case(CAPTURE, HIT)
+def llama():
+    return transformer("LlamaForCausalLM", "LlamaConfig", num_hidden_layers=16, **SIZES)
+
+
 def chain(ops: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A function of `ops` additions, for the growth of capture time."""
 

@@ -1,4 +1,4 @@
-"""Six programs captured by gramme and by PyTorch's own front end, side by side in one process."""
+"""BERT, GPT-2, Llama and small programs captured by gramme and by PyTorch's own front end, in one process."""
 
 import contextlib
 import io
@@ -14,39 +14,12 @@ import gramme
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch.nn.functional import linear
 
 clock = time.perf_counter
 
 
 def x_plus_1(x):
     return x + 1
-
-
-class Linears:
-    def __init__(self):
-        self.weights = [torch.randn(10, 10) for _ in range(20)]
-        self.biases = [torch.randn(10) for _ in range(20)]
-
-    def forward(self, x):
-        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = linear(x, self.weights[i // 2]) + linear(x, weight, bias)
-        return x
-
-
-def add_loop(a, b):
-    for i in range(1000):
-        a = a + i if i % 2 == 0 else a + b
-    return a
-
-
-def deep_calls(x):
-    def g(x, depth):
-        return x + 1 if depth == 0 else g(x, depth - 1) * 2
-
-    for _ in range(20):
-        x = g(x, 20)
-    return x
 
 
 def python_heavy(x):
@@ -64,13 +37,46 @@ def loop_with_print(x):
     return x
 
 
-PROGRAMS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
-    ("x_plus_1", x_plus_1, (torch.ones(4),)),
-    ("list_of_linears", Linears().forward, (torch.randn(1, 10),)),
-    ("add_loop", add_loop, (torch.ones(4), torch.ones(4))),
-    ("deep_calls", deep_calls, (torch.ones(4),)),
-    ("python_heavy", python_heavy, (torch.ones(4),)),
-    ("loop_with_print", loop_with_print, (torch.randn(8),)),
+def transformer(name: str, **sizes: int) -> Callable[..., Any]:
+    """A model of transformers with random weights; nothing is downloaded."""
+    import transformers
+
+    config = getattr(
+        transformers, name.replace("Model", "Config").replace("LMHead", "").replace("ForCausalLM", "Config")
+    )
+    return getattr(transformers, name)(config(vocab_size=100, **sizes)).eval()
+
+
+@dataclass
+class Program:
+    title: str
+    make: Callable[[], Callable[..., Any]]
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def ids() -> torch.Tensor:
+    return torch.arange(16)[None]
+
+
+SIZES = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+PROGRAMS = [
+    Program("x + 1", lambda: x_plus_1, (torch.ones(4),)),
+    Program("python_heavy", lambda: python_heavy, (torch.ones(4),)),
+    Program("loop_with_print", lambda: loop_with_print, (torch.randn(8),)),
+    Program("BERT, 12 layers", lambda: transformer("BertModel", num_hidden_layers=12, **SIZES), (ids(),)),
+    Program(
+        "GPT-2, 12 layers",
+        lambda: transformer("GPT2LMHeadModel", n_embd=64, n_layer=12, n_head=4),
+        (ids(),),
+        {"use_cache": False},
+    ),
+    Program(
+        "Llama, 16 layers",
+        lambda: transformer("LlamaForCausalLM", num_hidden_layers=16, **SIZES),
+        (ids(),),
+        {"use_cache": False},
+    ),
 ]
 
 
@@ -79,43 +85,78 @@ class Run:
     """What one front end made of one program."""
 
     capture: float = 0.0
-    call: float = 0.0
+    hit: float = 0.0
     graphs: list[int] = field(default_factory=list)
+    guards: int = 0
     equal: bool = False
-    segments: str = "-"
 
 
-def seconds_per_call(function: Callable[..., Any], args: tuple[Any, ...]) -> float:
-    """Median of several batches."""
-    start = clock()
-    function(*args)
-    n = max(1, min(2000, int(0.02 / (clock() - start))))
-    batches = []
-    for _ in range(7):
-        start = clock()
-        for _ in range(n):
-            function(*args)
-        batches.append((clock() - start) / n)
-    return statistics.median(batches)
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, torch.Tensor):
+        return torch.equal(left, right)
+    return all(same(left[key], right[key]) for key in left)
 
 
-def measure(front: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...]) -> Run:
-    run = Run()
+def count_guards(front: Callable[..., Any], function: Callable[..., Any], program: Program) -> int:
+    if front is gramme.compile:
+        return sum(len(s.guards) for s in gramme.explain(function)(*program.args, **program.kwargs).segments)
+    return len(torch._dynamo.explain(function)(*program.args, **program.kwargs).out_guards or ())
+
+
+def measure(front: Callable[..., Any], program: Program) -> Run:
+    run, function, in_graphs = Run(), program.make(), [0.0]
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         run.graphs.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
-        return graph.forward
+        graph.real_recompile()
+        forward = graph.forward
+
+        def timed(*args: Any) -> Any:
+            start = clock()
+            result = forward(*args)
+            in_graphs[0] += clock() - start
+            return result
+
+        return timed
+
+    def call() -> Any:
+        return compiled(*program.args, **program.kwargs)
 
     compiled = front(function, backend=backend)
     start = clock()
-    result = compiled(*args)
-    run.capture = clock() - start
-    run.equal = torch.equal(result, function(*args)) and torch.equal(compiled(*args), result)
-    # What a hit costs besides the operations: the compiled call less the eager one, both run the same operations.
-    run.call = seconds_per_call(compiled, args)
-    if front is gramme.compile:
-        run.segments = str(gramme.statistics(compiled).segments)
+    result = call()
+    run.capture = clock() - start - in_graphs[0]
+    run.equal = same(result, function(*program.args, **program.kwargs)) and same(call(), result)
+    hits = []
+    for _ in range(200):
+        in_graphs[0] = 0.0
+        start = clock()
+        call()
+        hits.append(clock() - start - in_graphs[0])
+    run.hit = statistics.median(hits)
+    run.guards = count_guards(front, function, program)
     return run
+
+
+def add_rows(table: Table, program: Program, theirs: Run, ours: Run) -> None:
+    for title, run in (("torch.compile", theirs), ("gramme", ours)):
+        table.add_row(
+            program.title if run is theirs else "",
+            title,
+            f"{1e3 * run.capture:,.2f}",
+            f"{1e6 * run.hit:,.1f}",
+            str(len(run.graphs)),
+            str(sum(run.graphs)),
+            str(run.guards),
+            "[green]yes" if run.equal else "[red]NO",
+        )
+    table.add_row(
+        "",
+        "[bold]times faster",
+        f"{theirs.capture / ours.capture:,.0f}",
+        f"{theirs.hit / ours.hit:,.1f}",
+        end_section=True,
+    )
 
 
 def main() -> None:
@@ -124,29 +165,23 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     table = Table(title=f"gramme beside torch.compile, torch {torch.__version__}, backend that runs the graph as it is")
-    for column in ("program", "front end", "first call, ms", "later call, us", "graphs", "ops", "segments", "as eager"):
-        table.add_column(column, justify="left" if column in ("program", "front end") else "right")
+    columns = (
+        "program",
+        "front end",
+        "first call less its graph, ms",
+        "a hit less its graph, us",
+        "graphs",
+        "ops",
+        "guards",
+    )
+    for column in (*columns, "as eager"):
+        table.add_column(column, justify="left" if column in columns[:2] else "right")
     with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
         for front in (torch.compile, gramme.compile):
-            measure(front, lambda x: x * 2, (torch.ones(2),))  # imports
-        for name, function, args in PROGRAMS:
-            eager = seconds_per_call(function, args)
-            theirs, ours = measure(torch.compile, function, args), measure(gramme.compile, function, args)
-            table.add_row(name, "eager", "", f"{1e6 * eager:,.1f}")
-            for title, run in (("torch.compile", theirs), ("gramme", ours)):
-                table.add_row(
-                    "",
-                    title,
-                    f"{1e3 * run.capture:,.2f}",
-                    f"{1e6 * run.call:,.1f}",
-                    str(len(run.graphs)),
-                    str(sum(run.graphs)),
-                    run.segments,
-                    "[green]yes" if run.equal else "[red]NO",
-                )
-            note = f"{theirs.capture / ours.capture:,.0f} times faster"
-            table.add_row("", "", note, "", end_section=True)
-    Console(width=max(Console().width, 110)).print(table)
+            measure(front, Program("", lambda: lambda x: x * 2, (torch.ones(2),)))  # imports
+        for program in PROGRAMS:
+            add_rows(table, program, measure(torch.compile, program), measure(gramme.compile, program))
+    Console(width=max(Console().width, 120)).print(table)
 
 
 if __name__ == "__main__":

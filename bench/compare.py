@@ -129,6 +129,16 @@ def hit_call(front: Front, function: Callable[..., Any], make: Callable[[], tupl
     return lambda: compiled(*make())
 
 
+def tell_calls(name: str, pair: list[Front]) -> float:
+    """Prints what a call cost each front; how many times less it cost ours."""
+    for front in pair:
+        title = name if front is pair[0] else ""
+        print(f"{title:18} {microseconds(front.whole):>44}  {front.name}", flush=True)
+    times = ratio(pair[0].whole, pair[1].whole)
+    print(f"{'':18} ratio {times:.1f}\n")
+    return times
+
+
 def hit(names: list[str], rounds: int, ours: str) -> dict[str, float]:
     print(f"{'':18} {'one hit, above a plain call, us':>44}")
     ratios = {}
@@ -145,11 +155,7 @@ def hit(names: list[str], rounds: int, ours: str) -> dict[str, float]:
             floor = batch(bare, nothing)
             for front, run, times in zip(pair, runs, n, strict=True):
                 front.whole.append(max(batch(run, times) - floor, 1e-9))
-        for front in pair:
-            title = name if front is pair[0] else ""
-            print(f"{title:18} {microseconds(front.whole):>44}  {front.name}", flush=True)
-        ratios[name] = ratio(pair[0].whole, pair[1].whole)
-        print(f"{'':18} ratio {ratios[name]:.1f}\n")
+        ratios[name] = tell_calls(name, pair)
     return ratios
 
 
@@ -191,11 +197,7 @@ def place(names: list[str], rounds: int, ours: str) -> dict[str, float]:
         for _ in range(rounds * 40):
             for front, call in zip(pair, calls, strict=True):
                 front.whole.append(call())
-        for front in pair:
-            title = name if front is pair[0] else ""
-            print(f"{title:18} {microseconds(front.whole):>44}  {front.name}", flush=True)
-        ratios[name] = ratio(pair[0].whole, pair[1].whole)
-        print(f"{'':18} ratio {ratios[name]:.1f}\n")
+        ratios[name] = tell_calls(name, pair)
     return ratios
 
 

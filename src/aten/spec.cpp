@@ -296,7 +296,6 @@ namespace {
       spec.by_image ? same_image(spec.expected.data(), spec.mask.data(), words_of(tensor)) : same_stored(spec, tensor);
   return same && same_autograd(spec, tensor, tangents);
 }
-}  // namespace
 
 constexpr size_t kAhead = 12;  // tensors; a graph run has usually driven them out of the nearer caches
 
@@ -306,6 +305,7 @@ constexpr size_t kAhead = 12;  // tensors; a graph run has usually driven them o
   __builtin_prefetch(impl + kFirst * 8);
   __builtin_prefetch(impl + kWords * 8 - 1);
 }
+}  // namespace
 
 // Compiled once for each width of vector registers: 3 ns a tensor with AVX.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)

@@ -130,15 +130,13 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   for (Value* value : end.stack) exit.stack.push_back(rebuild(value));
 }
 
-}  // namespace
-
-namespace {
 /// Backends keep the modes of their parts to themselves: a mode entered here could not be left by a later segment.
 void check_modes_left(Trace& trace) {
   if (trace.entered_modes.empty()) return;
   trace.stop_at = *trace.entered_modes.begin();
   cannot(Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
+
 }  // namespace
 
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {

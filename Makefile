@@ -17,7 +17,7 @@ build: $(STAMP)
 	@echo "== build"
 	@$(CMAKE_BUILD) build/release
 
-$(STAMP): requirements.txt requirements.lock pyproject.toml
+$(STAMP): requirements.txt requirements.lock pyproject.toml tools/install_checkout.py
 	@$(PYTHON311) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
 	  || { echo "error: CPython 3.11 is needed; '$(PYTHON311)' is not it. Set PYTHON311=/path/to/python3.11" >&2; exit 1; }
 	@$(CXX) --version >/dev/null 2>&1 \
@@ -25,7 +25,7 @@ $(STAMP): requirements.txt requirements.lock pyproject.toml
 	@echo "== python environment in $(VENV)"
 	@test -x $(PY) || $(PYTHON311) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c requirements.lock
-	@echo "$(CURDIR)/python" > $$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/gramme-checkout.pth
+	@$(PY) tools/install_checkout.py
 	@touch $@
 
 demo: build

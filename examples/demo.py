@@ -1,4 +1,4 @@
-"""BERT, GPT-2, Llama and small programs captured by gramme and by PyTorch's own front end, in one process."""
+"""BERT, GPT-2, Llama and small programs: run by the native executor, then captured beside PyTorch's own front end."""
 
 import contextlib
 import io
@@ -97,6 +97,50 @@ def same(left: Any, right: Any) -> bool:
     return all(same(left[key], right[key]) for key in left)
 
 
+def medians(calls: list[Callable[[], Any]]) -> list[float]:
+    """Seconds a call, in turns."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(50):
+        for call, taken in zip(calls, times, strict=True):
+            start = clock()
+            call()
+            taken.append(clock() - start)
+    return [statistics.median(taken) for taken in times]
+
+
+def native_row(table: Table, program: Program) -> None:
+    function = program.make()
+    compiled = gramme.compile(function, backend="native")
+
+    def run(target: Callable[..., Any]) -> Any:
+        return target(*program.args, **program.kwargs)
+
+    run(function)
+    start = clock()
+    result = run(compiled)
+    first = clock() - start
+    eager, native = medians([lambda: run(function), lambda: run(compiled)])
+    equal = same(result, run(function)) and same(run(compiled), result)
+    table.add_row(
+        program.title,
+        f"{1e6 * eager:,.1f}",
+        f"{1e3 * first:,.1f}",
+        f"{1e6 * native:,.1f}",
+        f"[bold]{eager / native:,.1f}",
+        "[green]yes" if equal else "[red]NO",
+    )
+
+
+def native_table() -> Table:
+    table = Table(title='gramme.compile(…, backend="native"): no compiler, the bits of eager')
+    for column in ("program", "eager, us", "first call, ms", "native, us", "times faster", "equal bits"):
+        table.add_column(column, justify="left" if column == "program" else "right")
+    native_row(Table(), Program("", lambda: lambda x: x * 2, (torch.ones(2),)))  # imports
+    for program in PROGRAMS:
+        native_row(table, program)
+    return table
+
+
 def count_guards(front: Callable[..., Any], function: Callable[..., Any], program: Program) -> int:
     if front is gramme.compile:
         return sum(len(s.guards) for s in gramme.explain(function)(*program.args, **program.kwargs).segments)
@@ -164,6 +208,10 @@ def main() -> None:
     logging.disable(logging.ERROR)
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    console = Console(width=max(Console().width, 120))
+    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+        native = native_table()
+    console.print(native)
     table = Table(title=f"gramme beside torch.compile, torch {torch.__version__}, backend that runs the graph as it is")
     columns = (
         "program",
@@ -181,7 +229,7 @@ def main() -> None:
             measure(front, Program("", lambda: lambda x: x * 2, (torch.ones(2),)))  # imports
         for program in PROGRAMS:
             add_rows(table, program, measure(torch.compile, program), measure(gramme.compile, program))
-    Console(width=max(Console().width, 120)).print(table)
+    console.print(table)
 
 
 if __name__ == "__main__":

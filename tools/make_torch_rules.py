@@ -68,6 +68,7 @@ NOT_OPERATORS = {
 # Plain Python on plain values, which Dynamo special-cases or puts in the graph.
 INLINE = """
     torch._dynamo.external_utils:is_compiling
+    torch._functorch.vmap:vmap_impl
     torch.amp.autocast_mode:autocast_decorator
     torch.amp.autocast_mode:custom_bwd
     torch.amp.autocast_mode:custom_fwd
@@ -93,6 +94,17 @@ INLINE = """
 
 # Context managers that Dynamo replaces by objects of its own; the module that forwards names to torch's functions in C.
 INLINE_MODULES = {"torch.autograd.grad_mode", "torch._VF"}
+
+# Operators that take functions: they trace and compile these themselves, and must not be traced while they do.
+RUN = """
+    torch._higher_order_ops.cond:cond
+    torch._higher_order_ops.map:map
+    torch._higher_order_ops.scan:scan
+    torch._higher_order_ops.strict_mode:strict_mode
+    torch._higher_order_ops.while_loop:while_loop
+    torch._ops:HigherOrderOperator.__call__
+    torch.nn.attention.flex_attention:flex_attention
+"""
 
 # Calls that ask for a break.
 BREAKS = """
@@ -156,6 +168,7 @@ def function_rules() -> dict[str, str]:
                 continue  # so are C functions without a rule
             rules[key] = rule
     rules.update(dict.fromkeys(INLINE.split(), "inline"))
+    rules.update(dict.fromkeys(RUN.split(), "run"))
     rules.update(dict.fromkeys(BREAKS.split(), "break"))
     return rules
 

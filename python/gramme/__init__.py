@@ -24,6 +24,7 @@ from ._compile import Statistics, compile, disable, graph_break, reset, statisti
 from ._explain import Explanation, Segment, explain
 from ._install import Installation, install, uninstall
 from ._module import OptimizedModule
+from ._native import gramme_native
 from .errors import CaptureError
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "compile",
     "disable",
     "explain",
+    "gramme_native",
     "graph_break",
     "install",
     "reset",

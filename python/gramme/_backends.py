@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ._handover import Backend, Compiler, refuse_dynamic_marks
+from ._native import Native, native
 
 __all__ = ["eager", "resolve"]
 
@@ -59,8 +60,10 @@ def resolve(
     mode = None if mode == "default" else mode
     if chosen == "inductor":
         return _inductor(mode, wanted, dynamic, name)
+    if chosen == "native":
+        return _native(mode, wanted)
     if chosen == "eager":
-        return _eager_with(mode, wanted)
+        return _without_options(eager, mode, wanted)
     return _other(chosen, mode, wanted)
 
 
@@ -92,12 +95,20 @@ def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, n
     return made
 
 
-def _eager_with(mode: str | None, options: dict[str, Any]) -> Compiler:
+def _native(mode: str | None, options: dict[str, Any]) -> Compiler:
+    unknown = sorted(set(options) - {"caching_allocator"})
+    if unknown:
+        raise RuntimeError(f"options: the native backend has no option {unknown[0]!r}; it has caching_allocator (bool)")
+    _without_options(native, mode, {})
+    return Native(**options) if options else native
+
+
+def _without_options(backend: Compiler, mode: str | None, options: dict[str, Any]) -> Compiler:
     """Modes and options mean nothing to it, but must exist."""
     if mode or options:
         _inductor(mode, dict(options), None, None)
-        _log.warning("eager backend ignoring mode %r and options %r", mode, options)
-    return eager
+        _log.warning("%s backend ignoring mode %r and options %r", backend.__name__, mode, options)
+    return backend
 
 
 def _other(backend: str | Compiler, mode: str | None, options: dict[str, Any]) -> Backend:

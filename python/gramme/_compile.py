@@ -168,6 +168,11 @@ def compile(
     return Options(chosen, fullgraph, _recompile_limit(recompile_limit)).compiled(model)
 
 
+def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:
+    """A function compiled in the middle of a captured one, which made it by a call of compile; called from C++."""
+    return compile(model, **dict(zip(options, values, strict=True)))
+
+
 class Statistics:
     """What a compiled function did so far.
 

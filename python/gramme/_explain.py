@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from . import _C
-from ._backends import eager
 from ._compile import Options, entry_of
+from ._native import native
 
 __all__ = ["Explanation", "Segment", "explain"]
 
@@ -24,6 +24,7 @@ class Segment:
         line: line at which it ends; 0 for a return.
         operations: number of operations in its graph.
         graph: its graph, or None if it has no operations.
+        native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
         effects: what it changes besides returning, as text, in order.
         exit: "return", "concrete" (one instruction is run for real) or "handover".
@@ -35,11 +36,17 @@ class Segment:
     line: int
     operations: int
     graph: torch.fx.GraphModule | None
+    native: Any
     guards: list[str]
     effects: list[str]
     exit: str
     reason: str
     hint: str
+
+    @property
+    def tape(self) -> str:
+        """The native executor's instructions for the graph, one a line; empty if it did not run."""
+        return _C.native.tape(self.native) if self.native is not None else ""
 
 
 @dataclass
@@ -82,15 +89,22 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
 
     Example:
         >>> import torch, gramme
-        >>> gramme.explain(lambda x: x.sin() + 1)(torch.ones(2)).op_count
+        >>> found = gramme.explain(lambda x: x.sin() + 1)(torch.ones(2))
+        >>> found.op_count
         2
+        >>> print(found.segments[0].tape)
+        inputs %0 to %0, 1 constants, 2 temporaries
+        %2 = aten::sin(%0)
+        %3 = aten::add.Tensor(%2, %1, 1); frees %2
+        return %3
+        <BLANKLINE>
 
     """
     if not callable(function):
         raise TypeError(f"function: expected a callable, got {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
-        compiled = Options(eager, False, 64, keep_graphs=True).compiled(function)
+        compiled = Options(native, False, 64, keep_graphs=True).compiled(function)
         compiled(*args, **kwargs)
         return Explanation([Segment(**row) for row in _C.segments(entry_of(compiled))])
 

@@ -16,6 +16,7 @@ class CaptureError(RuntimeError):
         source_line: the text of that line, stripped; empty if the file cannot be read.
         reason: why, in one sentence.
         hint: what to do about it; may be empty.
+        stack: the calls that led there as a traceback shows them, without those inside torch.nn; may be empty.
 
     Example:
         >>> import torch, gramme
@@ -26,18 +27,20 @@ class CaptureError(RuntimeError):
 
     """
 
-    def __init__(self, file: str, function: str, line: int, reason: str, hint: str) -> None:
+    def __init__(self, file: str, function: str, line: int, reason: str, hint: str, stack: str = "") -> None:
         self.file = file
         self.function = function
         self.line = line
         self.source_line = linecache.getline(file, line).strip()
         self.reason = reason
         self.hint = hint
+        self.stack = stack
         shown = f"\n    {self.source_line}" if self.source_line else ""
         advice = f"\n  hint: {hint}" if hint else ""
-        super().__init__(f'cannot capture {function}: {reason}\n  File "{file}", line {line}{shown}{advice}')
+        calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if stack.count("  File ") > 1 else ""
+        super().__init__(f'cannot capture {function}: {reason}\n  File "{file}", line {line}{shown}{advice}{calls}')
 
 
-def capture_error(file: str, function: str, line: int, reason: str, detail: str, hint: str) -> CaptureError:
+def capture_error(file: str, function: str, line: int, reason: str, detail: str, hint: str, stack: str) -> CaptureError:
     """Makes a CaptureError; called from C++."""
-    return CaptureError(file, function, line, f"{reason}: {detail}" if detail else reason, hint)
+    return CaptureError(file, function, line, f"{reason}: {detail}" if detail else reason, hint, stack)

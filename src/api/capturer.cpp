@@ -1,10 +1,13 @@
 #include "api/capturer.h"
 
 #include "api/captured.h"
+#include "api/native.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
+#include "native/executor.h"
+#include "native/from_graph.h"
 #include "source/constant.h"
 
 namespace gramme::api {
@@ -17,9 +20,9 @@ std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? 
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(PyImport_ImportModule("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
-  Owned<> error =
-      take(PyObject_CallFunction(make.get(), "ssisss", ending.file.c_str(), ending.function.c_str(), ending.inner_line,
-                                 ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str()));
+  Owned<> error = take(PyObject_CallFunction(make.get(), "ssisssO", ending.file.c_str(), ending.function.c_str(),
+                                             ending.inner_line, ending.reason.c_str(), ending.detail.c_str(),
+                                             ending.hint.c_str(), stack_text(ending).get()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }
@@ -62,10 +65,18 @@ void require_frozen(const backend::Captured& captured, const graph::Graph& graph
 void Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
                        trace::Policy& policy, Report& report) const {
   if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return;
-  Owned<> module = backend::to_fx(trace.graph, inputs);
+  const bool native = is_native(options_.backend.get());
+  Owned<> module;
+  if (!native || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(trace.graph, inputs);
   if (options_.keep_graphs) segment.graph_module = module;
   CapturedForPython captured(trace, segment.guards.description());
   report.graph(module, captured.object());
+  if (native) {
+    segment.compiled = native::make_executor(native::from_graph(trace.graph),
+                                             {native::Trust::Guarded, caches_memory(options_.backend.get())});
+    report.compiled(segment.operations);
+    return;
+  }
   backend::Compiled compiled =
       backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
   if (compiled.state == backend::Compiled::Plain) throw RunsPlainly{};
@@ -102,13 +113,13 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
   aten::GlobalState state = aten::GlobalState::read();
-  if (state.function_modes > 0) return nullptr;
+  if (state.function_modes > 0 || state.transforms()) return nullptr;
   Report report(frame);
   interp::Start start{frame.function, frame.code,   frame.locals,   frame.stack,
                       frame.depth,    frame.offset, frame.exception};
   std::shared_ptr<Point>& known =
       points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
-  if (!known) known = std::make_shared<Point>();
+  if (!known) known = std::make_shared<Point>(Point{frame.offset == 0 ? at_start_ : later_, {}});
   std::shared_ptr<Point> held = known;
   Point& point = *held;
   // The numbers are looked at before the backend is: a graph for a constant that is known to change is not compiled.

@@ -32,6 +32,11 @@ class Capturer final : public runtime::Capturer {
     Py_VISIT(options_.backend.get());
     return 0;
   }
+  /// For tests: what captures are told that begin at a function's start, and all others.
+  void tell(trace::Policy at_start, trace::Policy later) {
+    at_start_ = std::move(at_start);
+    later_ = std::move(later);
+  }
   /// Forgets what earlier captures taught.
   void forget() { points_.clear(); }
 
@@ -48,6 +53,7 @@ class Capturer final : public runtime::Capturer {
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 
   Options options_;
+  trace::Policy at_start_, later_;
   std::unordered_map<uint64_t, std::shared_ptr<Point>> points_;  // a capture under way keeps its point over a reset
 };
 

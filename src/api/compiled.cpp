@@ -14,6 +14,9 @@ using protocol::Trace;
 using value::Value;
 
 Value* call_entry(Trace& trace, const Args& args) {
+  auto* made = trace.see_as<value::Object>(args[0]);
+  if (made && made->made_by >= 0 && made->payload)
+    return protocol::call(trace, made->payload, {args.values + 1, args.positional - 1, args.names, args.keywords});
   Value* function = protocol::get_attribute(trace, args[0], protocol::names::k_wrapped);
   return protocol::call(trace, function, {args.values + 1, args.positional - 1, args.names, args.keywords});
 }
@@ -42,6 +45,41 @@ Value* call_wrapper(Trace& trace, value::Function* wrapper, const Args& args) {
   return trace.inliner->call(wrapper, args);
 }
 
+/// Does gramme.compile take these options? What it makes of a function then, for a look at it.
+Owned<> try_options(Trace& trace, value::Function* compile, const Args& args) {
+  Owned<> options = take(PyDict_New()), model = take(PyTuple_Pack(1, compile->object));
+  for (size_t i = 0; i < args.keywords; ++i) {
+    Value* value = trace.see(args.values[args.positional + i]);
+    Owned<> option = value->kind == value::Kind::Function ? share(value->object) : trace.concrete(value);
+    if (!option) return {};
+    check(PyDict_SetItem(options.get(), args.names[i], option.get()));
+  }
+  Owned<> made = Owned<>::steal(PyObject_Call(compile->object, model.get(), options.get()));
+  PyErr_Clear();  // what it raised, it raises where it is called for real
+  return made;
+}
+
+/// gramme.compile(function, …): replay makes the compiled function, the capture goes through the function itself.
+Value* make_entry(Trace& trace, value::Function* compile, const Args& args) {
+  static PyObject* const with_options = [] {
+    Owned<> module = take(PyImport_ImportModule("gramme._compile"));
+    return take(PyObject_GetAttrString(module.get(), "compile_with")).release();
+  }();
+  auto* function = args.positional == 1 ? trace.see_as<value::Function>(args[0]) : nullptr;
+  Owned<> tried = function && compile->object ? try_options(trace, compile, args) : Owned<>();
+  if (tried && tried.get() == compile->object) return function;  // disable=True
+  if (!tried || !Py_IS_TYPE(tried.get(), runtime::entry_type())) cannot(Reason::CallSkipped, "gramme.compile");
+  std::vector<Value*> names;
+  for (size_t i = 0; i < args.keywords; ++i) names.push_back(trace.constant(args.names[i]));
+  std::vector<Value*> operands{trace.tuple(std::move(names)), function};
+  operands.insert(operands.end(), args.values + 1, args.values + 1 + args.keywords);
+  auto* made = trace.make<value::Object>();
+  made->type = runtime::entry_type();
+  made->payload = function;
+  trace.effects.add_call(with_options, std::move(operands), trace.graph.length(), made);
+  return made;
+}
+
 void add(PyTypeObject* type, const char* name, protocol::Model model) {
   if (PyObject* slot = PyDict_GetItemString(type->tp_dict, name)) protocol::add_model(slot, model);
 }
@@ -52,6 +90,7 @@ void register_compiled() {
   add(runtime::entry_type(), "__call__", &call_entry);
   add(runtime::entry_type(), "__get__", &bind_entry);
   add(runtime::module_call_type(), "__call__", &call_module);
+  protocol::add_function_model("gramme/_compile.py", "compile", &make_entry);
   protocol::add_function_model("gramme/_compile.py", "_plain_wrapper.<locals>.call", &call_wrapper);
 }
 

@@ -5,9 +5,11 @@
 #include "api/captured.h"
 #include "api/capturer.h"
 #include "api/compiled.h"
+#include "api/native.h"
 #include "api/testing.h"
 #include "builtins/builtins.h"
 #include "interp/interpreter.h"
+#include "native/executor.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
 #include "runtime/table.h"
@@ -65,6 +67,8 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   row["line"] = segment.ending.line;
   row["operations"] = segment.operations;
   row["graph"] = segment.graph_module ? nb::borrow(segment.graph_module.get()) : nb::none();
+  const bool native = segment.compiled && native::is_executor(segment.compiled.get());
+  row["native"] = native ? nb::borrow(segment.compiled.get()) : nb::none();
   nb::list guards;
   for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
   row["guards"] = guards;
@@ -117,6 +121,7 @@ NB_MODULE(_C, m) {
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
   m.attr("ModuleCall") = nb::borrow(reinterpret_cast<PyObject*>(runtime::module_call_type()));
   bind_captured(m);
+  bind_native(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit"), nb::arg("keep_graphs"));
   m.def("counters", counters, nb::arg("entry"));

@@ -103,10 +103,18 @@ void add_time(const Owned<>& metrics, const char* key, double seconds) {
 Report::Report(const runtime::FrameView& frame)
     : code_(frame.code), line_(bytecode::decode(frame.code).line(frame.offset)), start_(Clock::now()) {}
 
-void Report::graph(const Owned<>& module, PyObject* captured) {
+bool Report::shows_graphs() const {
+  bool shown = false;
   apart([&] {
     const Artifacts& artifacts = Artifacts::get();
-    if (!artifacts.graph.on() && !artifacts.graph_code.on() && !artifacts.graph_sizes.on()) return;
+    shown = artifacts.graph.on() || artifacts.graph_code.on() || artifacts.graph_sizes.on();
+  });
+  return shown;
+}
+
+void Report::graph(const Owned<>& module, PyObject* captured) {
+  apart([&] {
+    if (!module || !shows_graphs()) return;
     take(PyObject_CallMethod(logging_module(), "graph", "OO", module.get(), captured));
   });
   graph_ready_ = Clock::now();
@@ -149,13 +157,17 @@ void Report::log_guards(const plan::Segment& segment) const {
 
 void Report::log_break(const plan::Segment& segment) const {
   const plan::Ending& ending = segment.ending;
+  take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", code_, text(ending.file).get(), ending.inner_line,
+                           text(full_reason(ending)).get(), text(ending.hint).get(), stack_text(ending).get()));
+}
+
+Owned<> stack_text(const plan::Ending& ending) {
   Owned<> stack = take(PyUnicode_New(0, 0));
   for (const auto& [code, unit] : ending.stack) {
     Owned<> frame = backend::frame_text(reinterpret_cast<PyCodeObject*>(code.get()), unit);
     stack = take(PyUnicode_Concat(stack.get(), frame.get()));
   }
-  take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", code_, text(ending.file).get(), ending.inner_line,
-                           text(full_reason(ending)).get(), text(ending.hint).get(), stack.get()));
+  return stack;
 }
 
 bool recompiles_are_logged() {

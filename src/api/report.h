@@ -18,7 +18,10 @@ namespace gramme::api {
 class Report {
  public:
   explicit Report(const runtime::FrameView& frame);
-  /// Before the backend gets the graph. `captured`: what may be asked about it (api/captured.h).
+  /// Is there a log that graph() would write to?
+  bool shows_graphs() const;
+  /// Before the backend gets the graph, which is null if nobody looks at it. `captured`: what may be asked about it
+  /// (api/captured.h).
   void graph(const Owned<>& module, PyObject* captured);
   /// The backend has compiled the graph.
   void compiled(int operations);
@@ -37,6 +40,9 @@ class Report {
   double backend_seconds_ = -1;
   int operations_ = 0;
 };
+
+/// The calls at whose end a capture ended, as a traceback shows them: a str.
+Owned<> stack_text(const plan::Ending& ending);
 
 /// Is it worth while to say why known segments could not be used?
 bool recompiles_are_logged();

@@ -125,6 +125,7 @@ class TestGuards {
         fact.other = source_of(nb::borrow<nb::tuple>(operand));
         break;
       case guards::Kind::Length:
+      case guards::Kind::Position:
         fact.number = nb::cast<int64_t>(operand);
         break;
       case guards::Kind::Tensor:

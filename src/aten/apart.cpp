@@ -46,4 +46,11 @@ bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std
   return true;
 }
 
+bool is_stale_view(PyObject* tensor) {
+  const at::Tensor& view = THPVariable_Unpack(tensor);
+  if (!view.is_view() || !view.is_leaf()) return false;
+  const auto* meta = torch::autograd::impl::get_autograd_meta(view);
+  return meta && !meta->requires_grad_ && view.requires_grad();
+}
+
 }  // namespace gramme::aten

@@ -47,6 +47,8 @@ bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
 /// Do the storages of two tensors share a byte (conservative: extents of the views)?
 bool overlap(PyObject* a, PyObject* b);
+/// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
+bool is_stale_view(PyObject* tensor);
 /// Do no two of the tensors objects[which[i]] share a byte? Of tensors whose sizes and strides stay, `known` holds
 /// where they lay when they last did not: asking again compares addresses. Tensors without data (meta) are not looked
 /// at.
@@ -67,6 +69,8 @@ struct GlobalState {
   uint64_t included, excluded, bits, dtypes;
   int64_t function_modes;
   static GlobalState read();  // some 25 ns
+  /// Is the thread inside a functorch transform (torch.vmap, torch.func.grad)?
+  bool transforms() const;
   bool operator==(const GlobalState&) const = default;
   /// "grad mode changed from True to False"
   std::string explain_difference(const GlobalState& now) const;

@@ -86,6 +86,10 @@ GlobalState GlobalState::read() {
   return state;
 }
 
+bool GlobalState::transforms() const {
+  return c10::DispatchKeySet(c10::DispatchKeySet::RAW, included).has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
 std::string GlobalState::explain_difference(const GlobalState& now) const {
 #define BIT(position, text, value)       \
   if ((bits ^ now.bits) >> position & 1) \

@@ -31,10 +31,21 @@ uint32_t version_of(PyObject* tensor) {
   return self.is_inference() ? 0 : static_cast<uint32_t>(self._version());
 }
 
+namespace {
+/// For a program, and for autograd, a tensor that was put back was not written.
+void copy_version(const at::Tensor& from, const at::Tensor& to) {
+  if (from.is_inference() || to.is_inference()) return;
+  c10::VariableVersion version = to.unsafeGetTensorImpl()->version_counter();  // shares the count
+  version.set_version(from._version());
+}
+}  // namespace
+
 Owned<> content_of(PyObject* tensor) {
   at::AutoDispatchBelowADInplaceOrView below;
   try {
-    return Owned<>::steal(THPVariable_Wrap(THPVariable_Unpack(tensor).clone()));
+    at::Tensor content = THPVariable_Unpack(tensor).clone();
+    copy_version(THPVariable_Unpack(tensor), content);
+    return Owned<>::steal(THPVariable_Wrap(content));
   } catch (const std::exception& error) {  // out of memory
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return {};
@@ -44,6 +55,7 @@ Owned<> content_of(PyObject* tensor) {
 void put_back(PyObject* tensor, PyObject* content) {
   at::NoGradGuard quiet;
   THPVariable_Unpack(tensor).detach().copy_(THPVariable_Unpack(content));
+  copy_version(THPVariable_Unpack(content), THPVariable_Unpack(tensor));
 }
 
 }  // namespace gramme::aten

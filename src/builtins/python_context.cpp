@@ -1,5 +1,7 @@
-// contextvars: what the context held is guarded, what the program sets is set in replay, where the tokens are made.
+// contextvars: what the context held is guarded, what the program sets is set in replay, where the tokens are made. A
+// copied context is what the program set in it over what the thread's own holds; it does not leave the capture.
 #include "builtins/python_support.h"
+#include "cpython/objects.h"
 
 namespace gramme::builtins {
 
@@ -7,6 +9,24 @@ using namespace value;
 using SK = source::Kind;
 
 namespace {
+
+using Variables = std::unordered_map<Value*, Value*>;
+
+struct Set {
+  Object* variable;
+  Value* before;  // what the capture had set; null if it was what the context held
+  const Value* context;
+  bool used;
+};
+
+/// What contexts of this thread's capture hold.
+struct Contexts {
+  /// By the token. One made before the capture gets its place when it is used.
+  std::unordered_map<const Value*, Set> set_by;
+  std::unordered_map<const Value*, Variables> copied;
+  const Value* running = nullptr;  // a copied one; null: the thread's own
+};
+thread_local Contexts contexts;
 
 Object* variable_argument(Trace& trace, Value* self) {
   auto* variable = trace.see_as<Object>(self);
@@ -27,12 +47,16 @@ Value* held(Trace& trace, Object* variable) {
   return nullptr;
 }
 
+Value* content_of(Trace& trace, const Variables& variables, Object* variable) {
+  auto set = variables.find(variable);
+  return set != variables.end() ? set->second : held(trace, variable);
+}
+
 /// variable.get(default): the default of the call, then of the variable, where the context has none.
 Value* get(Trace& trace, const Args& args) {
   auto [self, fallback] = positional<2>(args, 1);
   Object* variable = variable_argument(trace, self);
-  if (auto set = trace.variables.find(variable); set != trace.variables.end()) return set->second;
-  if (Value* value = held(trace, variable)) return value;
+  if (Value* value = content_of(trace, trace.variables, variable)) return value;
   if (fallback) return fallback;
   PyObject* own = nullptr;
   check(PyContextVar_Get(variable->object, nullptr, &own));
@@ -43,14 +67,6 @@ Value* get(Trace& trace, const Args& args) {
   throw UserError{protocol::call(trace, trace.pinned(PyExc_LookupError), Args{missing, 1, nullptr, 0})};
 }
 
-struct Set {
-  Object* variable;
-  Value* before;  // what the capture had set; null if it was what the context held
-  bool used;
-};
-/// By the token. A token of another capture is left to the real call, which knows whether it is still good.
-thread_local std::unordered_map<const Value*, Set> set_by;
-
 Value* set(Trace& trace, const Args& args) {
   static PyObject* const method = real("_contextvars", "ContextVar.set");
   static auto* const token_type = reinterpret_cast<PyTypeObject*>(real("_contextvars", "Token"));
@@ -59,34 +75,126 @@ Value* set(Trace& trace, const Args& args) {
   auto* token = trace.make<Object>();
   token->type = token_type;
   auto [now, added] = trace.variables.try_emplace(variable, nullptr);
-  set_by[token] = {variable, added ? nullptr : now->second, false};
-  trace.undo.push_back([token] { set_by.erase(token); });
+  contexts.set_by[token] = {variable, added ? nullptr : now->second, contexts.running, false};
+  trace.undo.push_back([token] { contexts.set_by.erase(token); });
   now->second = value;
+  if (contexts.running) return token;
   variable->written = true;
   trace.effects.add_call(method, {variable, value}, trace.graph.length(), token);
   return token;
+}
+
+/// A token that was made before the capture is good where the guards say so, and once.
+void note_token(Trace& trace, Object* variable, Object* token) {
+  auto part = [&](int64_t which) { return trace.pool->child(token->source, SK::TokenPart, which); };
+  Value* own = trace.see(trace.wrap(cpython::token_part(token->object, 0), part(0)));
+  PyObject* before = cpython::token_part(token->object, 1);
+  if (own != variable || !before || !cpython::token_part(token->object, 2)) return;
+  for (int64_t which : {1, 2}) trace.guard({part(which), guards::Kind::Present, {}});
+  token->written = true;
+  contexts.set_by[token] = {variable, trace.wrap(before, part(1)), nullptr, false};
+  trace.undo.push_back([token] { contexts.set_by.erase(token); });
 }
 
 Value* reset(Trace& trace, const Args& args) {
   static PyObject* const method = real("_contextvars", "ContextVar.reset");
   auto [self, token] = positional<2>(args, 2);
   Object* variable = variable_argument(trace, self);
-  auto made = set_by.find(trace.see(token));
-  if (made == set_by.end() || made->second.variable != variable || made->second.used)
-    cannot(Reason::CallUnknown, "ContextVar.reset with a token made before");
+  auto* known = trace.see_as<Object>(token);
+  bool existing = known && known->existing() && PyContextToken_CheckExact(known->object);
+  if (existing && !contexts.set_by.contains(known)) note_token(trace, variable, known);
+  auto made = contexts.set_by.find(trace.see(token));
+  if (made == contexts.set_by.end() || made->second.variable != variable || made->second.used ||
+      made->second.context != contexts.running)
+    cannot(Reason::CallUnknown, "ContextVar.reset with a token made before or elsewhere");
   made->second.used = true;
+  variable->written = true;
   if (made->second.before)
     trace.variables[variable] = made->second.before;
   else
     trace.variables.erase(variable);
-  trace.effects.add_call(method, {variable, token}, trace.graph.length());
+  if (!contexts.running) trace.effects.add_call(method, {variable, token}, trace.graph.length());
   return trace.none();
+}
+
+// ---- copied contexts
+
+Value* copy_context(Trace& trace, const Args& args) {
+  static auto* const context_type = reinterpret_cast<PyTypeObject*>(real("_contextvars", "Context"));
+  positional<0>(args, 0);
+  auto* context = trace.make<Object>();
+  context->type = context_type;
+  contexts.copied[context] = trace.variables;
+  trace.undo.push_back([context] { contexts.copied.erase(context); });
+  return context;
+}
+
+const Value* copied_argument(Trace& trace, Value* self) {
+  const Value* context = trace.see(self);
+  if (!contexts.copied.contains(context)) cannot(Reason::ArgumentKind, "a context made before");
+  return context;
+}
+
+/// In the scope the thread's variables are those of a copied context.
+class Inside {
+ public:
+  Inside(Trace& trace, const Value* context) : trace_(trace), context_(context), outer_(contexts.running) {
+    trace_.variables.swap(contexts.copied[context_]);
+    contexts.running = context_;
+  }
+  ~Inside() {
+    contexts.running = outer_;
+    trace_.variables.swap(contexts.copied[context_]);
+  }
+  Inside(const Inside&) = delete;
+
+ private:
+  Trace& trace_;
+  const Value *context_, *outer_;
+};
+
+Value* run(Trace& trace, const Args& args) {
+  if (args.positional < 2) cannot(Reason::ArgumentKind, "Context.run without a function");
+  const Value* context = copied_argument(trace, args[0]);
+  if (contexts.running) cannot(Reason::CallUnknown, "Context.run in a copied context");
+  Inside inside(trace, context);
+  return protocol::call(trace, args[1], rest(args, 2));
+}
+
+Value* found_in_copy(Trace& trace, Value* self, Value* variable) {
+  const Value* context = copied_argument(trace, self);
+  if (context == contexts.running) return content_of(trace, trace.variables, variable_argument(trace, variable));
+  return content_of(trace, contexts.copied[context], variable_argument(trace, variable));
+}
+
+Value* item_of_copy(Trace& trace, const Args& args) {
+  auto [self, variable] = positional<2>(args, 2);
+  if (Value* value = found_in_copy(trace, self, variable)) return value;
+  raise_key_error(trace, variable);
+}
+
+Value* get_of_copy(Trace& trace, const Args& args) {
+  auto [self, variable, fallback] = positional<3>(args, 2);
+  if (Value* value = found_in_copy(trace, self, variable)) return value;
+  return fallback ? fallback : trace.none();
+}
+
+Value* is_in_copy(Trace& trace, const Args& args) {
+  auto [self, variable] = positional<2>(args, 2);
+  return trace.boolean(found_in_copy(trace, self, variable) != nullptr);
 }
 
 }  // namespace
 
 void register_context() {
-  add_rows("_contextvars", {{"ContextVar.get", &get}, {"ContextVar.set", &set}, {"ContextVar.reset", &reset}});
+  add_rows("_contextvars", {{"ContextVar.get", &get},
+                            {"ContextVar.set", &set},
+                            {"ContextVar.reset", &reset},
+                            {"copy_context", &copy_context},
+                            {"Context.run", &run},
+                            {"Context.get", &get_of_copy},
+                            {"Context.__getitem__", &item_of_copy},
+                            {"Context.__contains__", &is_in_copy}});
 }
 
 }  // namespace gramme::builtins

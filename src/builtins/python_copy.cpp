@@ -70,7 +70,8 @@ Value* Copier::copy_list(List* list) {
 
 Value* Copier::copy_dict(Dict* dict) {
   trace_.load(dict);
-  if (!dict->attributes.empty()) cannot(Reason::ArgumentKind, "a copy of an OrderedDict with attributes");
+  if (dict->type == &PyODict_Type && !trace_.all_attributes(dict).empty())
+    cannot(Reason::ArgumentKind, "a copy of an OrderedDict with attributes");
   Dict* result = trace_.dict();
   result->type = dict->type;
   result->factory = dict->factory;  // functions and types are their own copies

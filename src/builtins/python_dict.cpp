@@ -35,23 +35,30 @@ PyObject* Mapping::attribute_name(Value* key) {
   return name_argument(trace_, key);
 }
 
-Value* Mapping::get(Value* key) {
-  Value* seen = as_key(trace_, key);
-  if (dict_) return trace_.dict_get(dict_, seen);
-  return trace_.own_attribute(attributes_->owner, attribute_name(seen));
+Value* Mapping::asked(Value* key) { return dict_ ? protocol::key_in(trace_, dict_, key) : as_key(trace_, key); }
+
+Value* Mapping::get(Value* key) { return get_asked(as_key(trace_, key)); }
+
+Value* Mapping::get_asked(Value* key) {
+  if (dict_) return trace_.dict_get(dict_, key);
+  return trace_.own_attribute(attributes_->owner, attribute_name(key));
 }
 
 void Mapping::set(Value* key, Value* item) {
   if (itself_) return protocol::set_item(trace_, itself_, key, item);
-  Value* seen = as_key(trace_, key);
-  if (dict_) return trace_.dict_set(dict_, seen, item);
-  trace_.store_own_attribute(attributes_->owner, attribute_name(seen), item);
+  set_asked(as_key(trace_, key), item);
 }
 
-bool Mapping::erase(Value* key) {
-  Value* seen = as_key(trace_, key);
-  if (dict_) return trace_.dict_erase(dict_, seen);
-  PyObject* name = attribute_name(seen);
+void Mapping::set_asked(Value* key, Value* item) {
+  if (dict_) return trace_.dict_set(dict_, key, item);
+  trace_.store_own_attribute(attributes_->owner, attribute_name(key), item);
+}
+
+bool Mapping::erase(Value* key) { return erase_asked(as_key(trace_, key)); }
+
+bool Mapping::erase_asked(Value* key) {
+  if (dict_) return trace_.dict_erase(dict_, key);
+  PyObject* name = attribute_name(key);
   if (!trace_.own_attribute(attributes_->owner, name)) return false;
   trace_.store_own_attribute(attributes_->owner, name, nullptr);
   return true;
@@ -91,6 +98,8 @@ namespace {
 bool reads_like_dict(Trace& trace, Value* seen) {
   static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
   auto* object = value::as<Object>(seen);
+  auto* dict = value::as<Dict>(seen);
+  if (dict && dict->type == &PyODict_Type) return !trace.own_attribute(dict, kNames[1]);  // before the method
   if (!object) return true;
   size_t asked = PyType_IsSubtype(object->type, &PyDict_Type) && !PyType_IsSubtype(object->type, &PyODict_Type) ? 1 : 3;
   for (size_t i = 0; i < asked; ++i) {
@@ -230,7 +239,8 @@ Value* from_keys(Trace& trace, const Args& args) {
 
 Value* get(Trace& trace, const Args& args) {
   auto [self, key, missing] = positional<3>(args, 2);
-  Value* found = Mapping::self(trace, self).get(key);
+  Mapping mapping = Mapping::self(trace, self);
+  Value* found = mapping.get_asked(mapping.asked(key));
   return found ? found : missing ? missing : trace.none();
 }
 
@@ -259,7 +269,8 @@ Value* missing(Trace& trace, const Args& args) {
 
 Value* contains(Trace& trace, const Args& args) {
   auto [self, key] = positional<2>(args, 2);
-  return trace.boolean(Mapping::self(trace, self).get(key) != nullptr);
+  Mapping mapping = Mapping::self(trace, self);
+  return trace.boolean(mapping.get_asked(mapping.asked(key)) != nullptr);
 }
 
 template <View::Which which>
@@ -287,32 +298,38 @@ Value* copy(Trace& trace, const Args& args) {
 
 Value* set_item(Trace& trace, const Args& args) {
   auto [self, key, item] = positional<3>(args, 3);
-  Mapping::self(trace, self).set(key, item);
+  Mapping mapping = Mapping::self(trace, self);
+  mapping.set_asked(mapping.asked(key), item);
   return trace.none();
 }
 
 Value* delete_item(Trace& trace, const Args& args) {
   auto [self, key] = positional<2>(args, 2);
-  if (!Mapping::self(trace, self).erase(key)) raise_key_error(trace, key);
+  Mapping mapping = Mapping::self(trace, self);
+  if (!mapping.erase_asked(mapping.asked(key))) raise_key_error(trace, key);
   return trace.none();
 }
 
 Value* set_default(Trace& trace, const Args& args) {
   auto [self, key, item] = bind(args, 2, {"", "key", "default"});
   Mapping mapping = Mapping::self(trace, self);
-  if (Value* found = mapping.get(key)) return found;
+  Value* hashed = mapping.asked(key);
+  if (Value* found = mapping.get_asked(hashed)) return found;
   Value* stored = item ? item : trace.none();
-  mapping.set(key, stored);
+  mapping.set_asked(hashed, stored);
   return stored;
 }
 
 Value* pop(Trace& trace, const Args& args) {
   auto [self, key, missing] = bind(args, 2, {"", "key", "default"});
   Mapping mapping = Mapping::self(trace, self);
-  Value* found = mapping.get(key);
+  bool own = !value::hashable(trace.see(key));
+  if (own && mapping.size() == 0) cannot(Reason::ArgumentKind, "pop() of an empty dict");  // asks the key nothing
+  Value* hashed = mapping.asked(key);
+  Value* found = mapping.get_asked(hashed);
   if (!found && !missing) raise_key_error(trace, key);
   if (!found) return missing;
-  mapping.erase(key);
+  mapping.erase_asked(hashed);
   return found;
 }
 

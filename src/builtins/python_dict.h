@@ -18,6 +18,11 @@ class Mapping {
   Value* get(Value* key);  // null if missing; raises TypeError for unhashable keys
   void set(Value* key, Value* item);
   bool erase(Value* key);
+  /// For methods that look a key up once: its own __hash__ and __eq__ are asked by `asked`, and not again.
+  Value* asked(Value* key);
+  Value* get_asked(Value* key);
+  void set_asked(Value* key, Value* item);
+  bool erase_asked(Value* key);
   size_t size();
   void clear();
   std::vector<std::pair<Value*, Value*>> entries();

@@ -148,7 +148,8 @@ PyObject* const* key_fields() {
 Object* make_key(Trace& trace, Value* compare, Value* object) {
   auto* key = trace.make<Object>();
   key->type = key_type();
-  key->attributes = {{key_fields()[0], compare}, {key_fields()[1], object}};
+  key->attributes.push_back({key_fields()[0], compare});
+  key->attributes.push_back({key_fields()[1], object});
   return key;
 }
 
@@ -173,9 +174,9 @@ template <int op>
 Value* compare_keys(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
   Object *left = key_argument(trace, self), *right = key_argument(trace, other);
-  Object* factory = key_argument(trace, left->attributes[0].value);
-  Value* result =
-      protocol::call(trace, factory->attributes[0].value, {left->attributes[1].value, right->attributes[1].value});
+  Object* factory = key_argument(trace, left->attributes.at(0).value);
+  Value* result = protocol::call(trace, factory->attributes.at(0).value,
+                                 {left->attributes.at(1).value, right->attributes.at(1).value});
   return protocol::compare(trace, op, result, trace.integer(0));
 }
 

@@ -32,6 +32,96 @@ Value* write_text(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+// ---- print() after the graph
+
+/// The method in C of an existing file that writes text in C only; ends the segment if it has none.
+PyObject* file_method(Trace& trace, Value* file, const char* name) {
+  static auto* const wrapper = reinterpret_cast<PyTypeObject*>(real("_io", "TextIOWrapper"));
+  static auto* const memory = reinterpret_cast<PyTypeObject*>(real("_io", "StringIO"));
+  auto* object = trace.see_as<value::Object>(file);
+  bool known = object && object->existing() &&
+               (PyType_IsSubtype(object->type, wrapper) || PyType_IsSubtype(object->type, memory));
+  PyObject* method = known ? trace.type_lookup(object->type, intern(name)) : nullptr;
+  bool in_c = method && Py_IS_TYPE(method, &PyMethodDescr_Type);
+  if (!in_c || trace.own_attribute(object, intern(name))) cannot(Reason::CallSkipped, "print");
+  return method;
+}
+
+/// Writes in the order in which print() does: what the program's own __str__ prints comes between.
+class Printer {
+ public:
+  Printer(Trace& trace, Value* file) : trace_(trace), file_(file), write_(file_method(trace, file, "write")) {}
+
+  void item(Value* item) {
+    if (trace_.see(item)->kind != Kind::Constant) put();
+    text(protocol::to_str(trace_, item));
+  }
+  /// What any file can encode.
+  void text(Value* value) {
+    PyObject* text = trace_.constant_of(value);
+    if (!text || !PyUnicode_CheckExact(text) || !PyUnicode_IS_ASCII(text)) cannot(Reason::CallSkipped, "print");
+    pending_ += PyUnicode_AsUTF8(text);
+  }
+  void put() {
+    if (!pending_.empty()) trace_.effects.add_call(write_, {file_, trace_.text(pending_)}, trace_.graph.length());
+    pending_.clear();
+  }
+  void flush() {
+    put();
+    trace_.effects.add_call(file_method(trace_, file_, "flush"), {file_}, trace_.graph.length());
+  }
+
+ private:
+  Trace& trace_;
+  Value* file_;
+  PyObject* write_;
+  std::string pending_;
+};
+
+Value* standard_output(Trace& trace) {
+  static PyObject* const system = PyImport_ImportModule("sys");
+  auto* module = trace.see_as<value::Module>(trace.pinned(system));
+  return trace.global(static_cast<value::Namespace*>(module->names), intern("stdout"));
+}
+
+/// As an effect: when the graph ran, in the order of what else the replay calls. Only where the function must be one
+/// graph; elsewhere the text appears when the program writes it.
+Value* print_late(Trace& trace, const Args& args) {
+  Value *separator = trace.text(" "), *end = trace.text("\n"), *file = nullptr;
+  bool flush = false;
+  for (size_t i = 0; i < args.keywords; ++i) {
+    Value* given = args[args.positional + i];
+    std::string name = PyUnicode_AsUTF8(args.names[i]);
+    bool missing = is_none(trace, given);
+    if (name == "sep" || name == "end") {
+      if (!missing) (name == "sep" ? separator : end) = given;
+    } else if (name == "file") {
+      if (!missing) file = given;
+    } else if (name == "flush") {
+      flush = protocol::truth(trace, given);
+    } else {
+      cannot(Reason::CallSkipped, "print");
+    }
+  }
+  if (!file) file = standard_output(trace);
+  if (!file || is_none(trace, file)) cannot(Reason::CallSkipped, "print");
+  Printer printer(trace, file);
+  for (size_t i = 0; i < args.positional; ++i) {
+    if (i > 0) printer.text(separator);
+    printer.item(args[i]);
+  }
+  printer.text(end);
+  printer.put();
+  if (flush) printer.flush();
+  return trace.none();
+}
+
+Value* print(Trace& trace, const Args& args) {
+  static PyObject* const function = real("builtins", "print");
+  bool listed = is_listed("ignore_logging_functions", function) || is_listed("reorderable_logging_functions", function);
+  return trace.policy.whole && !listed ? print_late(trace, args) : write_text<"builtins", "print">(trace, args);
+}
+
 /// A method of logging.Logger: ignored, or traced like any other; what it writes in the end is run for real.
 template <Text name>
 Value* log(Trace& trace, const Args& args) {
@@ -75,7 +165,7 @@ Value* filters_mutated(Trace& trace, const Args& args) {
 }
 
 void register_logging() {
-  add_rows("builtins", {{"print", &write_text<"builtins", "print">}});
+  add_rows("builtins", {{"print", &print}});
   add_rows("warnings", {{"warn", &write_text<"warnings", "warn">}});
   add_rows("_warnings", {{"_filters_mutated", &filters_mutated}});
   add_rows("logging", {

@@ -223,8 +223,12 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
   return trace.text(type_name(trace.see(args[0])) + (tuple->items.size() == 1 ? "(" + shown + ")" : shown));
 }
 
-/// The traceback is not modelled: an exception that leaves the capture is raised again by a plain run.
-Value* with_traceback(Trace&, const Args& args) { return positional<2>(args, 2)[0]; }
+/// The traceback is not modelled: an exception that leaves the function is raised again by a plain run.
+Value* with_traceback(Trace& trace, const Args& args) {
+  auto [self, traceback] = positional<2>(args, 2);
+  object_argument(trace, self)->retraced = true;
+  return self;
+}
 
 Value* add_note(Trace& trace, const Args& args) {
   static PyObject* const kNotes = intern("__notes__");

@@ -169,7 +169,7 @@ Value* as_key(Trace& trace, Value* key) {
   Value* seen = trace.see(key);
   if (auto* tuple = value::as<value::Tuple>(seen))
     for (Value*& item : tuple->items) item = as_key(trace, item);
-  if (seen->kind == Kind::Number) seen = trace.constant(trace.constant_of(seen));
+  if (PyObject* known = seen->kind == Kind::Number ? trace.constant_of(seen) : nullptr) seen = trace.constant(known);
   if (value::hashable(seen)) return seen;
   auto* set = value::as<value::Set>(seen);
   bool refused = seen->kind == Kind::List || seen->kind == Kind::Dict || seen->kind == Kind::Deque ||

@@ -29,24 +29,33 @@ Value* make_reference(Trace& trace, const Args& args) {
 /// Has the capture written to what the source reads from?
 bool holder_changed(Trace& trace, const source::Source* source) {
   bool changed = false;
-  trace.each_known([&](Value* holder) {
+  auto ask = [&](Value* holder, effects::Kind kind) {
     if (holder->source != source->base) return;
-    changed = source->kind == source::Kind::Attr
-                  ? trace.effects.contains(effects::Kind::StoreAttr, holder, source->key.get())
-                  : holder->written;
-  });
+    bool by_name = source->kind == source::Kind::Attr || holder->kind == value::Kind::Namespace;
+    changed |= by_name ? trace.effects.contains(kind, holder, source->key.get()) : holder->written;
+  };
+  trace.each_known([&](Value* holder) { ask(holder, effects::Kind::StoreAttr); });
+  trace.each_namespace([&](Value* holder) { ask(holder, effects::Kind::StoreGlobal); });
   return changed;
 }
 
+/// Is the object at a root there for the whole segment: the function, what is pinned, a variable that was not assigned?
+bool root_stays(Trace& trace, const source::Source* root) {
+  if (root->kind == source::Kind::Function || root->kind == source::Kind::Pinned) return true;
+  if (root->kind != source::Kind::Local) return false;
+  Value* now = trace.inliner->root_local(root->index);
+  return now && now->source == root;
+}
+
 /// Whether something goes on holding the object: the capture never lets go of real objects, and cannot see one die. A
-/// variable that once held it may have been deleted.
+/// variable, or something on the way to the object, may have been deleted.
 bool is_held(Trace& trace, Value* referent) {
   if (trace.inliner->is_in_local(referent)) return true;
   const source::Source* source = referent->source;
-  if (!source || (!source->base && source->kind != source::Kind::Pinned)) return false;
+  if (!source) return false;
   for (; source->base; source = source->base)
     if (source->kind == source::Kind::WeakTarget || holder_changed(trace, source)) return false;
-  return true;
+  return root_stays(trace, source);
 }
 
 /// The object it points to, read anew at every call.
@@ -59,7 +68,7 @@ Value* call_reference(Trace& trace, const Args& args) {
     referent = trace.see(trace.wrap(PyWeakref_GET_OBJECT(reference->object),
                                     trace.pool->child(reference->source, source::Kind::WeakTarget)));
   else if (!reference->attributes.empty())
-    referent = reference->attributes[0].value;
+    referent = reference->attributes.at(0).value;
   if (!referent || (referent != trace.none() && !is_held(trace, referent)))
     cannot(Reason::ArgumentKind, "a weak reference to an object that may be gone");
   return referent;

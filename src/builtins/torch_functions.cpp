@@ -71,7 +71,8 @@ bool overrides(Trace& trace, Value* object) {
 
 /// has_torch_function(objects), has_torch_function_unary(object), has_torch_function_variadic(*objects)
 Value* has_torch_function(Trace& trace, const Args& args) {
-  if (trace.initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
+  if (trace.initial_state().function_modes > 0 || !trace.function_modes.empty())
+    cannot(Reason::CallUnknown, "a torch function mode");
   std::vector<Value*> objects = all_positional(args);
   if (objects.size() == 1) {
     Value* seen = trace.see(objects[0]);
@@ -90,7 +91,7 @@ Value* default_device(Trace& trace, const Args& args) {
 }
 
 Value* function_mode_enabled(Trace& trace, const Args&) {
-  return trace.boolean(trace.initial_state().function_modes > 0);
+  return trace.boolean(trace.initial_state().function_modes > 0 || !trace.function_modes.empty());
 }
 
 // ---- checks
@@ -242,11 +243,14 @@ Value* log_usage(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Module.__call__ asks in order to leave out its handling of exceptions, which Dynamo cannot follow.
+/// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap the
+/// name and attributes of what it returns.
 Value* is_compiling(Trace& trace, const Args&) {
-  static PyObject* const call = PyFunction_GetCode(real("torch.nn", "Module._call_impl"));
+  static PyObject* const eager[] = {PyFunction_GetCode(real("torch.nn", "Module._call_impl")),
+                                    PyFunction_GetCode(real("torch._functorch.apis", "vmap"))};
   value::Function* caller = trace.inliner->current_function();
-  return trace.boolean(!caller || reinterpret_cast<PyObject*>(caller->code) != call);
+  auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
+  return trace.boolean(std::find(std::begin(eager), std::end(eager), code) == std::end(eager));
 }
 
 void register_tracing_states() {
@@ -354,8 +358,10 @@ void register_torch() {
   register_torch_hooks();
   register_torch_leaves();
   register_torch_modes();
+  register_torch_function_modes();
   register_torch_state();
   register_torch_dynamo();
+  register_torch_functorch();
 }
 
 }  // namespace gramme::builtins

@@ -72,7 +72,7 @@ Dict* unseen_hooks(Trace& trace, Object* handle) {
     return nullptr;
   const source::Source* source = trace.pool->child(reference->source, source::Kind::WeakTarget);
   auto* hooks = as<Dict>(trace.see(trace.wrap(PyWeakref_GET_OBJECT(reference->object), source)));
-  bool seen = !hooks || hooks->loaded || hooks->entries.size() || hooks->written || !hooks->absent.empty();
+  bool seen = !hooks || hooks->loaded || hooks->entries.size() || hooks->written || hooks->absent.size();
   return (seen && !(hooks && hooks->hidden)) || trace.policy.specialized.contains(source->print()) ? nullptr : hooks;
 }
 

@@ -1,5 +1,6 @@
 // Default dtype, deterministic algorithms and seeds: set after the graph ran, so that no operation may follow that
-// depends on them. Questions are answered in the new state: the capture is really put there and back at its end.
+// depends on them; one that makes a tensor of the default dtype is given the dtype (trace/defaults.cpp). Questions are
+// answered in the new state: the capture is really put there and back at its end.
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -28,7 +29,7 @@ Value* set_default_dtype(Trace& trace, const Args& args) {
   call_real(trace, set, {wanted});
   undo_with(trace, set, before);
   trace.effects.add_call(set, {trace.constant(wanted)}, trace.graph.length());
-  trace.set_late_state("torch.set_default_dtype");
+  trace.note_default_dtype(before.get(), wanted);
   return trace.none();
 }
 

@@ -50,10 +50,12 @@ graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<meta::Arg
 
 // ---- families, one file each
 void register_torch_functions();
+void register_torch_functorch();
 void register_torch_hooks();
 void register_torch_leaves();
 void register_torch_methods();
 void register_torch_modes();
+void register_torch_function_modes();
 void register_torch_state();
 void register_torch_dynamo();
 

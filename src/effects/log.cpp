@@ -13,13 +13,14 @@ const char* kind_name(Kind kind) {
 
 void Log::add(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
   target->written = true;
-  if (seen_.insert({kind, target, name}).second) entries_.push_back({kind, target, name, graph_length});
+  auto [place, added] = places_.try_emplace({kind, target, name});
+  if (added) place->second = entries_.insert(entries_.end(), {kind, target, name, graph_length});
 }
 
 void Log::add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
-  std::erase_if(entries_, [&](const Effect& e) { return e.kind == kind && e.target == target && e.name == name; });
-  seen_.insert({kind, target, name});
-  entries_.push_back({kind, target, name, graph_length, true});
+  auto [place, added] = places_.try_emplace({kind, target, name});
+  if (!added) entries_.erase(place->second);
+  place->second = entries_.insert(entries_.end(), {kind, target, name, graph_length, true});
 }
 
 void Log::add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length, value::Value* result) {
@@ -30,14 +31,12 @@ void Log::add_call(PyObject* callable, std::vector<value::Value*> operands, size
 }
 
 const Effect* Log::find(Kind kind, const value::Value* target, PyObject* name) const {
-  if (!contains(kind, target, name)) return nullptr;
-  for (const Effect& entry : entries_)
-    if (entry.kind == kind && entry.target == target && entry.name == name) return &entry;
-  return nullptr;
+  auto place = places_.find({kind, target, name});
+  return place == places_.end() ? nullptr : &*place->second;
 }
 
 bool Log::contains(Kind kind, const value::Value* target, PyObject* name) const {
-  return seen_.contains({kind, target, name});
+  return places_.contains({kind, target, name});
 }
 
 }  // namespace gramme::effects

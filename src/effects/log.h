@@ -3,7 +3,8 @@
 // Replay runs no user code, so only the final state of each (target, key) and the order in which targets were first
 // written can be observed; the log keeps one entry for each.
 #pragma once
-#include <unordered_set>
+#include <list>
+#include <unordered_map>
 #include <vector>
 
 #include "value/value.h"
@@ -39,7 +40,7 @@ class Log {
   /// A call in replay. `result` stands for what it returns, which is there for whatever is rebuilt after it.
   void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length,
                 value::Value* result = nullptr);
-  const std::vector<Effect>& entries() const { return entries_; }
+  const std::list<Effect>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
   bool contains(Kind kind, const value::Value* target, PyObject* name) const;
   const Effect* find(Kind kind, const value::Value* target, PyObject* name) const;  // null if there is none
@@ -57,9 +58,9 @@ class Log {
              static_cast<size_t>(key.kind);
     }
   };
-  std::vector<Effect> entries_;
+  std::list<Effect> entries_;
   int32_t calls_ = 0;
-  std::unordered_set<Key, Hash> seen_;
+  std::unordered_map<Key, std::list<Effect>::iterator, Hash> places_;
 };
 
 }  // namespace gramme::effects

@@ -25,9 +25,8 @@ std::string shown(const Value* value) {
 }
 
 const Value* stored(const Attributes& attributes, PyObject* name) {
-  for (const Attribute& attribute : attributes)
-    if (attribute.name == name) return attribute.value;
-  return nullptr;
+  const Attribute* found = find(attributes, name);
+  return found ? found->value : nullptr;
 }
 
 const Attributes& attributes_of(Value* target) {

@@ -30,6 +30,10 @@ std::string Fact::print() const {
       return "list(" + name + ") and its history are those of " + describe(object.get());
     case Kind::SetIs:
       return name + " == " + describe(object.get());
+    case Kind::Hashes:
+      return "the hashes of " + name + " are " + describe(object.get());
+    case Kind::Position:
+      return name + " stands at " + std::to_string(number);
     case Kind::Tensor:
       return name + ": " + spec->print();
     case Kind::Code:
@@ -38,6 +42,10 @@ std::string Fact::print() const {
       return name + " shares no memory with " + other->print();
     case Kind::Apart:
       return name + " shares no memory with any of those from " + other->print() + " on";
+    case Kind::Distinct:
+      return name + " is another object than all others told apart";
+    case Kind::Other:
+      return name + " is none of the objects told apart";
     case Kind::Unguarded:
       return name + " is read";
   }

@@ -21,6 +21,8 @@ class Attempt {
   }
   /// Runs until the function returns or the stop is reached.
   End run();
+  /// When it is known what outlives the segment.
+  void check_generators();
   Frame& frame() { return frame_; }
 
  private:
@@ -28,7 +30,6 @@ class Attempt {
   End stopped();
   void note_handled(End& end);
   void forget_locals(End& end);
-  void check_generators();
   bool callee_is_python();
 
   const Start& start_;
@@ -85,10 +86,11 @@ void Attempt::forget_locals(End& end) {
     if (!is_same(initial_[i], frame_.slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
 }
 
-/// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known.
+/// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known
+/// unless it outlives the segment.
 void Attempt::check_generators() {
   for (Generator* generator : trace.generators)
-    if (generator->started && generator->frame && closing_runs_code(trace, *generator->frame))
+    if (generator->started && generator->frame && !generator->escapes && closing_runs_code(trace, *generator->frame))
       cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
 }
 
@@ -98,10 +100,8 @@ End Attempt::run() {
     end.result = interp.run_root(frame_);
     note_handled(end);
     if (start_.offset != 0) forget_locals(end);
-    check_generators();
     return end;
   } catch (const Stopped&) {
-    check_generators();
     return stopped();
   }
 }
@@ -211,14 +211,17 @@ std::unique_ptr<plan::Segment> step_over(const Start& start, const Trace& trace,
 }  // namespace
 
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole) {
-  size_t stop_at = SIZE_MAX;
+  size_t stop_at = policy.stop_at;
   plan::Ending ending;
+  policy.whole = whole;
   for (;;) {
     Attempt attempt(start, policy, stop_at);
     try {
       End end = attempt.run();
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
+      attempt.check_generators();
       segment->start = start.offset;
+      segment->steps = attempt.interp.steps();
       segment->ending = ending;
       compile_graph(attempt.trace, compile, *segment);
       return segment;

@@ -22,6 +22,7 @@ struct Frame {
   value::Dict* locals = nullptr;  // what locals() gave
   Frame* back = nullptr;
   bool root = false;
+  bool kept = false;                          // by a traceback: not to be used again
   const graph::Position* position = nullptr;  // of the last instruction asked for
 
   PyCodeObject* object() const { return code->object(); }

@@ -26,6 +26,7 @@ Value* Interpreter::run_root(Frame& root) {
   in_module_call_ = calls_modules(root.object());
   Outcome outcome = run(root);
   if (outcome.step != Step::Return) GRAMME_BUG("the root frame yielded");
+  returned_ = true;
   return outcome.value;
 }
 
@@ -87,9 +88,19 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
   }
 }
 
+/// Each frame that an exception passes is in its traceback; raising it again there adds none.
+void Interpreter::note_passed(Frame& frame, const UserError& error) {
+  auto* exception = as<Object>(trace.see(error.exception));
+  bool again = frame.current->op == bytecode::Op::RERAISE ||
+               (frame.current->op == bytecode::Op::RAISE_VARARGS && frame.current->arg == 0);
+  if (!exception || again) return;
+  frame.kept = true;
+  exception->passed.push_back({&frame, frame.current->at, frame.code->line(frame.current->at)});
+}
+
 /// Goes to the handler that covers the current instruction; false if there is none.
 bool Interpreter::unwind(Frame& frame, const UserError& error) {
-  if (auto* exception = as<Object>(trace.see(error.exception))) exception->raised = true;
+  note_passed(frame, error);
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
   if (!handler) return false;
   if (frame.root && raise_step == SIZE_MAX) raise_step = resumable_step_;
@@ -165,7 +176,8 @@ Value* Interpreter::call(Function* function, const Args& args) {
     show_parameters(*frame);
   }
   Value* result = run(*frame).value;
-  if (result->kind != Kind::Generator || static_cast<Generator*>(result)->frame != frame) free_.push_back(frame);
+  bool suspended = result->kind == Kind::Generator && static_cast<Generator*>(result)->frame == frame;
+  if (!suspended && !frame->kept) free_.push_back(frame);
   return result;
 }
 
@@ -294,6 +306,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   Outcome outcome;
   try {
     if (thrown) {
+      if (auto* exception = as<Object>(trace.see(thrown->exception))) exception->retraced = true;
       Current current(trace, frame_, frame);
       if (!generator->started || !unwind(frame, *thrown)) throw UserError(*thrown);
     } else {
@@ -332,8 +345,14 @@ Value* Interpreter::variable(PyObject* name) {
   return nullptr;
 }
 
+Value* Interpreter::held_in(Value* slot) {
+  auto* cell = slot ? as<Cell>(slot) : nullptr;
+  return cell ? cell->content : slot;
+}
+
 bool Interpreter::is_in_local(Value* seen) {
   return std::any_of(frame_->slots.begin(), frame_->slots.end(), [&](Value* value) {
+    value = held_in(value);
     bool same = value && (value == seen || (value->object && value->object == seen->object));
     return same && trace.see(value) == seen;
   });
@@ -369,6 +388,13 @@ void register_models() {
   protocol::add_model("builtins", "__build_class__", &build_class);
 }
 
+/// The live frame of the root is not known to have ended where the segment does not go from its start to its return; a
+/// generator's goes on.
+trace::FrameState Interpreter::state(const Frame& frame) {
+  bool ended = frame.root ? from_start_ && returned_ : !(frame.generator && frame.generator->frame);
+  return {frame.function, frame.current->at, frame.slots, frame.stack, ended && !frame.locals};
+}
+
 Value* Interpreter::first_argument() {
   if (frame_->object()->co_argcount == 0 || frame_->slots.empty() || !frame_->slots[0]) return nullptr;
   Value* first = frame_->slots[0];
@@ -389,13 +415,25 @@ bool starts_with(PyObject* text, PyObject* prefix) {
   return PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
 }
 
-/// Python's library and what is installed besides the program.
-bool is_library(PyCodeObject* code) {
-  static PyObject* folder =
-      take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "stdlib")).release();
-  static PyObject* installed =
-      take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", "purelib")).release();
-  return starts_with(code->co_filename, folder) || starts_with(code->co_filename, installed);
+PyObject* path_of(const char* name) {
+  return take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", name)).release();
+}
+
+/// The folder of a package, with what follows it in the names of its files.
+PyObject* folder_of(const char* package) {
+  Owned<> paths = take(PyObject_GetAttrString(take(PyImport_ImportModule(package)).get(), "__path__"));
+  return take(PyUnicode_FromFormat("%U/", take(PySequence_GetItem(paths.get(), 0)).get())).release();
+}
+
+/// Whose line it is: the program's, an installed package's, or Python's, PyTorch's and our own, which say least.
+enum class Owner { Program, Package, Library };
+Owner owner_of(PyCodeObject* code) {
+  static PyObject* const own[] = {folder_of("gramme"), folder_of("torch")};
+  static PyObject *const stdlib = path_of("stdlib"), *const installed = path_of("purelib");
+  PyObject* file = code->co_filename;
+  if (starts_with(file, own[0]) || starts_with(file, own[1])) return Owner::Library;
+  if (starts_with(file, installed)) return Owner::Package;
+  return starts_with(file, stdlib) ? Owner::Library : Owner::Program;
 }
 }  // namespace
 
@@ -403,7 +441,8 @@ bool is_library(PyCodeObject* code) {
 void Interpreter::note_stop() {
   if (stopped_in_.code) return;
   Frame* frame = frame_;
-  while (frame->back && is_library(frame->object())) frame = frame->back;
+  for (Frame* outer = frame_->back; outer; outer = outer->back)
+    if (owner_of(outer->object()) < owner_of(frame->object())) frame = outer;
   stopped_in_ = {frame->object(),
                  frame->current ? frame->code->line(frame->current->at) : frame->object()->co_firstlineno};
   for (frame = frame_; frame; frame = frame->back)

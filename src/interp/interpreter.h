@@ -32,7 +32,7 @@ class Interpreter final : public trace::Inliner {
     PyCodeObject* code;
     int line;
   };
-  /// Where the capture could not go on: the innermost frame outside Python's library and torch.
+  /// Where the capture could not go on: the innermost frame of the program, or else of a package, or else of all.
   Place stopped_in() const;
   /// The calls that led there, the root frame's first.
   const std::vector<std::pair<Owned<>, int>>& stopped_stack() const { return stopped_stack_; }
@@ -42,7 +42,9 @@ class Interpreter final : public trace::Inliner {
   Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
   Value* variable(PyObject* name) override;
   bool is_in_local(Value* seen) override;
+  Value* root_local(int64_t slot) override { return held_in(root_->slots[static_cast<size_t>(slot)]); }
   value::Function* current_function() override { return frame_->function; }
+  trace::FrameState state(const Frame& frame) override;
   Value* first_argument() override;
   const graph::Position* position() override { return position_of(frame_); }
   int root_line() override;
@@ -60,8 +62,11 @@ class Interpreter final : public trace::Inliner {
   Outcome run(Frame& frame);
   Outcome loop(Frame& frame);
   void note_stop();
+  /// What a slot holds, or the cell in it that the capture made.
+  static Value* held_in(Value* slot);
   void count_root_step(Frame& frame);
   bool unwind(Frame& frame, const value::UserError& error);
+  void note_passed(Frame& frame, const value::UserError& error);
   void bind(Frame& frame, value::Function* function, const trace::Args& args);
   const graph::Position* position_of(Frame* frame);
   Frame* new_frame(value::Function* function);
@@ -74,7 +79,8 @@ class Interpreter final : public trace::Inliner {
   std::vector<Frame*> free_;
   size_t stop_at_;
   size_t steps_ = 0, resumable_step_ = 0;
-  bool from_start_ = false;      // the root frame, too
+  bool from_start_ = false;  // the root frame, too
+  bool returned_ = false;
   bool in_module_call_ = false;  // nothing but torch.nn.Module's own code has run
 };
 

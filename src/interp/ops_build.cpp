@@ -25,7 +25,7 @@ Step build_list(Interpreter& interp, Frame& frame, int count) {
 Step build_set(Interpreter& interp, Frame& frame, int count) {
   auto* set = interp.trace.make<Set>();
   for (Value* item : take_items(frame, count))
-    trace::add_member(interp.trace, set, protocol::table_key(interp.trace, item));
+    trace::add_member(interp.trace, set, protocol::key_in(interp.trace, set->entries, item));
   frame.push(set);
   return Step::Next;
 }
@@ -33,7 +33,7 @@ Step build_map(Interpreter& interp, Frame& frame, int count) {
   Dict* dict = interp.trace.dict();
   std::vector<Value*> items = take_items(frame, 2 * count);
   for (int i = 0; i < count; ++i)
-    interp.trace.dict_set(dict, protocol::table_key(interp.trace, items[2 * i]), items[2 * i + 1]);
+    interp.trace.dict_set(dict, protocol::key_in(interp.trace, dict, items[2 * i]), items[2 * i + 1]);
   frame.push(dict);
   return Step::Next;
 }

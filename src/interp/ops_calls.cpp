@@ -94,28 +94,11 @@ Step for_iter(Interpreter& interp, Frame& frame, int) {
 
 // ---- generators
 
-namespace {
-/// What the frame was called with, if positions are enough to call it again.
-bool positional_arguments(trace::Trace& trace, const Frame& frame, std::vector<Value*>& out) {
-  PyCodeObject* code = frame.object();
-  if (code->co_kwonlyargcount || code->co_flags & CO_VARKEYWORDS) return false;
-  auto plain = [&](Value* slot) {
-    auto* cell = as<Cell>(slot);
-    return cell && !cell->source ? trace.cell_content(cell) : slot;
-  };
-  for (int i = 0; i < code->co_argcount; ++i) out.push_back(plain(frame.slots[i]));
-  if (!(code->co_flags & CO_VARARGS)) return true;
-  auto* rest = trace.see_as<Tuple>(plain(frame.slots[code->co_argcount]));
-  out.insert(out.end(), rest->items.begin(), rest->items.end());
-  return true;
-}
-}  // namespace
-
 Step return_generator(Interpreter& interp, Frame& frame, int) {
   if (frame.root || !(frame.object()->co_flags & CO_GENERATOR)) cannot(Reason::GeneratorRoot);
   auto* generator = interp.trace.make<Generator>();
   generator->frame = &frame;
-  if (positional_arguments(interp.trace, frame, generator->arguments)) generator->function = frame.function;
+  generator->function = frame.function;
   frame.generator = generator;
   interp.trace.generators.push_back(generator);
   generator->maker = frame.back;

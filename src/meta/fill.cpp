@@ -7,7 +7,10 @@
 
 #include <optional>
 
+#include "meta/batched.h"
+#include "meta/build.h"
 #include "meta/fakes.h"
+#include "meta/silence.h"
 #include "meta/targets.h"
 #include "meta/watch.h"
 
@@ -24,6 +27,7 @@ struct Input {
   const c10::StorageImpl* storage;
 
   const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
+  const at::Tensor& physical() const { return innermost(tensor()); }
 };
 
 PyObject* attribute(const char* module, const char* name) {
@@ -38,9 +42,10 @@ const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
-c10::Device device_of(PyObject* fake) {
+c10::Device fake_device_of(const at::Tensor& tensor) {
   static PyObject* name = intern("_fake_device");
-  Owned<> device = take(PyObject_GetAttr(fake, name));
+  Owned<> fake = take(THPVariable_Wrap(innermost(tensor)));
+  Owned<> device = take(PyObject_GetAttr(fake.get(), name));
   return reinterpret_cast<THPDevice*>(device.get())->device;
 }
 
@@ -89,7 +94,7 @@ class Entered {
 
 class Fill {
  public:
-  explicit Fill(const Call& call) : call_(call) {}
+  Fill(const Call& call, const std::vector<VmapLevel>& levels) : call_(call), levels_(levels) {}
 
   Filled run() {
     try {
@@ -117,12 +122,16 @@ class Fill {
     Quiet quiet;
     Owned<> value;
     {
-      Owned<> args = build_args(), kwargs = build_kwargs();
+      Builder builder([&](const Argument& argument) { return find(argument.node)->fake; });
+      Owned<> args = builder.args(call_), kwargs = builder.kwargs(call_);
       Watch watch;
+      Silence silence;
       Entered entered(fakes_->mode());
-      value = Owned<>::steal(call(args.get(), kwargs.get()));
+      EnteredLevels levels(levels_);
+      value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
       outcome_.random = watch.random;
-      outcome_.may_raise = watch.may_raise;
+      warned_ = silence.warned;
+      outcome_.may_raise = watch.may_raise || warned_;  // a warning can be made an error
       written_ = std::move(watch.written);
     }
     if (!value) return failed();
@@ -145,76 +154,14 @@ class Fill {
     else if (type != plain_type() && type != parameter_type())
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     if (!outcome_.message.empty()) return;
+    const Record* innermost = physical(argument.record);
     size_t before = 0;
-    for (const Input& other : inputs_) before += other.record == argument.record;
-    Input input{argument.node, leaf, argument.record, fakes_->fake(argument.record, before), 0, nullptr};
-    input.version = version_of(input.tensor());
-    input.storage = storage_of(input.tensor());
+    for (const Input& other : inputs_) before += physical(other.record) == innermost;
+    Input input{argument.node, leaf, argument.record, fakes_->fake(innermost, before), 0, nullptr};
+    if (argument.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *argument.record)));
+    input.version = version_of(input.physical());
+    input.storage = storage_of(input.physical());
     inputs_.push_back(std::move(input));
-  }
-
-  // ---- arguments
-
-  Owned<> build(const Argument& argument) {
-    switch (argument.kind) {
-      case Argument::Tensor:
-        return find(argument.node)->fake;
-      case Argument::Constant:
-      case Argument::Number:
-        return share(argument.object);
-      case Argument::Tuple:
-        return build_tuple(argument);
-      case Argument::List: {
-        Owned<> list = take(PyList_New(argument.count));
-        for (uint32_t i = 0; i < argument.count; ++i)
-          PyList_SET_ITEM(list.get(), i, build(argument.items[i]).release());
-        return list;
-      }
-      case Argument::Dict: {
-        Owned<> dict = take(PyDict_New());
-        for (uint32_t i = 0; i + 1 < argument.count; i += 2)
-          check(PyDict_SetItem(dict.get(), build(argument.items[i]).get(), build(argument.items[i + 1]).get()));
-        return dict;
-      }
-      case Argument::Slice: {
-        const Argument* parts = argument.items;
-        return take(PySlice_New(build(parts[0]).get(), build(parts[1]).get(), build(parts[2]).get()));
-      }
-    }
-    return {};
-  }
-
-  Owned<> tuple_of(const Argument* items, uint32_t count) {
-    Owned<> tuple = take(PyTuple_New(count));
-    for (uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, build(items[i]).release());
-    return tuple;
-  }
-
-  Owned<> build_tuple(const Argument& argument) {
-    Owned<> tuple = tuple_of(argument.items, argument.count);
-    if (!argument.object || argument.object == reinterpret_cast<PyObject*>(&PyTuple_Type)) return tuple;
-    bool named = PyObject_HasAttrString(argument.object, "_make");
-    if (named) return take(PyObject_CallMethod(argument.object, "_make", "O", tuple.get()));
-    return take(PyObject_CallOneArg(argument.object, tuple.get()));
-  }
-
-  Owned<> build_args() { return tuple_of(call_.args, call_.arg_count); }
-
-  Owned<> build_kwargs() {
-    if (call_.keyword_count == 0) return {};
-    Owned<> dict = take(PyDict_New());
-    for (uint32_t i = 0; i < call_.keyword_count; ++i)
-      check(PyDict_SetItem(dict.get(), call_.keyword_names[i], build(call_.keyword_args[i]).get()));
-    return dict;
-  }
-
-  /// A new reference, or null with the error set.
-  PyObject* call(PyObject* args, PyObject* kwargs) {
-    if (call_.kind == Call::Function) return PyObject_Call(call_.target, args, kwargs);
-    Owned<> method = Owned<>::steal(PyObject_GetAttr(PyTuple_GET_ITEM(args, 0), call_.target));
-    if (!method) return nullptr;
-    Owned<> rest = take(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args)));
-    return PyObject_Call(method.get(), rest.get(), kwargs);
   }
 
   // ---- the result
@@ -266,26 +213,42 @@ class Fill {
 
   bool describe_tensor(PyObject* value, Result& result) {
     static PyObject* fake_type = attribute("torch._subclasses.fake_tensor", "FakeTensor");
-    if (!PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(fake_type))) {
+    const at::Tensor& tensor = THPVariable_Unpack(value);
+    Owned<> with_data = take(THPVariable_Wrap(innermost(tensor)));
+    if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
       outcome_.message = "the result is a tensor that was there before the call";
       return false;
     }
-    const at::Tensor& tensor = THPVariable_Unpack(value);
     if (tensor.layout() != c10::kStrided) {
       outcome_.message = "the result has the layout " + std::string(c10::str(tensor.layout()));
       return false;
     }
     result.kind = Result::Tensor;
-    result.record = record_of_tensor(tensor, device_of(value), result_type(value));
-    const auto* storage = storage_of(tensor);
-    result.differentiable_view = tensor.is_view();
+    result.record = record_of_tensor(tensor, fake_device_of(tensor), result_type(value));
+    const auto* storage = storage_of(innermost(tensor));
+    result.differentiable_view = innermost(tensor).is_view() || result.record->inner;
     for (const Input& input : inputs_) {
-      if (result.view_of < 0 && storage && storage == storage_of(input.tensor())) result.view_of = input.leaf;
-      if (!tensor.is_same(input.tensor())) continue;
+      if (result.view_of < 0 && storage && storage == storage_of(input.physical())) result.view_of = input.leaf;
+      find_wrapped(tensor, input, result);
+      int unwrapped = depth_in(tensor, input.tensor());
+      if (unwrapped < 0) continue;
       result.same_as = input.leaf;
+      result.unwrapped = unwrapped;
       result.record = with_type(result.record, input.record->type);
     }
     return true;
+  }
+
+  /// Does a batched result wrap what the input is or wraps?
+  static void find_wrapped(const at::Tensor& tensor, const Input& input, Result& result) {
+    int at = 1;
+    for (const at::Tensor* inner = unwrap(tensor); inner && result.wraps_leaf < 0; inner = unwrap(*inner), ++at) {
+      int unwrapped = depth_in(*inner, input.tensor());
+      if (unwrapped < 0) continue;
+      result.wraps_leaf = input.leaf;
+      result.wraps_at = at;
+      result.wraps_unwrapped = unwrapped;
+    }
   }
 
   static PyTypeObject* result_type(PyObject* fake) {
@@ -299,8 +262,8 @@ class Fill {
 
   void find_mutations() {
     for (const Input& input : inputs_) {
-      const at::Tensor& now = input.tensor();
-      const Record* record = record_of_tensor(now, device_of(input.fake.get()), input.record->type);
+      const at::Tensor& now = input.physical();
+      const Record* record = record_of_tensor(input.tensor(), fake_device_of(now), input.record->type);
       bool written =
           written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
       if (!written && record == input.record) continue;
@@ -310,7 +273,7 @@ class Fill {
   }
 
   void forget_fakes() {
-    for (const Input& input : inputs_) fakes_->forget(input.record);
+    for (const Input& input : inputs_) fakes_->forget(physical(input.record));
   }
 
   // ---- failures
@@ -351,24 +314,26 @@ class Fill {
     PyErr_Clear();
     bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
     result.outcome.data_dependent = reads_data || is_data_dependent(type);
-    result.outcome.raised = !result.outcome.data_dependent && !is_limit_of_fakes(type);
+    result.outcome.raised = !warned_ && !result.outcome.data_dependent && !is_limit_of_fakes(type);
     for (PyObject* passing : {PyExc_MemoryError, PyExc_RecursionError, PyExc_Warning})
       if (PyErr_GivenExceptionMatches(type, passing)) result.lasting = false;
     return result;
   }
 
   const Call& call_;
+  const std::vector<VmapLevel>& levels_;
   BorrowedFakes fakes_;
   std::vector<Input> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
   bool has_number_ = false;
+  bool warned_ = false;  // an operation that also fails is run for its warnings, too
 };
 
 }  // namespace
 
-Filled fill(const Call& call) {
-  if (!sets_state(call.target)) return Fill(call).run();
+Filled fill(const Call& call, const std::vector<VmapLevel>& levels) {
+  if (!sets_state(call.target)) return Fill(call, levels).run();
   Filled nothing;
   nothing.outcome.result.object = share(Py_None);
   return nothing;

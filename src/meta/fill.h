@@ -10,6 +10,6 @@ struct Filled {
 };
 
 /// Throws PythonError for exceptions that are no Exception (KeyboardInterrupt).
-Filled fill(const Call& call);
+Filled fill(const Call& call, const std::vector<VmapLevel>& levels);
 
 }  // namespace gramme::meta

@@ -51,9 +51,9 @@ const Outcome& store(const Key& key, uint64_t hash, Outcome&& outcome) {
   return entry->outcome;
 }
 
-const Outcome& miss(const Call& call, const Key& key, uint64_t hash) {
+const Outcome& miss(const Call& call, const std::vector<VmapLevel>& levels, const Key& key, uint64_t hash) {
   auto start = std::chrono::steady_clock::now();
-  Filled filled = fill(call);
+  Filled filled = fill(call, levels);
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   ++memo().statistics.misses;
   memo().statistics.miss_seconds += taken.count();
@@ -67,16 +67,16 @@ const Outcome& miss(const Call& call, const Key& key, uint64_t hash) {
 
 }  // namespace
 
-const Outcome& infer(const Call& call) {
+const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels) {
   static auto* scratch = new Key;
-  scratch->build(call);
+  scratch->build(call, levels);
   uint64_t hash = scratch->hash();
   if (const Outcome* known = look_up(*scratch, hash)) {
     ++memo().statistics.hits;
     return *known;
   }
   Key key = *scratch;  // the fill may come back here
-  return miss(call, key, hash);
+  return miss(call, levels, key, hash);
 }
 
 InferStatistics infer_statistics() { return memo().statistics; }

@@ -27,10 +27,19 @@ struct Result {
   Kind kind = Constant;
   const Record* record = nullptr;
   Owned<> object;
-  int same_as = -1;  // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
-  int view_of = -1;  // Tensor: it shares storage with the n-th tensor leaf
+  int same_as = -1;   // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
+  int unwrapped = 0;  // … or the tensor that the leaf wraps so many levels of torch.vmap down
+  int view_of = -1;   // Tensor: it shares storage with the n-th tensor leaf
   bool differentiable_view = false;  // to autograd too, unlike what detach() gives
+  // Tensor that wraps others: so many levels down it wraps what the n-th leaf is, or wraps so many levels down itself.
+  int wraps_leaf = -1, wraps_at = 0, wraps_unwrapped = 0;
   std::vector<Result> items;
+};
+
+/// One torch.vmap around a call.
+struct VmapLevel {
+  int64_t size;
+  char randomness;  // first letter of error, same, different
 };
 
 struct Mutation {
@@ -50,8 +59,8 @@ struct Outcome {
 };
 
 /// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before
-/// afterwards.
-const Outcome& infer(const Call& call);
+/// afterwards. The levels of torch.vmap, outermost first, are entered for the call only.
+const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels = {});
 
 struct InferStatistics {
   uint64_t hits, misses;

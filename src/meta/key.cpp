@@ -30,7 +30,8 @@ enum Tag {
   kComplex,
   kString,
   kDevice,
-  kBound
+  kBound,
+  kLevel
 };
 
 bool is_enum_member(PyObject* object) {
@@ -51,7 +52,7 @@ bool known_by_address(PyObject* object) {
 
 }  // namespace
 
-void Key::build(const Call& call) {
+void Key::build(const Call& call, const std::vector<VmapLevel>& levels) {
   words_.clear();
   objects_.clear();
   strings_.clear();
@@ -63,6 +64,10 @@ void Key::build(const Call& call) {
   add(tag(call.kind, static_cast<uint64_t>(call.arg_count) << 24 | call.keyword_count));
   add_target(call.target);
   add_state();
+  for (const VmapLevel& level : levels) {
+    add(tag(kLevel, static_cast<uint8_t>(level.randomness)));
+    add(static_cast<uint64_t>(level.size));
+  }
   for (uint32_t i = 0; i < call.arg_count; ++i) add_argument(call.args[i]);
   for (uint32_t i = 0; i < call.keyword_count; ++i) {
     add_held(call.keyword_names[i]);

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "base/ref.h"
-#include "meta/argument.h"
+#include "meta/infer.h"
 
 namespace gramme::meta {
 
 class Key {
  public:
-  /// Describes the call under the thread's present state.
-  void build(const Call& call);
+  /// Describes the call under the thread's present state and these levels of torch.vmap.
+  void build(const Call& call, const std::vector<VmapLevel>& levels);
 
   const std::vector<uint64_t>& words() const { return words_; }
   uint64_t hash() const;

@@ -1,6 +1,7 @@
 #include "meta/record.h"
 
 #include <ATen/ATen.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/DynamicTypes.h>
@@ -25,6 +26,7 @@ struct Hash {
     for (int64_t size : r->sizes) add(size);
     for (int64_t stride : r->strides) add(stride);
     add(r->storage_offset);
+    add(reinterpret_cast<int64_t>(r->inner) ^ r->level ^ int64_t{r->batch_dim} << 8);
     return hash ^ hash >> 29;
   }
 };
@@ -33,7 +35,8 @@ struct Equal {
   bool operator()(const Record* a, const Record* b) const {
     auto members = [](const Record& r) {
       return std::tie(r.type, r.dtype, r.device_type, r.device_index, r.layout, r.requires_grad, r.is_leaf,
-                      r.is_inference, r.is_conj, r.is_neg, r.sizes, r.strides, r.storage_offset);
+                      r.is_inference, r.is_conj, r.is_neg, r.sizes, r.strides, r.storage_offset, r.inner, r.level,
+                      r.batch_dim);
     };
     return members(*a) == members(*b);
   }
@@ -70,6 +73,11 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
   if (tensor.layout() == c10::kStrided) {
     r.strides = tensor.strides().vec();
     r.storage_offset = tensor.storage_offset();
+  }
+  if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) {
+    r.inner = record_of_tensor(batched->value(), device, type);
+    r.level = static_cast<int32_t>(batched->level());
+    r.batch_dim = static_cast<int32_t>(batched->bdim());
   }
   return intern(std::move(r));
 }

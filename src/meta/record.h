@@ -14,6 +14,9 @@ struct Record {
   bool requires_grad, is_leaf, is_inference, is_conj, is_neg;
   std::vector<int64_t> sizes, strides;
   int64_t storage_offset;
+  // Inside torch.vmap: the tensor that this one wraps, with one dimension more, which the sizes above leave out.
+  const Record* inner;
+  int32_t level, batch_dim;
   uint32_t id;  // dense; stands for the record in memo keys
 
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
@@ -23,6 +26,12 @@ struct Record {
     return n;
   }
 };
+
+/// The innermost tensor: what has the memory.
+inline const Record* physical(const Record* record) {
+  while (record->inner) record = record->inner;
+  return record;
+}
 
 /// The record of a graph input.
 const Record* record_of(PyObject* tensor);

@@ -24,6 +24,7 @@ struct Traits {
   bool composite = false;                          // made of other operators
   int dropout = -1;                                // position of dropout_p: random only if it is not 0
   int training = -1;                               // position of `training`: writes only if true
+  int indices = -1;                                // position of the indices that are written at
   std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
 };
 
@@ -55,6 +56,8 @@ Traits read_traits(PyObject* op) {
   traits.raises = raises_on_data(name);
   traits.divides = raises_on_zero(name);
   traits.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  if (name.base.find("index_put") != std::string::npos)
+    traits.indices = handle->schema().argumentIndexWithName("indices").value_or(-1);
   read_arguments(traits, handle->schema(), writes_running_statistics(name));
   return traits;
 }
@@ -98,8 +101,22 @@ bool may_divide_by_zero(PyObject* args) {
   return true;
 }
 
+/// FakeTensorMode writes at indices of any dtype, the real operator does not.
+void check_indices(PyObject* indices) {
+  if (!indices || !(PyList_Check(indices) || PyTuple_Check(indices))) return;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(indices); ++i) {
+    PyObject* index = PySequence_Fast_GET_ITEM(indices, i);
+    if (!THPVariable_Check(index)) continue;
+    const at::ScalarType dtype = THPVariable_Unpack(index).scalar_type();
+    if (dtype == at::kLong || dtype == at::kInt || dtype == at::kByte || dtype == at::kBool) continue;
+    PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
+    throw PythonError();
+  }
+}
+
 void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
   const Traits& traits = traits_of(op);
+  check_indices(positional(args, traits.indices));
   if (traits.random && !drops_nothing(traits, args)) {
     watch.random = true;
     watch.save_generator();

@@ -44,6 +44,16 @@ bool keys_are(PyObject* dict, PyObject* expected) {
   return at == size;
 }
 
+bool hashes_are(PyObject* dict, PyObject* expected) {
+  if (!PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(expected)) return false;
+  PyObject *key, *value;
+  Py_hash_t hash;
+  Py_ssize_t position = 0, at = 0;
+  while (_PyDict_Next(dict, &position, &key, &value, &hash))
+    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(expected, at++)) != hash) return false;
+  return true;
+}
+
 /// "(1, 'a')" of what may not be a constant.
 std::string describe_keys(PyObject* dict) {
   std::string text = "(";
@@ -95,6 +105,10 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       if (!PyAnySet_Check(object)) return name + " is no set any more but " + describe(object);
       return changed(check.kind == GuardKind::Places ? "the order of " + name : name, describe_members(check.object),
                      describe_members(object));
+    case GuardKind::Hashes:
+      return "the hashes of " + name + " changed";
+    case GuardKind::Position:
+      return name + " does not stand at " + std::to_string(check.number) + " any more";
     case GuardKind::Code:
       return name + ".__code__ changed";
     default:
@@ -116,6 +130,10 @@ bool matches_check(const Check& check, PyObject* object) {
       return length_of(object) == check.number;
     case GuardKind::Keys:
       return keys_are(object, check.object);
+    case GuardKind::Hashes:
+      return hashes_are(object, check.object);
+    case GuardKind::Position:
+      return Py_IS_TYPE(object, &PyListIter_Type) && *cpython::list_iterator_position(object) == check.number;
     case GuardKind::SetIs:
       return PyAnySet_Check(object) && source::same_elements(object, check.object);
     case GuardKind::Places:

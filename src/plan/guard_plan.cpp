@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/bound.h"
+#include "plan/distinct.h"
 #include "plan/program.h"
 #include "plan/walk.h"
 
@@ -109,6 +110,7 @@ struct GuardPlan::Impl {
       if (!check_part(part, roots)) return false;
     for (const Relation& relation : program.relations)
       if (!holds(relation, registers.data())) return false;
+    if (!distinct.holds(registers.data())) return false;
     if (!program.apart.empty() && !aten::all_apart(registers.data(), program.apart, addresses)) return false;
     for (uint32_t index : program.reads) *reads++ = registers[index];
     return true;
@@ -133,6 +135,8 @@ struct GuardPlan::Impl {
     }
     for (const Relation& relation : program.relations)
       if (!holds(relation, values.data())) return explain_relation(program, relation);
+    if (auto same = distinct.same(values.data()))
+      return explain_relation(program, {guards::Kind::NotSameAs, same->first, same->second});
     for (uint32_t a : program.apart)
       for (uint32_t b : program.apart) {
         Relation relation{guards::Kind::NoOverlap, a, b};
@@ -143,6 +147,7 @@ struct GuardPlan::Impl {
 
   GuardDescription description;
   Program program;
+  Distinct distinct{program};
   std::vector<uint32_t> leaves;  // roots with nothing below them
   std::vector<Part> parts;       // the others; pinned objects are one part
   std::vector<PyObject*> registers, spare;

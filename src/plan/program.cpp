@@ -32,6 +32,7 @@ uint16_t child_needs(SourceKind kind) {
     case SourceKind::MemberAt:
     case SourceKind::Grad:
     case SourceKind::ContextValue:
+    case SourceKind::TokenPart:
       return kUnstamped;
     default:
       return 0;  // fields at a fixed address
@@ -43,7 +44,10 @@ uint16_t check_needs(GuardKind kind) {
     case GuardKind::Length:
       return kSize;
     case GuardKind::Keys:
+    case GuardKind::Hashes:
       return kContent | kOrder;
+    case GuardKind::Position:
+      return kPosition;
     case GuardKind::SetIs:
     case GuardKind::Places:
       return kMembers;
@@ -76,6 +80,8 @@ class Lowering {
       if (root->source->kind == SourceKind::Pinned) program_.pinned_end = static_cast<uint32_t>(program_.steps.size());
     }
     for (const Fact& fact : description.facts) {
+      if (fact.kind == GuardKind::Distinct) program_.distinct.push_back(register_of(fact.source));
+      if (fact.kind == GuardKind::Other) program_.others.push_back(register_of(fact.source));
       if (!fact.other) continue;
       if (fact.kind == GuardKind::Apart)
         program_.apart.insert(program_.apart.end(), {register_of(fact.source), register_of(fact.other)});
@@ -129,6 +135,8 @@ class Lowering {
       case GuardKind::NotSameAs:
       case GuardKind::NoOverlap:
       case GuardKind::Apart:
+      case GuardKind::Distinct:
+      case GuardKind::Other:
         return;
       case GuardKind::Absent:
         step.absent = true;
@@ -144,6 +152,8 @@ class Lowering {
       case GuardKind::Type:
       case GuardKind::Length:
       case GuardKind::Keys:
+      case GuardKind::Hashes:
+      case GuardKind::Position:
       case GuardKind::Code:
         step.typed = true;
         break;

@@ -23,6 +23,7 @@ enum Needs : uint16_t {
   kClassLookup = 1 << 5,  // names looked up on a type
   kMembers = 1 << 6,      // elements of a set
   kUnstamped = 1 << 7,    // children without a stamp or a fixed address: looked up at every check
+  kPosition = 1 << 8,     // where a list's iterator stands
 };
 
 struct Check {
@@ -58,10 +59,12 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Check> checks;
   std::vector<Relation> relations;
-  std::vector<uint32_t> apart;  // registers of tensors of which no two share memory
-  std::vector<uint32_t> roots;  // steps without a base; pinned objects come first
-  uint32_t pinned_end = 0;      // steps [0, pinned_end) hang off pinned objects
-  std::vector<uint32_t> reads;  // registers, as the description lists them
+  std::vector<uint32_t> apart;     // registers of tensors of which no two share memory
+  std::vector<uint32_t> distinct;  // registers of objects of which no two may be one …
+  std::vector<uint32_t> others;    // … and of those that may be none of them
+  std::vector<uint32_t> roots;     // steps without a base; pinned objects come first
+  uint32_t pinned_end = 0;         // steps [0, pinned_end) hang off pinned objects
+  std::vector<uint32_t> reads;     // registers, as the description lists them
 };
 
 }  // namespace gramme::plan

@@ -94,6 +94,7 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::MemberAt:
     case SourceKind::Grad:
     case SourceKind::ContextValue:
+    case SourceKind::TokenPart:
       return true;
     case SourceKind::Attr:
       return add_attribute(step, base, value);
@@ -117,6 +118,9 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::Contents:
       add_pointer(cpython::cell_address(base), value);
       return false;
+    case SourceKind::Annotations:
+      add_pointer(&cpython::as_function(base)->func_annotations, value);
+      return false;
     case SourceKind::MethodSelf:
     case SourceKind::MethodFunc:
       return add_immutable_field(step, method_field(step, base), value);
@@ -135,6 +139,9 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
       return add_immutable_field(step, &reinterpret_cast<cpython::layout::MappingProxy*>(base)->mapping, value);
     case SourceKind::Mro:
       add_pointer(&reinterpret_cast<PyTypeObject*>(base)->tp_mro, value);
+      return false;
+    case SourceKind::IteratorOf:
+      add_pointer(cpython::list_iterator_list(base), value);
       return false;
     case SourceKind::WeakTarget:
       add_pointer(&reinterpret_cast<PyWeakReference*>(base)->wr_object, value);
@@ -220,6 +227,8 @@ void Recorder::add_content(const Step& step, PyObject* object) {
     auto* list = reinterpret_cast<PyListObject*>(object);
     add(&list->ob_item, bits(list->ob_item), Cause::Moved);
   }
+  if ((needs & kPosition) && Py_IS_TYPE(object, &PyListIter_Type))
+    add_number(cpython::list_iterator_position(object), Cause::Moved);
   if (needs & kAttributes) add_attributes(object);
   if (needs & kClassLookup) add_class_tag(object);
   if (needs & kUnstamped) add_unstamped();

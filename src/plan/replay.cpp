@@ -38,7 +38,7 @@ class Run {
   bool fill_list(const ReplayOp& op) const;
   bool fill_dict(const ReplayOp& op) const;
   bool assign_dict(const ReplayOp& op) const;
-  bool assign_by_method(const ReplayOp& op, const char* method) const;
+  bool assign_deque(const ReplayOp& op) const;
   bool assign_set(const ReplayOp& op) const;
   bool set_grad(const ReplayOp& op) const;
   bool store_own(const ReplayOp& op) const;
@@ -103,23 +103,25 @@ PyObject* Run::make_function(const ReplayOp& op) const {
   return made.release();
 }
 
+/// The container in C that allocates instances of the type; object if there is none.
+PyTypeObject* container_base(PyTypeObject* type) {
+  for (PyTypeObject* candidate : {&PyODict_Type, &PyDict_Type, &PyList_Type, &PySet_Type})
+    if (PyType_IsSubtype(type, candidate)) return candidate;
+  return &PyBaseObject_Type;
+}
+
 PyObject* Run::make_object(const ReplayOp& op) const {
   auto* type = reinterpret_cast<PyTypeObject*>(op.object ? op.object.get() : at(op.a));
-  auto* exception = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
   Owned<> args = operand_tuple(op);
   if (!args) return nullptr;
-  PyTypeObject* base = &PyBaseObject_Type;
-  if (PyType_IsSubtype(type, exception)) {
-    for (base = type; base->tp_flags & Py_TPFLAGS_HEAPTYPE;) base = base->tp_base;
+  PyTypeObject* base = type;
+  while (base->tp_flags & Py_TPFLAGS_HEAPTYPE) base = base->tp_base;
+  if (PyType_FastSubclass(type, Py_TPFLAGS_BASE_EXC_SUBCLASS)) {
     Owned<> made = Owned<>::steal(base->tp_new(type, args.get(), nullptr));
     if (made && base->tp_init(made.get(), args.get(), nullptr) < 0) return nullptr;
     return made.release();
   }
-  for (PyTypeObject* candidate : {&PyODict_Type, &PyDict_Type, &PyList_Type, &PySet_Type})
-    if (PyType_IsSubtype(type, candidate)) {
-      base = candidate;
-      break;
-    }
+  if (base != &PyBaseObject_Type) base = container_base(type);
   return base->tp_new(type, args.get(), nullptr);
 }
 
@@ -151,10 +153,12 @@ bool Run::assign_dict(const ReplayOp& op) const {
   return call_for_effect(PyObject_CallMethod(clear, "clear", "O", dict)) && fill_dict(op);
 }
 
-bool Run::assign_by_method(const ReplayOp& op, const char* method) const {
+/// By deque's own methods, whatever a subclass makes of them.
+bool Run::assign_deque(const ReplayOp& op) const {
+  static PyObject* type = imported("collections", "deque");
   Owned<> items = operand_list(op);
-  return items && call_for_effect(PyObject_CallMethod(at(op.a), "clear", nullptr)) &&
-         call_for_effect(PyObject_CallMethod(at(op.a), method, "O", items.get()));
+  return items && call_for_effect(PyObject_CallMethod(type, "clear", "O", at(op.a))) &&
+         call_for_effect(PyObject_CallMethod(type, "extend", "OO", at(op.a), items.get()));
 }
 
 /// What stays keeps its place in the table; iteration order depends on it.
@@ -248,6 +252,8 @@ bool Run::step(const ReplayOp& op) {
       return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0;
     case K::DeleteAttr:
       return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0;
+    case K::StoreSlot:
+      return Py_TYPE(op.object.get())->tp_descr_set(op.object.get(), at(op.a), at(op.b)) == 0;
     case K::StoreOwn:
     case K::DeleteOwn:
       return store_own(op);
@@ -258,8 +264,8 @@ bool Run::step(const ReplayOp& op) {
                                       : PyDict_SetItem(at(op.a), at(op.b), at(op.c))) == 0;
     case K::DeleteDict:
       return PyDict_DelItem(at(op.a), at(op.b)) == 0;
-    case K::StoreList:
-      return PyList_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), share(at(op.b)).release()) == 0;
+    case K::StoreItem:
+      return PySequence_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), at(op.b)) == 0;
     case K::AssignList: {
       Owned<> items = operand_list(op);
       return items && PyList_SetSlice(at(op.a), 0, PyList_GET_SIZE(at(op.a)), items.get()) == 0;
@@ -269,7 +275,7 @@ bool Run::step(const ReplayOp& op) {
     case K::AssignSet:
       return assign_set(op);
     case K::AssignDeque:
-      return assign_by_method(op, "extend");
+      return assign_deque(op);
     case K::StoreCell:
       return PyCell_Set(at(op.a), at(op.b)) == 0;
     case K::SetGradMode:

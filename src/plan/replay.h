@@ -33,9 +33,9 @@ struct Replay {
   int constant_base = 0;
   int registers = 0;  // in all
 
-  /// Runs the program. `registers` holds owned references from the start (reads, outputs, constants, all put there by
-  /// the caller); what is made is added. False with a Python error set if a step failed: a bug or no memory, since no
-  /// step runs user code.
+  /// Runs the program. `registers` holds reads, outputs and constants from the start, all put there by the caller;
+  /// owned references to what is made are added. False with a Python error set if a step failed: a bug or no memory,
+  /// since no step runs user code.
   bool run(PyObject** registers) const;
 };
 

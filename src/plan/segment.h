@@ -49,7 +49,8 @@ struct Ending {
 
 struct Segment {
   Segment(GuardDescription description) : guards(std::move(description)) {}
-  int start = 0;  // code unit where it begins; 0 at the function's start
+  int start = 0;     // code unit where it begins; 0 at the function's start
+  size_t steps = 0;  // instructions of the frame that it stands for
   GuardPlan guards;
   std::vector<int> graph_inputs;  // indices into the guard plan's reads
   Owned<> compiled;               // what the backend returned; null when the graph is empty

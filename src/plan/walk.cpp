@@ -96,6 +96,14 @@ Outcome read_function_field(const Step& step, PyObject* base, PyObject** value) 
   return closure ? read_item(closure, step.index, value) : Outcome::Absent;
 }
 
+/// CPython makes the dict of what it kept of the definition when it is first asked for.
+Outcome read_annotations(PyObject* base, PyObject** value) {
+  if (!PyFunction_Check(base)) return Outcome::Unreadable;
+  static PyObject* const name = intern("__annotations__");
+  if (!Owned<>::steal(PyObject_GenericGetAttr(base, name))) PyErr_Clear();
+  return found(cpython::as_function(base)->func_annotations, value);
+}
+
 Outcome read_method_field(bool self, PyObject* base, PyObject** value) {
   if (PyMethod_Check(base)) return found(self ? PyMethod_GET_SELF(base) : PyMethod_GET_FUNCTION(base), value);
   if (self && PyCFunction_Check(base)) return found(PyCFunction_GET_SELF(base), value);
@@ -199,6 +207,8 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
     case SourceKind::Defaults:
     case SourceKind::KwDefaults:
       return read_function_field(step, base, value);
+    case SourceKind::Annotations:
+      return read_annotations(base, value);
     case SourceKind::MethodSelf:
       return read_method_field(true, base, value);
     case SourceKind::MethodFunc:
@@ -220,6 +230,12 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
       return PyType_Check(base) ? found(reinterpret_cast<PyTypeObject*>(base)->tp_mro, value) : Outcome::Unreadable;
     case SourceKind::ContextValue:
       return read_context_value(static_cast<int>(step.index), base, value);
+    case SourceKind::TokenPart:
+      if (!PyContextToken_CheckExact(base)) return Outcome::Unreadable;
+      return found(cpython::token_part(base, static_cast<int>(step.index)), value);
+    case SourceKind::IteratorOf:
+      if (!Py_IS_TYPE(base, &PyListIter_Type)) return Outcome::Unreadable;
+      return found(*cpython::list_iterator_list(base), value);
     case SourceKind::WeakTarget:
       return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable;
     default:

@@ -13,6 +13,12 @@ namespace {
 
 TensorAttributes tensor_attributes;
 
+/// Is it found without a call?
+bool is_method(Trace& trace, Value* value, PyObject* name) {
+  PyObject* found = trace.type_lookup(type_of(value), name);
+  return found && (Py_IS_TYPE(found, &PyMethodDescr_Type) || PyFunction_Check(found));
+}
+
 /// What the module's class gives: its own descriptors, the methods of every module. Null if it has none of the name.
 Value* attribute_of_module_class(Trace& trace, Module* module, PyObject* name, PyObject* found) {
   PyTypeObject* type = Py_TYPE(module->object);
@@ -59,6 +65,8 @@ Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
     case Kind::Super:
       return super_attribute(trace, static_cast<Super*>(value), name);
     case Kind::Tensor:
+      if (!trace.function_modes.empty() && !is_method(trace, value, name))
+        cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
       return tensor_attributes.get(trace, static_cast<Tensor*>(value), name);
     case Kind::Namespace:
       cannot(Reason::AttributeUnknown, "globals as a dict");
@@ -134,12 +142,14 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
     case Kind::Function:
       return store_in_function(trace, static_cast<Function*>(target), name, value);
     case Kind::Tensor:
+      if (!trace.function_modes.empty())
+        cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
       return tensor_attributes.set(trace, static_cast<Tensor*>(target), name, value);
     case Kind::Partial:
-      return store_held_attribute(target, static_cast<Partial*>(target)->attributes, name, value);
+      return store_held_attribute(trace, target, name, value);
     case Kind::Dict:
       if (!has_instance_dict(type_of(target))) break;
-      return store_held_attribute(target, static_cast<Dict*>(target)->attributes, name, value);
+      return store_held_attribute(trace, target, name, value);
     case Kind::Cell:
       if (text_of(name) == "cell_contents") return trace.store_cell(static_cast<Cell*>(target), value);
       break;

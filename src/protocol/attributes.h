@@ -38,9 +38,8 @@ Value* function_attribute(Trace& trace, value::Function* function, PyObject* nam
 void store_in_function(Trace& trace, value::Function* function, PyObject* name, Value* value);
 Value* method_attribute(Trace& trace, value::Method* method, PyObject* name);
 Value* partial_attribute(Trace& trace, value::Partial* partial, PyObject* name);
-/// What the instance dict of a value of a type in C holds (a partial, an OrderedDict); only new ones are written.
-Value* held_attribute(Trace& trace, Value* holder, const value::Attributes& attributes, PyObject* name);
-void store_held_attribute(Value* holder, value::Attributes& attributes, PyObject* name, Value* value);
+/// Into the instance dict of a value of a type in C (a partial, an OrderedDict); null deletes.
+void store_held_attribute(Trace& trace, Value* holder, PyObject* name, Value* value);
 
 // ---- classes.cpp
 /// What stands in a real type for a value of its namespace: a real object of the same type. Runs no code of the user.

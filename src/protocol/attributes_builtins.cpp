@@ -47,8 +47,8 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
   }
   PyTypeObject* type = type_of(value);
   PyObject* found = trace.type_lookup(type, name);
-  if (auto* dict = as<Dict>(value); dict && !found && has_instance_dict(type))
-    return held_attribute(trace, dict, dict->attributes, name);
+  if (auto* dict = as<Dict>(value); dict && has_instance_dict(type) && !(found && is_data_descriptor(found)))
+    if (Value* own = trace.own_attribute(dict, name)) return own;
   if (!found) return nullptr;
   if (auto* tuple = as<Tuple>(value))
     if (Value* field = tuple_field(tuple, found, name)) return field;

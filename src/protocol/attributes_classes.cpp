@@ -29,6 +29,13 @@ Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
   return source::is_constant(text.get()) ? trace.constant(text) : nullptr;
 }
 
+Value* class_proxy(Trace& trace, Class* cls) {
+  auto* proxy = trace.make<Object>();
+  proxy->type = &PyDictProxy_Type;
+  proxy->payload = trace.class_names(cls);
+  return proxy;
+}
+
 }  // namespace
 
 Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
@@ -36,6 +43,7 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
   if (Value* own = type_getset(trace, type, name)) return own;
   PyObject* on_meta = trace.type_lookup(meta, name);
   if (on_meta && is_data_descriptor(on_meta)) {
+    if (name == k_dict && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_dict)) return class_proxy(trace, cls);
     if (Py_IS_TYPE(on_meta, &PyGetSetDescr_Type) || Py_IS_TYPE(on_meta, &PyMemberDescr_Type))
       cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
     return bind(trace, on_meta, trace.type_attribute(meta, name), cls, meta);

@@ -19,7 +19,8 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (function->existing()) {
     Owned<> real = take(PyObject_GetAttr(function->object, name));
     if (source::is_constant(real.get())) return trace.constant(real);
-    cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
+    if (name != k_annotations) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
+    return trace.wrap(real.get(), trace.pool->child(function->source, SK::Annotations));
   }
   if (name == k_module) return or_none(trace, trace.global(static_cast<Namespace*>(function->globals), k_name));
   PyObject* consts = function->code->co_consts;
@@ -101,27 +102,14 @@ Value* partial_attribute(Trace& trace, Partial* partial, PyObject* name) {
     return keywords;
   }
   if (name == k_dict) cannot(Reason::AttributeUnknown, "the __dict__ of a partial");
-  return held_attribute(trace, partial, partial->attributes, name);
+  return trace.own_attribute(partial, name);
 }
 
-Value* held_attribute(Trace& trace, Value* holder, const Attributes& attributes, PyObject* name) {
-  for (const Attribute& attribute : attributes)
-    if (attribute.name == name) return attribute.value;
-  if (!holder->existing()) return nullptr;
-  PyObject* found = nullptr;
-  cpython::instance_attribute(holder->object, name, &found);
-  const source::Source* source = trace.pool->child(holder->source, SK::Attr, name);
-  if (!found) trace.guard_absent(source);
-  return found ? trace.wrap(found, source) : nullptr;
-}
-
-void store_held_attribute(Value* holder, Attributes& attributes, PyObject* name, Value* value) {
-  bool field = cpython::type_lookup(type_of(holder), name) != nullptr;
-  if (holder->existing() || field || !value)
+void store_held_attribute(Trace& trace, Value* holder, PyObject* name, Value* value) {
+  PyObject* field = trace.type_lookup(type_of(holder), name);
+  if ((field && is_data_descriptor(field)) || (!value && !trace.own_attribute(holder, name)))
     cannot(Reason::MutationUnsupported, "the attribute " + text_of(name) + " of a " + type_of(holder)->tp_name);
-  for (Attribute& attribute : attributes)
-    if (attribute.name == name) return void(attribute.value = value);
-  attributes.push_back({name, value});
+  trace.store_own_attribute(holder, name, value);
 }
 
 }  // namespace gramme::protocol

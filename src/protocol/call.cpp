@@ -12,6 +12,8 @@ using namespace value;
 
 namespace {
 
+ModeDispatch mode_dispatch = nullptr;
+
 std::string callable_name(PyObject* callable) {
   Owned<> name = Owned<>::steal(PyObject_GetAttr(callable, names::k_qualname));
   if (!name || !PyUnicode_Check(name.get())) {
@@ -55,9 +57,27 @@ Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
   return result;
 }
 
+/// A model, and a type in C, answers without asking the modes.
+void refuse_unseen(Trace& trace, PyObject* callable) {
+  static PyObject* const torch = intern("torch");
+  if (trace.function_modes.empty()) return;
+  Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, names::k_module));
+  if (!module) PyErr_Clear();
+  bool of_torch =
+      module && PyUnicode_Check(module.get()) && PyUnicode_Tailmatch(module.get(), torch, 0, PY_SSIZE_T_MAX, -1) == 1;
+  if (of_torch) cannot(Reason::CallUnknown, callable_name(callable));
+}
+
+void refuse_unseen_type(Trace& trace, PyObject* type) {
+  if (!(reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE)) refuse_unseen(trace, type);
+}
+
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
-    if (Model model = find_model(function->object)) return model(trace, args);
+    if (Model model = find_model(function->object)) {
+      refuse_unseen(trace, function->object);
+      return model(trace, args);
+    }
     if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object))))
       return model(trace, function, args);
     switch (treatment(function->object)) {
@@ -88,6 +108,8 @@ Value* call_new(Trace& trace, const Args& args) {
 }
 
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
+  if (!trace.function_modes.empty())
+    if (Value* result = mode_dispatch(trace, callable, args)) return result;
   if (Model model = find_model(callable)) return model(trace, args);
   if (is_new(callable)) return call_new(trace, args);
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
@@ -167,6 +189,8 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
 
 }  // namespace
 
+void set_mode_dispatch(ModeDispatch dispatch) { mode_dispatch = dispatch; }
+
 Value* call(Trace& trace, Value* callee, const Args& args) {
   const source::Source* path = callee->source;
   callee = trace.see(callee);
@@ -186,6 +210,7 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
       return call_builtin(trace, method->object, all.get());
     }
     case Kind::Class: {
+      refuse_unseen_type(trace, callee->object);
       if (Model model = find_model(callee->object)) return model(trace, args);
       if (treatment(callee->object) == Treatment::InGraph) return trace.emit(callee->object, args);
       return construct(trace, static_cast<Class*>(callee), args);

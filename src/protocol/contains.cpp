@@ -31,12 +31,12 @@ bool in_iteration(Trace& trace, Value* container, Value* item) {
 bool in_set(Trace& trace, Set* set, Value* item) {
   item = trace.see(item);
   if (auto* other = as<Set>(item); other && !other->frozen) cannot(Reason::ArgumentKind, "a set looked for in a set");
-  return set->entries.find(table_key(trace, item)) != nullptr;
+  return set->entries.find(key_in(trace, set->entries, item)) != nullptr;
 }
 
 /// The value under the key of a dict or an instance's __dict__, or null.
 Value* lookup(Trace& trace, Value* mapping, Value* key) {
-  if (auto* dict = as<Dict>(mapping)) return trace.dict_get(dict, table_key(trace, key));
+  if (auto* dict = as<Dict>(mapping)) return trace.dict_get(dict, key_in(trace, dict, key));
   PyObject* name = name_key(trace, key);
   if (!name) return nullptr;
   if (auto* names = as<Namespace>(mapping)) return trace.global(names, name);

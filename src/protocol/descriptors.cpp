@@ -83,8 +83,10 @@ bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* va
     object->suppress_context = truth(trace, value);
   else if (name == k_args)
     object->payload = trace.tuple(items_of(trace, value));
+  else if (name == k_traceback)
+    object->retraced = true;
   else
-    return name == k_traceback && (trace.see(value) == trace.none() || type_of(trace.see(value)) == &PyTraceBack_Type);
+    return false;
   return true;
 }
 

@@ -52,7 +52,7 @@ void set_sequence_item(Trace& trace, Value* sequence, Value* key, Value* value) 
   auto* slice = as<Slice>(key);
   if (slice && sequence->kind == Kind::List) return set_slice(trace, static_cast<List*>(sequence), slice, value);
   size_t at = position(trace, sequence, key, assignment_text(sequence));
-  trace.will_change(sequence);
+  trace.will_store_item(sequence);
   sequence_items(sequence)[at] = value;
 }
 
@@ -85,7 +85,7 @@ Value* constant_item(Trace& trace, Value* constant, Value* key) {
 }
 
 Value* dict_item(Trace& trace, Dict* dict, Value* key) {
-  Value* hashed = table_key(trace, key);
+  Value* hashed = key_in(trace, dict, key);
   if (Value* found = trace.dict_get(dict, hashed)) return found;
   Value* factory = dict->factory ? trace.see(dict->factory) : nullptr;
   if (!factory || is_constant_of(factory, Py_TYPE(Py_None))) missing(trace, key);
@@ -213,7 +213,7 @@ void set_item(Trace& trace, Value* object, Value* key, Value* value) {
     case Kind::Deque:
       return set_sequence_item(trace, object, key, value);
     case Kind::Dict:
-      return trace.dict_set(static_cast<Dict*>(object), table_key(trace, key), value);
+      return trace.dict_set(static_cast<Dict*>(object), key_in(trace, static_cast<Dict*>(object), key), value);
     case Kind::Tensor:
       return set_tensor_item(trace, static_cast<Tensor*>(object), key, value);
     case Kind::InstanceDict:
@@ -241,7 +241,8 @@ void delete_item(Trace& trace, Value* object, Value* key) {
     case Kind::Deque:
       return delete_sequence_item(trace, object, key);
     case Kind::Dict:
-      if (!trace.dict_erase(static_cast<Dict*>(object), table_key(trace, key))) missing(trace, key);
+      if (!trace.dict_erase(static_cast<Dict*>(object), key_in(trace, static_cast<Dict*>(object), key)))
+        missing(trace, key);
       return;
     case Kind::Tensor:
       raise(trace, PyExc_TypeError, "Tensor does not support deleting items");
@@ -295,6 +296,7 @@ Py_ssize_t constant_length(Trace& trace, Value* constant) {
 }
 
 Py_ssize_t tensor_length(Trace& trace, Tensor* tensor) {
+  if (!trace.function_modes.empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   return static_cast<Py_ssize_t>(tensor->record->sizes[0]);
 }

@@ -135,7 +135,10 @@ Value* get_iterator(Trace& trace, Value* iterable) {
 Value* next(Trace& trace, Value* iterator) {
   trace.tick();
   iterator = trace.see(iterator);
-  if (auto* own = as<Iterator>(iterator)) return step(trace, own);
+  if (auto* own = as<Iterator>(iterator)) {
+    trace.will_change(own);
+    return step(trace, own);
+  }
   if (auto* generator = as<Generator>(iterator)) return resume(trace, generator);
   return object_next(trace, iterator);
 }

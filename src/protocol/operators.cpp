@@ -57,7 +57,15 @@ Value* fold_binary(Trace& trace, int op, PyObject* left, PyObject* right) {
 
 // ---- tensors
 
+/// The method that torch function modes see, where the operator is just that.
+Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
+  const char* name = op == NB_ADD ? "add" : op == NB_SUBTRACT ? "sub" : op == NB_MULTIPLY ? "mul" : nullptr;
+  if (!name || left->kind != Kind::Tensor) cannot(Reason::CallUnknown, "an operator that a torch function mode sees");
+  return call(trace, trace.pinned(trace.type_lookup(type_of(left), intern(name))), {left, right});
+}
+
 Value* tensor_binary(Trace& trace, int op, Value* left, Value* right) {
+  if (!trace.function_modes.empty()) return seen_by_modes(trace, op, left, right);
   const Operator& row = operator_row(op);
   bool in_place = is_in_place(op) && left->kind == Kind::Tensor;
   return trace.emit(in_place ? row.in_place : row.function, {left, right});

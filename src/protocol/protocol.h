@@ -30,6 +30,10 @@ struct TensorAttributes {
   void (*set)(Trace& trace, value::Tensor* tensor, PyObject* name, Value* value) = nullptr;  // null value deletes
 };
 void set_tensor_attributes(TensorAttributes attributes);
+/// What a call of a C function becomes while torch function modes are entered, given by the builtins room; null if they
+/// do not see it.
+using ModeDispatch = Value* (*)(Trace& trace, PyObject* callable, const Args& args);
+void set_mode_dispatch(ModeDispatch dispatch);
 
 // ---- calls (call.cpp)
 Value* call(Trace& trace, Value* callee, const Args& args);
@@ -77,6 +81,10 @@ Py_ssize_t length(Trace& trace, Value* object);
 /// A value made fit for a dict or set: seen all the way down. TypeError if it is unhashable; ends the segment where a
 /// class has its own equality. (special.cpp)
 Value* table_key(Trace& trace, Value* key);
+/// The same for one look-up in a table, or one change of it, in which a class may have its own equality: its __hash__
+/// is run, and its __eq__ where a key has that hash. The key that the table has, if it is equal to one.
+Value* key_in(Trace& trace, value::Table& table, Value* key);
+Value* key_in(Trace& trace, value::Dict* dict, Value* key);
 /// An integer index (int, bool, __index__ of constants); raises TypeError otherwise.
 Py_ssize_t index(Trace& trace, Value* value);
 

@@ -1,30 +1,16 @@
 // The program's own exceptions, raised symbolically.
 #include "protocol/protocol.h"
-#include "source/constant.h"
 
 namespace gramme::protocol {
 
 using namespace value;
 
 Object* make_exception(Trace& trace, PyTypeObject* type, std::vector<Value*> args) {
-  auto* exception = trace.make<Object>();
-  exception->type = type;
-  exception->payload = trace.tuple(std::move(args));
-  return exception;
+  return trace.exception(type, std::move(args));
 }
-
-namespace {
-
-[[noreturn]] void throw_it(Trace& trace, Object* exception) {
-  if (!exception->existing() && trace.handled && trace.handled != exception && !exception->context)
-    exception->context = trace.handled;
-  throw UserError{exception};
-}
-
-}  // namespace
 
 void raise(Trace& trace, PyObject* type, const std::string& message) {
-  throw_it(trace, make_exception(trace, reinterpret_cast<PyTypeObject*>(type), {trace.text(message)}));
+  trace.raise(make_exception(trace, reinterpret_cast<PyTypeObject*>(type), {trace.text(message)}));
 }
 
 void raise(Trace& trace, Value* exception) {
@@ -33,23 +19,10 @@ void raise(Trace& trace, Value* exception) {
   auto* object = as<Object>(exception);
   if (!object || !PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     raise(trace, PyExc_TypeError, "exceptions must derive from BaseException");
-  throw_it(trace, object);
+  trace.raise(object);
 }
 
-void raise_current(Trace& trace) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  Owned<> owned_type = Owned<>::steal(type), owned = Owned<>::steal(value), owned_traceback = Owned<>::steal(traceback);
-  Owned<> args = take(PyObject_GetAttrString(owned.get(), "args"));
-  std::vector<Value*> values;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args.get()); ++i) {
-    PyObject* arg = PyTuple_GET_ITEM(args.get(), i);
-    if (!source::is_constant(arg)) cannot(Reason::OperatorFailed, "an exception with arguments that are no constants");
-    values.push_back(trace.adopt(share(arg)));
-  }
-  throw_it(trace, make_exception(trace, reinterpret_cast<PyTypeObject*>(owned_type.get()), std::move(values)));
-}
+void raise_current(Trace& trace) { trace.raise_current(); }
 
 bool matches(Trace& trace, Value* exception, Value* classinfo) {
   classinfo = trace.see(classinfo);

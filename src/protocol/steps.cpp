@@ -51,7 +51,9 @@ Value* item_at(Trace& trace, Value* sequence, Py_ssize_t at) {
 
 void check_deque(Trace& trace, Iterator* iterator) {
   auto* deque = as<Deque>(iterator->parts[0]);
-  if (!deque || deque->items.size() == iterator->expected) return;
+  if (!deque || (deque->items.size() == iterator->expected && deque->moves == iterator->moves)) return;
+  if (deque->items.size() == iterator->expected)  // extend([]) is none that it notices, rotate(1) is
+    cannot(Reason::MutationUnsupported, "a deque that may have changed while it is iterated");
   iterator->done = true;
   raise(trace, PyExc_RuntimeError, "deque mutated during iteration");
 }
@@ -104,6 +106,12 @@ bool is_ordered(Value* container) {
   return dict && PyType_IsSubtype(dict->type, &PyODict_Type);
 }
 
+/// Of a set of constants `index` is the place in its table; others are gone through as they were (parts[1]).
+bool goes_through_places(Iterator* iterator, Value* container) {
+  auto* set = as<Set>(container);
+  return set && set->placed && iterator->parts.size() == 1;
+}
+
 /// Where keys went and others came, what CPython sees next depends on where it put them.
 void check_unchanged(Trace& trace, Iterator* iterator, Value* container) {
   if (is_ordered(container)) {
@@ -117,6 +125,7 @@ void check_unchanged(Trace& trace, Iterator* iterator, Value* container) {
           container->kind == Kind::Set ? "Set changed size during iteration"
                                        : "dictionary changed size during iteration");
   }
+  if (goes_through_places(iterator, container)) return;
   if (stamp_of(container) != static_cast<uint64_t>(iterator->stop))
     cannot(Reason::ArgumentKind, "going on through a dict or set in which keys were replaced");
 }
@@ -158,6 +167,10 @@ Value* next_of_snapshot(Trace& trace, Iterator* iterator, Value* container) {
 Value* next_of_entries(Trace& trace, Iterator* iterator) {
   Value* container = container_of(iterator);
   check_unchanged(trace, iterator, container);
+  if (goes_through_places(iterator, container)) {
+    Value* member = trace::next_member(trace, static_cast<Set*>(container), iterator->index);
+    return member ? member : end(iterator);
+  }
   auto* dict = as<Dict>(container);
   if (!dict) return next_of_snapshot(trace, iterator, container);
   Table::Entry* entry = next_entry(dict, iterator);
@@ -365,7 +378,10 @@ Py_ssize_t add_step(Step step) {
 
 void note_size(Trace& trace, Iterator* iterator) {
   iterator->parts[0] = trace.see(iterator->parts[0]);
-  if (auto* deque = as<Deque>(iterator->parts[0])) iterator->expected = deque->items.size();
+  if (auto* deque = as<Deque>(iterator->parts[0])) {
+    iterator->expected = deque->items.size();
+    iterator->moves = deque->moves;
+  }
 }
 
 Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
@@ -377,7 +393,8 @@ Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
     trace.load(dict);
     iterator->index = backwards ? static_cast<Py_ssize_t>(dict->entries.size()) : 0;
   } else if (auto* set = as<Set>(inner)) {
-    iterator->parts.push_back(trace.tuple(trace::members(trace, set)));
+    trace::guard_places(trace, set);
+    if (!set->placed) iterator->parts.push_back(trace.tuple(trace::members(trace, set)));
   } else if (auto* instance = as<InstanceDict>(inner)) {
     std::vector<Value*> names;
     for (const Attribute& attribute : trace.all_attributes(instance->owner))

@@ -61,7 +61,7 @@ bool Binder::bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t 
     if (!locals[i]) return false;  // the keyword default was deleted
   }
   std::fill(locals + count, locals + bound.slots(), nullptr);
-  return !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) || collect_rest(code, *shape, args, bound);
+  return !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) || collect(code, *shape, args, bound);
 }
 
 const Binder::Shape* Binder::find(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) {
@@ -123,14 +123,12 @@ bool Binder::place_defaults(PyFunctionObject* function, Shape& shape) {
   return true;
 }
 
-bool Binder::collect_rest(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound) {
+bool Binder::collect(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound) {
   int slot = parameter_count(code);
   if (code->co_flags & CO_VARARGS) {
     const Py_ssize_t count = std::max<Py_ssize_t>(0, shape.nargs - code->co_argcount);
-    bound.rest_ = Owned<>::steal(PyTuple_New(count));
-    if (!bound.rest_) return PyErr_Clear(), false;
-    for (Py_ssize_t i = 0; i < count; ++i)
-      PyTuple_SET_ITEM(bound.rest_.get(), i, share(args[code->co_argcount + i]).release());
+    PyObject* const* rest = args + code->co_argcount;
+    if (!lend_rest(rest, count, bound) && !collect_rest(rest, count, bound)) return PyErr_Clear(), false;
     bound.locals()[slot++] = bound.rest_.get();
   }
   if (code->co_flags & CO_VARKEYWORDS && shape.extra.empty() && !gives_extra_away_) {
@@ -147,6 +145,43 @@ bool Binder::collect_rest(PyCodeObject* code, const Shape& shape, PyObject* cons
     bound.locals()[slot] = bound.extra_.get();
   }
   return true;
+}
+
+bool Binder::collect_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound) {
+  bound.rest_ = Owned<>::steal(PyTuple_New(count));
+  if (!bound.rest_) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(bound.rest_.get(), i, share(args[i]).release());
+  return true;
+}
+
+/// A long tuple that nobody keeps is used again, at the same address: guards bound to it need not look for its items.
+bool Binder::lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound) {
+  constexpr Py_ssize_t kLong = 8;
+  if (gives_rest_away_ || rest_->lent || count < kLong) return false;
+  if (!rest_->tuple || PyTuple_GET_SIZE(rest_->tuple.get()) != count) {
+    rest_->tuple = Owned<>::steal(PyTuple_New(count));
+    if (!rest_->tuple) return PyErr_Clear(), false;
+    PyObject_GC_UnTrack(rest_->tuple.get());  // the collector would take its borrowed items for references
+  }
+  std::copy_n(args, count, reinterpret_cast<PyTupleObject*>(rest_->tuple.get())->ob_item);
+  bound.rest_ = rest_->tuple;
+  bound.lent_ = rest_;
+  rest_->lent = true;
+  return true;
+}
+
+BoundArguments::~BoundArguments() {
+  if (!lent_) return;
+  auto* tuple = reinterpret_cast<PyTupleObject*>(rest_.get());
+  constexpr Py_ssize_t kOurs = 2;
+  if (Py_REFCNT(rest_.get()) > kOurs) {  // somebody keeps it: it becomes one like any other
+    for (Py_ssize_t i = 0; i < Py_SIZE(tuple); ++i) tuple->ob_item[i] = share(tuple->ob_item[i]).release();
+    PyObject_GC_Track(tuple);
+    lent_->tuple = {};
+  } else {
+    std::fill_n(tuple->ob_item, Py_SIZE(tuple), nullptr);
+  }
+  lent_->lent = false;
 }
 
 }  // namespace gramme::runtime

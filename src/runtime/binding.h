@@ -14,6 +14,13 @@
 
 namespace gramme::runtime {
 
+/// A tuple that is used for one call after the other: without items, and untracked by the collector, while it is not
+/// lent.
+struct LentTuple {
+  Owned<> tuple;
+  bool lent = false;
+};
+
 /// The arguments in the order of localsplus, null behind them: what a frame holds before its first instruction.
 /// Borrowed from the caller and the function but for the *args tuple and the **kwargs dict.
 class BoundArguments {
@@ -24,6 +31,8 @@ class BoundArguments {
       locals_ = large_.get();
     }
   }
+  ~BoundArguments();
+  BoundArguments(const BoundArguments&) = delete;
   PyObject** locals() { return locals_; }
   int slots() const { return slots_; }
 
@@ -34,7 +43,8 @@ class BoundArguments {
   PyObject** locals_;
   PyObject* small_[kSmall];
   std::unique_ptr<PyObject*[]> large_;
-  Owned<> rest_, extra_;  // *args, **kwargs
+  Owned<> rest_, extra_;             // *args, **kwargs
+  std::shared_ptr<LentTuple> lent_;  // of rest_, whose items are borrowed then like everything here
 };
 
 /// Remembers, for the last few shapes of calls (number of arguments, keyword names), where each slot comes from. A call
@@ -44,6 +54,8 @@ class Binder {
   /// False (without an error set) if CPython would refuse the arguments or there is no memory.
   bool bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             BoundArguments& bound);
+  /// A segment reads the *args tuple itself: each call needs one of its own, not one that is used again.
+  void gives_rest_away() { gives_rest_away_ = true; }
   /// A segment reads the **kwargs dict itself: each call needs one of its own, also when it is empty.
   void gives_extra_away() { gives_extra_away_ = true; }
 
@@ -63,9 +75,12 @@ class Binder {
   static bool make(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames, Shape& shape);
   static bool place_keywords(PyCodeObject* code, Py_ssize_t nargs, PyObject* kwnames, Shape& shape);
   static bool place_defaults(PyFunctionObject* function, Shape& shape);
-  bool collect_rest(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound);
+  bool collect(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound);
+  bool collect_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound);
+  bool lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound);
 
-  bool gives_extra_away_ = false;
+  bool gives_rest_away_ = false, gives_extra_away_ = false;
+  std::shared_ptr<LentTuple> rest_ = std::make_shared<LentTuple>();
   std::vector<Shape> shapes_;  // last used first
 };
 

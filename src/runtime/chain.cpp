@@ -1,5 +1,7 @@
 #include "runtime/chain.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cpython/objects.h"
 #include "runtime/call.h"
@@ -40,13 +42,19 @@ bool ends_at_once(const plan::Segment& segment, int offset) {
          segment.replay.ops.empty();
 }
 
-/// Does it read the **kwargs dict itself, not just look into it?
-bool reads_extra(const plan::Segment& segment, PyCodeObject* code) {
-  if (!(code->co_flags & CO_VARKEYWORDS)) return false;
-  const int slot = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0);
-  for (const source::Source* source : segment.guards.description().reads)
-    if (source->kind == source::Kind::Local && source->index == slot) return true;
-  return false;
+/// Does it read the local variable itself, not just look into it?
+bool reads(const plan::Segment& segment, int slot) {
+  const auto& read = segment.guards.description().reads;
+  return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) {
+    return source->kind == source::Kind::Local && source->index == slot;
+  });
+}
+
+/// Segments that read *args or **kwargs are given tuples and dicts of their own.
+void tell_binder(const plan::Segment& segment, PyCodeObject* code, Binder& binder) {
+  int slot = code->co_argcount + code->co_kwonlyargcount;
+  if (code->co_flags & CO_VARARGS && reads(segment, slot++)) binder.gives_rest_away();
+  if (code->co_flags & CO_VARKEYWORDS && reads(segment, slot)) binder.gives_extra_away();
 }
 
 /// A frame may only be left where it can be resumed; anything else is a defect of the capturer.
@@ -220,7 +228,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.steps = ends_at_once(*segment, point.offset);
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
   point.add(segment);
-  if (reads_extra(*segment, frame_.code())) table_->binder.gives_extra_away();
+  tell_binder(*segment, frame_.code(), table_->binder);
   return run_segment(run);
 }
 

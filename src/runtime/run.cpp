@@ -85,10 +85,7 @@ bool SegmentRun::check(const plan::Roots& roots) {
 }
 
 GraphResult SegmentRun::graph() {
-  if (!segment_->compiled) {
-    own_constants();
-    return GraphResult::Done;
-  }
+  if (!segment_->compiled) return GraphResult::Done;
   RandomState random;
   if (segment_->random) random.save();
   Inputs inputs(*segment_, registers_);
@@ -99,10 +96,7 @@ GraphResult SegmentRun::graph() {
   aten::SavedModes modes;
   if (segment_->sets_modes) modes.save();
   auto outputs = Owned<>::steal(call_graph(*segment_, registers_));
-  if (outputs && take_outputs(outputs.get())) {
-    own_constants();
-    return GraphResult::Done;
-  }
+  if (outputs && take_outputs(outputs.get())) return GraphResult::Done;
   const bool interrupted = PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);
   if (!interrupted) PyErr_Clear();
   modes.restore();
@@ -120,21 +114,27 @@ bool SegmentRun::take_outputs(PyObject* outputs) {
   return true;
 }
 
-void SegmentRun::own_constants() {
-  const int count = std::max(segment_->replay.registers, owned_);
-  std::fill(registers_ + owned_, registers_ + count, nullptr);
-  owned_ = count;
+void SegmentRun::set_up_replay() {
   const plan::Replay& replay = segment_->replay;
+  const int count = std::max(replay.registers, owned_);
+  std::fill(registers_ + owned_, registers_ + count, nullptr);
   for (size_t i = 0; i < replay.constants.size(); ++i)
-    registers_[replay.constant_base + static_cast<int>(i)] = Py_NewRef(replay.constants[i].get());
+    registers_[replay.constant_base + static_cast<int>(i)] = replay.constants[i].get();
+  owned_ = count;
 }
 
-bool SegmentRun::replay() { return segment_->replay.ops.empty() || segment_->replay.run(registers_); }
+bool SegmentRun::replay() {
+  set_up_replay();
+  return segment_->replay.ops.empty() || segment_->replay.run(registers_);
+}
 
+/// The segment holds the constants.
 void SegmentRun::release() {
+  const int constants = segment_->replay.constant_base;
+  const int made = constants + static_cast<int>(segment_->replay.constants.size());
   while (owned_ > 0) {
     PyObject* item = registers_[--owned_];
-    Py_XDECREF(item);  // counts by hand: as above
+    if (owned_ < constants || owned_ >= made) Py_XDECREF(item);  // counts by hand: as above
   }
 }
 

@@ -25,7 +25,7 @@ class SegmentRun {
   bool check(const plan::Roots& roots);
   /// Calls the compiled graph, if there is one. Its results become registers.
   GraphResult graph();
-  /// Makes the effects. False with an error set: a bug or no memory.
+  /// Makes the effects; only then every register has its value. False with an error set: a bug or no memory.
   bool replay();
   /// Borrowed; null for kNull.
   PyObject* value(plan::Register r) const { return r < 0 ? nullptr : registers_[r]; }
@@ -35,12 +35,12 @@ class SegmentRun {
 
  private:
   bool take_outputs(PyObject* outputs);
-  void own_constants();
+  void set_up_replay();
   int read_count() const { return static_cast<int>(segment_->guards.description().reads.size()); }
 
   SegmentPtr segment_;
   static constexpr int kSmall = 128;
-  int owned_ = 0;         // registers_[0, owned_) are owned references or null
+  int owned_ = 0;         // registers_[0, owned_) are owned references or null, but for the replay's constants
   PyObject** registers_;  // raw, as plan::Replay::run wants them; only this class counts
   PyObject* small_[kSmall];
   std::unique_ptr<PyObject*[]> large_;

@@ -96,6 +96,8 @@ std::string suffix(const Source& source) {
       return ".__defaults__";
     case Kind::KwDefaults:
       return ".__kwdefaults__";
+    case Kind::Annotations:
+      return ".__annotations__";
     case Kind::MethodSelf:
       return ".__self__";
     case Kind::MethodFunc:
@@ -116,6 +118,12 @@ std::string suffix(const Source& source) {
       return ".default_factory";
     case Kind::ContextValue:
       return ".get()";
+    case Kind::TokenPart: {
+      static constexpr const char* kParts[] = {".var", ".old_value", ".context"};
+      return kParts[source.index];
+    }
+    case Kind::IteratorOf:
+      return ".__reduce__()[1][0]";
     case Kind::WeakTarget:
       return "()";
     default:

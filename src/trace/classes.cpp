@@ -143,6 +143,21 @@ void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value, PyOb
     cls->attributes.push_back({name, value});
     cls->raws.push_back(raw);
   }
+  if (cls->shown) show(cls, {name, value});
+}
+
+void Trace::show(Class* cls, const Attribute& written) {
+  if (!written.value) cannot(Reason::AttributeUnknown, "the __dict__ of a class from which an attribute was deleted");
+  cls->shown->entries.set(constant(written.name), written.value);
+}
+
+Dict* Trace::class_names(Class* cls) {
+  if (!cls->existing()) cannot(Reason::AttributeUnknown, "the __dict__ of a class made in the capture");
+  if (cls->shown) return cls->shown;
+  cls->shown = make<Dict>(pool->child(cls->source, SK::InstanceDict), cls->type()->tp_dict);
+  cls->shown->loaded = false;
+  for (const Attribute& written : cls->attributes) show(cls, written);
+  return cls->shown;
 }
 
 }  // namespace gramme::trace

@@ -1,5 +1,6 @@
 // Tensor operations into the graph: arguments, inference, mutation and aliasing of results.
 #include "cpython/objects.h"
+#include "meta/failing.h"
 #include "trace/trace.h"
 
 namespace gramme::trace {
@@ -114,18 +115,6 @@ Argument Trace::argument(Value* value) {
 
 namespace {
 
-/// Writes that fail on the real tensors, or that change what others share with them.
-void refuse_writes(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, const Args& args) {
-  for (const meta::Mutation& mutation : outcome.mutations) {
-    const meta::Record& before = *leaves.at(mutation.leaf)->record;
-    for (size_t d = 0; d < before.strides.size(); ++d)
-      if (before.strides[d] == 0 && before.sizes[d] > 1)
-        cannot(Reason::OperatorFailed, "a write to an expanded tensor");
-    if (before.sizes != mutation.record->sizes && args.keyword("out"))
-      cannot(Reason::MutationUnsupported, "an out= argument that is resized");
-  }
-}
-
 /// The arguments of a call in the arena.
 void fill(Trace& trace, meta::Call& call, const Args& args) {
   auto* all = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (args.positional + args.keywords + 1)));
@@ -159,18 +148,41 @@ Value* Trace::emit_method(PyObject* name, const Args& args) {
   return emit_call(call, args);
 }
 
+/// A call that raises with data too raises the program's exception: its own, as far as it can be found out.
+void Trace::fail(const meta::Call& call, const std::string& message) {
+  if (levels.empty() && meta::raises_on_zeros(call)) raise_current();
+  cannot(Reason::OperatorFailed, message);
+}
+
+/// Writes that fail on the real tensors, or that change what others share with them.
+void Trace::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<Tensor*>& leaves,
+                          const Args& args) {
+  for (const meta::Mutation& mutation : outcome.mutations) {
+    const meta::Record& shown = *leaves.at(mutation.leaf)->record;
+    if (shown.inner && mutation.record != &shown)
+      cannot(Reason::MutationUnsupported, "a write inside torch.vmap that changes more than data");
+    const meta::Record& before = *meta::physical(&shown);
+    for (size_t d = 0; d < before.strides.size(); ++d)
+      if (before.strides[d] == 0 && before.sizes[d] > 1) fail(call, "a write to an expanded tensor");
+    if (shown.sizes != mutation.record->sizes && args.keyword("out"))
+      cannot(Reason::MutationUnsupported, "an out= argument that is resized");
+  }
+}
+
 Value* Trace::emit_call(meta::Call& call, const Args& args) {
+  if (!function_modes.empty()) cannot(Reason::CallUnknown, "an operation that a torch function mode sees");
   if (graph.length() >= policy.max_nodes) cannot(Reason::Budget, "too many operations");
   leaves_.clear();
   fill(*this, call, args);
   std::vector<Tensor*> leaves = leaves_;
-  const meta::Outcome& outcome = meta::infer(call);
+  const meta::Outcome& outcome = infer(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
-  if (outcome.error) cannot(outcome.raised ? Reason::OperatorFailed : Reason::CallUnknown, outcome.message);
+  if (outcome.error && outcome.raised) fail(call, outcome.message);
+  if (outcome.error) cannot(Reason::CallUnknown, outcome.message);
   if (outcome.may_raise) expect_raise();
   if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
-  refuse_writes(outcome, leaves, args);
+  refuse_writes(call, outcome, leaves, args);
   random |= outcome.random;
   autograd_seen |= aten::grad_enabled();
   const bool overwritten = overwrites(call, leaves);
@@ -193,6 +205,26 @@ void Trace::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   }
 }
 
+namespace {
+
+/// What a tensor inside torch.vmap wraps. It is a value of its own once a call gives it out.
+Tensor* unwrap(Trace& trace, Tensor* tensor, int levels) {
+  for (; levels > 0; --levels) {
+    if (!tensor->inner) {
+      auto* inner = tensor->inner = trace.make<Tensor>();
+      inner->record = tensor->record->inner;
+      inner->base = tensor;
+      inner->made_at = tensor->made_at;
+      inner->differentiable = true;
+      tensor->views.push_back(inner);
+    }
+    tensor = tensor->inner;
+  }
+  return tensor;
+}
+
+}  // namespace
+
 Value* Trace::result_value(const meta::Result& result, graph::Node* node, const std::vector<Tensor*>& leaves) {
   switch (result.kind) {
     case meta::Result::Constant:
@@ -209,14 +241,17 @@ Value* Trace::result_value(const meta::Result& result, graph::Node* node, const 
       node->record = result.record;
       if (result.same_as >= 0) {
         // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
-        Tensor* same = leaves.at(result.same_as);
-        if (!same->used) same->node = node;
+        Tensor* same = unwrap(*this, leaves.at(result.same_as), result.unwrapped);
+        if (!same->node || (!same->used && !result.unwrapped)) same->node = node;
         return same;
       }
       auto* tensor = make<Tensor>();
       tensor->node = node;
       tensor->record = result.record;
       tensor->made_at = inliner ? inliner->steps() : 0;
+      if (result.wraps_leaf >= 0)
+        unwrap(*this, tensor, result.wraps_at - 1)->inner =
+            unwrap(*this, leaves.at(result.wraps_leaf), result.wraps_unwrapped);
       if (result.view_of < 0) return tensor;
       tensor->base = leaves.at(result.view_of);
       tensor->differentiable = result.differentiable_view;
@@ -246,7 +281,7 @@ Value* Trace::result_value(const meta::Result& result, graph::Node* node, const 
     call.arg_count = 2;
     graph::Node* taken = graph.call(call, position());
     items.push_back(result_value(item, taken, leaves));
-    if (item.same_as >= 0) leaves.at(item.same_as)->node = taken;
+    if (item.same_as >= 0) unwrap(*this, leaves.at(item.same_as), item.unwrapped)->node = taken;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(result.object.get());
   if (type == &PyList_Type) return list(std::move(items));

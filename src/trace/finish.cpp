@@ -54,36 +54,72 @@ void guard_overlaps(Trace& trace) {
   }
 }
 
-/// What a tensor that gained a gradient by a write does not share memory with must stay apart from it.
-void guard_gained(Trace& trace) {
+/// The values of real objects in the order in which the capture came to them.
+std::vector<Value*> known(Trace& trace) {
+  std::vector<Value*> all;
   trace.each_known([&](Value* value) {
-    if (value->kind != Kind::Tensor || !value->existing()) return;
-    for (Tensor* gained : trace.gained()) {
-      if (value == gained) continue;
-      guards::Fact fact{gained->source, guards::Kind::NoOverlap, {}};
-      fact.other = value->source;
-      trace.guard(std::move(fact));
-    }
+    if (value->source) all.push_back(value);
   });
+  std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
+  return all;
 }
 
-/// A written object must stay another one than every object of its kind that was read.
-void guard_written(Trace& trace) {
-  std::vector<Value*> written, all;
-  trace.each_known([&](Value* value) {
-    bool mutable_kind = value->kind == Kind::List || value->kind == Kind::Dict || value->kind == Kind::Set ||
-                        value->kind == Kind::Deque || value->kind == Kind::Object || value->kind == Kind::Cell;
-    if (!mutable_kind || !value->source || value->source->kind == source::Kind::Pinned) return;
-    all.push_back(value);
-    if (value->written) written.push_back(value);
-  });
-  for (Value* w : written)
-    for (Value* other : all)
-      if (other != w && Py_TYPE(other->object) == Py_TYPE(w->object)) {
-        guards::Fact fact{w->source, guards::Kind::NotSameAs, {}};
-        fact.other = other->source;
-        trace.guard(std::move(fact));
-      }
+/// What a tensor that gained a gradient by a write does not share memory with must stay apart from it.
+void guard_gained(Trace& trace) {
+  if (trace.gained().empty()) return;
+  for (Value* value : known(trace)) {
+    if (value->kind != Kind::Tensor) continue;
+    for (Tensor* gained : trace.gained())
+      if (value != gained) guard_pair(trace, guards::Kind::NoOverlap, gained->source, value->source);
+  }
+}
+
+bool is_mutable_kind(Kind kind) {
+  return kind == Kind::List || kind == Kind::Dict || kind == Kind::Set || kind == Kind::Deque || kind == Kind::Object ||
+         kind == Kind::Cell || kind == Kind::Iterator || kind == Kind::Partial;
+}
+
+/// What may be one object at another call: those of a type; a dict, and what has its attributes or globals in one.
+class Mixed {
+ public:
+  explicit Mixed(const std::vector<Value*>& all) {
+    for (Value* value : all) {
+      ++known_[type(value)];
+      if (value->written || value->keyed) told_apart_.insert(type(value));
+      (is_dict(value) ? dicts_ : owners_) += is_dict(value) || owns_dict(value);
+      (is_dict(value) ? written_dicts_ : written_owners_) += value->written && (is_dict(value) || owns_dict(value));
+    }
+  }
+  bool may_be_another(Value* value) const {
+    if (told_apart_.contains(type(value)) && known_.at(type(value)) > 1) return true;
+    bool beside_dicts = written_dicts_ && owners_, beside_owners = written_owners_ && dicts_;
+    if (is_dict(value)) return beside_owners || (beside_dicts && value->written);
+    return owns_dict(value) && (beside_dicts || (beside_owners && value->written));
+  }
+
+ private:
+  static PyTypeObject* type(Value* value) { return Py_TYPE(value->object); }
+  static bool is_dict(Value* value) { return value->kind != Kind::Namespace && PyDict_Check(value->object); }
+  static bool owns_dict(Value* value) {
+    return value->kind == Kind::Namespace || cpython::instance_dict_address(value->object) != nullptr;
+  }
+  std::unordered_map<PyTypeObject*, size_t> known_;
+  std::unordered_set<PyTypeObject*> told_apart_;
+  size_t dicts_ = 0, owners_ = 0, written_dicts_ = 0, written_owners_ = 0;
+};
+
+/// A written object must stay another one than every object that was read and could be it, and so must a key.
+void guard_distinct(Trace& trace) {
+  std::vector<Value*> all;
+  for (Value* value : known(trace))
+    if (is_mutable_kind(value->kind) || value->kind == Kind::Function || value->keyed) all.push_back(value);
+  trace.each_namespace([&](Value* names) { all.push_back(names); });
+  std::erase_if(all, [](Value* value) { return value->source->kind == source::Kind::Pinned; });
+  std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
+  Mixed mixed(all);
+  for (Value* value : all)
+    if (mixed.may_be_another(value))
+      trace.guard({value->source, value->written || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
 }
 
 /// Without the facts that others imply: what is read or looked into, or has something below it, is present.
@@ -132,8 +168,9 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
 
 /// Backends keep the modes of their parts to themselves: a mode entered here could not be left by a later segment.
 void check_modes_left(Trace& trace) {
-  if (trace.entered_modes.empty()) return;
-  trace.stop_at = *trace.entered_modes.begin();
+  if (trace.entered_modes.empty() && trace.level_steps.empty()) return;
+  if (!trace.entered_modes.empty()) trace.stop_at = *trace.entered_modes.begin();
+  if (!trace.level_steps.empty()) trace.stop_at = std::min(trace.stop_at, trace.level_steps.front());
   cannot(Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
 
@@ -152,7 +189,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   trace.graph.remove_dead();
   guard_overlaps(trace);
   guard_gained(trace);
-  guard_written(trace);
+  guard_distinct(trace);
   std::vector<int> inputs;
   for (graph::Node* placeholder : trace.graph.placeholders()) inputs.push_back(rebuild.read(placeholder->source));
   std::vector<int> restored;

@@ -19,9 +19,11 @@ bool shares_memory(Tensor* a, Tensor* b) {
 }
 
 /// All views of the tensor, to autograd, need a gradient now; the written one has its record already.
-void gain(Tensor* tensor, const Tensor* written) {
+void gain(Tensor* tensor, const Tensor* written, bool inside_vmap) {
+  if (inside_vmap && tensor->record->inner)
+    cannot(Reason::MutationUnsupported, "a gradient for a tensor inside torch.vmap");
   if (tensor != written) tensor->record = meta::with_requires_grad(tensor->record, true, false);
-  for (Tensor* view : tensor->views) gain(view, written);
+  for (Tensor* view : tensor->views) gain(view, written, inside_vmap);
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ void Trace::note_written(Tensor* tensor, bool gained) {
   if (!gained) return;
   Tensor* root = tensor;
   while (root->base && root->differentiable) root = root->base;
-  gain(root, tensor);
+  gain(root, tensor, !levels.empty());
   if (!root->existing()) return;
   each_known([&](Value* value) {
     auto* other = as<Tensor>(value);

@@ -66,6 +66,30 @@ bool is_c_callable(PyObject* object) {
          type == method_wrapper;
 }
 
+/// One that goes on through a list. Where the program loops over it, the position would be another one at each turn.
+Iterator* realize_list_iterator(Trace& trace, PyObject* object, const Source* source) {
+  auto* result = trace.make<Iterator>(source, object);
+  result->sort = Iterator::Sequence;
+  const Source* of = trace.pool->child(source, SK::IteratorOf);
+  PyObject* list = *cpython::list_iterator_list(object);
+  result->done = !list;
+  if (!list) {
+    trace.guard_absent(of);
+    return result;
+  }
+  guards::Fact position{source, guards::Kind::Position, {}};
+  position.number = result->index = *cpython::list_iterator_position(object);
+  trace.guard(std::move(position));
+  result->parts = {trace.see(trace.wrap(list, of))};
+  return result;
+}
+
+bool is_list_iterator(PyObject* object) {
+  if (!Py_IS_TYPE(object, &PyListIter_Type)) return false;
+  PyObject* list = *cpython::list_iterator_list(object);
+  return !list || PyList_CheckExact(list);
+}
+
 }  // namespace
 
 Value* Trace::force(Lazy* lazy) {
@@ -98,7 +122,31 @@ Value* Trace::realize(PyObject* object, const Source* source) {
   }
   Value* result = realize_object(object, source);
   known_[object] = result;
+  switch (result->kind) {
+    case Kind::Object:
+    case Kind::Function:
+    case Kind::Partial:
+    case Kind::Dict:
+      note_dict_of(object);
+      break;
+    default:
+      break;
+  }
   return result;
+}
+
+namespace {
+[[noreturn]] void cannot_hold_twice() {
+  cannot(Reason::AttributeUnknown, "a dict of attributes or globals that is reached on its own");
+}
+}  // namespace
+
+/// Attributes are known as those of the object, items as those of a dict: what is both would be in two states.
+void Trace::note_dict_of(PyObject* object) {
+  PyObject** dict = cpython::instance_dict_address(object);
+  if (!dict || !*dict) return;
+  if (known_.contains(*dict)) cannot_hold_twice();
+  dicts_of_known_.insert(*dict);
 }
 
 /// Ints and floats: constants, unless earlier captures saw them change.
@@ -153,7 +201,7 @@ Value* Trace::realize_object(PyObject* object, const Source* source) {
   if (PyList_Check(object)) return realize_list(object, source);
   if (PyDict_Check(object)) return realize_dict(object, source);
   if (PyAnySet_Check(object)) return realize_set(object, source);
-  if (type == known.deque) return realize_deque(object, source);
+  if (PyObject_TypeCheck(object, known.deque)) return realize_deque(object, source);
   if (PyMethod_Check(object)) {
     auto* result = make<Method>(source, object);
     result->function = wrap(PyMethod_GET_FUNCTION(object), pool->child(source, SK::MethodFunc));
@@ -188,6 +236,7 @@ Value* Trace::realize_object(PyObject* object, const Source* source) {
     result->step = constant(slice->step);
     return result;
   }
+  if (policy.whole && is_list_iterator(object)) return realize_list_iterator(*this, object, source);
   auto* result = make<Object>(source, object);
   result->type = type;
   return result;
@@ -233,6 +282,7 @@ Dict* Trace::dict_payload(PyObject* object, const Source* source) {
 }
 
 Value* Trace::realize_dict(PyObject* object, const Source* source) {
+  if (dicts_of_known_.contains(object) || namespaces_.contains(object)) cannot_hold_twice();
   PyTypeObject* type = Py_TYPE(object);
   Dict* dict = dict_payload(object, source);
   const KnownTypes& known = known_types();
@@ -286,11 +336,15 @@ Value* Trace::realize_deque(PyObject* object, const Source* source) {
   auto* result = make<Deque>(source, object);
   auto* deque = cpython::as_deque(object);
   result->maxlen = deque->maxlen;
-  Py_ssize_t n = PyObject_Size(object);
+  Py_ssize_t n = Py_SIZE(object);
   guard_length(source, n);
   for (Py_ssize_t i = 0; i < n; ++i)
     result->items.push_back(wrap(*cpython::deque_item_address(object, i), pool->child(source, SK::DequeItem, i)));
-  return result;
+  if (Py_IS_TYPE(object, known_types().deque)) return result;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = result;
+  return instance;
 }
 
 /// Module-level functions are held by the segment; closures are guarded by code, defaults and the cells that are read.
@@ -324,6 +378,7 @@ Value* Trace::realize_tensor(PyObject* object, const Source* source) {
   for (Tensor* gained : gained_)
     if (aten::overlap(object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
+  if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
   node(result);  // placeholders come in the order in which inputs are looked into; unused ones are dropped

@@ -40,17 +40,22 @@ class Rebuilder {
   void with_operands(plan::ReplayKind kind, plan::Register target, const std::vector<plan::Register>& registers);
   std::vector<plan::Register> all(const std::vector<Value*>& values);
   std::vector<plan::Register> pairs(value::Table& table);
+  void fill_dict(plan::Register target, value::Table& table);
+  void store_hashed(plan::Register target, value::Table& table, const value::Table::Entry& entry);
 
   [[noreturn]] void new_leaf(value::Tensor* tensor);
+  [[noreturn]] void refuse_batched(const value::Tensor* tensor);
   plan::Register make_tuple(value::Tuple* tuple);
   plan::Register make_list(value::List* list);
   plan::Register make_dict(value::Dict* dict);
   plan::Register make_set(value::Set* set);
+  plan::Register make_own_set(value::Set* set);
   void fill_set(plan::Register target, value::Set* set, plan::ReplayKind otherwise);
   plan::Register make_deque(value::Deque* deque);
   plan::Register make_function(value::Function* function);
   void store_attributes(plan::Register target, const value::Attributes& attributes, PyTypeObject* type = nullptr);
   void store_attribute(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
+  void store_slot(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
   plan::Register make_object(value::Object* object);
   plan::Register make_class(value::Class* cls);
   static PyObject* init_abstract();
@@ -58,7 +63,12 @@ class Rebuilder {
   /// What was made meanwhile: an immutable value may be reached again from its own parts.
   const plan::Register* remembered(Value* value) const;
   void fill_cell(value::Cell* cell);
+  // rebuild_frames.cpp
   plan::Register make_generator(value::Generator* generator);
+  plan::Register frame_object(interp::Frame* frame);
+  void fill_frame(plan::Register target, plan::Register function, const FrameState& state, int phase);
+  void describe_exception(plan::Register result, value::Object* exception);
+  void set_field(plan::Register exception, const char* name, plan::Register value);
   // rebuild_iterators.cpp
   plan::Register make_iterator(value::Iterator* iterator);
   plan::Register over_sequence(value::Iterator* iterator);
@@ -84,6 +94,7 @@ class Rebuilder {
   void replay_call(size_t index);
   void replay_list(value::List* list);
   void replay_dict(value::Dict* dict);
+  void replay_deque(plan::Register target, value::Deque* deque);
 
   Trace& trace_;
   plan::Replay replay_;
@@ -93,6 +104,7 @@ class Rebuilder {
   std::unordered_map<PyObject*, plan::Register> constants_;
   std::vector<const Source*> reads_;
   std::vector<graph::Node*> outputs_;
+  std::unordered_map<interp::Frame*, plan::Register> frames_;
   std::unordered_set<Value*> filled_;  // cells whose content was stored, containers whose content was replayed
   std::unordered_set<Value*> opened_;  // classes whose namespace is being made
   std::vector<value::Cell*> waiting_;  // cells that will hold one of them

@@ -35,7 +35,7 @@ Register Rebuilder::make_class(Class* cls) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
     bases.push_back((*this)(trace_.pinned(PyTuple_GET_ITEM(type->tp_bases, i))));
   for (size_t i = 0; i < cls->born; ++i) {
-    const Attribute& attribute = cls->attributes[i];
+    const Attribute& attribute = cls->attributes.at(i);
     if (!attribute.value) continue;
     pairs.push_back(constant(attribute.name));
     pairs.push_back((*this)(attribute.value));
@@ -54,7 +54,8 @@ Register Rebuilder::make_class(Class* cls) {
   opened_.erase(cls);
   if (cls->abstract) call(init_abstract(), {result});
   for (size_t i = cls->born; i < cls->attributes.size(); ++i)
-    if (Value* value = cls->attributes[i].value) store_class_attribute(result, cls->attributes[i].name, (*this)(value));
+    if (Value* value = cls->attributes.at(i).value)
+      store_class_attribute(result, cls->attributes.at(i).name, (*this)(value));
   std::vector<Cell*> waiting = std::move(waiting_);
   waiting_.clear();
   for (Cell* cell : waiting) {

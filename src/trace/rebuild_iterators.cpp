@@ -1,6 +1,7 @@
 // Iterators that escape: made again from what they go through, and put where they were. None of this runs code of the
 // program: what is called is C code that only makes an iterator or steps over keys and members.
 #include "cpython/objects.h"
+#include "cpython/replayed.h"
 #include "trace/rebuild.h"
 #include "trace/sets.h"
 
@@ -42,12 +43,27 @@ PyTypeObject* forward_type(Value* sequence) {
   return PyBytes_Check(sequence->object) ? &PyBytesIter_Type : nullptr;
 }
 
+/// How many members the iterator has gone over.
+Py_ssize_t passed_members(Trace& trace, Iterator* iterator, Set* set) {
+  if (!set->placed) return iterator->index;
+  Py_ssize_t passed = 0;
+  for (Py_ssize_t place = 0; trace::next_member(trace, set, place) && place <= iterator->index;) ++passed;
+  return passed;
+}
+
 /// How many entries the iterator has gone over.
 Py_ssize_t passed_entries(Iterator* iterator, Dict* dict) {
   if (iterator->increment < 0) return static_cast<Py_ssize_t>(dict->entries.size()) - iterator->index;
   Py_ssize_t passed = 0;
   for (size_t at = 0; dict->entries.next(at) && static_cast<Py_ssize_t>(at) <= iterator->index;) ++passed;
   return passed;
+}
+
+/// The real iterator would notice, the one made in its place would not.
+void refuse_changed(Iterator* iterator, Value* sequence) {
+  auto* deque = as<Deque>(sequence);
+  const bool changed = deque && (deque->items.size() != iterator->expected || deque->moves != iterator->moves);
+  if (changed) unsupported("an iterator over what has changed since");
 }
 
 }  // namespace
@@ -60,10 +76,11 @@ void Rebuilder::set_state(PyTypeObject* type, Register iterator, Register state)
   call_method(type, "__setstate__", {iterator, state});
 }
 
-/// What the iterator to be made takes its items from: it is asked for its iterator again, which must run no code.
+/// What the iterator to be made takes its items from. It is asked for its iterator again: one of the program's own
+/// class is handed out by a stand-in, so that none of its code runs.
 Register Rebuilder::source_of(Value* iterator) {
-  if (trace_.see(iterator)->kind == Kind::Object) unsupported("an iterator over one of the program's own class");
-  return (*this)(iterator);
+  Register source = (*this)(iterator);
+  return trace_.see(iterator)->kind == Kind::Object ? call(cpython::iterable_of(), {source}) : source;
 }
 
 Register Rebuilder::integer(Py_ssize_t value) { return constant(trace_.keep(take(PyLong_FromSsize_t(value)))); }
@@ -87,6 +104,7 @@ Register Rebuilder::over_sequence(Iterator* iterator) {
     return call(builtin("iter"),
                 {(*this)(sequence->kind == Kind::List ? static_cast<Value*>(trace_.list({})) : trace_.tuple({}))});
   }
+  refuse_changed(iterator, sequence);
   if (sequence->kind == Kind::Deque)
     return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(iterator->index)});
   PyTypeObject* type = forward_type(sequence);
@@ -103,6 +121,7 @@ Register Rebuilder::over_reversed(Iterator* iterator) {
   if (iterator->done && (list || tuple))
     return call(builtin("reversed"), {(*this)(list ? static_cast<Value*>(trace_.list({})) : trace_.tuple({}))});
   if (sequence->kind == Kind::Deque && !iterator->done) {
+    refuse_changed(iterator, sequence);
     auto passed = static_cast<Py_ssize_t>(static_cast<Deque*>(sequence)->items.size()) - 1 - iterator->index;
     return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(passed)});
   }
@@ -123,7 +142,7 @@ Register Rebuilder::over_entries(Iterator* iterator) {
   uint64_t stamp = dict ? dict->entries.stamp() : members->entries.stamp();
   bool changed = stamp != static_cast<uint64_t>(iterator->stop);
   if (changed && !iterator->done) unsupported("an iterator over what has changed since");
-  Py_ssize_t passed = dict ? passed_entries(iterator, dict) : iterator->index;
+  Py_ssize_t passed = dict ? passed_entries(iterator, dict) : passed_members(trace_, iterator, members);
   if (iterator->done) {
     container = members ? static_cast<Value*>(trace_.make<Set>()) : trace_.dict();
     if (dict && dict->type != &PyDict_Type) unsupported("an exhausted iterator over an OrderedDict");

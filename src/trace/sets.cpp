@@ -100,19 +100,23 @@ Value* pop_member(Trace& trace, Set* set) {
   return key;
 }
 
+Value* next_member(Trace& trace, Set* set, Py_ssize_t& place) {
+  PyObject* key = nullptr;
+  Py_hash_t hash = 0;
+  if (!set->places || !_PySet_NextEntry(set->places, &place, &key, &hash)) return nullptr;
+  return set->entries.find(trace.adopt(share(key)))->key;
+}
+
 std::vector<Value*> members(Trace& trace, Set* set) {
   guard_places(trace, set);
+  if (set->entries.has_own() && set->entries.size() > 1)
+    cannot(Reason::ArgumentKind, "going through a set of keys with their own hash");
   std::vector<Value*> result;
   if (!set->placed) {
     set->entries.each([&](Table::Entry& entry) { result.push_back(entry.key); });
     return result;
   }
-  for (Py_ssize_t at = 0; set->places;) {
-    PyObject* key;
-    Py_hash_t hash;
-    if (!_PySet_NextEntry(set->places, &at, &key, &hash)) break;
-    result.push_back(set->entries.find(trace.adopt(share(key)))->key);
-  }
+  for (Py_ssize_t at = 0; Value* member = next_member(trace, set, at);) result.push_back(member);
   return result;
 }
 

@@ -17,6 +17,9 @@ Value* pop_member(Trace& trace, value::Set* set);
 
 /// The members in CPython's order, which becomes part of the guards; the order in which they came if that is not known.
 std::vector<Value*> members(Trace& trace, value::Set* set);
+/// The member at or after a place in the table of a set whose places are known, as CPython's iterators find it now;
+/// null at the end. `place` becomes the next one.
+Value* next_member(Trace& trace, value::Set* set, Py_ssize_t& place);
 /// An existing set is about to change: what it becomes depends on the places of its members.
 void guard_places(Trace& trace, value::Set* set);
 

@@ -17,8 +17,10 @@ namespace {
 }
 
 Attributes& own_attributes(Value* object) {
-  auto* function = as<Function>(object);
-  return function ? function->attributes : static_cast<Object*>(object)->attributes;
+  if (auto* function = as<Function>(object)) return function->attributes;
+  if (auto* dict = as<Dict>(object)) return dict->attributes;
+  if (auto* partial = as<Partial>(object)) return partial->attributes;
+  return static_cast<Object*>(object)->attributes;
 }
 
 /// A dict that a call in replay changes: the segment is captured again, with that call traced.
@@ -130,6 +132,7 @@ Attributes Trace::all_attributes(Value* object) {
     if (written && written->anew) continue;  // behind the others, where it was stored again
     if (Value* value = own_attribute(object, name)) live.push_back({name, value});
   }
+  if (!object->written) return live;
   for (const effects::Effect& effect : effects.entries()) {
     if (effect.kind != effects::Kind::StoreAttr || effect.target != object) continue;
     Attribute* written = find(own_attributes(object), effect.name);
@@ -212,6 +215,13 @@ void Trace::describe(Function* function) {
 void Trace::will_change(Value* container) {
   container = see(container);
   if (auto* dict = as<Dict>(container)) look_into(dict);
+  if (auto* deque = as<Deque>(container)) ++deque->moves;
+  note_content(container);
+}
+
+void Trace::will_store_item(Value* sequence) { note_content(see(sequence)); }
+
+void Trace::note_content(Value* container) {
   if (!container->existing() || container->written) return;
   if (auto* list = as<List>(container)) originals_[list] = list->items;
   if (auto* deque = as<Deque>(container)) originals_[deque] = deque->items;
@@ -233,7 +243,7 @@ Value* Trace::as_key(Value* key) {
 Value* Trace::dict_get(Dict* dict, Value* key) {
   look_into(dict);
   key = as_key(key);
-  if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
+  if (!dict->entries.admits(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
   if (Table::Entry* entry = dict->entries.find(key)) return entry->value;
   if (dict->loaded) return nullptr;
   if (key->kind != Kind::Constant || !cpython::is_plain_key(key->object)) {
@@ -241,42 +251,90 @@ Value* Trace::dict_get(Dict* dict, Value* key) {
     Table::Entry* entry = dict->entries.find(key);
     return entry ? entry->value : nullptr;
   }
-  for (Value* absent : dict->absent)
-    if (equal_keys(absent, key)) return nullptr;
+  if (dict->absent.find(key)) return nullptr;
   PyObject* found = nullptr;
   if (cpython::dict_lookup(dict->object, key->object, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
   const Source* source = pool->child(dict->source, SK::Value, key->object);
   if (found) return dict->entries.set(key, found_at(found, source)).value;
   guard_absent(source);
-  dict->absent.push_back(key);
+  dict->absent.set(key, nullptr);
   return nullptr;
 }
 
-void Trace::load_keys(Dict* dict, Table& into) {
-  PyObject* real = dict->object;
-  bool ordered = cpython::is_ordered_dict(real);
-  Owned<> keys = take(PyTuple_New(PyDict_GET_SIZE(real)));
-  for (Py_ssize_t i = 0; i < PyDict_GET_SIZE(real); ++i) {
-    PyObject *key = nullptr, *item = nullptr;
-    if (ordered)
-      key = cpython::ordered_dict_key(real, i);
-    else
-      cpython::dict_entry(real, i, &key, &item);
-    PyTuple_SET_ITEM(keys.get(), i, share(key).release());
-    bool plain = cpython::is_plain_key(key);
-    if (plain) {
-      if (cpython::dict_lookup(real, key, &item) != cpython::Lookup::Found)
-        cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
-    } else if (ordered) {
-      cannot(Reason::ArgumentKind, "an OrderedDict with keys that are no constants");
+namespace {
+/// A key that the guards may hold: a constant, a type, a function, or a tuple of such.
+bool is_held_key(PyObject* key) {
+  if (PyTuple_CheckExact(key)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+      if (!is_held_key(PyTuple_GET_ITEM(key, i))) return false;
+    return true;
+  }
+  return cpython::is_plain_key(key) && (source::is_constant(key) || PyType_Check(key) || PyCFunction_Check(key));
+}
+
+std::vector<std::pair<PyObject*, PyObject*>> entries_of(PyObject* dict) {
+  std::vector<std::pair<PyObject*, PyObject*>> entries(static_cast<size_t>(PyDict_GET_SIZE(dict)));
+  bool ordered = cpython::is_ordered_dict(dict);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    auto& [key, item] = entries[i];
+    if (!ordered) {
+      cpython::dict_entry(dict, static_cast<Py_ssize_t>(i), &key, &item);
+      continue;
     }
-    Value* key_value = plain ? adopt(share(key)) : see(wrap(key, pool->child(dict->source, SK::KeyAt, i)));
-    if (!hashable(key_value)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
+    key = cpython::ordered_dict_key(dict, static_cast<Py_ssize_t>(i));
+    if (cpython::dict_lookup(dict, key, &item) != cpython::Lookup::Found)
+      cannot(Reason::ArgumentKind, "an OrderedDict with keys of a user's class");
+  }
+  return entries;
+}
+}  // namespace
+
+namespace {
+/// The hashes under which a dict stores its keys, in its order.
+std::vector<size_t> stored_hashes(PyObject* dict) {
+  std::vector<size_t> hashes;
+  PyObject *key, *item;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PyDict_Next(dict, &at, &key, &item, &hash);) hashes.push_back(static_cast<size_t>(hash));
+  return hashes;
+}
+
+/// Keys that compare themselves are where their hashes were when they were stored.
+void guard_hashes(Trace& trace, const Dict* dict, const std::vector<size_t>& hashes) {
+  Owned<> numbers = take(PyTuple_New(static_cast<Py_ssize_t>(hashes.size())));
+  for (size_t i = 0; i < hashes.size(); ++i)
+    PyTuple_SET_ITEM(numbers.get(), static_cast<Py_ssize_t>(i),
+                     take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(hashes[i]))).release());
+  trace.guard({dict->source, guards::Kind::Hashes, numbers});
+}
+}  // namespace
+
+/// Keys that are objects are read at their places: the guards hold no object of the program.
+void Trace::load_keys(Dict* dict, Table& into) {
+  auto entries = entries_of(dict->object);
+  bool held = std::all_of(entries.begin(), entries.end(), [](auto& entry) { return is_held_key(entry.first); });
+  std::vector<size_t> hashes;  // where there are keys that compare themselves
+  for (size_t i = 0; i < entries.size(); ++i) {
+    auto [key, item] = entries[i];
+    auto at = static_cast<int64_t>(i);
+    Value* key_value = held ? adopt(share(key)) : see(wrap(key, pool->child(dict->source, SK::KeyAt, at)));
+    if (!hashable(key_value)) {
+      if (dict->type != &PyDict_Type || key_value->kind != Kind::Object)
+        cannot(Reason::ArgumentKind, "a dict key with its own equality");
+      if (hashes.empty()) hashes = stored_hashes(dict->object);
+      if (!into.keys_of(hashes[i]).empty()) cannot(Reason::ArgumentKind, "several keys of one hash in a dict");
+      into.admit(key_value, hashes[i]);
+    }
     const Source* source =
-        plain ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, i);
+        held ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, at);
     into.set(key_value, wrap(item, source)).original = true;
   }
+  if (!hashes.empty()) guard_hashes(*this, dict, hashes);
+  if (!held) return guard_length(dict->source, entries.size());
+  Owned<> keys = take(PyTuple_New(static_cast<Py_ssize_t>(entries.size())));
+  for (size_t i = 0; i < entries.size(); ++i)
+    PyTuple_SET_ITEM(keys.get(), static_cast<Py_ssize_t>(i), share(entries[i].first).release());
   guard({dict->source, guards::Kind::Keys, keys});
 }
 
@@ -305,7 +363,7 @@ size_t Trace::dict_size(Dict* dict) {
 
 void Trace::dict_set(Dict* dict, Value* key, Value* value) {
   key = as_key(key);
-  if (!hashable(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
+  if (!dict->entries.admits(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
   if (!dict->loaded && key->kind != Kind::Constant) load(dict);
   will_change(dict);
   if (dict->existing() && !dict->loaded) dict_get(dict, key);  // guards whether it is there
@@ -318,7 +376,7 @@ bool Trace::dict_erase(Dict* dict, Value* key) {
   load(dict);
   will_change(dict);
   Table::Entry* entry = dict->entries.find(key);
-  if (entry->original) dict->erased.push_back(entry->key);
+  if (entry->original) dict->erased.push_back({entry->key, entry->hash});
   if (PyType_IsSubtype(dict->type, &PyODict_Type)) dict->rewritten = true;
   return dict->entries.erase(key);
 }

@@ -85,7 +85,9 @@ Value* Trace::pinned(PyObject* object) {
 
 Namespace* Trace::namespace_of(PyObject* dict, const Source* source) {
   Namespace*& names = namespaces_[dict];
-  if (!names) names = make<Namespace>(source, keep(share(dict)));
+  if (names) return names;
+  if (known_.contains(dict)) cannot(Reason::AttributeUnknown, "globals that are reached as a dict");
+  names = make<Namespace>(source, keep(share(dict)));
   return names;
 }
 

@@ -44,6 +44,15 @@ struct Args {
   Value* keyword(PyObject* name) const;
 };
 
+/// Where a frame of the capture stands.
+struct FrameState {
+  value::Function* function;
+  int unit;                          // of the last instruction begun
+  const std::vector<Value*>& slots;  // null where unbound
+  const std::vector<Value*>& stack;
+  bool ended;  // nothing will run in it any more
+};
+
 /// Runs Python functions symbolically; implemented by interp.
 class Inliner {
  public:
@@ -57,7 +66,10 @@ class Inliner {
   virtual Value* variable(PyObject* name) = 0;
   /// Does a local of the nearest frame hold the value? Looks into no other.
   virtual bool is_in_local(Value* seen) = 0;
+  /// What a slot of the root frame holds now, or null.
+  virtual Value* root_local(int64_t slot) = 0;
   virtual value::Function* current_function() = 0;
+  virtual FrameState state(const interp::Frame& frame) = 0;
   /// First argument of the nearest frame (for super()), or null.
   virtual Value* first_argument() = 0;
   virtual const graph::Position* position() = 0;
@@ -67,6 +79,12 @@ class Inliner {
   virtual size_t steps() = 0;
 };
 
+/// A torch function mode of the program.
+struct FunctionMode {
+  Value* mode;
+  size_t step;  // of the root frame, at which it was entered
+};
+
 /// What the capture was told, and what earlier captures of the same resume point taught.
 struct Policy {
   std::unordered_set<std::string> dynamic;      // printed sources of numbers that changed between captures
@@ -74,6 +92,10 @@ struct Policy {
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
   int max_depth = 500;  // inlined calls
+  bool whole = false;   // one graph was asked for
+  // For tests:
+  Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
+  size_t stop_at = SIZE_MAX;       // the root step at which the segment must end
 };
 
 /// A number that was taken as dynamic is needed as a constant: the capture starts again with it specialised.
@@ -114,6 +136,9 @@ class Trace {
   std::vector<value::Generator*> generators;  // made in the capture
   bool sets_modes = false;                    // the graph changes the thread's modes
   std::multiset<size_t> entered_modes;        // root steps at which the graph entered modes that it has not left yet
+  std::vector<meta::VmapLevel> levels;        // of torch.vmap that the graph entered and has not left yet
+  std::vector<size_t> level_steps;            // root steps at which it did
+  std::vector<FunctionMode> function_modes;   // entered in the segment and not left, the innermost last
   size_t stop_at = SIZE_MAX;                  // set with cannot(): the segment must end at this root step already
 
   // ---- values
@@ -171,7 +196,7 @@ class Trace {
 
   // ---- state of existing objects, read through the log
   /// An instance's own attribute (no class, no descriptor): the value or null; guarded.
-  Value* own_attribute(Value* object, PyObject* name);                    // of an Object or a Function
+  Value* own_attribute(Value* object, PyObject* name);                    // of an Object, Function, Partial or Dict
   void store_own_attribute(Value* object, PyObject* name, Value* value);  // null deletes
   Value* slot_attribute(value::Object* object, PyObject* name);           // member descriptors
   void store_slot_attribute(value::Object* object, PyObject* name, Value* value);
@@ -187,6 +212,8 @@ class Trace {
   /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
   value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
   bool is_made(PyTypeObject* type) const;
+  /// What its __dict__ shows: raw members by name, as the program left them.
+  value::Dict* class_names(value::Class* cls);
   /// What a class holds under a name: a real object of its type, and the value.
   struct ClassEntry {
     PyObject* raw = nullptr;
@@ -209,6 +236,8 @@ class Trace {
   size_t dict_size(value::Dict* dict);
   /// Call before changing a container's content.
   void will_change(Value* container);
+  /// Instead of it: one item of a list or deque gets another value.
+  void will_store_item(Value* sequence);
   /// What an existing list or deque held before its first change; null if it was never changed.
   const std::vector<Value*>* original_items(Value* container) const;
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
@@ -245,8 +274,16 @@ class Trace {
   /// Replay puts the process in a state under which no later operation (no later random one) was captured.
   void set_late_state(const char* name) { late_state_ = name; }
   void set_late_seed(const char* name) { late_seed_ = name; }
+  /// torch's default dtype as the program set it: what follows is inferred under it and runs under the one before.
+  void note_default_dtype(PyObject* before, PyObject* now);
   /// What a context variable holds, where the capture set it.
   std::unordered_map<Value*, Value*> variables;
+
+  // ---- the program's exceptions (raise.cpp)
+  value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
+  [[noreturn]] void raise(value::Object* exception);
+  /// Turns the Python error that is set into the program's exception.
+  [[noreturn]] void raise_current();
 
   // ---- what is put back if the graph raises (restore.cpp)
   /// An operation that may raise on data comes next: ends the segment if an input written so far cannot be put back.
@@ -264,7 +301,7 @@ class Trace {
   bool same(Value* a, Value* b);
   /// Counts work against the budget.
   void tick() {
-    if (++instructions_ > policy.max_instructions) cannot(Reason::Budget);
+    if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
   }
 
   /// id(object): the same value for the same object, told apart from the addresses of all others asked for.
@@ -277,13 +314,20 @@ class Trace {
   void each_known(F&& f) {
     for (auto& [object, value] : known_) f(value);
   }
+  template <class F>
+  void each_namespace(F&& f) {
+    for (auto& [dict, names] : namespaces_) f(names);
+  }
 
  private:
   Value* force(value::Lazy* lazy);
   void refuse_late(Value* object, PyObject* name);
   Value* realize(PyObject* object, const Source* source);
+  void note_dict_of(PyObject* object);
+  void note_content(Value* container);
   Value* number(PyObject* object, const Source* source);
   value::Class* written_class(PyTypeObject* type) const;
+  void show(value::Class* cls, const value::Attribute& written);
   bool find_written(PyTypeObject* type, PyObject* name, ClassEntry& found);
   PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
   Value* as_key(Value* key);
@@ -301,6 +345,10 @@ class Trace {
   value::List* list_payload(PyObject* object, const Source* source);
   void load_keys(value::Dict* dict, value::Table& into);
   Value* emit_call(meta::Call& call, const Args& args);
+  [[noreturn]] void fail(const meta::Call& call, const std::string& message);
+  const meta::Outcome& infer(meta::Call& call);
+  void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
+                     const Args& args);
   const graph::Position* position() { return inliner ? inliner->position() : nullptr; }
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool overwritten);
@@ -313,6 +361,7 @@ class Trace {
   Value *none_, *true_, *false_, *null_;
   std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
   std::unordered_map<PyObject*, value::Namespace*> namespaces_;
+  std::unordered_set<PyObject*> dicts_of_known_;  // the attributes of known objects
   std::unordered_map<Value*, Value*> addresses_;
   std::vector<Owned<>> kept_;
   std::vector<guards::Fact> facts_;
@@ -335,6 +384,7 @@ class Trace {
   std::vector<value::Tensor*> late_;    // fixed or closed
   std::vector<value::Tensor*> gained_;  // existing ones that need a gradient since a write
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
+  Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
 };
 
 }  // namespace gramme::trace

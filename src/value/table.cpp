@@ -29,6 +29,8 @@ Value* key_part(Value* key) {
   return part ? part : key;
 }
 
+bool is_constant(Value* key) { return key_part(key)->kind == Kind::Constant; }
+
 bool is_number(Value* key) {
   Value* part = key_part(key);
   return part->kind == Kind::Constant && PyNumber_Check(part->object);
@@ -107,6 +109,7 @@ size_t hash_key(Value* key) {
     set->entries.each([&](Table::Entry& entry) { hash += entry.hash; });
     return hash;
   }
+  key->keyed = true;
   return reinterpret_cast<size_t>(key) >> 4;
 }
 
@@ -139,8 +142,48 @@ void Table::refuse_undecided(Value* key) {
   });
 }
 
+void Table::admit(Value* key, size_t hash) {
+  admitted_ = key;
+  admitted_hash_ = hash;
+}
+
+size_t Table::hash_of(Value* key) const { return key == admitted_ ? admitted_hash_ : hash_key(key); }
+
+void Table::changed() {
+  stamp_ = next_stamp();
+  admitted_ = nullptr;
+}
+
+std::vector<Value*> Table::keys_of(size_t hash) {
+  std::vector<Value*> found;
+  if (!indexed_) {
+    each([&](Entry& entry) {
+      if (entry.hash == hash) found.push_back(entry.key);
+    });
+    return found;
+  }
+  std::vector<uint32_t> places;
+  auto [begin, end] = index_.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (entries_[it->second].key) places.push_back(it->second);
+  std::sort(places.begin(), places.end());
+  for (uint32_t place : places) found.push_back(entries_[place].key);
+  return found;
+}
+
+/// Only the class of a key can say what it is equal to, among keys whose hashes in Python are known.
+void Table::refuse_own(Value* key, size_t hash) {
+  bool own = !hashable(key);
+  if (key == admitted_ && !others_) return;
+  bool refused = own || !is_constant(key);
+  if (!refused)
+    for (Value* other : keys_of(hash)) refused = refused || !hashable(other);
+  if (refused) cannot(Reason::ArgumentKind, "a key with its own equality");
+}
+
 int64_t Table::position_of(Value* key, size_t hash) {
   if (addresses_ || has_address(key)) refuse_undecided(key);
+  if (own_ || !hashable(key)) refuse_own(key, hash);
   if (!indexed_) {
     for (size_t i = 0; i < entries_.size(); ++i)
       if (entries_[i].key && entries_[i].hash == hash && equal_keys(entries_[i].key, key))
@@ -160,19 +203,21 @@ void Table::index_all() {
 }
 
 Table::Entry* Table::find(Value* key) {
-  int64_t at = position_of(key, hash_key(key));
+  int64_t at = position_of(key, hash_of(key));
   return at < 0 ? nullptr : &entries_[at];
 }
 
 Table::Entry& Table::set(Value* key, Value* value) {
-  size_t hash = hash_key(key);
+  size_t hash = hash_of(key);
   int64_t at = position_of(key, hash);
   if (at >= 0) {
     entries_[at].value = value;
     return entries_[at];
   }
   entries_.push_back({key, value, hash, false});
-  stamp_ = next_stamp();
+  changed();
+  own_ = own_ || !hashable(key);
+  others_ = others_ || (hashable(key) && !is_constant(key));
   addresses_ = addresses_ || has_address(key);
   ++live_;
   if (indexed_)
@@ -183,11 +228,12 @@ Table::Entry& Table::set(Value* key, Value* value) {
 }
 
 bool Table::erase(Value* key) {
-  size_t hash = hash_key(key);
+  size_t hash = hash_of(key);
   int64_t at = position_of(key, hash);
   if (at < 0) return false;
   entries_[at].key = nullptr;
-  stamp_ = next_stamp();
+  holes_ = true;
+  changed();
   --live_;
   if (indexed_) {
     auto [begin, end] = index_.equal_range(hash);
@@ -203,7 +249,8 @@ bool Table::erase(Value* key) {
 
 void Table::clear() {
   entries_.clear();
-  stamp_ = next_stamp();
+  changed();
+  own_ = others_ = holes_ = false;
   index_.clear();
   indexed_ = false;
   live_ = 0;

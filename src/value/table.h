@@ -30,6 +30,16 @@ class Table {
     bool original = false;  // of an existing dict: there since before the capture
   };
   Entry* find(Value* key);
+  /// A key whose class compares itself stands for itself until the keys change next: it was asked, and is either one of
+  /// them or none. Other such keys end the segment.
+  void admit(Value* key, size_t hash);
+  bool admits(Value* key) const { return hashable(key) || key == admitted_; }
+  /// The keys of this very hash, in order.
+  std::vector<Value*> keys_of(size_t hash);
+  /// Was a key erased since the table was empty? Then a dict may ask later keys of a hash before earlier ones.
+  bool has_holes() const { return holes_; }
+  /// Is there a key whose class compares itself?
+  bool has_own() const { return own_; }
   /// Sets the value under the key, at the end if it is new. Returns the entry.
   Entry& set(Value* key, Value* value);
   /// False if it was not there.
@@ -52,12 +62,20 @@ class Table {
  private:
   static constexpr size_t kLinear = 8;
   void index_all();
+  size_t hash_of(Value* key) const;
+  void changed();
   void refuse_undecided(Value* key);
+  void refuse_own(Value* key, size_t hash);
   int64_t position_of(Value* key, size_t hash);
   std::vector<Entry> entries_;
   std::unordered_multimap<size_t, uint32_t> index_;  // used above kLinear entries
   bool indexed_ = false;
   bool addresses_ = false;  // some key is, was or holds an address
+  bool own_ = false;        // some key is or was of a class that compares itself
+  bool holes_ = false;      // some key was erased
+  bool others_ = false;     // some key is or was neither that nor a constant
+  Value* admitted_ = nullptr;
+  size_t admitted_hash_ = 0;
   size_t live_ = 0;
   uint64_t stamp_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "base/ref.h"
 #include "meta/record.h"
 #include "source/source.h"
+#include "value/attributes.h"
 #include "value/table.h"
 
 namespace gramme::graph {
@@ -33,6 +34,7 @@ const char* kind_name(Kind kind);
 struct Value {
   Kind kind;
   bool written = false;                    // an existing object with an entry in the effects log
+  bool keyed = false;                      // told apart from others by identity, as a key or a member of a set
   int32_t made_by = -1;                    // the call in the effects log whose result it is: it exists when that ran
   const source::Source* source = nullptr;  // where to read it at the next call; null for what the capture made
   PyObject* object = nullptr;              // the real object, if there is one; the trace keeps it alive
@@ -61,19 +63,6 @@ struct Constant : ValueOf<Constant> {
   using ValueOf::ValueOf;
 };
 
-/// Attributes by name as the program left them; a null value means deleted.
-struct Attribute {
-  PyObject* name;  // interned
-  Value* value;
-};
-using Attributes = std::vector<Attribute>;
-/// The entry under an interned name, or null.
-inline Attribute* find(Attributes& attributes, PyObject* name) {
-  for (Attribute& attribute : attributes)
-    if (attribute.name == name) return &attribute;
-  return nullptr;
-}
-
 struct Tensor : ValueOf<Tensor> {
   static constexpr Kind kKind = Kind::Tensor;
   using ValueOf::ValueOf;
@@ -82,6 +71,7 @@ struct Tensor : ValueOf<Tensor> {
   Tensor* base = nullptr;                // shares storage with it (views)
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
+  Tensor* inner = nullptr;               // inside torch.vmap: what it wraps; null if nobody asked yet
   Attributes attributes;                 // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
@@ -117,12 +107,16 @@ struct Dict : ValueOf<Dict> {
   PyTypeObject* type = &PyDict_Type;  // dict, OrderedDict, defaultdict
   Value* factory = nullptr;           // of a defaultdict
   Table entries;
-  bool loaded = true;          // false: an existing dict of which `entries` holds only what was read or written so far
-  bool rewritten = false;      // existing: it was cleared or its order changed, so replay assigns the whole content
-  std::vector<Value*> erased;  // existing: original keys that were deleted, even if they are there again
+  bool loaded = true;      // false: an existing dict of which `entries` holds only what was read or written so far
+  bool rewritten = false;  // existing: it was cleared or its order changed, so replay assigns the whole content
+  struct Erased {
+    Value* key;
+    size_t hash;
+  };
+  std::vector<Erased> erased;  // existing: original keys that were deleted, even if they are there again
   bool hidden = false;         // existing: a call in the effects log changes it, so nothing may look into it
-  std::vector<Value*> absent;  // not loaded: keys known to be missing in the real dict
-  Attributes attributes;       // set on an OrderedDict by the program; only new ones are written
+  Table absent;                // not loaded: keys known to be missing in the real dict
+  Attributes attributes;       // of an OrderedDict: as of Object
 };
 
 struct Set : ValueOf<Set> {
@@ -139,6 +133,7 @@ struct Deque : ValueOf<Deque> {
   using ValueOf::ValueOf;
   std::vector<Value*> items;
   Py_ssize_t maxlen = -1;
+  uint32_t moves = 0;  // changes otherwise than item by item, which iterators over it notice
 };
 
 struct Slice : ValueOf<Slice> {
@@ -182,7 +177,8 @@ struct Iterator : ValueOf<Iterator> {
   } sort = Sequence;
   std::vector<Value*> parts;  // what it iterates over, functions it calls
   Py_ssize_t index = 0, stop = 0, increment = 1;
-  size_t expected = 0;  // size of a dict when the iteration began
+  size_t expected = 0;  // size of a dict or deque when the iteration began
+  uint32_t moves = 0;   // of a deque, then
   bool done = false;
   PyObject* maker =
       nullptr;  // of sort Other: called with the parts it makes a real one in the same state; null if none
@@ -232,6 +228,7 @@ struct Class : ValueOf<Class> {
   Attributes attributes;        // what the capture wrote; of a class made in the capture all of its own
   std::vector<PyObject*> raws;  // for each of them a real object of its type, null for what was deleted
   size_t born = 0;              // made: so many of them it had from the start
+  Dict* shown = nullptr;        // existing: what its __dict__ shows, once asked for
   bool abstract = false;        // made, and _abc_init() ran on it
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(object); }
 };
@@ -252,6 +249,12 @@ struct Namespace : ValueOf<Namespace> {
   std::unordered_map<PyObject*, Name> names;  // by interned name
 };
 
+/// An entry of a traceback.
+struct Passed {
+  interp::Frame* frame;
+  int unit, line;
+};
+
 struct Object : ValueOf<Object> {
   static constexpr Kind kKind = Kind::Object;
   using ValueOf::ValueOf;
@@ -261,8 +264,9 @@ struct Object : ValueOf<Object> {
   Value* payload = nullptr;  // what a base in C holds: Dict, List, Tuple, Set, Constant; a Tuple of args for exceptions
   Value *cause = nullptr, *context = nullptr;  // of exceptions
   bool suppress_context = false;
-  bool raised = false;    // an exception that was raised: the real one would have a traceback
-  Value* dict = nullptr;  // its InstanceDict once asked for
+  std::vector<Passed> passed;  // by an exception that was raised, the innermost frame first: its traceback
+  bool retraced = false;       // the program gave it a traceback, or threw it into a generator: it is another one
+  Value* dict = nullptr;       // its InstanceDict once asked for
 };
 
 struct InstanceDict : ValueOf<InstanceDict> {
@@ -277,7 +281,7 @@ struct Partial : ValueOf<Partial> {
   Value* function = nullptr;
   std::vector<Value*> args;
   Attributes keywords;
-  Attributes attributes;  // set on it by the program; only new ones are written
+  Attributes attributes;  // as of Object
 };
 
 struct Super : ValueOf<Super> {
@@ -297,9 +301,8 @@ struct Generator : ValueOf<Generator> {
   const void* made_by_call = nullptr;
   bool on_stack_alone = false;  // nothing refers to it but the stack of the loop over it
   Value* handled = nullptr;     // the exception it was handling when it was suspended
-  Value* function =
-      nullptr;  // with `arguments`, by position: makes it again while it is not started; null if that is no call
-  std::vector<Value*> arguments;
+  Value* function = nullptr;
+  bool escapes = false;  // it lives on when the segment has run
 };
 
 struct Null : ValueOf<Null> {

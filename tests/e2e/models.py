@@ -1,9 +1,11 @@
 """Transformers built from small configurations, with inputs made from a seed."""
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -78,12 +80,17 @@ class Model:
     config: str
     sizes: dict[str, Any]
     inputs: Inputs = field(default_factory=ids)
-    trains: bool = True
+    compiled_flag: str = ""
+    """A function that says whether the model is being compiled, and makes it compute in another way if so."""
 
     def make(self, seed: int = 0) -> Any:
         torch.manual_seed(seed)
         sizes = self.sizes() if callable(self.sizes) else self.sizes
         return getattr(transformers, self.model)(getattr(transformers, self.config)(**sizes)).eval()
+
+    def eagerly(self) -> contextlib.AbstractContextManager[Any]:
+        """For runs that captured ones are compared with: the model computes in the way it does if compiled."""
+        return mock.patch(self.compiled_flag, return_value=True) if self.compiled_flag else contextlib.nullcontext()
 
     def arguments(self, seed: int) -> dict[str, Any]:
         return self.inputs(torch.Generator().manual_seed(seed))
@@ -165,11 +172,19 @@ MODELS = {
             IMAGE,
         ),
         Model(
+            "mamba_loop",
+            "MambaForCausalLM",
+            "MambaConfig",
+            {**SIZES, "state_size": 4, "use_associative_scan": False},
+            NO_CACHE,
+        ),
+        Model(  # as it is by default: with torch.vmap, and only where it is compiled
             "mamba",
             "MambaForCausalLM",
             "MambaConfig",
-            {**SIZES, "state_size": 4, "use_associative_scan": False},  # which is torch.vmap
+            {**SIZES, "state_size": 4},
             NO_CACHE,
+            compiled_flag="transformers.models.mamba.modeling_mamba.is_torchdynamo_compiling",
         ),
         Model("detr", "DetrModel", "DetrConfig", detr, random("pixel_values", 1, 3, 64, 64)),
         Model("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", SIZES, NO_CACHE),

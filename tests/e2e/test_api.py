@@ -309,3 +309,65 @@ def test_guards_are_bound_again_after_they_were_dropped() -> None:
     settings["shift"][1] = 5
     assert torch.equal(compiled(ones(), settings), ones() * 2 + 5)
     assert gramme.statistics(compiled).captures > 1
+
+
+# Compiling in the middle of a captured function.
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@only_gramme
+def test_compile_in_captured_code_is_captured_through() -> None:
+    def f(x: torch.Tensor, keep: list[Any]) -> torch.Tensor:
+        inner = gramme.compile(doubled, backend="eager", fullgraph=True)
+        local = gramme.compile(lambda y: y + x, backend="eager")
+        keep.append(inner)
+        return local(inner(x)), inner is keep[-1], callable(inner)  # type: ignore[return-value]
+
+    compiled = Compiled(f, fullgraph=True)
+    keep: list[Any] = []
+    for _ in range(2):
+        result, same, is_callable = compiled(ones(), keep)
+        assert (result.tolist(), same, is_callable) == ([3, 3, 3], True, True)
+    assert compiled.recorder.graphs[0] == ["operator.mul", "operator.add"]
+    assert keep[0] is not keep[1]
+    for made in keep:
+        assert made.__wrapped__ is doubled
+        assert made(ones()).tolist() == [2, 2, 2]
+        assert gramme.statistics(made).captures == 1
+
+
+@only_gramme
+def test_compile_in_captured_code_runs_for_real() -> None:
+    """What is no function or has wrong options, and what asks for more than a call."""
+
+    def wrong(x: torch.Tensor) -> Any:
+        try:
+            gramme.compile(doubled, backend="no_such_backend")
+        except RuntimeError as error:
+            return "no_such_backend" in str(error), x + 1
+
+    def module(x: torch.Tensor) -> Any:
+        inner = gramme.compile(torch.nn.ReLU(), backend="eager")
+        return inner(x) + 1, type(inner).__name__
+
+    def asked(x: torch.Tensor) -> Any:
+        inner = gramme.compile(doubled, backend="eager")
+        return inner.__name__, inner.__wrapped__ is doubled, inner(x)
+
+    def disabled(x: torch.Tensor) -> Any:
+        return gramme.compile(doubled, disable=True) is doubled, x
+
+    def decorated(x: torch.Tensor) -> Any:
+        @gramme.compile(backend="eager")
+        def inner(y: torch.Tensor) -> torch.Tensor:
+            return y + 1
+
+        return inner(x)
+
+    for f in (wrong, module, asked, disabled, decorated):
+        compiled = Compiled(f)
+        for _ in range(2):
+            assert str(compiled(ones())) == str(f(ones()))

@@ -1,7 +1,10 @@
 """Exceptions: results, state, message and traceback as eagerly; errors of our own name file, line, reason and hint."""
 
 import inspect
+import os
 import sys
+import sysconfig
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -74,9 +77,9 @@ def test_argument_errors_are_the_functions_own() -> None:
 # What cannot be captured, under fullgraph.
 
 
-def prints(x: torch.Tensor) -> torch.Tensor:
+def reads_the_clock(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
-    print("no graph holds this")
+    time.perf_counter()
     return y
 
 
@@ -92,10 +95,15 @@ def breaks(x: torch.Tensor) -> torch.Tensor:
 
 
 def in_a_callee(x: torch.Tensor) -> torch.Tensor:
-    return prints(x.sin())
+    return reads_the_clock(x.sin())
 
 
-UNCAPTURABLE = [(prints, prints, 2), (branches, branches, 1), (breaks, breaks, 1), (in_a_callee, prints, 2)]
+UNCAPTURABLE = [
+    (reads_the_clock, reads_the_clock, 2),
+    (branches, branches, 1),
+    (breaks, breaks, 1),
+    (in_a_callee, reads_the_clock, 2),
+]
 
 
 @only_gramme
@@ -116,6 +124,91 @@ def test_fullgraph_names_the_line(function: Callable[..., Any], where: Callable[
         assert part in str(error)
 
 
+class ReadsTheClock(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        time.perf_counter()
+        return x
+
+
+def from_a_package(source: str, name: str) -> Any:
+    """What the source defines under the name, as if it came from an installed package."""
+    namespace: dict[str, Any] = {}
+    file = os.path.join(sysconfig.get_path("purelib"), "a_package.py")
+    exec(compile(source, file, "exec"), namespace)
+    return namespace[name]
+
+
+def gradient(x: torch.Tensor) -> torch.Tensor:
+    return torch.func.grad(torch.sum)(x)
+
+
+apply_twice = from_a_package("def apply_twice(f, x):\n    return f(f(x))\n", "apply_twice")
+package_gradient = from_a_package(
+    "import torch\ndef g(x):\n    x = x + 1\n    return torch.func.grad(torch.sum)(x)\n", "g"
+)
+PACKAGE_FILE = apply_twice.__code__.co_filename
+
+
+def through_a_package(x: torch.Tensor) -> torch.Tensor:
+    return apply_twice(reads_the_clock, x)  # type: ignore[no-any-return]
+
+
+MODULE_SOURCE = """\
+import torch
+class M(torch.nn.Module):
+    def forward(self, x):
+        x = x + 1
+        return torch.func.grad(torch.sum)(x)
+"""
+
+# Compiled, the file of the line that is named and its function, and functions that the calls shown go through.
+INNERMOST: dict[str, tuple[Callable[[], Any], str, str, list[str]]] = {
+    "module": (ReadsTheClock, __file__, "ReadsTheClock.forward", []),
+    "modules": (lambda: torch.nn.Sequential(torch.nn.ReLU(), ReadsTheClock()), __file__, "ReadsTheClock.forward", []),
+    "through torch": (lambda: gradient, __file__, "gradient", ["in gradient"]),
+    "through a package": (
+        lambda: through_a_package,
+        __file__,
+        "reads_the_clock",
+        ["in through_a_package", "in apply_twice"],
+    ),
+    "only a package": (lambda: package_gradient, PACKAGE_FILE, "g", ["in g"]),
+    "mapped": (
+        lambda: torch.vmap(reads_the_clock),
+        __file__,
+        "reads_the_clock",
+        ["in vmap_impl", "in reads_the_clock"],
+    ),
+}
+
+
+@only_gramme
+@pytest.mark.parametrize("case", INNERMOST)
+def test_fullgraph_names_the_programs_innermost_line(case: str) -> None:
+    import gramme
+
+    make, file, function, calls = INNERMOST[case]
+    with pytest.raises(gramme.CaptureError) as caught:
+        front.compile(make(), fullgraph=True, backend="eager")(torch.ones(2))
+    error = caught.value
+    assert (error.file, error.function) == (file, function)
+    places = [error.stack.index(call) for call in calls]
+    assert places == sorted(places)
+    assert "torch/nn/modules" not in error.stack
+    assert error.stack.rstrip() in str(error) or len(calls) < 2
+
+
+@only_gramme
+def test_fullgraph_error_of_a_module_in_a_package() -> None:
+    """Its file, not that of torch.nn.Module, whose __call__ is where the capture begins."""
+    import gramme
+
+    with pytest.raises(gramme.CaptureError) as caught:
+        front.compile(from_a_package(MODULE_SOURCE, "M")(), fullgraph=True, backend="eager")(torch.ones(2))
+    assert (caught.value.file, caught.value.line) == (PACKAGE_FILE, 5)
+
+
 @only_gramme
 def test_fullgraph_error_leaves_no_effect() -> None:
     import gramme
@@ -123,7 +216,7 @@ def test_fullgraph_error_leaves_no_effect() -> None:
     def f(x: torch.Tensor, log: list[int]) -> torch.Tensor:
         log.append(1)
         x.add_(1)
-        print("break")
+        front.graph_break()
         return x
 
     x, log = torch.zeros(2), []  # type: ignore[var-annotated]

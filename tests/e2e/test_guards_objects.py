@@ -2,6 +2,7 @@
 is not captures anew."""
 
 import types
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -494,3 +495,15 @@ def test_a_tangent_is_noticed_among_many_tensors() -> None:
         assert forward.unpack_dual(compiled(values)).tangent is None
         values[17] = forward.make_dual(values[17], torch.full((2,), 3.0))
         assert forward.unpack_dual(compiled(values)).tangent.item() == 6.0
+
+
+def test_attribute_before_a_method_of_an_ordered_dict() -> None:
+    od, w = OrderedDict(a=2), Watch(lambda od, value: sum(v for _, v in od.items()) * value)
+    w.miss(od, x())
+    w.hit(od, x())
+    od.unread = 1  # type: ignore[attr-defined]
+    w.hit(od, x())
+    od.items = lambda: [("own", 7)]  # type: ignore[assignment, method-assign, return-value]
+    w.miss(od, x())
+    del od.items
+    w.hit(od, x())

@@ -1,9 +1,14 @@
 """Memory over many captures and many hits: reference counts, objects, the process's size."""
 
+import collections
+import contextlib
 import gc
+import io
 import linecache
 import os
 import sys
+import types
+import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +16,11 @@ from typing import Any
 
 import pytest
 import torch
+from programs import ON_BREAKS, Program, Tensors, programs
 
 from e2e import front
 from e2e.front import Compiled
+from e2e.harness import restored_modes
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -205,3 +212,78 @@ def test_many_functions_once(soak: bool) -> None:
     front.reset()
     gc.collect()
     assert sum(w() is not None for w in watchers) == 0
+
+
+# What programs on side effects leave behind.
+
+EFFECTS = [p for p in programs() if p.category.startswith("fx_") or p.category in ON_BREAKS]
+
+
+def tracked(value: Any, found: dict[int, Any]) -> None:
+    """All objects made by a program that can be referred to weakly, through containers and attributes."""
+    if id(value) in found or isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
+        return
+    found[id(value)] = value
+    if isinstance(value, dict):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset | collections.deque):
+        parts = list(value)
+    elif isinstance(value, types.FunctionType):
+        parts = [c.cell_contents for c in value.__closure__ or () if c != types.CellType()]
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    for part in parts:
+        tracked(part, found)
+
+
+def left_alive(call: Callable[..., Any], program: Program) -> tuple[collections.Counter[str], collections.Counter[str]]:
+    """After one call: which of its objects outlive the caller, and what the collector then finds in cycles."""
+    program.setup()
+    gc.collect()
+    gc.disable()
+    try:
+        tensors = Tensors(5)
+        args, kwargs = program.make_args(tensors), program.make_kwargs(tensors)
+        found: dict[int, Any] = {}
+        quiet = io.StringIO()
+        with restored_modes(), contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+            with contextlib.suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tracked(call(*args, **kwargs), found)
+        tracked([args, kwargs, program.state()], found)
+        watchers = [
+            weakref.ref(o) for o in found.values() if type(o).__weakrefoffset__ and not isinstance(o, frozenset)
+        ]
+        del args, kwargs
+        found.clear()
+        program.setup()
+        alive = collections.Counter(type(o).__qualname__ for o in (w() for w in watchers) if o is not None)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        cycles = collections.Counter(f"{type(o).__module__}.{type(o).__qualname__}" for o in gc.garbage)
+        return alive, cycles
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+        gc.collect()
+
+
+@pytest.mark.skipif(not front.GRAMME, reason="Dynamo leaves cycles")
+@pytest.mark.parametrize("program", EFFECTS, ids=lambda p: f"{p.category}-{p.name}")
+def test_nothing_survives_a_capture(program: Program) -> None:
+    """The objects of the call that captures die when eager's do, and no cycle of gramme's is left to the collector.
+
+    What eager leaves in a cycle, of a closure with itself, may die at once: replay makes what escapes and no more.
+    """
+    compiled = Compiled(program.function)
+    left_alive(program.function, program)  # what a library makes at its first use
+    eager, captured = left_alive(program.function, program), left_alive(compiled.call, program)
+    assert not captured[0] - eager[0]
+    more = captured[1] - eager[1]
+    assert not [name for name in more if name.partition(".")[0] in ("gramme", "programs") or name == "torch.Tensor"]
+    before = compiled.captures
+    hit = left_alive(compiled.call, program)
+    assert not hit[0] - eager[0]
+    if compiled.captures == before:
+        assert not hit[1] - eager[1]

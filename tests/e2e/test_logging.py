@@ -154,7 +154,7 @@ class TestLogs:
 
     def test_fullgraph_raises_and_logs_no_break(self) -> None:
         with logs(graph_breaks=True) as stream, pytest.raises(gramme.CaptureError):
-            compiled(breaks, fullgraph=True)(torch.ones(2))
+            compiled(lambda x: (x + 1, gramme.graph_break()), fullgraph=True)(torch.ones(2))
         assert stream.getvalue() == ""
 
     def test_a_failing_handler_disturbs_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ EXPLAINED = {
     "weak_reference_refused": "Dynamo makes no error of a weak reference to a list, and runs nothing",
     "gradients": "Dynamo leaves a dead getattr node for .requires_grad of an intermediate; it is a constant here",
     "with_python_values": "Dynamo drops an unused x[True], which could raise; it stays here",
+    "nothing_mapped_in_the_output": "Dynamo leaves a dead node for is_batchedtensor; it is a constant here",
+    "shapes_and_kinds_inside": "Dynamo leaves a dead getattr node for .is_leaf; it is a constant here",
     "throw_into_generator": "Dynamo drops the addition after generator.throw() and returns the result before it",
 }
 

@@ -1,5 +1,6 @@
 """Operations that may raise on data, after inputs were written: one graph, and what eager leaves when they raise."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,22 @@ def test_a_raising_graph_leaves_what_eager_leaves(program: Program) -> None:
     for at in ([0, 1], [1, 2], [1, 9], [0, 3], [9, 0], [2, 2]):
         assert run(compiled, at) == run(program, at)
     assert gramme.statistics(compiled).captures == 1
+
+
+def test_what_is_put_back_was_not_written() -> None:
+    def program(table: torch.Tensor, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        x.add_(1.0)
+        return F.embedding(at, table)
+
+    compiled = gramme.compile(program, backend="eager", fullgraph=True)
+    for at in ([0, 1], [0, 9]):
+        seen = []
+        for call in (program, compiled):
+            x = torch.ones(2)
+            with contextlib.suppress(IndexError):
+                call(torch.ones(4, 3), x, torch.tensor(at))
+            seen.append((x.tolist(), x._version))
+        assert seen[0] == seen[1]
 
 
 def test_a_shared_buffer_is_restored_whole() -> None:

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from guards.support import Facts, content, evaluate
+from guards.support import Facts, content, evaluate, table_of
 
 
 class Config:
@@ -94,10 +94,22 @@ class Net(nn.Module):
         self.two = [1]
         base = torch.zeros(10)
         self.left, self.right = base[:5], base[5:]
+        self.near, self.far, self.away = (torch.zeros(12)[4 * i : 4 * i + 4] for i in range(3))
+        self.history = [8, 0]
+        self.order = with_history(self.history)
+        self.first, self.second, self.third = [1], [1], [1]
+
+
+def with_history(history: list[int]) -> set[int]:
+    """A set to which the numbers were added in turn; those below zero were taken out again."""
+    made: set[int] = set()
+    for number in history:
+        made.add(number) if number >= 0 else made.discard(-number)
+    return made
 
 
 BLOCKS = (("Local", "x"), ("Attr", "_modules"), ("Value", "blocks"), ("Attr", "_modules"))
-SKIP = ("junk", "counter")
+SKIP = ("junk", "counter", "history")
 
 
 def number(r: random.Random) -> float:
@@ -204,6 +216,14 @@ class Mutator:
     def do_alias(self, m, b, c): m.two = m.one
     def do_no_alias(self, m, b, c): m.two = [1]
     def do_overlap(self, m, b, c): m.right = m.left.detach() if self.r.random() < 0.5 else torch.zeros(5)
+    def do_near(self, m, b, c): m.near = (m.far if self.r.random() < 0.3 else torch.zeros(4)).detach()
+    def do_away(self, m, b, c): m.away = (m.near if self.r.random() < 0.3 else torch.zeros(12))[:4]
+    def do_order(self, m, b, c):
+        m.history = self.r.choice([[8, 0], [0, 8], [0, 8, 16, -16], [8, 16, 0, -16], [8, 0], [0, 8, 1, -1]])
+        m.order = with_history(m.history)
+    def do_first(self, m, b, c): m.first = self.r.choice([[1], [1], m.second, m.third])
+    def do_second(self, m, b, c): m.second = self.r.choice([[1], [1], m.first])
+    def do_third(self, m, b, c): m.third = self.r.choice([[1], [1], m.first])
     def do_clear_type_cache(self, m, b, c): __import__("sys")._clear_type_cache()
     # fmt: on
 
@@ -223,12 +243,23 @@ class Captured:
         for name, block in m.blocks.named_children():
             there = "_present" in vars(block)
             facts.add((*BLOCKS, ("Value", name), ("Attr", "_present")), "Present" if there else "Absent")
+        self.all_apart = not tensors_overlap(m)
+        if self.all_apart:
+            facts.add((*root, ("Attr", "near")), "Apart", (*root, ("Attr", "far")))
+            facts.add((*root, ("Attr", "far")), "Apart", (*root, ("Attr", "away")))
+        facts.add((*root, ("Attr", "order")), "Places", with_history(m.history))
+        self.told_apart = not lists_are_one(m)
+        if self.told_apart:
+            facts.add((*root, ("Attr", "first")), "Distinct")
+            facts.add((*root, ("Attr", "second")), "Distinct")
+            facts.add((*root, ("Attr", "third")), "Other")
         self.reads = facts.reads
         self.plan = facts.plan(drop)
         self.snapshot = snapshot(m)
 
     def matches(self, m: Net) -> bool:
-        return snapshot(m) == self.snapshot and not (self.apart and overlaps(m))
+        wrong = (self.apart and overlaps(m)) or (self.all_apart and tensors_overlap(m))
+        return snapshot(m) == self.snapshot and not wrong and not (self.told_apart and lists_are_one(m))
 
 
 def overlaps(m: Net) -> bool:
@@ -237,8 +268,17 @@ def overlaps(m: Net) -> bool:
     )
 
 
+def tensors_overlap(m: Net) -> bool:
+    where = {(t.untyped_storage().data_ptr(), t.storage_offset()) for t in (m.near, m.far, m.away)}
+    return len(where) < 3
+
+
+def lists_are_one(m: Net) -> bool:
+    return m.first is m.second or m.third is m.first or m.third is m.second
+
+
 def snapshot(m: Net) -> object:
-    return (content(m, SKIP), m.one is m.two, ["_present" in vars(b) for b in m.blocks])
+    return (content(m, SKIP), table_of(m.order), m.one is m.two, ["_present" in vars(b) for b in m.blocks])
 
 
 def run(seed: int, steps: int, drop: str = "") -> collections.Counter[str]:
@@ -340,7 +380,9 @@ def run_long(seed: int, steps: int) -> None:
             if "K" in vars(Block2):
                 del Block2.K
             m.blocks = nn.ModuleList([Block() for _ in range(3)])
-            m.two, m.left, m.right = [1], *(lambda b: (b[:5], b[5:]))(torch.zeros(10))
+            fresh = Net()
+            for name in ("two", "left", "right", "near", "far", "away", "history", "order", "first", "second", "third"):
+                setattr(m, name, getattr(fresh, name))
 
 
 @pytest.mark.slow
@@ -350,7 +392,10 @@ def test_one_plan_outlives_its_objects(soak: bool) -> None:
         run_long(seed, 1_000 if soak else 200)
 
 
-KINDS = "Type Constant Identity SameAs NotSameAs Length Absent Present Keys SetIs Tensor Code NoOverlap".split()
+KINDS = (
+    "Type Constant Identity SameAs NotSameAs Length Absent Present Keys SetIs Places Tensor Code NoOverlap Apart "
+    "Distinct Other"
+).split()
 
 
 @pytest.mark.slow

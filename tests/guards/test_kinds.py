@@ -1,9 +1,11 @@
 """Every kind of guard and of source, once accepted and once rejected, with the words it explains itself in."""
 
 import collections
+import contextvars
 import functools
 import types
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,6 +35,13 @@ def in_order(*items: int) -> set[int]:
     made: set[int] = set()
     for item in items:
         made.add(item)
+    return made
+
+
+def at(position: int) -> Iterator[int]:
+    made = iter([1, 2, 3])
+    for _ in range(position):
+        next(made, None)
     return made
 
 
@@ -73,6 +82,9 @@ CHECKS = [
     ("SetIs", frozenset(range(50)), set(reversed(range(50))), set(range(1, 51)), None),
     ("Places", in_order(8, 0), in_order(8, 0), in_order(0, 8), None),
     ("Places", {1}, frozenset({1}), {1, 2}, "the order of L['x'] changed from {1} to {1, 2}"),
+    ("Hashes", (1, hash("a")), {1: 0, "a": 1}, {"a": 1, 1: 0}, "the hashes of L['x'] changed"),
+    ("Position", 1, at(1), at(2), "L['x'] does not stand at 1 any more"),
+    ("Position", 0, at(0), [], None),
     ("Tensor", T, torch.zeros(2, 3), torch.ones(3, 2), "L['x']: shape changed from [2, 3] to [3, 2]"),
     ("Present", None, None, NotImplemented, "L['x'] is gone"),
     ("Absent", None, NotImplemented, 5, "L['x'] exists now: 5"),
@@ -131,6 +143,31 @@ def test_overlap() -> None:
     assert not holds(plan, base[:6], base[5:])
     assert plan.explain([base, base]) == "L['x'] and L['y'] share memory now"
     assert holds(plan, base[0:0], base)
+
+
+def test_told_apart() -> None:
+    """No two of the first sort are one object, and no dict of theirs is another; the second sort may be one object."""
+    z, w = (("Local", "z"),), (("Local", "w"),)
+    plan = TestGuards(
+        ["x", "y", "z", "w"], [(X, "Distinct", None), (Y, "Distinct", None), *((p, "Other", None) for p in (z, w))]
+    )
+
+    def check(*objects: object) -> bool:
+        return plan.check([*objects]) is not None
+
+    class Box:
+        pass
+
+    a, b, c, d = Box(), Box(), Box(), Box()
+    for _ in range(2):
+        assert check(a, b, c, d)
+        assert check(a, b, c, c)
+        assert not check(a, a, c, d)
+        assert not check(a, b, b, d)
+        assert not check(a, b, c, vars(a))
+        assert not check(a, vars(c), c, d)
+        assert check(c, d, a, vars(a))
+    assert plan.explain([a, b, c, b]) == "L['y'] and L['w'] are one object now"
 
 
 def test_apart() -> None:
@@ -194,6 +231,10 @@ def proxy(**items: int) -> Any:
 
 METHOD = Plain().__init__
 
+HELD = [1, 2]
+VARIABLE: contextvars.ContextVar[object] = contextvars.ContextVar("variable")
+TOKEN = VARIABLE.set(5)
+
 # the path below x, an object to read it from, what is found, an object where it is absent (or None)
 SOURCES = [
     ([("Attr", "a")], Plain(), 1.5, filled(Slotted)),
@@ -234,6 +275,9 @@ SOURCES = [
     ([("Grad",)], torch.ones(2), None, None),
     ([("DefaultFactory",)], collections.defaultdict(int), int, None),
     ([("ProxyMapping",), ("Value", "a")], proxy(a=1), 1, None),
+    ([("IteratorOf",)], iter(HELD), HELD, at(4)),
+    ([("TokenPart", 0)], TOKEN, VARIABLE, None),
+    ([("TokenPart", 1)], VARIABLE.set(TOKEN), 5, TOKEN),
     ([("WeakTarget",)], weakref.ref(Plain), Plain, None),
 ]
 

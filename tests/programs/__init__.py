@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+ON_BREAKS = ("across_breaks", "vmap_breaks")  # side effects where the subject is a break: no one graph is wanted
 CATEGORIES = (
     "calls",
     "closures",
@@ -34,10 +35,12 @@ CATEGORIES = (
     "effects",
     "breaks",
     "errors",
+    "functorch",
     "modules",
     "module_state",
     "module_hooks",
     "module_layers",
+    *ON_BREAKS,
     *sorted(path.stem for path in Path(__file__).parent.glob("fx_*.py")),  # side effects, a file for each family
 )
 

@@ -64,12 +64,21 @@ def class_method_counts(x):
     return x + a, b, c, Special.scale
 
 
-@stateful(why="the __dict__ of a class as a mapping")
+@stateful()
 def class_attribute_new_and_tensor(x):
     Config.weight = x * 2
     Special.weight = Config.weight + 1
     setattr(Config, "level", 3)
     return Special.weight * Special.level, "weight" in vars(Config)
+
+
+@stateful()
+def class_names_follow_what_is_written(x):
+    names = vars(Config)
+    before = "fresh" in names, names.get("level")
+    Config.fresh = x
+    Config.level = 9
+    return before, names["level"], names["fresh"] is x, "fresh" in names, x + 1
 
 
 @stateful()

@@ -269,6 +269,42 @@ def ordered_dict_equality_depends_on_order(x, od):
     return before, od == twin, od is not twin, x + 1
 
 
+def shadowed(**entries):
+    """An OrderedDict whose instance attribute stands before the method."""
+    od = OrderedDict(entries)
+    od.items = lambda: [("own", 7)]
+    od.note = "set"
+    return od
+
+
+@program("fx_dicts", lambda t: (t(), shadowed(a=1)))
+def ordered_dict_with_an_attribute_before_its_method(x, od):
+    return [(k, x * v) for k, v in od.items()], list(od.keys()), od.note, list(OrderedDict.items(od)), len(od)
+
+
+@program("fx_dicts", lambda t: (t(), OrderedDict(a=1)))
+def ordered_dict_given_an_attribute_before_its_method(x, od):
+    made = OrderedDict(b=2)
+    made.items = od.items = lambda: [("own", 7)]
+    return od.items(), made.items(), [*od, *made], x + 1
+
+
+@program("fx_dicts", lambda t: (t(), shadowed(a=1)))
+def ordered_dict_whose_attribute_before_its_method_goes(x, od):
+    before = od.items()
+    del od.items
+    return before, list(od.items()), x + 1
+
+
+@program("fx_dicts", lambda t: (t(), shadowed(a=1), shadowed(b=2)))
+def ordered_dict_attributes_deleted_and_set_again(x, od, other):
+    del od.items, od.note
+    od.items = lambda: "again"
+    od.first = x * 2
+    other.keys = lambda: ["b"]
+    return od.items(), dict(other), [hasattr(o, "note") for o in (od, other)], od.first + 1
+
+
 class LRU(OrderedDict):
     """Keeps its last `limit` entries, the last used last."""
 

@@ -29,7 +29,7 @@ class Key:
         return f"Key({self.name})"
 
 
-@program("fx_equality", lambda t: (t(), Key("a"), Key("b")), why="keys with their own equality")
+@program("fx_equality", lambda t: (t(), Key("a"), Key("b")))
 def own_keys_in_a_new_dict(x, a, b):
     table = {a: x, b: 2}
     table[Key("a")] = table[Key("a")] + 1
@@ -47,7 +47,7 @@ def own_keys_in_a_new_set(x, a):
     return x + len(group), sorted(k.name for k in group), a in group, group & {Key("b")} == {Key("b")}
 
 
-@program("fx_equality", lambda t: (t(), Key("a"), {Key("a"): 1, Key("b"): 2}), why="keys with their own equality")
+@program("fx_equality", lambda t: (t(), Key("a"), {Key("a"): 1, Key("b"): 2}))
 def own_keys_in_an_existing_dict(x, a, table):
     table[a] += 10
     table[Key("new")] = x
@@ -55,12 +55,56 @@ def own_keys_in_an_existing_dict(x, a, table):
     return table[Key("a")], popped, table.get(Key("q"), "none"), x + len(table)
 
 
-@program("fx_equality", lambda t: (t(), Key("a")), why="keys with their own equality")
+@program("fx_equality", lambda t: (t(), Key("a")))
 def own_keys_escape(x, a):
     table = {a: x + 1}
     table[Key("k")] = 2
     table[Key("a")] = 3
     return table, {Key("s"), Key("s")}
+
+
+@program("fx_equality", lambda t: (t(), Key(7, []), []))
+def own_keys_are_asked_as_often_as_needed(x, a, log):
+    table = {a: 1}
+    other = Key(7, log)
+    table[other] = 2
+    found = Key(7, log) in table, a in table, Key(11, log) in table, 7 in table
+    return x + 1, found, len(table), table
+
+
+class Colliding(Key):
+    def __hash__(self):
+        return 5
+
+
+@program("fx_equality", lambda t: (t(), Colliding("a"), Colliding("b")))
+def own_keys_of_one_hash(x, a, b):
+    table = {a: 1, b: 2}
+    return table[Colliding("b")], x + len(table)
+
+
+@program("fx_equality", lambda t: (t(), Colliding("a"), Colliding("b"), Colliding("c", []), []))
+def own_keys_of_one_hash_are_asked_in_order(x, a, b, c, log):
+    table = {a: x, b: 2, "text": 3}
+    table[c] = 4
+    found = c in table, table.get(Colliding("b", log)), table.pop(Colliding("q"), "none"), 5 in table
+    return found, c.log, log, [k if isinstance(k, str) else k.name for k in table], x + len(table)
+
+
+@program("fx_equality", lambda t: (t(), {Key("a"): 1, "b": t(), Key("c"): []}, []))
+def own_keys_of_an_existing_dict_go_and_come_back(x, table, log):
+    table[Key("c", log)].append(x)
+    del table[Key("a", log)]
+    table[Key("a")] = 2
+    kept = table.setdefault(Key("c"), "other") is table.pop(Key("c"))
+    return table, kept, Key("z", log) in table, log
+
+
+@program("fx_equality", lambda t: (t(), Key(1), {"b": 1}))
+def own_key_in_an_existing_dict_of_texts(x, a, table):
+    table[a] = x + 1
+    table["c"] = table[3] = 3
+    return a in table, Key(3) in table, table[Key(1)]
 
 
 @program("fx_equality", lambda t: (t(), Key("a", []), Key("b", []), []))

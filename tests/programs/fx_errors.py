@@ -53,7 +53,7 @@ def what_was_caught_is_stored_in_parts(x, bag):
     return y * 2
 
 
-@program("fx_errors", lambda t: (t(), Bag(last=None)), why="a raised exception holds a traceback of frames never made")
+@program("fx_errors", lambda t: (t(), Bag(last=None)))
 def caught_exception_is_stored(x, bag):
     y = x + 1
     try:
@@ -62,6 +62,71 @@ def caught_exception_is_stored(x, bag):
         bag.last = problem
     bag.after = y * 2
     return bag.last.code
+
+
+@program("fx_errors", lambda t: (t(), Bag(seen=[])))
+def exceptions_kept_with_their_chain(x, bag):
+    def fail(code):
+        try:
+            raise KeyError(code)
+        except KeyError as error:
+            raise Problem(code, x + code) from error
+
+    for code in (1, 2):
+        try:
+            fail(code)
+        except Problem as problem:
+            bag.seen.append(problem)
+    try:
+        try:
+            raise ValueError("first")
+        finally:
+            fail(3)
+    except Problem as problem:
+        bag.seen.append(problem)
+        bag.cause = problem.__cause__
+    return x * len(bag.seen)
+
+
+@program("fx_errors", lambda t: (t(), Bag(log=[])))
+def failing_operations_are_caught(x, bag):
+    for attempt in (lambda: x + x.new_ones(x.shape[0] + 1), lambda: x.view(-1, x.shape[0] + 1)):
+        try:
+            attempt()
+        except RuntimeError as error:
+            bag.log.append(str(error))
+    try:
+        x.unsqueeze(7)
+    except IndexError as error:
+        bag.error = error
+    return x + len(bag.log)
+
+
+@program("fx_errors", lambda t: (t(), Bag(log=[])))
+def writes_at_places_that_are_no_indices(x, bag):
+    bag.x = x
+    for write in (lambda: x.__setitem__(x, 1.0), lambda: x.index_put_((x,), x + 1)):
+        try:
+            write()
+        except IndexError as error:
+            bag.log.append(str(error))
+    return x + len(bag.log)
+
+
+@program(
+    "fx_errors",
+    lambda t: (t(), Problem(1), Bag(seen=[])),
+    why="the context of an exception that existed before",
+)
+def existing_exception_raised_while_another_is_handled(x, problem, bag):
+    try:
+        try:
+            raise ValueError("first")
+        except ValueError:
+            raise problem
+    except Problem as caught:
+        bag.seen.append(caught)
+    return x * len(bag.seen)
 
 
 @program("fx_errors", lambda t: (t(), Bag(problem=Problem(1))))
@@ -158,7 +223,7 @@ def partial_effects_of_a_comprehension(x, bag, log):
 # Printed text and order.
 
 
-@program("fx_errors", lambda t: (t(), Bag(v=1)), why="print() is run for real")
+@program("fx_errors", lambda t: (t(), Bag(v=1)))
 def printing_between_effects(x, bag):
     bag.v = x + 1
     print("v", bag.v.sum().shape)
@@ -166,3 +231,17 @@ def printing_between_effects(x, bag):
     print(sorted(vars(bag)))
     del bag.v
     return x
+
+
+class Loud:
+    def __str__(self):
+        print("asked", end="; ")
+        return "loud"
+
+
+@program("fx_errors", lambda t: (t(), Loud()))
+def print_asks_for_text_in_order(x, loud):
+    print("a", loud, 1.5, sep="-", flush=True)
+    print()
+    print([x.dim()], file=None, end=".")
+    return x + 1

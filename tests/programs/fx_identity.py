@@ -299,3 +299,52 @@ def weak_key_dictionary(x, target, table):
     table[target].append(2)
     table[target] = table[target] + [x.dim()]
     return x + len(table[target]), target in table
+
+
+# Objects that die in the middle of the call: what held them is given up in the same segment as the reference is asked.
+
+
+def _held_twice(t):
+    return t(), Bag(inner=Target(t()), ref=None)
+
+
+def _global_target(t):
+    global CURRENT
+    CURRENT = Target(1)
+    return t(), weakref.ref(CURRENT)
+
+
+@shared(_global_target, why="whether the object is gone is known only when the segment runs")
+def held_by_a_global_that_goes(x, ref):
+    global CURRENT
+    before = ref() is CURRENT
+    CURRENT = None
+    return before, ref() is None, x + 1
+
+
+def _cell_target(t):
+    target = Target(1)
+
+    def drop():
+        nonlocal target
+        target = None
+
+    return t(), weakref.ref(target), drop
+
+
+@program("fx_identity", _cell_target, why="whether the object is gone is known only when the segment runs")
+def held_by_a_cell_that_goes(x, ref, drop):
+    before = ref() is None
+    drop()
+    return before, ref() is None, x + 1
+
+
+@program("fx_identity", _held_twice)
+def still_held_by_an_argument(x, bag):
+    ref = weakref.ref(bag.inner)
+    bag.other = ref() is bag.inner
+
+    def ask():
+        return ref().v + x
+
+    return ask(), bag.other

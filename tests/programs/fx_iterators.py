@@ -128,8 +128,6 @@ def iterator_kept_on_an_object(x, row, box):
 @program(
     "fx_iterators",
     lambda t: (t(), Box(it=iter([1, 2, 3, 4]))),
-    hits=False,
-    why="an iterator that existed before is advanced for real",
 )
 def iterator_given_is_advanced(x, box):
     first = next(box.it)
@@ -138,6 +136,27 @@ def iterator_given_is_advanced(x, box):
             break
         x = x + item
     return first, x
+
+
+def _half_gone(t):
+    row = [1, 2, 3]
+    it = iter(row)
+    next(it)
+    return t(), row, Box(it=it, same=it)
+
+
+@program("fx_iterators", _half_gone)
+def iterator_given_with_its_list(x, row, box):
+    row.append(x)
+    taken = [next(box.it), *box.same]
+    row.append(4)
+    return taken, next(box.it, "over"), list(box.same), x + len(row)
+
+
+@program("fx_iterators", _half_gone)
+def iterator_given_left_in_the_middle(x, row, box):
+    box.zipped = zip(box.it, "abc")
+    return next(box.zipped), box.it.__length_hint__(), x + 1
 
 
 @program("fx_iterators", lambda t: (t(),))
@@ -294,7 +313,7 @@ def join_and_prints_over_generators_with_effects(x, row):
     return text, shown, x + len(row)
 
 
-@program("fx_iterators", lambda t: (t(),), why="print is carried out for real")
+@program("fx_iterators", lambda t: (t(),))
 def print_of_a_generator(x):
     log = []
     print(*(log.append(i) or i for i in range(3)), sep=", ")
@@ -376,11 +395,19 @@ def iterator_class_asked_for_its_length_hint(x, counting):
     return first, row, operator.length_hint(Counting(5)), tuple(Counting(2)), x + counting.at
 
 
-@program("fx_iterators", lambda t: (t(), Counting(5)), why="zip() of it would call its __iter__ once more")
+@program("fx_iterators", lambda t: (t(), Counting(5)))
 def iterator_class_escapes_inside_zip(x, counting):
     it = zip(counting, "abc")
     next(it)
     return it, x + counting.at
+
+
+@program("fx_iterators", lambda t: (t(), Counting(9)))
+def iterator_classes_escape_inside_others(x, counting):
+    numbered, mapped = enumerate(counting, 3), map(x.__add__, counting)
+    next(numbered)
+    next(mapped)
+    return numbered, mapped, filter(None, counting), x + counting.at
 
 
 @program("fx_iterators", lambda t: (t(), [4, 5]))

@@ -60,7 +60,6 @@ def exception_leaves_a_decorated_function(x, log):
 @program(
     CATEGORY,
     lambda t: (t(grad=True), []),
-    why="Leaves by the exception: the frame runs plainly",
     hits=False,
     misses=False,
     known="an exception inside no_grad leaving gradients off",
@@ -100,16 +99,21 @@ def grad_mode_objects_as_arguments(x, on, off):
     return a, b, c
 
 
-@program(CATEGORY, lambda t: (t(grad=True),), why="graph_break between", known="a grad-mode object made before a break")
-def grad_mode_object_made_before_a_break(x):
-    off = torch.no_grad()
-    y = x * 2
-    print("between")
-    with off:
-        z = y * 2
-        print("inside")
-        w = y * 3
-    return y, z, w, torch.is_grad_enabled()
+class Switch:
+    def __init__(self, manager):
+        self.manager = manager
+
+
+@program(CATEGORY, lambda t: (t(grad=True), Switch(torch.no_grad())), known="a grad-mode object made before a break")
+def grad_mode_object_kept_on_an_object(x, switch):
+    """Entered twice, each time from another mode."""
+    with switch.manager:
+        a = x * 2
+    with torch.no_grad():
+        with switch.manager:
+            b = x * 3
+        c = x * 4
+    return a, b, c, torch.is_grad_enabled()
 
 
 @program(CATEGORY, lambda t: (t(grad=True),))
@@ -266,7 +270,7 @@ def default_dtype_put_back(x):
     return y, inside, torch.get_default_dtype()
 
 
-@program(CATEGORY, lambda t: (t(), []), why="operations run under the changed default")
+@program(CATEGORY, lambda t: (t(), []))
 def default_dtype_changed_around_operations(x, log):
     torch.set_default_dtype(torch.float64)
     try:
@@ -275,6 +279,31 @@ def default_dtype_changed_around_operations(x, log):
     finally:
         torch.set_default_dtype(torch.float32)
     return y, torch.ones(2), x + 1
+
+
+@program(CATEGORY, lambda t: (t(), torch.arange(3)))
+def default_dtype_decides_what_is_made(x, whole):
+    torch.set_default_dtype(torch.float64)
+    made = torch.tensor([1.5, 2]), torch.full((2,), 0.5), torch.arange(3), torch.rand(2), x * 2.5
+    kept = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    return made, kept, torch.ones(1), whole * 2
+
+
+@program(CATEGORY, lambda t: (torch.arange(3), []), misses=False)
+def default_dtype_decides_what_whole_numbers_become(whole, log):
+    torch.set_default_dtype(torch.float64)
+    half = whole / 2
+    torch.set_default_dtype(torch.float32)
+    return half, whole + 1
+
+
+@program(CATEGORY, lambda t: (torch.arange(1, 4), torch.tensor([True, False])), misses=False)
+def default_dtype_decides_what_functions_of_whole_numbers_give(whole, flags):
+    torch.set_default_dtype(torch.float64)
+    made = torch.sin(whole), whole.div(3), 1 / whole, flags / 2, whole.sqrt(), whole.div(2, rounding_mode="floor")
+    torch.set_default_dtype(torch.float32)
+    return made, whole.sqrt()
 
 
 @program(CATEGORY)
@@ -294,7 +323,7 @@ def deterministic_flag_put_back(x):
     return y, inside
 
 
-@program(CATEGORY, why="a mode for factories is entered")
+@program(CATEGORY)
 def default_device_as_a_context(x):
     with torch.device("meta"):
         y = torch.ones(3)
@@ -311,7 +340,7 @@ class Counting(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-@program(CATEGORY, lambda t: (t(), []), why="the mode sees each operation")
+@program(CATEGORY, lambda t: (t(), []))
 def torch_function_mode(x, log):
     y = x.sin()
     with Counting(log):
@@ -319,6 +348,36 @@ def torch_function_mode(x, log):
         log.append("between")
         w = torch.relu(z)
     return w, y * 2
+
+
+class Replacing(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.relu:
+            return func(args[0] - 1)
+        if func is torch.Tensor.add:
+            return torch.mul(*args)
+        return func(*args, **(kwargs or {}))
+
+
+@program(CATEGORY, lambda t: (t(), []))
+def torch_function_modes_nested(x, log):
+    with Counting(log), Replacing():
+        y = torch.relu(x)
+        with Counting(log):
+            y = y + 3
+        z = torch.sum(y, dim=0, keepdim=True)
+    return y, z, torch.relu(x)
+
+
+@program(CATEGORY, lambda t: (t(), []))
+def torch_function_mode_left_by_an_exception(x, log):
+    try:
+        with Counting(log):
+            y = x.sin()
+            raise KeyError("out")
+    except KeyError:
+        log.append("caught")
+    return y.cos() + 1
 
 
 # ---- warnings
@@ -397,12 +456,19 @@ def variable_token_kept(x):
 
 @variable(
     lambda t: (t(), LEVEL.set(9)),
-    why="the token was made before: whether it is good still is only known when it is used",
 )
 def variable_token_from_outside(x, token):
     y = x * LEVEL.get()
     LEVEL.reset(token)
     return y, LEVEL.get()
+
+
+@variable(lambda t: (t(), LEVEL.set(9), []))
+def variable_token_from_outside_after_a_set(x, token, log):
+    LEVEL.set(4)
+    LEVEL.reset(token)
+    log.append(LEVEL.get())
+    return x + LEVEL.get(7)
 
 
 @variable(lambda t: (t(), contextvars.ContextVar("own", default=[1])))
@@ -457,7 +523,7 @@ def variable_and_exception(x, log):
     return x + LEVEL.get()
 
 
-@variable(lambda t: (t(), []), why="a function runs in another context")
+@variable(lambda t: (t(), []))
 def variable_in_a_copied_context(x, log):
     def inner():
         LEVEL.set(8)
@@ -467,6 +533,23 @@ def variable_in_a_copied_context(x, log):
     log.append(context.run(inner))
     log.append((LEVEL.get(), context[LEVEL]))
     return x + LEVEL.get()
+
+
+@variable(lambda t: (t(), []))
+def variables_of_contexts_are_apart(x, log):
+    LEVEL.set(3)
+    context = contextvars.copy_context()
+    LEVEL.set(4)
+
+    def inner(by, *, name):
+        token = LEVEL.set(LEVEL.get() + by)
+        NAME.set(name)
+        log.append((LEVEL.get(), context[NAME], NAME in context))
+        LEVEL.reset(token)
+        return x * LEVEL.get()
+
+    y = context.run(inner, 2, name="inner")
+    return y, LEVEL.get(), context.get(LEVEL), NAME.get(), context.run(NAME.get)
 
 
 # ---- managers of the program

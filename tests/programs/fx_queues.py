@@ -117,11 +117,20 @@ class Window(deque):
 @program(
     "fx_queues",
     lambda t: (t(), Window([1, 2], maxlen=2)),
-    why="a subclass of deque keeps its items where gramme does not look",
 )
 def deque_subclass_given(x, window):
     window.append(5)
     return x + window.total, list(window)
+
+
+@program("fx_queues", lambda t: (t(), Window([1], maxlen=3)))
+def deque_subclass_changed_past_its_methods(x, window):
+    deque.append(window, x)
+    window.extend([3, 4, 5])
+    window.rotate()
+    first = window.popleft()
+    window.note = x
+    return first, len(window), [*window], window
 
 
 @program("fx_queues", lambda t: (t(), bytearray(b"abc")), why="a bytearray is written for real")
@@ -156,3 +165,15 @@ def named_tuple_with_mutable_fields(x, pair):
     except AttributeError:
         pair.left.append("unchanged")
     return pair.right["b"].left is pair.left, x + 1
+
+
+@program("fx_queues", lambda t: (t(), deque([1, 2, 3])), why="whether an iterator notices is its own affair")
+def turned_while_iterated(x, row):
+    seen = []
+    try:
+        for item in row:
+            seen.append(item)
+            row.rotate(1)
+    except RuntimeError as error:
+        seen.append(str(error))
+    return x + 1, seen, row

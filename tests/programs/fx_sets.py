@@ -123,7 +123,7 @@ def set_changed_while_iterated(x, p):
     return len(p), x + 1
 
 
-@program("fx_sets", lambda t: (t(), {1, 2, 3}), why="what comes next depends on where the new member was put")
+@program("fx_sets", lambda t: (t(), {1, 2, 3}))
 def set_iterator_kept(x, p):
     it = iter(p)
     first = next(it)
@@ -135,6 +135,18 @@ def set_iterator_kept(x, p):
     except RuntimeError as error:
         message = str(error)
     return first, rest, message, x + 1
+
+
+@program("fx_sets", lambda t: (t(), {8, 1, 16}))
+def set_changed_between_its_items(x, p):
+    """The size stays: what comes next depends on where the new member was put."""
+    seen = []
+    for member in p:
+        seen.append(member)
+        if len(seen) < 4:
+            p.remove(member)
+            p.add(member + 7)
+    return seen, x + len(p)
 
 
 class Node:

@@ -7,6 +7,7 @@
 #define Py_BUILD_CORE 1
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_code.h>
+#include <internal/pycore_context.h>
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_function.h>

@@ -50,4 +50,9 @@ struct MappingProxy {
   PyObject_HEAD PyObject* mapping;
 };
 
+struct ListIterator {
+  PyObject_HEAD Py_ssize_t position;
+  PyObject* list;  // null once it was at its end
+};
+
 }  // namespace gramme::cpython::layout

@@ -177,6 +177,14 @@ unsigned type_tag(PyTypeObject* type) {
   return type->tp_version_tag;
 }
 
+PyObject* token_part(PyObject* object, int part) {
+  auto* token = reinterpret_cast<PyContextToken*>(object);
+  if (part == 0) return reinterpret_cast<PyObject*>(token->tok_var);
+  if (part == 1) return token->tok_oldval;
+  auto* context = reinterpret_cast<PyObject*>(token->tok_ctx);
+  return !token->tok_used && context == PyThreadState_Get()->context ? context : nullptr;
+}
+
 PyObject** instance_dict_address(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (has_managed_dict(type)) return _PyObject_ManagedDictPointer(object);

@@ -119,6 +119,20 @@ inline PyObject* const* cell_address(PyObject* cell) { return &reinterpret_cast<
 inline layout::Partial* as_partial(PyObject* object) { return reinterpret_cast<layout::Partial*>(object); }
 inline PyObject* proxy_mapping(PyObject* proxy) { return reinterpret_cast<layout::MappingProxy*>(proxy)->mapping; }
 
+// ---- context variables
+
+/// 0: its variable; 1: what that held before; 2: the thread's context, if the token is good in it. Null if there is
+/// none.
+PyObject* token_part(PyObject* token, int part);
+
+// ---- iterators of lists
+
+inline layout::ListIterator* as_list_iterator(PyObject* object) {
+  return reinterpret_cast<layout::ListIterator*>(object);
+}
+inline Py_ssize_t* list_iterator_position(PyObject* object) { return &as_list_iterator(object)->position; }
+inline PyObject** list_iterator_list(PyObject* object) { return &as_list_iterator(object)->list; }
+
 // ---- deques
 
 inline layout::Deque* as_deque(PyObject* object) { return reinterpret_cast<layout::Deque*>(object); }

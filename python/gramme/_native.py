@@ -1,0 +1,62 @@
+"""backend="native": the captured graph runs from C++, without a compiler and without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _C
+from ._handover import refuse_dynamic_marks
+
+__all__ = ["Native", "gramme_native", "native"]
+
+
+class Native:
+    """The backend "native" of gramme.compile.
+
+    The C++ side knows it by its option and takes the captured graph itself; called with a graph module it does the same
+    for that.
+
+    Attributes:
+        caching_allocator: keep the memory of small tensors on the CPU for the next ones, at most 384 MiB a process.
+
+    """
+
+    __name__ = "native"
+
+    def __init__(self, caching_allocator: bool = False) -> None:
+        if not isinstance(caching_allocator, bool):
+            raise TypeError(f"options: caching_allocator: expected a bool, got {type(caching_allocator).__name__}")
+        self.caching_allocator = caching_allocator
+
+    def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        refuse_dynamic_marks(example_inputs)
+        return _C.native.from_graph_module(graph_module, caching_allocator=self.caching_allocator)
+
+
+native = Native()
+
+
+def gramme_native(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+    """A backend for torch.compile: the graph module's calls recorded at the first run and replayed from C++.
+
+    Inputs of other shapes, types or modes of the thread than the recorded ones get a recording of their own, up to
+    eight; the rest runs as the graph module does. A graph module that takes sizes as whole numbers, as one of
+    torch.compile with dynamic=True does, is recorded for all shapes at once. Results have eager's bits, autograd
+    included.
+
+    Args:
+        graph_module: a graph of functions, methods and attributes, as a torch.compile front end hands it over.
+        example_inputs: not looked at.
+
+    Example:
+        >>> import torch
+        >>> from gramme import gramme_native
+        >>> f = torch.compile(lambda x: x.sin() + 1, backend=gramme_native)
+        >>> bool((f(torch.zeros(2)) == 1).all())
+        True
+
+    """
+    return _C.native.from_graph_module(graph_module)

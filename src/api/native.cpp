@@ -1,0 +1,85 @@
+#include "api/native.h"
+
+#include <nanobind/stl/string.h>
+
+#include "base/ref.h"
+#include "native/executor.h"
+#include "native/from_fx.h"
+#include "native/memory.h"
+
+namespace nb = nanobind;
+
+namespace gramme::api {
+namespace {
+
+nb::object from_graph_module(nb::object graph_module, bool caching_allocator) {
+  try {
+    return nb::steal(
+        native::make_executor(native::from_fx(graph_module.ptr()), {native::Trust::Unguarded, caching_allocator})
+            .release());
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+}
+
+void require(nb::handle object) {
+  if (native::is_executor(object.ptr())) return;
+  PyErr_Format(PyExc_TypeError, "native_graph: expected what the native backend made, got %s",
+               Py_TYPE(object.ptr())->tp_name);
+  throw nb::python_error();
+}
+
+std::string tape(nb::object executor) {
+  require(executor);
+  return native::print_tapes(executor.ptr());
+}
+
+nb::dict counters(nb::object executor) {
+  require(executor);
+  const native::Counters counted = native::counters(executor.ptr());
+  const native::Composition made_of = native::composition(executor.ptr());
+  nb::dict result;
+  result["calls"] = counted.calls;
+  result["recorded"] = counted.recorded;
+  result["stepwise"] = counted.stepwise;
+  result["typed"] = made_of.typed;
+  result["boxed"] = made_of.boxed;
+  result["views"] = made_of.views;
+  result["modes"] = made_of.modes;
+  result["python"] = made_of.python;
+  return result;
+}
+
+nb::dict memory() {
+  const native::MemoryStatistics counted = native::memory_statistics();
+  nb::dict result;
+  result["reused"] = counted.reused;
+  result["carved"] = counted.carved;
+  result["bound"] = counted.bound;
+  return result;
+}
+
+PyObject* option_name() {
+  static PyObject* const name = intern("caching_allocator");
+  return name;
+}
+
+}  // namespace
+
+void bind_native(nb::module_& m) {
+  nb::module_ native = m.def_submodule("native");
+  native.def("from_graph_module", from_graph_module, nb::arg("graph_module"), nb::kw_only(),
+             nb::arg("caching_allocator") = false);
+  native.def("memory", memory);
+  native.def("is_graph", [](nb::object object) { return native::is_executor(object.ptr()); }, nb::arg("graph"));
+  native.def("tape", tape, nb::arg("graph"));
+  native.def("counters", counters, nb::arg("graph"));
+}
+
+bool is_native(PyObject* backend) { return PyObject_HasAttr(backend, option_name()); }
+
+bool caches_memory(PyObject* backend) {
+  return check(PyObject_IsTrue(take(PyObject_GetAttr(backend, option_name())).get())) != 0;
+}
+
+}  // namespace gramme::api

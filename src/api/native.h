@@ -1,0 +1,14 @@
+// The native executor for Python: gramme._C.native.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace gramme::api {
+
+void bind_native(nanobind::module_& m);
+
+/// Is the backend gramme's own executor, which takes the captured graph without torch.fx?
+bool is_native(PyObject* backend);
+/// Its option caching_allocator.
+bool caches_memory(PyObject* backend);
+
+}  // namespace gramme::api

@@ -1,0 +1,122 @@
+// What tests of whole captures do to them: ends where they would go on, refusals in the middle of an instruction.
+//
+//   limit(entry, stop_at=7)          # captures that begin at a function's start end at its instruction 7
+//   limit(entry, refuse_at=30)       # the 30th instruction, of callees too, cannot be captured
+//   segments(entry)                  # all of what was captured, as text
+//   phases(entry, args)              # runs the segment that fits, a step of it at a time
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <chrono>
+
+#include "api/capturer.h"
+#include "api/testing.h"
+#include "cpython/objects.h"
+#include "runtime/entry.h"
+#include "runtime/run.h"
+#include "source/constant.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gramme::api {
+namespace {
+
+void limit(nb::handle entry, size_t stop_at, size_t refuse_at, bool everywhere) {
+  trace::Policy told;
+  if (stop_at) told.stop_at = stop_at;
+  if (refuse_at) {
+    told.max_instructions = refuse_at - 1;
+    told.beyond = Reason::GraphBreakCalled;
+  }
+  static_cast<Capturer&>(runtime::family_of(entry.ptr())->capturer()).tell(told, everywhere ? told : trace::Policy());
+}
+
+std::string text_of(plan::Register reg) {
+  return reg == plan::kNull ? "null" : reg == plan::kKeep ? "keep" : std::to_string(reg);
+}
+
+std::string print(const plan::Replay& replay, const plan::ReplayOp& op) {
+  std::string line = std::string(plan::kind_name(op.kind)) + " " + text_of(op.dst) + " <-";
+  for (plan::Register reg : {op.a, op.b, op.c}) line += " " + text_of(reg);
+  for (int i = 0; i < op.count; ++i) line += " " + text_of(replay.operands[static_cast<size_t>(op.first + i)]);
+  return line + " " + std::to_string(op.number) + (op.object ? " " + source::describe(op.object.get()) : "");
+}
+
+nb::list replayed(const plan::Segment& segment) {
+  nb::list lines;
+  for (const plan::ReplayOp& op : segment.replay.ops) lines.append(print(segment.replay, op));
+  for (const Owned<>& constant : segment.replay.constants) lines.append(source::describe(constant.get()));
+  std::string exit = "exit " + std::to_string(static_cast<int>(segment.exit.kind)) + " at " +
+                     std::to_string(segment.exit.offset) + ": " + text_of(segment.exit.result) + ", " +
+                     text_of(segment.exit.exception) + ", stack";
+  for (plan::Register reg : segment.exit.stack) exit += " " + text_of(reg);
+  for (const plan::SlotWrite& write : segment.exit.locals)
+    exit += ", slot " + std::to_string(write.slot) + " " + text_of(write.value);
+  lines.append(exit);
+  return lines;
+}
+
+nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
+  nb::list guards, reads, effects;
+  for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
+  for (const source::Source* source : segment.guards.description().reads) reads.append(source->print());
+  for (const std::string& effect : segment.effects) effects.append(effect);
+  nb::dict row;
+  row["function"] = nb::borrow(code->co_qualname);
+  row["start"] = segment.start;
+  row["steps"] = segment.steps;
+  row["guards"] = guards;
+  row["reads"] = reads;
+  row["effects"] = effects;
+  row["replay"] = replayed(segment);
+  return row;
+}
+
+nb::list segments(nb::handle entry) {
+  nb::list rows;
+  for (auto& [code, table] : runtime::family_of(entry.ptr())->tables())
+    for (auto& point : table->points())
+      if (point)
+        for (auto& segment : point->segments) rows.append(describe(code, *segment));
+  return rows;
+}
+
+/// Nanoseconds of guards, graph, replay and of dropping what they held, in a call that a segment answers; None if none
+/// does.
+nb::object phases(nb::handle entry, nb::tuple args) {
+  using Clock = std::chrono::steady_clock;
+  PyFunctionObject* function = runtime::function_of(entry.ptr());
+  runtime::CodeTable& table = *runtime::family_of(entry.ptr())->table(cpython::code_of(function));
+  runtime::BoundArguments bound(table.code()->co_nlocalsplus);
+  PyObject* const* items = reinterpret_cast<PyTupleObject*>(args.ptr())->ob_item;
+  if (!table.binder.bind(function, items, static_cast<Py_ssize_t>(args.size()), nullptr, bound)) return nb::none();
+  for (const runtime::SegmentPtr& segment : table.point(0, false).segments) {
+    std::array<Clock::time_point, 5> times{Clock::now()};
+    runtime::SegmentRun run(segment);
+    if (segment->exit.kind != plan::ExitKind::Return || !run.check({bound.locals(), nullptr, function, nullptr}))
+      continue;
+    times[1] = Clock::now();
+    if (run.graph() != runtime::GraphResult::Done) return nb::none();
+    times[2] = Clock::now();
+    if (!run.replay()) throw nb::python_error();
+    times[3] = Clock::now();
+    run.release();
+    times[4] = Clock::now();
+    auto took = [&](size_t i) { return std::chrono::nanoseconds(times[i + 1] - times[i]).count(); };
+    return nb::make_tuple(took(0), took(1), took(2), took(3));
+  }
+  return nb::none();
+}
+
+}  // namespace
+
+void bind_capture_testing(nb::module_& module) {
+  nb::module_ m = module.def_submodule("testing_capture", "For gramme's own tests.");
+  m.def("limit", limit, "entry"_a, "stop_at"_a = 0, "refuse_at"_a = 0, "everywhere"_a = false);
+  m.def("segments", segments, "entry"_a);
+  m.def("phases", phases, "entry"_a, "args"_a);
+}
+
+}  // namespace gramme::api

@@ -1,0 +1,147 @@
+// Torch function modes of the program: a stack in the capture, and calls of torch that go to the innermost mode's
+// __torch_function__, which is traced. What torch would show a mode and is not known to be shown here ends the segment.
+#include "builtins/torch_support.h"
+#include "cpython/objects.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+// ---- the stack
+
+/// A segment ends before a mode that it does not leave.
+void push(Trace& trace, Value* mode) {
+  size_t step = trace.inliner->steps() - 1;
+  trace.entered_modes.insert(step);
+  trace.function_modes.push_back({mode, step});
+}
+
+Value* pop(Trace& trace) {
+  if (trace.function_modes.empty())
+    cannot(Reason::CallUnknown, "leaving a torch function mode that was entered before");
+  trace::FunctionMode left = trace.function_modes.back();
+  trace.entered_modes.erase(trace.entered_modes.find(left.step));
+  trace.function_modes.pop_back();
+  return left.mode;
+}
+
+Value* push_mode(Trace& trace, const Args& args) {
+  auto [mode] = positional<1>(args, 1);
+  push(trace, mode);
+  return trace.none();
+}
+Value* pop_mode(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  return pop(trace);
+}
+Value* count_modes(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  return trace.integer(static_cast<int64_t>(trace.function_modes.size()));
+}
+Value* mode_at(Trace& trace, const Args& args) {
+  auto [where] = positional<1>(args, 1);
+  auto at = static_cast<size_t>(protocol::index(trace, where));
+  if (at >= trace.function_modes.size()) cannot(Reason::CallUnknown, "a torch function mode that was entered before");
+  return trace.function_modes[at].mode;
+}
+
+/// with torch.device(…): a mode of its own.
+Value* enter_device(Trace& trace, const Args& args) {
+  static PyObject* const context = real("torch.utils._device", "DeviceContext");
+  auto [self] = positional<1>(args, 1);
+  push(trace, protocol::call(trace, trace.pinned(context), {self}));
+  return self;
+}
+Value* exit_device(Trace& trace, const Args& args) {
+  if (args.positional != 4) cannot(Reason::ArgumentKind, "torch.device.__exit__");
+  pop(trace);
+  return trace.none();
+}
+
+// ---- calls
+
+bool is_model_of_stack(PyObject* callable) {
+  protocol::Model model = protocol::find_model(callable);
+  return model == &push_mode || model == &pop_mode || model == &count_modes || model == &mode_at ||
+         model == &enter_device || model == &exit_device;
+}
+
+/// Of torch._C._VariableFunctions and methods of tensors modes see what may be overridden, and what makes tensors.
+bool is_overridable(PyObject* callable) {
+  static PyObject* const functions = real("torch._C", "_VariableFunctions");
+  static PyObject* const ignored =
+      take(PyObject_CallNoArgs(real("torch.overrides", "get_ignored_functions"))).release();
+  static PyObject* const makers =
+      take(PyObject_CallNoArgs(real("torch.utils._device", "_device_constructors"))).release();
+  static PyObject* const name = intern("__name__");
+  if (check(PySet_Contains(ignored, callable)) && !check(PySet_Contains(makers, callable))) return false;
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) return true;
+  Owned<> found = Owned<>::steal(PyObject_GetAttr(functions, take(PyObject_GetAttr(callable, name)).get()));
+  if (!found) PyErr_Clear();
+  return found.get() == callable;
+}
+
+/// Is it torch's, and so perhaps seen?
+bool is_of_torch(PyObject* callable) {
+  static auto* const base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  static PyObject* const module_name = intern("__module__");
+  static PyObject* const torch = intern("torch");
+  bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type) ||
+               Py_IS_TYPE(callable, &PyGetSetDescr_Type);
+  if (descr) return PyType_IsSubtype(base, PyDescr_TYPE(callable)) && PyDescr_TYPE(callable) != &PyBaseObject_Type;
+  Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, module_name));
+  if (!module) PyErr_Clear();
+  if (PyCFunction_Check(callable) && (!module || module.get() == Py_None)) return true;  // of _VariableFunctions
+  return module && PyUnicode_Check(module.get()) &&
+         PyUnicode_Tailmatch(module.get(), torch, 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
+/// In the scope the innermost mode is not entered.
+class Inner {
+ public:
+  explicit Inner(Trace& trace) : trace_(trace), mode_(trace.function_modes.back()) { trace.function_modes.pop_back(); }
+  ~Inner() { trace_.function_modes.push_back(mode_); }
+  Inner(const Inner&) = delete;
+  Value* mode() const { return mode_.mode; }
+
+ private:
+  Trace& trace_;
+  trace::FunctionMode mode_;
+};
+
+/// mode.__torch_function__(function, types, args, kwargs), as C calls it. `types` may not be looked into: which it
+/// names differs from function to function.
+Value* dispatch(Trace& trace, PyObject* callable, const Args& args) {
+  static PyObject* const hook = intern("__torch_function__");
+  if (is_model_of_stack(callable) || !is_of_torch(callable)) return nullptr;
+  if (!is_overridable(callable)) cannot(Reason::CallUnknown, "a function of torch in a torch function mode");
+  Value* positional_args = trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));
+  std::vector<Value*> all{trace.pinned(callable), trace.make<Super>(), positional_args};
+  if (args.keywords) {
+    Dict* keywords = trace.dict();
+    for (size_t i = 0; i < args.keywords; ++i)
+      keywords->entries.set(trace.constant(args.names[i]), args[args.positional + i]);
+    all.push_back(keywords);
+  }
+  Inner inner(trace);
+  Value* method = protocol::get_attribute(trace, inner.mode(), hook);
+  Value* result = trace.see(protocol::call(trace, method, Args{all.data(), all.size(), nullptr, 0}));
+  if (result->kind == Kind::Constant && result->object == Py_NotImplemented)
+    cannot(Reason::CallUnknown, "a torch function mode that returns NotImplemented");
+  return result;
+}
+
+}  // namespace
+
+void register_torch_function_modes() {
+  add_rows("torch._C", {{"_push_on_torch_function_stack", &push_mode},
+                        {"_pop_torch_function_stack", &pop_mode},
+                        {"_len_torch_function_stack", &count_modes},
+                        {"_get_function_stack_at", &mode_at}});
+  add_rows("torch", {{"device.__enter__", &enter_device}, {"device.__exit__", &exit_device}});
+  protocol::set_mode_dispatch(&dispatch);
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,85 @@
+// torch.vmap: Python that is traced, over a few functions in C that stand in the graph.
+//
+// The levels are entered where the graph runs, and for each inference, not during the capture. A segment ends in none:
+// then the call of torch.vmap is made for real.
+#include "builtins/torch_support.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+using meta::Argument;
+
+namespace {
+
+constexpr char kModule[] = "torch._functorch.predispatch";
+
+Argument constant_argument(PyObject* object) {
+  Argument argument;
+  argument.object = object;
+  return argument;
+}
+
+/// Registers operators under torch.vmap, once in a process: what follows is inferred with them.
+Value* lazy_load_decompositions(Trace& trace, const Args& args) {
+  static PyObject* const load = real(kModule, "lazy_load_decompositions");
+  positional<0>(args, 0);
+  call_real(trace, load, {});
+  append_mode(trace, load, {});
+  return trace.none();
+}
+
+/// _vmap_increment_nesting(batch_size, randomness): the new level's number.
+Value* enter_level(Trace& trace, const Args& args) {
+  static PyObject* const enter = real(kModule, "_vmap_increment_nesting");
+  auto [batch_size, randomness] = bind(args, 2, {"batch_size", "randomness"});
+  PyObject *size = trace.constant_of(batch_size), *kind = trace.constant_of(randomness);
+  if (!size || !PyLong_CheckExact(size) || !kind || !PyUnicode_CheckExact(kind))
+    cannot(Reason::ArgumentKind, "the size of a torch.vmap");
+  append_mode(trace, enter, {constant_argument(size), constant_argument(kind)});
+  trace.levels.push_back({PyLong_AsLongLong(size), PyUnicode_AsUTF8(kind)[0]});
+  trace.level_steps.push_back(trace.inliner->steps() - 1);
+  return trace.integer(static_cast<int64_t>(trace.levels.size()));
+}
+
+/// _vmap_decrement_nesting(): the number of the level that was left.
+Value* leave_level(Trace& trace, const Args& args) {
+  static PyObject* const leave = real(kModule, "_vmap_decrement_nesting");
+  positional<0>(args, 0);
+  if (trace.levels.empty()) cannot(Reason::CallUnknown, "leaving a torch.vmap that was entered before");
+  auto level = static_cast<int64_t>(trace.levels.size());
+  append_mode(trace, leave, {});
+  trace.levels.pop_back();
+  trace.level_steps.pop_back();
+  return trace.integer(level);
+}
+
+/// _add_batch_dim(tensor, dim, level), _remove_batch_dim(tensor, level, size, dim): the level is the innermost one.
+template <Text name, size_t level>
+Value* at_level(Trace& trace, const Args& args) {
+  static PyObject* const function = real(kModule, name.text);
+  bool known = args.positional > level && !args.keywords && trace.see(args[0])->kind == Kind::Tensor;
+  PyObject* number = known ? trace.constant_of(args[level]) : nullptr;
+  if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.levels.size())
+    cannot(Reason::CallUnknown, "a torch.vmap around the capture");
+  return trace.emit(function, args);
+}
+
+Value* is_batched(Trace& trace, const Args& args) {
+  auto [object] = positional<1>(args, 1);
+  auto* tensor = trace.see_as<Tensor>(object);
+  if (!tensor) cannot(Reason::ArgumentKind, "is_batchedtensor of something that is no tensor");
+  return trace.boolean(tensor->record->inner);
+}
+
+}  // namespace
+
+void register_torch_functorch() {
+  add_rows(kModule, {{"lazy_load_decompositions", &lazy_load_decompositions},
+                     {"_vmap_increment_nesting", &enter_level},
+                     {"_vmap_decrement_nesting", &leave_level},
+                     {"_add_batch_dim", &at_level<"_add_batch_dim", 2>},
+                     {"_remove_batch_dim", &at_level<"_remove_batch_dim", 1>}});
+  add_rows("torch._C._functorch", {{"is_batchedtensor", &is_batched}});
+}
+
+}  // namespace gramme::builtins

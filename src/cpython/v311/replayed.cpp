@@ -1,0 +1,178 @@
+#include "cpython/replayed.h"
+
+#include <frameobject.h>
+
+#include "cpython/objects.h"
+#include "cpython/v311/internal.h"
+
+namespace gramme::cpython {
+
+namespace {
+
+_PyInterpreterFrame* frame_of(PyGenObject* generator) {
+  return reinterpret_cast<_PyInterpreterFrame*>(generator->gi_iframe);
+}
+
+/// As genobject.c makes one before it has a frame.
+PyObject* make_generator(PyObject*, PyObject* function_object) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(function_object);
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  PyGenObject* made = PyObject_GC_NewVar(PyGenObject, &PyGen_Type, code->co_nlocalsplus + code->co_stacksize);
+  if (!made) return nullptr;
+  made->gi_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
+  made->gi_weakreflist = nullptr;
+  made->gi_name = Py_NewRef(function->func_name);
+  made->gi_qualname = Py_NewRef(function->func_qualname);
+  made->gi_exc_state.exc_value = nullptr;
+  made->gi_exc_state.previous_item = nullptr;
+  made->gi_origin_or_finalizer = nullptr;
+  made->gi_hooks_inited = made->gi_closed = made->gi_running_async = 0;
+  made->gi_frame_state = FRAME_CLEARED;
+  PyObject_GC_Track(made);
+  return reinterpret_cast<PyObject*>(made);
+}
+
+PyObject* make_frame(PyObject*, PyObject* function_object) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(function_object);
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  PyFrameObject* made = PyFrame_New(PyThreadState_Get(), code, function->func_globals, nullptr);
+  if (!made) return nullptr;
+  PyFunctionObject*& own = made->f_frame->f_func;
+  Py_INCREF(function);
+  Py_SETREF(own, function);
+  return reinterpret_cast<PyObject*>(made);
+}
+
+void start_frame(PyGenObject* generator, PyFunctionObject* function) {
+  _PyInterpreterFrame* frame = frame_of(generator);
+  Py_INCREF(function);
+  _PyFrame_InitializeSpecials(frame, function, nullptr, generator->gi_code->co_nlocalsplus);
+  frame->previous = nullptr;
+  frame->owner = FRAME_OWNED_BY_GENERATOR;
+}
+
+void put(_PyInterpreterFrame* frame, int unit, PyObject* places, PyObject* args, Py_ssize_t from) {
+  auto count = static_cast<int>(PyBytes_GET_SIZE(places));
+  for (int i = 0; i < count; ++i)
+    frame->localsplus[i] = PyBytes_AS_STRING(places)[i] ? Py_NewRef(PyTuple_GET_ITEM(args, from++)) : nullptr;
+  frame->stacktop = count;
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + unit;
+}
+
+PyObject* fill(PyObject*, PyObject* args) {
+  PyObject* target = PyTuple_GET_ITEM(args, 0);
+  auto state = static_cast<int8_t>(PyLong_AsLong(PyTuple_GET_ITEM(args, 2)));
+  auto unit = static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(args, 3)));
+  PyObject* places = PyTuple_GET_ITEM(args, 4);
+  constexpr Py_ssize_t kFirst = 5;
+  if (!PyGen_CheckExact(target)) {
+    put(reinterpret_cast<PyFrameObject*>(target)->f_frame, unit, places, args, kFirst);
+    Py_RETURN_NONE;
+  }
+  auto* generator = reinterpret_cast<PyGenObject*>(target);
+  start_frame(generator, reinterpret_cast<PyFunctionObject*>(PyTuple_GET_ITEM(args, 1)));
+  put(frame_of(generator), unit, places, args, kFirst);
+  generator->gi_frame_state = state;
+  Py_RETURN_NONE;
+}
+
+PyObject* set_hashed(PyObject*, PyObject* args) {
+  Py_hash_t hash = PyLong_AsSsize_t(PyTuple_GET_ITEM(args, 2));
+  PyObject* dict = PyTuple_GET_ITEM(args, 0);
+  if (_PyDict_SetItem_KnownHash(dict, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 3), hash) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* delete_hashed(PyObject*, PyObject* args) {
+  Py_hash_t hash = PyLong_AsSsize_t(PyTuple_GET_ITEM(args, 2));
+  if (_PyDict_DelItem_KnownHash(PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1), hash) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* move_iterator(PyObject*, PyObject* args) {
+  PyObject* iterator = PyTuple_GET_ITEM(args, 0);
+  Py_ssize_t position = PyLong_AsSsize_t(PyTuple_GET_ITEM(args, 1));
+  if (position >= 0)
+    *list_iterator_position(iterator) = position;
+  else
+    Py_CLEAR(*list_iterator_list(iterator));
+  Py_RETURN_NONE;
+}
+
+// ---- iterables
+
+struct Iterable {
+  PyObject_HEAD PyObject* iterator;
+};
+
+PyObject* new_iterable(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* made = type->tp_alloc(type, 0);
+  if (made) reinterpret_cast<Iterable*>(made)->iterator = Py_NewRef(PyTuple_GET_ITEM(args, 0));
+  return made;
+}
+
+PyObject* iterator_of(PyObject* self) { return Py_NewRef(reinterpret_cast<Iterable*>(self)->iterator); }
+
+void free_iterable(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_DECREF(reinterpret_cast<Iterable*>(self)->iterator);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyType_Slot iterable_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_iterable)},
+                                {Py_tp_iter, reinterpret_cast<void*>(iterator_of)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(free_iterable)},
+                                {0, nullptr}};
+PyType_Spec iterable_spec{"gramme.Iterable", sizeof(Iterable), 0, Py_TPFLAGS_DEFAULT, iterable_slots};
+
+PyObject* function(PyMethodDef& definition) {
+  PyObject* made = PyCFunction_New(&definition, nullptr);
+  if (!made) Py_FatalError("gramme: out of memory");
+  return made;
+}
+
+PyMethodDef maker_definition{"make_generator", make_generator, METH_O, nullptr};
+PyMethodDef frame_definition{"make_frame", make_frame, METH_O, nullptr};
+PyMethodDef setter_definition{"set_hashed", set_hashed, METH_VARARGS, nullptr};
+PyMethodDef deleter_definition{"delete_hashed", delete_hashed, METH_VARARGS, nullptr};
+PyMethodDef mover_definition{"move_iterator", move_iterator, METH_VARARGS, nullptr};
+PyMethodDef filler_definition{"fill_frame", fill, METH_VARARGS, nullptr};
+
+}  // namespace
+
+PyObject* generator_maker() {
+  static PyObject* made = function(maker_definition);
+  return made;
+}
+PyObject* frame_maker() {
+  static PyObject* made = function(frame_definition);
+  return made;
+}
+PyObject* frame_filler() {
+  static PyObject* made = function(filler_definition);
+  return made;
+}
+
+PyObject* hashed_setter() {
+  static PyObject* made = function(setter_definition);
+  return made;
+}
+
+PyObject* hashed_deleter() {
+  static PyObject* made = function(deleter_definition);
+  return made;
+}
+
+PyObject* iterator_mover() {
+  static PyObject* made = function(mover_definition);
+  return made;
+}
+
+PyObject* iterable_of() {
+  static PyObject* made = PyType_FromSpec(&iterable_spec);
+  if (!made) Py_FatalError("gramme: out of memory");
+  return made;
+}
+
+}  // namespace gramme::cpython

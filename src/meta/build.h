@@ -1,0 +1,31 @@
+// The arguments of a call as Python objects, its tensors given by somebody.
+#pragma once
+#include <functional>
+
+#include "base/ref.h"
+#include "meta/argument.h"
+
+namespace gramme::meta {
+
+class Builder {
+ public:
+  /// Gives the object of a Tensor.
+  using TensorOf = std::function<Owned<>(const Argument&)>;
+  explicit Builder(TensorOf tensor_of) : tensor_of_(std::move(tensor_of)) {}
+
+  Owned<> args(const Call& call) const { return tuple_of(call.args, call.arg_count); }
+  /// Null if there are none.
+  Owned<> kwargs(const Call& call) const;
+
+ private:
+  Owned<> build(const Argument& argument) const;
+  Owned<> build_tuple(const Argument& argument) const;
+  Owned<> tuple_of(const Argument* items, uint32_t count) const;
+
+  TensorOf tensor_of_;
+};
+
+/// Makes the call, unheard (silence.h). A new reference, or null with the error set.
+PyObject* run_silently(const Call& call, PyObject* args, PyObject* kwargs);
+
+}  // namespace gramme::meta

@@ -1,0 +1,112 @@
+#include "meta/failing.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "meta/build.h"
+#include "meta/fakes.h"
+#include "meta/silence.h"
+
+namespace gramme::meta {
+namespace {
+
+constexpr size_t kMostBytes = 1 << 24;
+
+bool is_plain(const Record& record) {
+  bool known_type = record.type == reinterpret_cast<PyTypeObject*>(THPVariableClass) || record.type == parameter_type();
+  return known_type && !record.inner && !record.is_conj && !record.is_neg &&
+         record.device_type == static_cast<int8_t>(c10::kCPU) && record.layout == static_cast<int8_t>(c10::kStrided);
+}
+
+size_t bytes_of(const Record& record) {
+  return at::detail::computeStorageNbytes(
+      record.sizes, record.strides, c10::elementSize(static_cast<at::ScalarType>(record.dtype)), record.storage_offset);
+}
+
+at::Tensor zeros(const Record& record) {
+  auto dtype = static_cast<at::ScalarType>(record.dtype);
+  c10::InferenceMode inference(record.is_inference);
+  at::Tensor tensor = at::zeros({static_cast<int64_t>(bytes_of(record) / c10::elementSize(dtype))}, dtype);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(record.sizes, record.strides, record.storage_offset);
+  if (record.requires_grad && record.is_leaf) tensor.set_requires_grad(true);
+  if (record.requires_grad && !record.is_leaf)
+    torch::autograd::set_history(tensor, c10::make_intrusive<torch::autograd::NotImplemented>("metadata"));
+  return tensor;
+}
+
+/// Where the stream of torch's own generator stands, put back at the end of the scope.
+class KeptStream {
+ public:
+  KeptStream() : generator_(at::detail::getDefaultCPUGenerator()), state_(generator_.get_state()) {}
+  ~KeptStream() { generator_.set_state(state_); }
+  KeptStream(const KeptStream&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+bool is_own_exception(PyObject* raised) {
+  std::array known{PyExc_RuntimeError, PyExc_TypeError, PyExc_ValueError, PyExc_IndexError, PyExc_NotImplementedError};
+  return std::find(known.begin(), known.end(), raised) != known.end();
+}
+
+class Try {
+ public:
+  /// False if some tensor cannot be made.
+  bool prepare(const Call& call) {
+    size_t bytes = 0;
+    bool fit = true;
+    each_leaf(call, [&](const Argument& argument) {
+      if (argument.kind == Argument::Number || !fit || made_.contains(argument.node)) return;
+      fit = is_plain(*argument.record) && (bytes += bytes_of(*argument.record)) <= kMostBytes;
+      if (fit) made_[argument.node] = zeros(*argument.record);
+    });
+    for (auto& [node, tensor] : made_) versions_[node] = version(tensor);
+    return fit;
+  }
+
+  bool raises(const Call& call) {
+    Builder builder([&](const Argument& argument) { return take(THPVariable_Wrap(made_.at(argument.node))); });
+    Owned<> args = builder.args(call), kwargs = builder.kwargs(call);
+    Silence silence;
+    KeptStream stream;
+    if (Owned<>::steal(run_silently(call, args.get(), kwargs.get()))) return false;
+    if (is_own_exception(PyErr_Occurred()) && !written()) return true;
+    PyErr_Clear();
+    return false;
+  }
+
+ private:
+  static int64_t version(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
+  bool written() const {
+    return std::any_of(made_.begin(), made_.end(),
+                       [&](const auto& entry) { return version(entry.second) != versions_.at(entry.first); });
+  }
+
+  std::unordered_map<const graph::Node*, at::Tensor> made_;
+  std::unordered_map<const graph::Node*, int64_t> versions_;
+};
+
+}  // namespace
+
+bool raises_on_zeros(const Call& call) {
+  try {
+    Try attempt;
+    return attempt.prepare(call) && attempt.raises(call);
+  } catch (const std::exception&) {  // c10's, of a record that cannot be made
+    PyErr_Clear();
+    return false;
+  }
+}
+
+}  // namespace gramme::meta

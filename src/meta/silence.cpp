@@ -1,0 +1,67 @@
+#include "meta/silence.h"
+
+#include <c10/util/Exception.h>
+
+namespace gramme::meta {
+namespace {
+
+thread_local Silence* active = nullptr;
+
+/// What `warnings` asks whether the filter is about a warning; other threads go on warning.
+PyObject* matches(PyObject*, PyObject*) {
+  if (active) active->warned = true;
+  return PyBool_FromLong(active != nullptr);
+}
+
+/// A row of warnings.filters.
+PyObject* ignoring() {
+  static PyMethodDef method{"match", matches, METH_O, nullptr};
+  Owned<> module = take(PyImport_ImportModule("types"));
+  Owned<> make = take(PyObject_GetAttrString(module.get(), "SimpleNamespace"));
+  Owned<> match = take(PyCFunction_New(&method, nullptr)), none = take(PyTuple_New(0));
+  Owned<> keywords = take(Py_BuildValue("{s:O}", "match", match.get()));
+  Owned<> matcher = take(PyObject_Call(make.get(), none.get(), keywords.get()));
+  return take(Py_BuildValue("sOOOi", "ignore", matcher.get(), PyExc_Warning, Py_None, 0)).release();
+}
+
+/// Calls through more frames than a warning of PyTorch looks back.
+PyObject* far_away() {
+  constexpr const char* kSource =
+      "def call(function, args, kwargs, frames=5):\n"
+      "    return call(function, args, kwargs, frames - 1) if frames else function(*args, **kwargs)\n";
+  Owned<> code = take(Py_CompileString(kSource, "<inference>", Py_file_input));
+  Owned<> globals = take(Py_BuildValue("{s:s}", "__name__", "gramme"));
+  check(PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()));
+  take(PyEval_EvalCode(code.get(), globals.get(), globals.get()));
+  return share(PyDict_GetItemString(globals.get(), "call")).release();
+}
+
+}  // namespace
+
+Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()) {
+  static PyObject* const row = ignoring();
+  module_ = take(PyImport_ImportModule("warnings"));
+  filters_ = take(PyObject_GetAttrString(module_.get(), "filters"));
+  Owned<> silent = take(PyList_New(1));
+  PyList_SET_ITEM(silent.get(), 0, share(row).release());
+  check(PyList_SetSlice(silent.get(), 1, 1, filters_.get()));
+  check(PyObject_SetAttrString(module_.get(), "filters", silent.get()));
+  c10::WarningUtils::set_warnAlways(true);
+  active = this;
+}
+
+Silence::~Silence() {
+  ErrorState pending;
+  active = outer_;
+  c10::WarningUtils::set_warnAlways(always_);
+  if (PyObject_SetAttrString(module_.get(), "filters", filters_.get()) < 0) PyErr_Clear();
+}
+
+PyObject* Silence::call(PyObject* function, PyObject* args, PyObject* kwargs) {
+  static PyObject* const far = far_away();
+  Owned<> none;
+  if (!kwargs) kwargs = (none = take(PyDict_New())).get();
+  return PyObject_CallFunctionObjArgs(far, function, args, kwargs, nullptr);
+}
+
+}  // namespace gramme::meta

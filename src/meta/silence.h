@@ -1,0 +1,26 @@
+// Warnings while an operation runs on fakes: unheard, since it warns again when it runs.
+#pragma once
+#include "base/ref.h"
+
+namespace gramme::meta {
+
+/// Active from construction to destruction, on this thread. Nothing of it is left in `warnings`: no filter, no entry in
+/// a registry; what PyTorch says once in a process is not said yet.
+class Silence {
+ public:
+  Silence();
+  ~Silence();
+  Silence(const Silence&) = delete;
+  /// function(*args, **kwargs), a few frames away from the program's: a warning writes into the globals of the frame it
+  /// is about.
+  static PyObject* call(PyObject* function, PyObject* args, PyObject* kwargs);
+
+  bool warned = false;
+
+ private:
+  Silence* outer_;
+  Owned<> module_, filters_;
+  bool always_;
+};
+
+}  // namespace gramme::meta

@@ -1,0 +1,72 @@
+#include "native/aliases.h"
+
+#include <numeric>
+#include <unordered_map>
+
+#include "native/registers.h"
+
+namespace gramme::native {
+
+Aliases::Aliases(const Assembly& assembly) {
+  const auto count = static_cast<size_t>(assembly.recorder.registers());
+  group_.resize(count);
+  std::iota(group_.begin(), group_.end(), 0);
+  is_view_.assign(count, false);
+  observed_.assign(count, false);
+  join_inputs(assembly);
+  for (const Instruction& instruction : assembly.instructions) join_results(instruction, assembly.recorder);
+  for (const Instruction& instruction : assembly.instructions) mark_written(instruction);
+  each_value(assembly.program->output, [&](ValueId value) {
+    each_register(assembly.places[static_cast<size_t>(value)], [this](Register r) {
+      if (is_view_[static_cast<size_t>(r)]) mark(r);
+    });
+  });
+}
+
+Register Aliases::root(Register r) const {
+  while (group_[static_cast<size_t>(r)] != r) r = group_[static_cast<size_t>(r)];
+  return r;
+}
+
+void Aliases::join_inputs(const Assembly& assembly) {
+  std::unordered_map<const c10::StorageImpl*, Register> first;
+  for (ValueId i = 0; i < assembly.program->inputs; ++i) {
+    each_register(assembly.places[static_cast<size_t>(i)], [&](Register r) {
+      const c10::StorageImpl* storage = assembly.recorder.seen(r).storage;
+      if (storage) join(r, first.emplace(storage, r).first->second);
+    });
+  }
+}
+
+void Aliases::join_results(const Instruction& instruction, const Recorder& recorder) {
+  if (!instruction.call) return;
+  bool told = false;  // the schema says that results share memory
+  for (const c10::Argument& result : instruction.call->op.schema().returns()) told |= result.alias_info() != nullptr;
+  each_write(instruction, [&](Register made) {
+    const Seen& to = recorder.seen(made);
+    each_read(instruction, [&](Register read) {
+      const Seen& from = recorder.seen(read);
+      const bool shares = to.plain && from.plain ? to.storage == from.storage : told;
+      if (!shares) return;
+      join(made, read);
+      is_view_[static_cast<size_t>(made)] = true;
+    });
+  });
+}
+
+void Aliases::mark_written(const Instruction& instruction) {
+  auto note = [this](Register r) { mark(r); };
+  if (instruction.kind == Instruction::Python) {
+    each_read(instruction, note);
+    each_write(instruction, note);
+  }
+  if (!instruction.call) return;
+  const auto& declared = instruction.call->op.schema().arguments();
+  for (size_t i = 0; i < declared.size(); ++i) {
+    if (!declared[i].alias_info() || !declared[i].alias_info()->isWrite()) continue;
+    for (Register r : instruction.call->arguments[i].registers)
+      if (r != kNone) mark(r);
+  }
+}
+
+}  // namespace gramme::native

@@ -1,0 +1,205 @@
+#include "native/assemble.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "native/composites.h"
+#include "native/invoke.h"
+#include "native/numbers.h"
+#include "native/python_call.h"
+#include "native/registers.h"
+#include "native/views.h"
+
+namespace gramme::native {
+namespace {
+
+/// From this many elements of one tensor on, or instructions, other threads are let run.
+constexpr int64_t kLargeTensor = 16384;
+constexpr size_t kManyInstructions = 8;
+
+/// Keys of a plain tensor on the CPU.
+c10::DispatchKeySet plain_keys() {
+  static const c10::DispatchKeySet keys = at::empty({0}).key_set();
+  return keys;
+}
+
+bool has_kernel(const c10::OperatorHandle& op, c10::DispatchKey key) {
+  return op.hasKernelForDispatchKey(key) && !op.isKernelFallthroughKernel(key);
+}
+
+/// Is what it calls itself below autograd too? A composite's calls are not: autograd, version counters and views are
+/// kept by the operators it calls. Nor are those of operators that others have added.
+bool goes_below_autograd(const c10::OperatorHandle& op) {
+  return !is_composite(op) && op.operator_name().getNamespace() == "aten";
+}
+
+/// An operator that others have added may run Python code.
+bool is_foreign(const Instruction& instruction) {
+  return instruction.call && instruction.call->op.operator_name().getNamespace() != "aten";
+}
+
+class Assembler {
+ public:
+  explicit Assembler(Assembly assembly) : given_(std::move(assembly)), tape_(std::make_unique<Tape>()) {}
+
+  std::unique_ptr<Tape> run() {
+    tape_->program = given_.program;
+    tape_->objects = given_.objects;
+    tape_->modes = given_.modes;
+    tape_->numbers = given_.numbers;
+    tape_->below_autograd = tape_->all_direct = given_.below_autograd;
+    place_ends();
+    if (tape_->below_autograd) {
+      replace_views();
+      converted_ = converted_numbers(given_);
+      for (Instruction& instruction : given_.instructions) choose_keys(instruction);
+    }
+    renumber();
+    tape_->instructions = std::move(given_.instructions);
+    for (Instruction& instruction : tape_->instructions) {
+      if (instruction.kind == Instruction::Operator) bind_operator(instruction);
+      tape_->has_python |= instruction.kind == Instruction::Python || is_foreign(instruction);
+      tape_->has_modes |= instruction.kind == Instruction::Mode;
+      tape_->all_direct &=
+          instruction.kind == Instruction::View || instruction.kind == Instruction::Number || !instruction.keys.empty();
+    }
+    free_after_last_use();
+    tape_->releases_gil = runs_long();
+    tape_->verify();
+    return std::move(tape_);
+  }
+
+ private:
+  void place_ends() {
+    const Program& program = *given_.program;
+    for (ValueId i = 0; i < program.inputs; ++i) tape_->inputs.push_back(given_.places[static_cast<size_t>(i)]);
+    tape_->output.push_back(place_of(program.output));
+  }
+
+  Place place_of(const Operand& operand) const {
+    switch (operand.kind) {
+      case Operand::Value:
+        return given_.places[static_cast<size_t>(operand.value)];
+      case Operand::Tuple:
+      case Operand::List: {
+        auto* type = reinterpret_cast<PyObject*>(operand.kind == Operand::List ? &PyList_Type : &PyTuple_Type);
+        Place whole{Place::Sequence, 0, operand.object ? operand.object : share(type), {}};
+        for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
+        return whole;
+      }
+      case Operand::Dict:
+      case Operand::Slice: {
+        Place whole{operand.kind == Operand::Dict ? Place::Mapping : Place::Range, 0, {}, {}};
+        for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
+        return whole;
+      }
+      default:
+        return {Place::Constant, 0, operand.object, {}};
+    }
+  }
+
+  void replace_views() {
+    const Aliases aliases(given_);
+    std::vector<Instruction> all;
+    for (Instruction& instruction : given_.instructions) {
+      std::vector<Instruction> views = as_views(instruction, given_.recorder, aliases);
+      if (views.empty()) all.push_back(std::move(instruction));
+      for (Instruction& view : views) all.push_back(std::move(view));
+    }
+    given_.instructions = std::move(all);
+    std::vector<Register> returned;
+    each_register(tape_->output[0], [&](Register r) { returned.push_back(r); });
+    collapse_views(given_.instructions, returned);
+  }
+
+  /// Straight to the CPU kernel, by way of the one that keeps version counters and views where there is one.
+  void choose_keys(Instruction& instruction) {
+    if (!instruction.call) return;
+    bool plain = true;
+    each_read(instruction, [&](Register r) { plain &= is_plain(r); });
+    each_write(instruction, [&](Register r) { plain &= is_plain(r); });
+    const c10::OperatorHandle& op = instruction.call->op;
+    if (!plain || !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) || !goes_below_autograd(op)) return;
+    instruction.keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
+    if (has_kernel(op, c10::DispatchKey::ADInplaceOrView))
+      instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);
+  }
+
+  bool is_plain(Register r) const {
+    const Seen& seen = given_.recorder.seen(r);
+    return seen.plain && plain_keys().isSupersetOf(seen.keys);
+  }
+
+  /// Inputs keep their numbers, constants come next; what nothing uses any more has none.
+  void renumber() {
+    const Recorder& recorder = given_.recorder;
+    std::vector<Register> number(static_cast<size_t>(recorder.registers()), kNone);
+    Register next = 0;
+    for (const Place& input : tape_->inputs)
+      each_register(input, [&](Register r) { number[static_cast<size_t>(r)] = next++; });
+    std::vector<bool> used(number.size(), false);
+    for (const Instruction& instruction : given_.instructions) {
+      auto use = [&](Register r) { used[static_cast<size_t>(r)] = true; };
+      each_read(instruction, use);
+      each_write(instruction, use);
+    }
+    for (const auto& [r, tensor] : recorder.constants()) {
+      if (!used[static_cast<size_t>(r)]) continue;
+      number[static_cast<size_t>(r)] = next;
+      auto converted = converted_.find(r);
+      tape_->constants.emplace_back(next++, converted == converted_.end() ? tensor : converted->second);
+    }
+    tape_->first_temporary = next;
+    for (size_t r = 0; r < number.size(); ++r)
+      if (used[r] && number[r] == kNone) number[r] = next++;
+    tape_->registers = next;
+    auto rename = [&](Register& r) { r = number[static_cast<size_t>(r)]; };
+    for (Instruction& instruction : given_.instructions) rename_registers(instruction, rename);
+    for (Place& place : tape_->inputs) rename_registers(place, rename);
+    rename_registers(tape_->output[0], rename);
+  }
+
+  /// The output takes each temporary out of its register where it stands last.
+  void take_out(Place& place, std::vector<bool>& taken) const {
+    for (size_t i = place.items.size(); i-- > 0;) take_out(place.items[i], taken);
+    if (place.kind != Place::Tensor || place.index < tape_->first_temporary) return;
+    place.last = !taken[static_cast<size_t>(place.index)];
+    taken[static_cast<size_t>(place.index)] = true;
+  }
+
+  void free_after_last_use() {
+    std::vector<bool> wanted(static_cast<size_t>(tape_->registers), false);
+    take_out(tape_->output[0], wanted);
+    for (size_t i = tape_->instructions.size(); i-- > 0;) {
+      Instruction& instruction = tape_->instructions[i];
+      auto use = [&](Register r) {
+        if (r < tape_->first_temporary || wanted[static_cast<size_t>(r)]) return;
+        wanted[static_cast<size_t>(r)] = true;
+        instruction.frees.push_back(r);
+      };
+      each_read(instruction, use);
+      each_write(instruction, use);
+    }
+  }
+
+  bool runs_long() const {
+    if (tape_->instructions.size() >= kManyInstructions || given_.recorder.any_sizes()) return true;
+    for (Register r = 0; r < given_.recorder.registers(); ++r) {
+      int64_t count = 1;
+      for (int64_t size : given_.recorder.seen(r).sizes) count *= size;
+      if (count >= kLargeTensor) return true;
+    }
+    return false;
+  }
+
+  Assembly given_;
+  std::unique_ptr<Tape> tape_;
+  std::unordered_map<Register, at::Tensor> converted_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tape> assemble(Assembly assembly) { return Assembler(std::move(assembly)).run(); }
+
+}  // namespace gramme::native

@@ -1,0 +1,184 @@
+#include "native/call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "native/symbolic.h"
+
+namespace gramme::native {
+namespace {
+
+/// An entry of a dict among the object's own attributes, or null.
+PyObject* entry(PyObject* object, PyObject* dict_name, PyObject* name) {
+  Owned<> own = Owned<>::steal(PyObject_GenericGetDict(object, nullptr));
+  PyObject* dict = own ? PyDict_GetItemWithError(own.get(), dict_name) : nullptr;
+  PyObject* found = dict && PyDict_Check(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
+  PyErr_Clear();
+  return found;
+}
+
+Owned<> member(PyObject* module, PyObject* name) {
+  static PyObject* const dicts[] = {intern("_parameters"), intern("_buffers"), intern("_modules")};
+  for (PyObject* dict : dicts)
+    if (PyObject* found = entry(module, dict, name)) return share(found);
+  return take(PyObject_GetAttr(module, name));
+}
+
+/// The GIL is not held while it lives, if `wanted`.
+class Released {
+ public:
+  Released(Run& run, bool wanted) : run_(run) {
+    if (wanted) run_.released = PyEval_SaveThread();
+  }
+  ~Released() {
+    if (run_.released) PyEval_RestoreThread(run_.released);
+    run_.released = nullptr;
+  }
+  Released(const Released&) = delete;
+
+ private:
+  Run& run_;
+};
+
+/// Is nobody watching operators (a profiler)? Those called at their kernels would not be seen.
+bool unwatched() { return !at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value(); }
+
+/// A frame from a pool, given back empty.
+class BorrowedFrame {
+ public:
+  BorrowedFrame(FramePool& pool, const Tape& tape) : pool_(pool), frame_(pool.take(tape)) {}
+  ~BorrowedFrame() {
+    if (!clean_) frame_->clear();
+    pool_.give_back(std::move(frame_));
+  }
+  BorrowedFrame(const BorrowedFrame&) = delete;
+  Frame& operator*() const { return *frame_; }
+  /// The run came to its end.
+  void finish(const Tape& tape, bool retained) {
+    frame_->drop_inputs(tape, retained);
+    clean_ = true;
+  }
+
+ private:
+  FramePool& pool_;
+  std::unique_ptr<Frame> frame_;
+  bool clean_ = false;
+};
+
+void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool retain) {
+  for (size_t i = 0; i < tape.inputs.size(); ++i) {
+    const Place& place = tape.inputs[i];
+    const auto index = static_cast<size_t>(place.index);
+    if (place.kind == Place::Object) {
+      frame.objects[index] = share(inputs[i]);
+    } else if (place.kind == Place::Number) {
+      frame.numbers[index] = PyLong_AsLongLong(inputs[i]);
+    } else if (retain) {
+      frame.own[index] = THPVariable_Unpack(inputs[i]);
+    } else {
+      frame.tensors[index] = &THPVariable_Unpack(inputs[i]);
+    }
+  }
+}
+
+/// Sets the Python exception for the C++ one under way; needs the GIL.
+[[noreturn]] void rethrow(const Program& program, size_t step) {
+  try {
+    throw;
+  } catch (const PythonError&) {
+  } catch (...) {
+    torch::translate_exception_to_python(std::current_exception());
+  }
+  note_origin(program, step);
+  throw PythonError();
+}
+
+}  // namespace
+
+Owned<> module_attribute(PyObject* module, PyObject* dotted) {
+  static PyObject* const dot = intern(".");
+  Owned<> names = take(PyUnicode_Split(dotted, dot, -1));
+  Owned<> found = share(module);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i)
+    found = member(found.get(), PyList_GET_ITEM(names.get(), i));
+  return found;
+}
+
+void note_origin(const Program& program, size_t step) {
+  if (step >= program.steps.size()) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Step& from = program.steps[step];
+  const std::string note = "in " + from.name + (from.where.empty() ? "" : ", " + from.where);
+  if (value && !Owned<>::steal(PyObject_CallMethod(value, "add_note", "s", note.c_str()))) PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+}
+
+Outside::Outside(PyObject* object)
+    : type(Py_TYPE(object)),
+      keys(THPVariable_Unpack(object).key_set().raw_repr()),
+      dtype(THPVariable_Unpack(object).scalar_type()),
+      device(THPVariable_Unpack(object).device()),
+      rank(THPVariable_Unpack(object).dim()),
+      requires_grad(THPVariable_Unpack(object).requires_grad()),
+      is_odd(THPVariable_Unpack(object)._fw_grad(0).defined()) {}
+
+Conditions::Conditions(const Program& program, PyObject* const* inputs, bool any_sizes)
+    : state_(aten::GlobalState::read()) {
+  for (size_t i = 0; i < static_cast<size_t>(program.inputs); ++i) {
+    const bool tensor = aten::is_tensor(inputs[i]);
+    specs_.push_back(tensor && !any_sizes ? aten::tensor_spec(inputs[i]) : nullptr);
+    outsides_.push_back(tensor && any_sizes ? std::optional<Outside>(inputs[i]) : std::nullopt);
+    numbers_.push_back(any_sizes && Numbers::fits(inputs[i]));
+    for (size_t j = 0; tensor && j < i; ++j)
+      if (inputs[i] == inputs[j]) same_.emplace_back(i, j);
+  }
+}
+
+bool Conditions::holds(size_t input, PyObject* object) const {
+  if (specs_[input]) return aten::matches(*specs_[input], object);
+  if (outsides_[input])
+    return aten::is_tensor(object) && !outsides_[input]->is_odd && *outsides_[input] == Outside(object);
+  return numbers_[input] ? Numbers::fits(object) : !aten::is_tensor(object);
+}
+
+bool Conditions::hold(PyObject* const* inputs) const {
+  if (!(aten::GlobalState::read() == *state_)) return false;
+  for (size_t i = 0; i < specs_.size(); ++i)
+    if (!holds(i, inputs[i])) return false;
+  for (auto [i, j] : same_)
+    if (inputs[i] != inputs[j]) return false;
+  return true;
+}
+
+PyObject* Recorded::call(PyObject* const* inputs) {
+  const Tape& tape = *this->tape;  // the caller holds the executor, and that holds this
+  BorrowedFrame frame(frames, tape);
+  const bool retains = tape.releases_gil || tape.has_python;
+  place_inputs(tape, *frame, inputs, retains);
+  Run run = (*frame).run();
+  size_t at = 0;
+  try {
+    torch::PyWarningHandler warnings;
+    try {
+      std::optional<at::AutoDispatchBelowADInplaceOrView> below;
+      run.below_autograd = tape.below_autograd && unwatched();
+      if (run.below_autograd && tape.all_direct) below.emplace();
+      Released released(run, tape.releases_gil);
+      tape.run(run, &at);
+    } catch (...) {
+      warnings.set_in_exception();
+      throw;
+    }
+  } catch (...) {
+    rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step);
+  }
+  Owned<> output = object_at(tape.output[0], run);
+  frame.finish(tape, retains);
+  return output.release();
+}
+
+}  // namespace gramme::native

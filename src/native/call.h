@@ -1,0 +1,60 @@
+// A recorded tape and the calls it answers.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "aten/spec.h"
+#include "native/frames.h"
+#include "native/place.h"
+
+namespace gramme::native {
+
+/// What a tensor is apart from its sizes.
+struct Outside {
+  explicit Outside(PyObject* tensor);
+  bool operator==(const Outside&) const = default;
+
+  PyTypeObject* type;
+  uint64_t keys;
+  c10::ScalarType dtype;
+  c10::Device device;
+  int64_t rank;
+  bool requires_grad, is_odd;
+};
+
+/// What a tape was recorded under, for callers without guards.
+class Conditions {
+ public:
+  Conditions() = default;
+  /// `any_sizes`: of tensors not their sizes, and of numbers only that they are some.
+  Conditions(const Program& program, PyObject* const* inputs, bool any_sizes);
+  bool hold(PyObject* const* inputs) const;
+
+ private:
+  bool holds(size_t input, PyObject* object) const;
+
+  std::vector<const aten::TensorSpec*> specs_;    // by input; null if it is no tensor, or any sizes will do
+  std::vector<std::optional<Outside>> outsides_;  // by input, if any sizes will do
+  std::vector<bool> numbers_;                     // by input, if any sizes will do
+  std::vector<std::pair<size_t, size_t>> same_;
+  std::optional<aten::GlobalState> state_;
+};
+
+struct Recorded {
+  explicit Recorded(Conditions conditions) : conditions(std::move(conditions)) {}
+  /// Runs the tape: a new reference to the program's output. Throws; what an operator threw as a PythonError with a
+  /// note of where it came from.
+  PyObject* call(PyObject* const* inputs);
+
+  Conditions conditions;
+  std::shared_ptr<const Tape> tape;
+  FramePool frames;
+};
+
+/// The value of a dotted name below a module; parameters and buffers are found without Python. Throws PythonError.
+Owned<> module_attribute(PyObject* module, PyObject* dotted);
+/// The exception that is set gets a note of the step it came from.
+void note_origin(const Program& program, size_t step);
+
+}  // namespace gramme::native

@@ -1,0 +1,285 @@
+#include "native/executor.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <structmember.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+
+#include "native/call.h"
+#include "native/memory.h"
+#include "native/recording.h"
+#include "native/symbolic.h"
+
+namespace gramme::native {
+namespace {
+
+/// Tapes kept for different inputs or states of the thread.
+constexpr size_t kTapes = 8;
+
+struct Executor {
+  PyObject_HEAD;
+  vectorcallfunc vectorcall;
+  std::shared_ptr<const Program> program;
+  std::vector<std::unique_ptr<Recorded>> recorded;
+  Settings settings;
+  bool recording;
+  Counters counters;
+};
+
+Executor* self_of(PyObject* object) { return reinterpret_cast<Executor*>(object); }
+
+/// Do Python code or functorch take part in what operators do?
+bool needs_python(PyObject* const* inputs, size_t count) {
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled()) return true;
+  for (size_t i = 0; i < count; ++i) {
+    if (!THPVariable_Check(inputs[i])) continue;
+    static PyObject* const parameter =
+        take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.nn")).get(), "Parameter")).release();
+    const bool plain =
+        THPVariable_CheckExact(inputs[i]) || reinterpret_cast<PyObject*>(Py_TYPE(inputs[i])) == parameter;
+    const c10::DispatchKeySet odd =
+        c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
+    if (!plain || THPVariable_Unpack(inputs[i]).key_set().has_any(odd)) return true;
+  }
+  return !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
+}
+
+/// The inputs of the program: the call's arguments, then what its module holds now.
+class Inputs {
+ public:
+  Inputs(const Program& program, PyObject* const* arguments) : objects_(arguments) {
+    if (program.attributes.empty()) return;
+    all_.assign(arguments, arguments + program.arguments());
+    for (const Owned<>& name : program.attributes) {
+      held_.push_back(module_attribute(program.module.get(), name.get()));
+      all_.push_back(held_.back().get());
+    }
+    objects_ = all_.data();
+  }
+  PyObject* const* get() const { return objects_; }
+
+ private:
+  PyObject* const* objects_;
+  std::vector<PyObject*> all_;
+  std::vector<Owned<>> held_;
+};
+
+PyObject* run_plainly(Executor& self, PyObject* const* inputs) {
+  ++self.counters.stepwise;
+  size_t failed = self.program->steps.size();
+  std::shared_ptr<const Program> program = self.program;
+  try {
+    return run_stepwise(*program, inputs, &failed).release();
+  } catch (const PythonError&) {
+    note_origin(*program, failed);
+    throw;
+  }
+}
+
+/// Are there whole numbers among the call's arguments? A front end that fixes sizes hands over none.
+bool takes_numbers(const Program& program, PyObject* const* inputs) {
+  return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
+}
+
+PyObject* record(Executor& self, PyObject* const* inputs) {
+  std::shared_ptr<const Program> program = self.program;
+  Owned<> keep = share(reinterpret_cast<PyObject*>(&self));
+  struct Scope {
+    explicit Scope(bool& flag) : flag(flag) { flag = true; }
+    ~Scope() { flag = false; }
+    bool& flag;
+  } scope(self.recording);
+  const bool guarded = self.settings.trust == Trust::Guarded;
+  const bool any_sizes = !guarded && takes_numbers(*program, inputs);
+  auto recorded = std::make_unique<Recorded>(guarded ? Conditions() : Conditions(*program, inputs, any_sizes));
+  Recording recording(program, inputs, any_sizes);
+  size_t failed = program->steps.size();
+  Owned<> output;
+  try {
+    output = recording.run(&failed);
+  } catch (const PythonError&) {
+    note_origin(*program, failed);
+    throw;
+  }
+  if (recording.fixed()) {
+    ++self.counters.stepwise;
+    return output.release();
+  }
+  recorded->tape = recording.assemble();
+  self.recorded.insert(self.recorded.begin(), std::move(recorded));
+  ++self.counters.recorded;
+  return output.release();
+}
+
+/// A program that raises may be between entering a mode and leaving it.
+template <class Call>
+PyObject* keeping_modes(Call&& call) {
+  aten::SavedModes modes;
+  modes.save();
+  try {
+    return call();
+  } catch (...) {
+    modes.restore();
+    throw;
+  }
+}
+
+PyObject* replay(Recorded& recorded, Trust trust, PyObject* const* inputs) {
+  const bool may_stay = trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
+  if (!may_stay) return recorded.call(inputs);
+  return keeping_modes([&] { return recorded.call(inputs); });
+}
+
+bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
+  const std::optional<KernelSettings>& settings = recorded.tape->settings;
+  return (trust == Trust::Guarded || recorded.conditions.hold(inputs)) &&
+         (!settings || *settings == KernelSettings::read());
+}
+
+PyObject* call_executor(Executor& self, PyObject* const* arguments, size_t count) {
+  const Program& program = *self.program;
+  if (count != program.arguments()) {
+    PyErr_Format(PyExc_TypeError, "a native graph of %zu inputs was called with %zu", program.arguments(), count);
+    throw PythonError();
+  }
+  ++self.counters.calls;
+  CachedMemory memory(self.settings.caches_memory);
+  Inputs inputs(program, arguments);
+  for (auto& recorded : self.recorded)
+    if (fits(*recorded, self.settings.trust, inputs.get())) return replay(*recorded, self.settings.trust, inputs.get());
+  const bool stepwise = self.recording || self.recorded.size() >= kTapes ||
+                        needs_python(inputs.get(), static_cast<size_t>(program.inputs));
+  return keeping_modes([&] { return stepwise ? run_plainly(self, inputs.get()) : record(self, inputs.get()); });
+}
+
+/// C++ exceptions end here.
+PyObject* vectorcall(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) noexcept {
+  try {
+    if (names && PyTuple_GET_SIZE(names)) {
+      PyErr_SetString(PyExc_TypeError, "a native graph takes no keyword arguments");
+      return nullptr;
+    }
+    return call_executor(*self_of(self), arguments, static_cast<size_t>(PyVectorcall_NARGS(nargsf)));
+  } catch (const PythonError&) {
+  } catch (...) {
+    torch::translate_exception_to_python(std::current_exception());
+  }
+  return nullptr;
+}
+
+// ---- the Python type
+
+template <class Visit>
+int visit_operand(const Operand& operand, Visit&& visit) {
+  if (operand.object)
+    if (int stop = visit(operand.object.get())) return stop;
+  for (const Operand& item : operand.items)
+    if (int stop = visit_operand(item, visit)) return stop;
+  return 0;
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  Executor* self = self_of(object);
+  if (!self->program || self->program.use_count() > 1 + static_cast<long>(self->recorded.size())) return 0;
+  auto each = [&](PyObject* held) { return visit(held, arg); };
+  Py_VISIT(self->program->module.get());
+  for (const Step& step : self->program->steps) {
+    Py_VISIT(step.target.get());
+    for (const Operand& argument : step.arguments)
+      if (int stop = visit_operand(argument, each)) return stop;
+    for (const auto& [name, argument] : step.keywords)
+      if (int stop = visit_operand(argument, each)) return stop;
+  }
+  return 0;
+}
+
+int clear(PyObject* object) {
+  Executor* self = self_of(object);
+  auto recorded = std::move(self->recorded);
+  recorded.clear();
+  auto program = std::move(self->program);
+  self->program = std::make_shared<Program>();
+  return 0;
+}
+
+void deallocate(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  Executor* self = self_of(object);
+  self->~Executor();
+  type->tp_free(object);
+  Py_DECREF(type);  // counts by hand: an instance of a heap type holds it
+}
+
+PyTypeObject* type() {
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(Executor, vectorcall), READONLY, nullptr}, {}};
+  static PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                                {Py_tp_members, members},
+                                {Py_tp_doc, const_cast<char*>("A captured graph that runs without Python.")},
+                                {}};
+  static PyType_Spec spec = {"gramme._C.NativeGraph", sizeof(Executor), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                                 Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+                             slots};
+  static auto* made = reinterpret_cast<PyTypeObject*>(take(PyType_FromSpec(&spec)).release());
+  return made;
+}
+
+}  // namespace
+
+Owned<> make_executor(Program program, Settings settings) {
+  Owned<> object = take(type()->tp_alloc(type(), 0));
+  Executor* self = self_of(object.get());
+  new (&self->program) std::shared_ptr<const Program>(std::make_shared<const Program>(std::move(program)));
+  new (&self->recorded) std::vector<std::unique_ptr<Recorded>>();
+  new (&self->counters) Counters();
+  self->vectorcall = vectorcall;
+  self->settings = settings;
+  self->recording = false;
+  return object;
+}
+
+bool is_executor(PyObject* object) { return Py_TYPE(object) == type(); }
+
+std::string print_tapes(PyObject* executor) {
+  std::string text;
+  for (auto& recorded : self_of(executor)->recorded) text += recorded->tape->print();
+  return text;
+}
+
+Counters counters(PyObject* executor) { return self_of(executor)->counters; }
+
+Composition composition(PyObject* executor) {
+  Composition found;
+  const auto& recorded = self_of(executor)->recorded;
+  if (recorded.empty()) return found;
+  for (const Instruction& instruction : recorded[0]->tape->instructions) {
+    switch (instruction.kind) {
+      case Instruction::Operator:
+        ++(instruction.typed ? found.typed : found.boxed);
+        break;
+      case Instruction::View:
+        ++found.views;
+        break;
+      case Instruction::Mode:
+        ++found.modes;
+        break;
+      case Instruction::Number:
+        break;
+      case Instruction::Python:
+        ++found.python;
+        break;
+    }
+  }
+  return found;
+}
+
+}  // namespace gramme::native

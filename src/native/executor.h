@@ -1,0 +1,42 @@
+// Programs as callables: recorded at the first call, replayed afterwards.
+//
+//   PyObject* run = make_executor(std::move(program), {Trust::Guarded});
+//   PyObject_Vectorcall(run, inputs, count, nullptr);   // the program's output
+#pragma once
+#include <memory>
+#include <string>
+
+#include "aten/spec.h"
+#include "native/tape.h"
+
+namespace gramme::native {
+
+/// Who answers for the inputs being like those of the first call.
+enum class Trust : uint8_t {
+  Guarded,    // the caller: guards fix tensors and the thread's state before each call
+  Unguarded,  // nobody: they are compared, and another tape is recorded for others
+};
+
+struct Counters {
+  uint64_t calls = 0, recorded = 0, stepwise = 0;
+};
+
+struct Settings {
+  Trust trust = Trust::Unguarded;
+  bool caches_memory = false;  // memory.h
+};
+
+/// A Python callable (type gramme._C.NativeGraph). Calls that no tape is fit for (tensor subclasses, active dispatch or
+/// torch function modes, while another thread records) go step by step through Python. Throws PythonError.
+Owned<> make_executor(Program program, Settings settings);
+bool is_executor(PyObject* object);
+
+/// Of an executor: its tapes in text, counts of its calls, the numbers of instructions of its last tape.
+std::string print_tapes(PyObject* executor);
+Counters counters(PyObject* executor);
+struct Composition {
+  size_t typed = 0, boxed = 0, views = 0, modes = 0, python = 0;
+};
+Composition composition(PyObject* executor);
+
+}  // namespace gramme::native

@@ -1,0 +1,62 @@
+// Registers of calls under way; kept for the next call, as several may be under way at once.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "native/place.h"
+#include "native/tape.h"
+
+namespace gramme::native {
+
+struct Frame {
+  explicit Frame(const Tape& tape)
+      : tensors(static_cast<size_t>(tape.registers)),
+        own(static_cast<size_t>(tape.registers)),
+        objects(static_cast<size_t>(tape.objects)),
+        modes(static_cast<size_t>(tape.modes)),
+        numbers(tape.numbers.size()) {
+    for (size_t r = 0; r < own.size(); ++r) tensors[r] = &own[r];
+    for (const auto& [r, tensor] : tape.constants) tensors[static_cast<size_t>(r)] = &tensor;
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = tape.numbers[i].constant;
+  }
+  Run run() { return {tensors.data(), own.data(), objects.data(), modes.data(), false, nullptr, numbers.data()}; }
+  /// After a run to the end, which has freed temporaries, and the output, which has taken the rest.
+  void drop_inputs(const Tape& tape, bool retained) {
+    if (retained)
+      for (const Place& input : tape.inputs)
+        if (input.kind == Place::Tensor) own[static_cast<size_t>(input.index)].reset();
+    for (Owned<>& object : objects) object = {};
+  }
+  /// Drops everything, modes entered last first. Needs the GIL.
+  void clear() {
+    for (size_t i = modes.size(); i-- > 0;) modes[i].reset();
+    for (at::Tensor& tensor : own) tensor.reset();
+    for (Owned<>& object : objects) object = {};
+  }
+
+  std::vector<const at::Tensor*> tensors;
+  std::vector<at::Tensor> own;
+  std::vector<Owned<>> objects;
+  std::vector<std::unique_ptr<Entered>> modes;
+  std::vector<int64_t> numbers;
+};
+
+/// Frames of one tape that no call uses; under the GIL.
+class FramePool {
+ public:
+  std::unique_ptr<Frame> take(const Tape& tape) {
+    if (idle_.empty()) return std::make_unique<Frame>(tape);
+    std::unique_ptr<Frame> frame = std::move(idle_.back());
+    idle_.pop_back();
+    return frame;
+  }
+  void give_back(std::unique_ptr<Frame> frame) {
+    if (idle_.size() < kKept) idle_.push_back(std::move(frame));
+  }
+
+ private:
+  static constexpr size_t kKept = 8;
+  std::vector<std::unique_ptr<Frame>> idle_;
+};
+
+}  // namespace gramme::native

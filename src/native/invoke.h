@@ -1,0 +1,19 @@
+// Calling an operator of an instruction: by its C++ signature if that is in the table, else boxed.
+//
+// The table is generated: tools/make_native_signatures.py reads the operators' C++ signatures from the installed
+// torch's headers and writes signatures_2_13.def, SIGNATURE(number, type) and OPERATOR(number, "aten::add.Tensor").
+#pragma once
+#include "native/tape.h"
+
+namespace gramme::native {
+
+/// Sets `invoke`, `bound` and `typed` of an Operator instruction from its call and keys.
+void bind_operator(Instruction& instruction);
+
+/// The same, boxed whatever the table says.
+void bind_boxed(Instruction& instruction);
+
+/// For statistics.
+size_t typed_signatures();
+
+}  // namespace gramme::native

@@ -1,0 +1,45 @@
+// Where a value of the program is found while its tape runs.
+#pragma once
+#include <vector>
+
+#include "native/tape.h"
+
+namespace gramme::native {
+
+struct Place {
+  enum Kind : uint8_t {
+    Constant,  // object: the same at every call
+    Tensor,    // index: a register
+    Object,    // index: into Run::objects
+    Number,    // index: into Run::numbers
+    Sequence,  // items of a tuple or list of type `object`
+    Mapping,   // items of a dict: key, value, key, value …
+    Range,     // a slice: start, stop, step
+  };
+  Kind kind = Constant;
+  int32_t index = 0;
+  Owned<> object;
+  std::vector<Place> items;
+  bool last = false;  // Tensor: a temporary that nobody needs afterwards
+};
+
+/// Calls `visit` with the register of each tensor.
+template <class Visit>
+void each_register(const Place& place, Visit&& visit) {
+  if (place.kind == Place::Tensor) visit(place.index);
+  for (const Place& item : place.items) each_register(item, visit);
+}
+
+/// Calls `visit` with each number.
+template <class Visit>
+void each_number(const Place& place, Visit&& visit) {
+  if (place.kind == Place::Number) visit(place.index);
+  for (const Place& item : place.items) each_number(item, visit);
+}
+
+/// A new reference to the Python object at the place. Needs the GIL; throws PythonError.
+Owned<> object_at(const Place& place, Run& run);
+/// Puts an object, and what it consists of, to its place. Throws PythonError if it has not the form it had.
+void put_object(PyObject* object, const Place& place, Run& run);
+
+}  // namespace gramme::native

@@ -1,0 +1,114 @@
+// What the native executor runs: the calls of a captured graph in order, owning all they need.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace gramme::native {
+
+/// Values are numbered: the inputs first (arguments of the call, then attributes of a module that are read at each
+/// call), then the result of each step.
+using ValueId = int32_t;
+
+/// An argument of a step: a tree over values and constants.
+struct Operand {
+  enum Kind : uint8_t {
+    Value,     // value
+    Constant,  // object
+    Tuple,     // items; object is the type if it is a subclass of tuple, else null
+    List,      // items
+    Dict,      // items are key, value, key, value …
+    Slice,     // items: start, stop, step
+  };
+  Kind kind = Constant;
+  ValueId value = -1;
+  Owned<> object;
+  std::vector<Operand> items;
+};
+
+/// Calls `visit` with every value in the tree.
+template <class Visit>
+void each_value(const Operand& operand, Visit&& visit) {
+  if (operand.kind == Operand::Value) visit(operand.value);
+  for (const Operand& item : operand.items) each_value(item, visit);
+}
+
+struct Step {
+  enum Kind : uint8_t {
+    Function,  // target(*arguments, **keywords)
+    Method,    // getattr(arguments[0], target)(*arguments[1:], **keywords)
+  };
+  Kind kind = Function;
+  Owned<> target;
+  std::vector<Operand> arguments;
+  std::vector<std::pair<Owned<>, Operand>> keywords;  // names are strings
+  std::vector<ValueId> dying;                         // values that nothing needs after this step
+  std::string name;                                   // the node's: "linear_3"
+  std::string where;                                  // the user's line: 'model.py:12 in forward'; may be empty
+};
+
+/// Calls `visit` with every value among the arguments.
+template <class Visit>
+void each_value(const Step& step, Visit&& visit) {
+  for (const Operand& argument : step.arguments) each_value(argument, visit);
+  for (const auto& [name, argument] : step.keywords) each_value(argument, visit);
+}
+
+struct Program {
+  int32_t inputs = 0;
+  std::vector<Step> steps;
+  Operand output;
+  std::vector<Owned<>> attributes;  // dotted names below `module`, the last of the inputs
+  Owned<> module;                   // null if there are none
+
+  size_t arguments() const { return static_cast<size_t>(inputs) - attributes.size(); }
+
+  ValueId result(size_t step) const { return inputs + static_cast<ValueId>(step); }
+  /// Sets Step::dying.
+  void find_last_uses();
+};
+
+/// The operand as a Python object. `value` gives a new reference to a value's object; throws PythonError.
+template <class Value>
+Owned<> build(const Operand& operand, Value&& value) {
+  switch (operand.kind) {
+    case Operand::Value:
+      return value(operand.value);
+    case Operand::Constant:
+      return operand.object;
+    case Operand::Tuple: {
+      Owned<> tuple = take(PyTuple_New(static_cast<Py_ssize_t>(operand.items.size())));
+      for (size_t i = 0; i < operand.items.size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), i, build(operand.items[i], value).release());
+      if (!operand.object) return tuple;
+      bool named = PyObject_HasAttrString(operand.object.get(), "_make");
+      return named ? take(PyObject_CallMethod(operand.object.get(), "_make", "O", tuple.get()))
+                   : take(PyObject_CallOneArg(operand.object.get(), tuple.get()));
+    }
+    case Operand::List: {
+      Owned<> list = take(PyList_New(static_cast<Py_ssize_t>(operand.items.size())));
+      for (size_t i = 0; i < operand.items.size(); ++i)
+        PyList_SET_ITEM(list.get(), i, build(operand.items[i], value).release());
+      return list;
+    }
+    case Operand::Dict: {
+      Owned<> dict = take(PyDict_New());
+      for (size_t i = 0; i + 1 < operand.items.size(); i += 2) {
+        Owned<> key = build(operand.items[i], value), item = build(operand.items[i + 1], value);
+        check(PyDict_SetItem(dict.get(), key.get(), item.get()));
+      }
+      return dict;
+    }
+    case Operand::Slice: {
+      Owned<> start = build(operand.items[0], value), stop = build(operand.items[1], value),
+              step = build(operand.items[2], value);
+      return take(PySlice_New(start.get(), stop.get(), step.get()));
+    }
+  }
+  return {};
+}
+
+}  // namespace gramme::native

@@ -1,0 +1,267 @@
+#include "native/recorder.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "native/composites.h"
+
+namespace gramme::native {
+namespace {
+
+thread_local Recorder* watching = nullptr;
+
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
+  if (watching) watching->begin(function);
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext*) {
+  if (watching) watching->end(function);
+}
+
+std::optional<c10::OperatorHandle> handle_of(const at::RecordFunction& function) {
+  std::optional<c10::OperatorName> name = function.operator_name();
+  return name ? c10::Dispatcher::singleton().findSchema(*name) : std::nullopt;
+}
+
+bool is_mask(const c10::IValue& value) {
+  if (!value.isTensor() || !value.toTensor().defined()) return false;
+  const c10::ScalarType dtype = value.toTensor().scalar_type();
+  return dtype == c10::kBool || dtype == c10::kByte;
+}
+
+/// Do sizes of the results, or what the operator does, depend on data? Indexing does for masks only.
+bool depends_on_data(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> inputs) {
+  if (op.hasTag(at::Tag::data_dependent_output)) return true;
+  if (!op.hasTag(at::Tag::dynamic_output_shape)) return false;
+  if (op.operator_name().name != "aten::index" || inputs.size() < 2 || !inputs[1].isList()) return true;
+  const auto indices = inputs[1].toListRef();
+  return std::any_of(indices.begin(), indices.end(), is_mask);
+}
+
+bool makes_tensor(const OperatorCall& call) {
+  return std::any_of(call.results.begin(), call.results.end(),
+                     [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+}
+
+bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
+
+}  // namespace
+
+// ---- tensors
+
+Register Recorder::find(const at::Tensor& tensor) const {
+  auto found = known_.find(tensor.unsafeGetTensorImpl());
+  return found == known_.end() ? kNone : found->second;
+}
+
+Register Recorder::add(const at::Tensor& tensor, bool data_shaped) {
+  const Register r = next_++;
+  known_[tensor.unsafeGetTensorImpl()] = r;
+  weak_.emplace_back(tensor.getIntrusivePtr());
+  seen_.push_back(describe(tensor));
+  seen_.back().data_shaped = data_shaped || any_sizes_;
+  if (tensor.defined() && !seen_.back().plain) wrappers_.emplace_back(tensor.unsafeGetTensorImpl(), r);
+  return r;
+}
+
+/// A weak reference keeps what a functorch wrapper holds in memory; a plain tensor's memory goes with its last owner.
+void Recorder::forget_dead_wrappers() {
+  std::erase_if(wrappers_, [this](const auto& wrapper) {
+    auto& weak = weak_[static_cast<size_t>(wrapper.second)];
+    if (!weak.expired()) return false;
+    auto found = known_.find(wrapper.first);
+    if (found != known_.end() && found->second == wrapper.second) known_.erase(found);
+    weak.reset();
+    return true;
+  });
+}
+
+Register Recorder::constant(const at::Tensor& tensor) {
+  const Register r = add(tensor);
+  constants_.emplace_back(r, tensor);
+  return r;
+}
+
+Seen Recorder::describe(const at::Tensor& tensor) const {
+  Seen seen;
+  if (tensor.defined()) {
+    seen.keys = tensor.key_set();
+    seen.dtype = tensor.scalar_type();
+    seen.device = tensor.device();
+    seen.plain = tensor.layout() == c10::kStrided && tensor.device().is_cpu() && tensor.has_storage() &&
+                 !tensor.is_conj() && !tensor.is_neg() && !seen.keys.has_any(c10::python_ks) && !tensor.is_quantized();
+    if (seen.plain) {
+      seen.sizes = tensor.sizes().vec();
+      seen.strides = tensor.strides().vec();
+      seen.offset = tensor.storage_offset();
+      seen.storage = tensor.storage().unsafeGetStorageImpl();
+    }
+  }
+  return seen;
+}
+
+// ---- calls
+
+Recorder::Watch::Watch(Recorder& recorder) : before_(std::exchange(watching, &recorder)) {
+  if (before_) return;
+  handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end)
+                                           .needsInputs(true)
+                                           .needsOutputs(true)
+                                           .scopes({at::RecordScope::FUNCTION}));
+}
+
+Recorder::Watch::~Watch() {
+  if (handle_) at::removeCallback(*handle_);
+  watching = before_;
+}
+
+void Recorder::begin(const at::RecordFunction& function) {
+  forget_dead_wrappers();
+  std::optional<c10::OperatorHandle> op = handle_of(function);
+  const bool data = any_sizes_ || (op && depends_on_data(*op, function.inputs()));
+  for (const Open& open : open_) open.record->data_shaped |= data;
+  if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
+    ++ignored_;
+    return;
+  }
+  std::vector<Observed>& siblings = open_.empty() ? observed_ : open_.back().record->parts;
+  static const c10::OperatorHandle* const unknown =
+      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format"));
+  Observed& record = siblings.emplace_back(Observed{OperatorCall{op.value_or(*unknown), {}, {}}});
+  record.grad_mode = c10::GradMode::is_enabled();
+  record.data_shaped = data;
+  if (!op) {
+    record.unusable = "it is not an operator of the dispatcher";
+  } else {
+    const auto& declared = op->schema().arguments();
+    const auto inputs = function.inputs();
+    if (inputs.size() != declared.size()) record.unusable = "its arguments are not those of its schema";
+    for (size_t i = 0; i < std::min(inputs.size(), declared.size()); ++i) {
+      record.call.arguments.push_back(argument(inputs[i], declared[i], record));
+      const auto* alias = declared[i].alias_info();
+      if (alias && alias->isWrite())
+        for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
+    }
+  }
+  open_.push_back({&record, next_, takes_apart_ && op && is_taken_apart(*op)});
+}
+
+void Recorder::end(const at::RecordFunction& function) {
+  if (ignored_ > 0) {
+    --ignored_;
+    return;
+  }
+  if (open_.empty()) return;
+  const Open open = open_.back();
+  const auto& declared = open.record->call.op.schema().returns();
+  const auto outputs = function.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto* alias = i < declared.size() ? declared[i].alias_info() : nullptr;
+    open.record->call.results.push_back(result(outputs[i], alias && alias->isWrite(), open));
+  }
+  const bool tells = std::any_of(outputs.begin(), outputs.end(), [](const c10::IValue& value) {
+    return !value.isNone() && !value.isTensor() && !value.isTensorList();
+  });
+  open.record->only_tells = tells && open.record->written.empty() && !makes_tensor(open.record->call);
+  open_.pop_back();
+}
+
+OperatorArgument Recorder::argument(const c10::IValue& value, const c10::Argument& declared, Observed& record) {
+  if (any_sizes_)
+    if (std::optional<OperatorArgument> found = symbolic(value)) return *found;
+  OperatorArgument argument;
+  const bool left_out = value.isTensor() && !value.toTensor().defined();
+  if (left_out && declared.type()->kind() == c10::TypeKind::OptionalType) return argument;
+  if (value.isTensor()) {
+    argument.kind = OperatorArgument::Tensor;
+    argument.registers = {read(value.toTensor(), record)};
+    return argument;
+  }
+  const auto list = declared.type()->cast<c10::ListType>();
+  if (list && value.isList() && is_tensor_type(list->getElementType())) {
+    argument.kind = OperatorArgument::Tensors;
+    for (const c10::IValue& item : value.toListRef()) argument.registers.push_back(read(item.toTensor(), record));
+    return argument;
+  }
+  const auto maybe = list ? list->getElementType()->cast<c10::OptionalType>() : nullptr;
+  if (maybe && value.isList() && is_tensor_type(maybe->getElementType())) {
+    argument.kind = OperatorArgument::MaybeTensors;
+    for (const c10::IValue& item : value.toListRef()) {
+      const bool none = item.isNone() || !item.toTensor().defined();
+      argument.registers.push_back(none ? kNone : read(item.toTensor(), record));
+    }
+    return argument;
+  }
+  if (value.isList() && !value.toListRef().empty() && value.toListRef()[0].isTensor())
+    record.unusable = "it takes tensors in a way gramme does not know";
+  argument.constant = value;
+  return argument;
+}
+
+std::optional<OperatorArgument> Recorder::symbolic(const c10::IValue& value) {
+  OperatorArgument argument;
+  if (value.isSymInt()) {
+    argument.kind = OperatorArgument::Number;
+    argument.numbers = {number(value)};
+  } else if (holds_symbols(value)) {
+    argument.kind = OperatorArgument::Numbers;
+    for (const c10::IValue& item : value.toListRef()) argument.numbers.push_back(number(item));
+  } else if (value.isTensor()) {
+    const std::optional<NumberId> found = number_of(value.toTensor());
+    if (!found) return std::nullopt;
+    argument.kind = OperatorArgument::NumberTensor;
+    argument.numbers = {*found};
+  } else {
+    return std::nullopt;
+  }
+  return argument;
+}
+
+NumberId Recorder::number(const c10::IValue& value) {
+  const std::optional<NumberId> found = value.isSymInt() ? number_of(value.toSymInt()) : std::nullopt;
+  return found ? *found
+               : numbers_.constant(value.isSymInt() ? value.toSymInt().guard_int(__FILE__, __LINE__) : value.toInt());
+}
+
+Register Recorder::read(const at::Tensor& tensor, Observed& record) {
+  const Register r = find(tensor);
+  if (r != kNone) {
+    record.data_shaped |= seen(r).data_shaped;
+    return r;
+  }
+  // A Python number among the arguments becomes a tensor of its own at every call.
+  if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number())
+    record.unusable = "it reads a tensor that no operator made";
+  return constant(tensor);
+}
+
+/// `is_argument`: the operator gives back what it wrote, which is where it was.
+OperatorResult Recorder::result(const c10::IValue& value, bool is_argument, const Open& open) {
+  OperatorResult result;
+  if (is_argument) return result;
+  if (value.isTensor()) {
+    const Register r = made(value.toTensor(), open);
+    if (r != kNone) result = {OperatorResult::Tensor, {r}};
+  } else if (value.isTensorList()) {
+    result.kind = OperatorResult::Tensors;
+    for (const at::Tensor& tensor : value.toTensorVector()) result.registers.push_back(made(tensor, open));
+  } else if (!value.isNone()) {
+    open.record->unusable = "its result is not a tensor";
+  }
+  return result;
+}
+
+/// kNone for what was there before, as long as that is so whatever the data.
+Register Recorder::made(const at::Tensor& tensor, const Open& open) {
+  if (!tensor.defined()) return kNone;
+  const Register known = find(tensor);
+  if (known == kNone || open.record->data_shaped) return add(tensor, open.record->data_shaped);
+  if (known >= open.first_new) return known;
+  open.record->gives_back = true;
+  return kNone;
+}
+
+}  // namespace gramme::native

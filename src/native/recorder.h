@@ -1,0 +1,114 @@
+// Watching the dispatcher: which operators a call runs, on which tensors.
+//
+// A thread-local RecordFunction callback sees what PyTorch's Python binding calls, before composite operators and
+// autograd split it. Tensors are known by the address of their TensorImpl; a weak reference to each keeps addresses
+// from being given out twice while the recorder lives.
+#pragma once
+#include <ATen/record_function.h>
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "native/symbolic.h"
+
+namespace gramme::native {
+
+/// An operator that ran.
+struct Observed {
+  OperatorCall call;
+  std::vector<Register> written;   // arguments its schema says it writes
+  bool grad_mode = false;          // at the time of the call
+  bool only_tells = false;         // its results are no tensors, and it writes nothing
+  bool gives_back = false;         // a result is a tensor that was there before, not written by it
+  bool data_shaped = false;        // it, or an operator below it, made sizes or decisions out of data
+  const char* unusable = nullptr;  // why it cannot be called again as it was
+  std::vector<Observed> parts;     // what it called itself, if it was asked to be taken apart
+};
+
+/// What a register held when it was first seen.
+struct Seen {
+  c10::DispatchKeySet keys;
+  c10::ScalarType dtype;
+  c10::Device device{c10::kCPU};
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+  const c10::StorageImpl* storage = nullptr;  // only to compare
+  bool plain = false;                         // strided, CPU, no subclass, neither conjugated nor negated
+  bool data_shaped = false;                   // its sizes may be others in the next call
+};
+
+class Recorder {
+ public:
+  /// `any_sizes`: of what is recorded all sizes may be others in the next call, as if data had made them.
+  Recorder(bool takes_apart, bool any_sizes)
+      : takes_apart_(takes_apart && !any_sizes), any_sizes_(any_sizes), numbers_(*this) {}
+  Recorder(const Recorder&) = delete;
+
+  Register input(const at::Tensor& tensor) { return add(tensor); }
+  Register constant(const at::Tensor& tensor);
+  /// A new register for a tensor, whatever was known of it.
+  Register add(const at::Tensor& tensor, bool data_shaped = false);
+  /// kNone if the tensor was never seen.
+  Register find(const at::Tensor& tensor) const;
+  Register registers() const { return next_; }
+  const std::vector<std::pair<Register, at::Tensor>>& constants() const { return constants_; }
+  const Seen& seen(Register r) const { return seen_[static_cast<size_t>(r)]; }
+
+  Numbers& numbers() { return numbers_; }
+  const Numbers& numbers() const { return numbers_; }
+  bool any_sizes() const { return any_sizes_; }
+  /// Has no operator begun since the last time they were taken?
+  bool is_idle() const { return observed_.empty(); }
+
+  /// Operators run on this thread while it lives are observed.
+  class Watch {
+   public:
+    explicit Watch(Recorder& recorder);
+    ~Watch();
+    Watch(const Watch&) = delete;
+
+   private:
+    Recorder* before_;
+    std::optional<at::CallbackHandle> handle_;  // none if an outer watch's callback serves this one too
+  };
+
+  /// The operators observed since the last time, and forgets them.
+  std::vector<Observed> take() {
+    forget_dead_wrappers();
+    return std::exchange(observed_, {});
+  }
+
+  // For the callback.
+  void begin(const at::RecordFunction& function);
+  void end(const at::RecordFunction& function);
+
+ private:
+  struct Open {
+    Observed* record;
+    Register first_new;  // registers from here on were made by the call
+    bool apart;
+  };
+  OperatorArgument argument(const c10::IValue& value, const c10::Argument& declared, Observed& record);
+  std::optional<OperatorArgument> symbolic(const c10::IValue& value);
+  NumberId number(const c10::IValue& value);
+  Register read(const at::Tensor& tensor, Observed& record);
+  OperatorResult result(const c10::IValue& value, bool is_argument, const Open& open);
+  Register made(const at::Tensor& tensor, const Open& open);
+  Seen describe(const at::Tensor& tensor) const;
+  void forget_dead_wrappers();
+
+  const bool takes_apart_, any_sizes_;
+  Numbers numbers_;
+  Register next_ = 0;
+  std::unordered_map<const c10::TensorImpl*, Register> known_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> weak_;
+  std::vector<std::pair<const c10::TensorImpl*, Register>> wrappers_;  // may hold tensors even when they are dead
+  std::vector<std::pair<Register, at::Tensor>> constants_;
+  std::vector<Seen> seen_;
+  std::vector<Observed> observed_;
+  std::vector<Open> open_;
+  int ignored_ = 0;  // calls under way below one that is not taken apart
+};
+
+}  // namespace gramme::native

@@ -1,0 +1,417 @@
+#include "native/recording.h"
+
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "aten/spec.h"
+#include "native/assemble.h"
+#include "native/modes.h"
+#include "native/python_call.h"
+#include "native/targets.h"
+
+namespace gramme::native {
+namespace {
+
+/// May operators be called at their kernels, past autograd and whatever else the thread's modes would insert?
+bool is_plain_thread() {
+  const c10::impl::LocalDispatchKeySet tls = c10::impl::tls_local_dispatch_key_set();
+  const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
+  return !c10::GradMode::is_enabled() && !c10::InferenceMode::is_enabled() && (tls.included_ - expected).empty() &&
+         !at::autocast::is_autocast_enabled(c10::kCPU);
+}
+
+/// Tensors that operators made without data.
+struct Uninitialized {
+  std::unordered_set<Register> tensors;  // that no operator wrote to
+  bool read = false;                     // an operator did read one: data came in another way
+};
+
+Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
+  Uninitialized found;
+  auto each = [](const auto& parts, auto&& visit) {
+    for (const auto& part : parts)
+      for (Register r : part.registers) visit(r);
+  };
+  for (const Observed& record : observed) {
+    const std::string& name = record.call.op.operator_name().name;
+    if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty")) {
+      each(record.call.results, [&](Register r) { found.tensors.insert(r); });
+      continue;
+    }
+    const bool only_looks = name.ends_with("_like") || name.ends_with("::set_") || name.ends_with("::resize_");
+    for (Register r : record.written) {
+      if (name == "aten::detach_") found.read |= found.tensors.count(r) != 0;
+      found.tensors.erase(r);
+    }
+    each(record.call.arguments, [&](Register r) { found.read |= found.tensors.count(r) != 0 && !only_looks; });
+  }
+  return found;
+}
+
+/// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
+bool has_odd_tensor(PyObject* object) {
+  static PyObject* const parameter =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.nn")).get(), "Parameter")).release();
+  if (object && THPVariable_Check(object)) {
+    const at::Tensor& tensor = THPVariable_Unpack(object);
+    const bool exact = THPVariable_CheckExact(object) || reinterpret_cast<PyObject*>(Py_TYPE(object)) == parameter;
+    return !exact || tensor.key_set().has_any(c10::python_ks);
+  }
+  if (!object || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (has_odd_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+bool contains(const Place& place, Place::Kind kind) {
+  if (place.kind == kind) return true;
+  return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
+}
+
+bool makes_list(const Observed& record) {
+  return std::any_of(record.call.results.begin(), record.call.results.end(),
+                     [](const OperatorResult& result) { return result.kind == OperatorResult::Tensors; });
+}
+
+/// Is every part a tensor, or nothing?
+bool holds_only_tensors(PyObject* object) {
+  if (object == Py_None || THPVariable_Check(object)) return true;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (!holds_only_tensors(PySequence_Fast_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+bool holds_number(const Place& place) {
+  if (place.kind == Place::Constant) return place.object.get() != Py_None;
+  return std::any_of(place.items.begin(), place.items.end(), holds_number);
+}
+
+}  // namespace
+
+Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes)
+    : program_(std::move(program)),
+      stepper_(*program_, inputs),
+      below_autograd_(is_plain_thread()),
+      recorder_(below_autograd_, any_sizes) {
+  places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
+  for (ValueId i = 0; i < program_->inputs; ++i) {
+    PyObject* object = inputs[i];
+    if (THPVariable_Check(object)) place(i) = {Place::Tensor, recorder_.input(THPVariable_Unpack(object)), {}, {}};
+  }
+  inputs_ = recorder_.registers();
+  for (ValueId i = 0; i < program_->inputs; ++i) {
+    if (THPVariable_Check(inputs[i])) continue;
+    if (any_sizes && Numbers::fits(inputs[i]))
+      place(i) = {Place::Number, recorder_.numbers().input(PyLong_AsLongLong(inputs[i])), {}, {}};
+    else
+      place(i) = {Place::Object, objects_++, {}, {}};
+  }
+}
+
+Owned<> Recording::run(size_t* failed) {
+  Recorder::Watch watch(recorder_);
+  for (size_t step = 0; step < program_->steps.size(); ++step) {
+    *failed = step;
+    record(step);
+    stepper_.drop_after(step);
+    recorder_.take();  // of finalizers
+  }
+  return stepper_.output();
+}
+
+Instruction& Recording::append(size_t step) {
+  Instruction& instruction = instructions_.emplace_back();
+  instruction.step = static_cast<uint32_t>(step);
+  return instruction;
+}
+
+void Recording::record(size_t index) {
+  const Step& step = program_->steps[index];
+  const aten::GlobalState before = aten::GlobalState::read();
+  warnings_.take();
+  PyObject* result = carry_out(index);
+  std::vector<Observed> observed = recorder_.take();
+  if (warnings_.take()) return add_python(index, result, "it warns");
+  if (add_number(index)) return;
+  if (add_mode(index, result) || add_element(index) || add_literal(index, result)) return;
+  if (observed.empty() && add_contiguous(index, result)) return;
+  if (!(aten::GlobalState::read() == before)) {
+    below_autograd_ = false;
+    return add_python(index, result, "it changes a mode of the thread");
+  }
+  std::string why = why_python(step, result, observed);
+  if (!why.empty()) return add_python(index, result, std::move(why));
+  place(program_->result(index)) = *find(result);
+  add_operators(index, observed);
+}
+
+/// With symbols for numbers, if that can be seen through; else with the numbers.
+PyObject* Recording::carry_out(size_t index) {
+  symbols_ = recorder_.any_sizes() && takes_symbols(program_->steps[index]);
+  if (!symbols_) return stepper_.run(index);
+  try {
+    PlainForKernels plain;
+    PyObject* result = stepper_.run(index, [this](ValueId value) {
+      const Place& known = place(value);
+      return known.kind == Place::Number ? recorder_.numbers().symbol(known.index) : Owned<>();
+    });
+    if (holds_only_tensors(result) || !recorder_.is_idle()) return result;
+  } catch (const PythonError&) {
+    if (!recorder_.is_idle()) throw;
+    PyErr_Clear();
+  }
+  symbols_ = false;  // nothing has happened yet
+  return stepper_.run(index);
+}
+
+/// Does the step take numbers, and give them to nobody but operators?
+bool Recording::takes_symbols(const Step& step) const {
+  bool numbers = false, tensors = false, others = false;
+  each_value(step, [&](ValueId value) {
+    numbers |= place(value).kind == Place::Number;
+    tensors |= contains(place(value), Place::Tensor);
+    others |= contains(place(value), Place::Object) || has_odd_tensor(stepper_.value(value));
+  });
+  if (!numbers || others || !is_transparent(step) || looks_at_sizes(step) || reads_numbers(step)) return false;
+  return tensors || !is_arithmetic(step);
+}
+
+/// A sum or the like of numbers, or the size of a tensor: the tape computes it.
+bool Recording::add_number(size_t index) {
+  if (!recorder_.any_sizes()) return false;
+  const Step& step = program_->steps[index];
+  Numbers& numbers = recorder_.numbers();
+  PyObject* result = stepper_.value(program_->result(index));
+  if (!Numbers::fits(result)) return false;
+  NumberId made = -1;
+  Register of = kNone;
+  if (is_size_call(step) && place(step.arguments[0].value).kind == Place::Tensor) {
+    of = place(step.arguments[0].value).index;
+    made = numbers.size(PyLong_AsLongLong(step.arguments[1].object.get()), PyLong_AsLongLong(result));
+  } else if (std::optional<Expression::Kind> kind = arithmetic_of(step)) {
+    const std::optional<NumberId> a = number_at(step.arguments[0]);
+    const std::optional<NumberId> b = step.arguments.size() > 1 ? number_at(step.arguments[1]) : NumberId(-1);
+    if (!a || !b) return false;
+    const bool divides = *kind == Expression::FloorDivide || *kind == Expression::Modulo;
+    if (divides && !(numbers.is_constant(*b) && numbers.value(*b) > 0)) return false;
+    made = numbers.arithmetic(*kind, *a, *b);
+  } else {
+    return false;
+  }
+  place(program_->result(index)) = {Place::Number, made, {}, {}};
+  bind_computation(append(index), made, numbers.at(made), of);
+  return true;
+}
+
+std::optional<NumberId> Recording::number_at(const Operand& operand) {
+  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number) return place(operand.value).index;
+  if (operand.kind == Operand::Constant && Numbers::fits(operand.object.get()))
+    return recorder_.numbers().constant(PyLong_AsLongLong(operand.object.get()));
+  return std::nullopt;
+}
+
+bool Recording::add_mode(size_t index, PyObject* result) {
+  std::optional<ModeCall> call = mode_call(program_->steps[index], result);
+  if (!call) return false;
+  if (call->entered >= 0) {
+    auto slot = slots_.find(call->entered);
+    if (slot == slots_.end()) return false;
+    call->slot = slot->second;
+  } else if (call->kind != ModeCall::SetGrad) {
+    call->slot = slots_[program_->result(index)] = modes_++;
+  }
+  below_autograd_ &= call->kind == ModeCall::SetGrad && !call->on;
+  place(program_->result(index)) = {Place::Constant, 0, share(result), {}};
+  bind_mode(append(index), *call);
+  return true;
+}
+
+/// One of the results of an earlier step, which has its place already.
+bool Recording::add_element(size_t index) {
+  const Step& step = program_->steps[index];
+  if (!is_getitem(step) || step.arguments[0].kind != Operand::Value) return false;
+  const Place& whole = place(step.arguments[0].value);
+  PyObject* key = step.arguments[1].object.get();
+  if (whole.kind != Place::Sequence || step.arguments[1].kind != Operand::Constant || !PyLong_CheckExact(key))
+    return false;
+  const auto count = static_cast<Py_ssize_t>(whole.items.size());
+  Py_ssize_t at = PyLong_AsSsize_t(key);
+  if (at < 0) at += count;
+  if (at < 0 || at >= count) return false;
+  Place element = whole.items[static_cast<size_t>(at)];
+  place(program_->result(index)) = std::move(element);
+  return true;
+}
+
+/// A tensor made of Python numbers: a copy of it at each call.
+bool Recording::add_literal(size_t index, PyObject* result) {
+  const Step& step = program_->steps[index];
+  if (!makes_literal(step) || !is_fixed(step) || !THPVariable_CheckExact(result) ||
+      THPVariable_Unpack(result).requires_grad())
+    return false;
+  static const c10::OperatorHandle* const clone =
+      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
+  const at::Tensor& tensor = THPVariable_Unpack(result);
+  const Register original = recorder_.constant(tensor.clone()), copy = recorder_.add(tensor);
+  recorder_.take();  // the copy made here
+  place(program_->result(index)) = {Place::Tensor, copy, {}, {}};
+  append(index).call = std::make_unique<OperatorCall>(
+      OperatorCall{*clone,
+                   {{OperatorArgument::Tensor, {}, {original}}, {OperatorArgument::Constant, {}, {}}},
+                   {{OperatorResult::Tensor, {copy}}}});
+  return true;
+}
+
+/// x.contiguous() of a tensor that is so, but may not be another time.
+bool Recording::add_contiguous(size_t index, PyObject* result) {
+  const Step& step = program_->steps[index];
+  if (!is_contiguous_call(step) || place(step.arguments[0].value).kind != Place::Tensor) return false;
+  const Register from = place(step.arguments[0].value).index;
+  if (!recorder_.seen(from).data_shaped || has_odd_tensor(result)) return false;
+  static const c10::OperatorHandle* const contiguous =
+      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::contiguous", ""));
+  const Register to = recorder_.add(THPVariable_Unpack(result), true);
+  place(program_->result(index)) = {Place::Tensor, to, {}, {}};
+  append(index).call = std::make_unique<OperatorCall>(
+      OperatorCall{*contiguous,
+                   {{OperatorArgument::Tensor, {}, {from}},
+                    {OperatorArgument::Constant, c10::IValue(c10::MemoryFormat::Contiguous), {}}},
+                   {{OperatorResult::Tensor, {to}}}});
+  return true;
+}
+
+/// Why the step cannot be replaced by the operators it called; empty if it can.
+std::string Recording::why_python(const Step& step, PyObject* result, const std::vector<Observed>& observed) {
+  if (!is_transparent(step)) return "its target is not PyTorch's";
+  bool tensors = false, objects = false, odd = false, numbers = false;
+  each_value(step, [&](ValueId value) {
+    numbers |= place(value).kind == Place::Number;
+    tensors |= contains(place(value), Place::Tensor);
+    objects |= contains(place(value), Place::Object);
+    odd |= has_odd_tensor(stepper_.value(value));
+  });
+  const bool steady = is_steady(step);
+  if (objects) return "an argument is known only when it runs";
+  if (odd) return "an argument is of a subclass of Tensor";
+  if (numbers && !symbols_) return "it looks at numbers that may be others";
+  if (!steady && looks_at_sizes(step)) return "it may look at sizes that data decides";
+  for (const Observed& record : observed) {
+    if (record.unusable) return record.call.op.operator_name().name + ": " + record.unusable;
+    if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
+    if (record.data_shaped && makes_list(record)) return "data may decide how many tensors it gives";
+  }
+  const std::optional<Place> found = find(result);
+  if (!found || has_odd_tensor(result)) return "its result is not made by operators";
+  const Uninitialized uninitialized = find_uninitialized(observed);
+  bool hidden = uninitialized.read;
+  if (!leaves_uninitialized(step))
+    each_register(*found, [&](Register r) { hidden |= uninitialized.tensors.count(r) != 0; });
+  if (hidden) return "data is written past the operators";
+  if (holds_number(*found) && tensors && !(tells_metadata(step) && steady)) return "its result is not a tensor";
+  if (observed.empty()) {
+    const bool told = tells_metadata(step) && steady, computed = is_fixed(step) && is_arithmetic(step);
+    if (!told && !computed && !(may_do_nothing(step) && steady) && !only_counts(step)) return "it calls no operator";
+  }
+  return {};
+}
+
+/// Where the parts of an object are, all made by operators; none if one is not.
+std::optional<Place> Recording::find(PyObject* result) const {
+  if (THPVariable_Check(result)) {
+    const at::Tensor& tensor = THPVariable_Unpack(result);
+    const Register r = recorder_.find(tensor);
+    if (r == kNone) return std::nullopt;
+    const bool is_input = r < inputs_;
+    const bool set_by_binding = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
+    if (!is_input && set_by_binding) return std::nullopt;
+    return Place{Place::Tensor, r, {}, {}};
+  }
+  if (!PyTuple_Check(result) && !PyList_Check(result)) return Place{Place::Constant, 0, share(result), {}};
+  Place whole{Place::Sequence, 0, share(reinterpret_cast<PyObject*>(Py_TYPE(result))), {}};
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); ++i) {
+    std::optional<Place> item = find(PySequence_Fast_GET_ITEM(result, i));
+    if (!item) return std::nullopt;
+    whole.items.push_back(std::move(*item));
+  }
+  return whole;
+}
+
+// ---- instructions
+
+void Recording::add_python(size_t index, PyObject* result, std::string why) {
+  const Step& step = program_->steps[index];
+  const bool opaque = !is_transparent(step) || is_steady(step);
+  Place made = add_result(result, opaque);
+  place(program_->result(index)) = made;
+  bind_python(append(index), step, places_, std::move(made), std::move(why));
+}
+
+/// Do guards fix the numbers, and the sizes of all tensors, among the arguments?
+bool Recording::is_steady(const Step& step) const {
+  bool steady = true;
+  each_value(step, [&](ValueId value) {
+    steady &= place(value).kind != Place::Number;
+    each_register(place(value), [&](Register r) { steady &= !recorder_.seen(r).data_shaped; });
+  });
+  return steady;
+}
+
+/// Places for what a Python call gave. `fixed`: a tuple has as many items at every call.
+Place Recording::add_result(PyObject* result, bool fixed) {
+  if (THPVariable_Check(result)) return {Place::Tensor, recorder_.add(THPVariable_Unpack(result), true), {}, {}};
+  if (!fixed || !PyTuple_Check(result)) return {Place::Object, objects_++, {}, {}};
+  Place whole{Place::Sequence, 0, share(reinterpret_cast<PyObject*>(Py_TYPE(result))), {}};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)
+    whole.items.push_back(add_result(PyTuple_GET_ITEM(result, i), fixed));
+  return whole;
+}
+
+void Recording::add_operators(size_t index, std::vector<Observed>& observed) {
+  for (Observed& record : observed)
+    if (!record.only_tells) add_operator(index, record);
+}
+
+void Recording::add_operator(size_t index, Observed& record) {
+  const bool writes = !record.written.empty();
+  const bool makes = std::any_of(record.call.results.begin(), record.call.results.end(),
+                                 [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+  if (record.gives_back && !writes && !makes) return;  // there was nothing to do
+  if (can_be_taken_apart(record)) {
+    took_apart_ = true;
+    return add_operators(index, record.parts);
+  }
+  Instruction& instruction = append(index);
+  instruction.call = std::make_unique<OperatorCall>(std::move(record.call));
+}
+
+bool Recording::can_be_taken_apart(const Observed& record) const {
+  if (!below_autograd_ || record.parts.empty() || record.data_shaped) return false;
+  const Uninitialized uninitialized = find_uninitialized(record.parts);
+  if (uninitialized.read) return false;
+  std::unordered_set<Register> made;
+  for (const Observed& part : record.parts) {
+    if ((part.unusable && !part.only_tells) || part.grad_mode != record.grad_mode) return false;
+    for (const OperatorResult& result : part.call.results)
+      made.insert(result.registers.begin(), result.registers.end());
+  }
+  for (const OperatorResult& result : record.call.results)
+    for (Register r : result.registers)
+      if (r != kNone && (!made.count(r) || uninitialized.tensors.count(r))) return false;
+  return true;
+}
+
+std::unique_ptr<Tape> Recording::assemble() {
+  Assembly assembly{program_,        std::move(instructions_),         std::move(places_), recorder_, objects_, modes_,
+                    below_autograd_, recorder_.numbers().expressions()};
+  std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
+  if (took_apart_) tape->settings = KernelSettings::read();
+  return tape;
+}
+
+}  // namespace gramme::native

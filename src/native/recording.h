@@ -1,0 +1,64 @@
+// The first real run of a program, and the tape that comes of it.
+//
+// Each step is carried out through Python while the recorder watches the dispatcher. What it saw becomes instructions
+// if they are all that the step did; else the step stays a Python call, in its place.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "native/place.h"
+#include "native/recorder.h"
+#include "native/stepper.h"
+#include "native/warnings.h"
+
+namespace gramme::native {
+
+class Recording {
+ public:
+  /// `any_sizes`: the tape is for tensors of other sizes too, and for other numbers among the inputs.
+  Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes);
+  /// The program's output. On an exception `*failed` is the step it came from. Throws PythonError.
+  Owned<> run(size_t* failed);
+  /// After a run: its tape.
+  std::unique_ptr<Tape> assemble();
+  /// Did the run depend on what its numbers were? Then the tape is of no use.
+  bool fixed() const { return recorder_.numbers().fixed(); }
+
+ private:
+  void record(size_t index);
+  PyObject* carry_out(size_t index);
+  bool takes_symbols(const Step& step) const;
+  bool add_number(size_t index);
+  std::optional<NumberId> number_at(const Operand& operand);
+  bool add_mode(size_t index, PyObject* result);
+  bool add_element(size_t index);
+  bool add_literal(size_t index, PyObject* result);
+  bool add_contiguous(size_t index, PyObject* result);
+  void add_python(size_t index, PyObject* result, std::string why);
+  void add_operators(size_t index, std::vector<Observed>& observed);
+  void add_operator(size_t index, Observed& observed);
+  bool can_be_taken_apart(const Observed& observed) const;
+  std::string why_python(const Step& step, PyObject* result, const std::vector<Observed>& observed);
+  std::optional<Place> find(PyObject* result) const;
+  bool is_steady(const Step& step) const;
+  Place add_result(PyObject* result, bool fixed);
+  Place place_of(const Operand& operand) const;
+  Place& place(ValueId value) { return places_[static_cast<size_t>(value)]; }
+  const Place& place(ValueId value) const { return places_[static_cast<size_t>(value)]; }
+  Instruction& append(size_t step);
+
+  std::shared_ptr<const Program> program_;
+  Stepper stepper_;
+  bool below_autograd_;      // may be, as far as is known
+  bool took_apart_ = false;  // an operator was replaced by what it called
+  bool symbols_ = false;     // was the step given symbols for numbers?
+  Recorder recorder_;
+  WarningsWatch warnings_;
+  Register inputs_ = 0;        // those below are inputs
+  std::vector<Place> places_;  // by value
+  std::vector<Instruction> instructions_;
+  int32_t objects_ = 0, modes_ = 0;
+  std::unordered_map<ValueId, int32_t> slots_;  // of modes entered
+};
+
+}  // namespace gramme::native

@@ -1,0 +1,82 @@
+// The registers of an instruction.
+#pragma once
+#include "native/python_call.h"
+#include "native/symbolic.h"
+#include "native/views.h"
+
+namespace gramme::native {
+
+template <class Visit>
+void each_read(const Instruction& instruction, Visit&& visit) {
+  if (instruction.call)
+    for (const OperatorArgument& argument : instruction.call->arguments)
+      for (Register r : argument.registers)
+        if (r != kNone) visit(r);
+  if (instruction.kind == Instruction::View) visit(view_of(instruction).source);
+  if (instruction.kind == Instruction::Number && computation_of(instruction).of != kNone)
+    visit(computation_of(instruction).of);
+  if (instruction.kind == Instruction::Python)
+    for (const auto& [value, place] : python_call(instruction).operands) each_register(place, visit);
+}
+
+template <class Visit>
+void each_write(const Instruction& instruction, Visit&& visit) {
+  if (instruction.call)
+    for (const OperatorResult& result : instruction.call->results)
+      for (Register r : result.registers)
+        if (r != kNone) visit(r);
+  if (instruction.kind == Instruction::View) visit(view_of(instruction).target);
+  if (instruction.kind == Instruction::Python) each_register(python_call(instruction).result, visit);
+}
+
+/// The numbers it reads.
+template <class Visit>
+void each_number(const Instruction& instruction, Visit&& visit) {
+  if (instruction.call)
+    for (const OperatorArgument& argument : instruction.call->arguments)
+      for (NumberId number : argument.numbers) visit(number);
+  if (instruction.kind == Instruction::Number) {
+    const Expression& expression = computation_of(instruction).expression;
+    if (is_arithmetic(expression)) visit(expression.a);
+    if (takes_two(expression)) visit(expression.b);
+  }
+  if (instruction.kind == Instruction::Python)
+    for (const auto& [value, place] : python_call(instruction).operands) each_number(place, visit);
+}
+
+template <class Rename>
+void rename_registers(Place& place, Rename&& rename) {
+  if (place.kind == Place::Tensor) rename(place.index);
+  for (Place& item : place.items) rename_registers(item, rename);
+}
+
+template <class Rename>
+void rename_registers(std::vector<Register>& registers, Rename&& rename) {
+  for (Register& r : registers)
+    if (r != kNone) rename(r);
+}
+
+/// Before the instruction is bound to its operator.
+template <class Rename>
+void rename_registers(Instruction& instruction, Rename&& rename) {
+  if (instruction.call) {
+    for (OperatorArgument& argument : instruction.call->arguments) rename_registers(argument.registers, rename);
+    for (OperatorResult& result : instruction.call->results) rename_registers(result.registers, rename);
+  }
+  if (instruction.kind == Instruction::View) {
+    auto& view = static_cast<View&>(*instruction.bound);
+    rename(view.source);
+    rename(view.target);
+  }
+  if (instruction.kind == Instruction::Number) {
+    auto& computation = static_cast<Computation&>(*instruction.bound);
+    if (computation.of != kNone) rename(computation.of);
+  }
+  if (instruction.kind == Instruction::Python) {
+    auto& call = static_cast<PythonCall&>(*instruction.bound);
+    for (auto& [value, place] : call.operands) rename_registers(place, rename);
+    rename_registers(call.result, rename);
+  }
+}
+
+}  // namespace gramme::native

@@ -1,0 +1,241 @@
+// Arguments of a compiled call: one Slot for each C++ type in an operator's signature.
+//
+// A slot is made once from an OperatorArgument and const from then on, since several threads run one tape at once. What
+// a call needs besides lives in the object that `get` returns, which the caller keeps for the length of the call.
+//
+// A slot that cannot hold the argument throws c10::Error; the operator is then called boxed.
+#pragma once
+#include <ATen/core/IListRef.h>
+#include <c10/util/MaybeOwned.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "native/tape.h"
+
+namespace gramme::native {
+
+// ---- borrowed tensors: containers of torch's own types whose tensors are not counted
+
+using Borrowing = c10::MaybeOwnedTraits<at::Tensor>;
+
+/// An optional tensor for the length of a call.
+class BorrowedOptional {
+ public:
+  explicit BorrowedOptional(const at::Tensor* tensor) {
+    if (tensor) value_.emplace(Borrowing::createBorrow(*tensor));
+  }
+  BorrowedOptional(const BorrowedOptional&) = delete;
+  BorrowedOptional& operator=(const BorrowedOptional&) = delete;
+  ~BorrowedOptional() {
+    if (value_) Borrowing::destroyBorrow(*value_);
+  }
+  operator const std::optional<at::Tensor>&() const { return value_; }
+
+ private:
+  std::optional<at::Tensor> value_;
+};
+
+/// A list of tensors for the length of a call.
+class BorrowedList {
+ public:
+  BorrowedList(const std::vector<Register>& registers, const Run& run) {
+    tensors_.reserve(registers.size());  // the only line that may throw, while nothing is borrowed
+    for (Register r : registers) tensors_.push_back(Borrowing::createBorrow(*run.tensors[r]));
+  }
+  BorrowedList(const BorrowedList&) = delete;
+  BorrowedList& operator=(const BorrowedList&) = delete;
+  ~BorrowedList() {
+    for (at::Tensor& tensor : tensors_) Borrowing::destroyBorrow(tensor);
+  }
+  operator at::TensorList() const { return tensors_; }
+
+ private:
+  c10::SmallVector<at::Tensor, 8> tensors_;
+};
+
+/// The same as the type that stands for lists of tensors, boxed or not.
+class BorrowedListRef {
+ public:
+  BorrowedListRef(const std::vector<Register>& registers, const Run& run)
+      : list_(registers, run), ref_(static_cast<at::TensorList>(list_)) {}
+  operator const at::ITensorListRef&() const { return ref_; }
+
+ private:
+  BorrowedList list_;
+  at::ITensorListRef ref_;
+};
+
+// ---- what an argument holds
+
+inline bool is_symbolic(const c10::IValue& value) {
+  if (value.isList()) return std::ranges::any_of(value.toListRef(), is_symbolic);
+  return value.isSymInt() || value.isSymFloat() || value.isSymBool();
+}
+
+/// A constant that stays as it is from call to call.
+inline c10::IValue constant_of(const OperatorArgument& argument) {
+  TORCH_CHECK(argument.kind == OperatorArgument::Constant, "a constant is wanted");
+  TORCH_CHECK(!is_symbolic(argument.constant), "a symbolic number is not constant");
+  return argument.constant;
+}
+
+inline Register register_of(const OperatorArgument& argument) {
+  TORCH_CHECK(argument.kind == OperatorArgument::Tensor, "a tensor is wanted");
+  return argument.registers.at(0);
+}
+
+/// kNone for a tensor that is left out.
+inline Register optional_register_of(const OperatorArgument& argument) {
+  const bool absent = argument.kind == OperatorArgument::Constant && argument.constant.isNone();
+  return absent ? kNone : register_of(argument);
+}
+
+/// The registers of a list of tensors; an empty list may come as a constant.
+inline const std::vector<Register>& registers_of(const OperatorArgument& argument, OperatorArgument::Kind kind) {
+  const bool is_empty = argument.kind == OperatorArgument::Constant && argument.constant.isList() &&
+                        argument.constant.toListRef().empty();
+  TORCH_CHECK(argument.kind == kind || is_empty, "a list of tensors is wanted");
+  return argument.registers;
+}
+
+/// Converts a constant as the dispatcher does when it calls a C++ kernel with boxed arguments.
+template <class T>
+decltype(auto) unbox(c10::IValue value) {
+  return c10::impl::ivalue_to_arg<std::decay_t<T>, false>::call(value);
+}
+
+// ---- slots
+
+/// Everything that is no tensor.
+template <class T>
+class Slot {
+ public:
+  explicit Slot(const OperatorArgument& argument) : value_(unbox<T>(constant_of(argument))) {}
+  /// A vector for an ArrayRef; otherwise T without reference.
+  const auto& get(const Run&) const { return value_; }
+
+ private:
+  std::decay_t<decltype(unbox<T>(std::declval<c10::IValue>()))> value_;
+};
+
+/// Views of strings: the slot owns the string.
+template <class View, class String>
+class StringSlot {
+ public:
+  explicit StringSlot(const OperatorArgument& argument) : value_(constant_of(argument).template to<String>()) {}
+  View get(const Run&) const { return View(value_); }
+
+ private:
+  String value_;
+};
+template <>
+class Slot<std::string_view> : public StringSlot<std::string_view, std::string> {
+  using StringSlot::StringSlot;
+};
+template <>
+class Slot<std::optional<std::string_view>>
+    : public StringSlot<std::optional<std::string_view>, std::optional<std::string>> {
+  using StringSlot::StringSlot;
+};
+
+/// Lists of numbers that may be left out.
+template <class View, class Number>
+class OptionalArraySlot {
+ public:
+  explicit OptionalArraySlot(const OperatorArgument& argument) : value_(unbox<View>(constant_of(argument)).list) {}
+  View get(const Run&) const { return value_ ? View(c10::ArrayRef<Number>(*value_)) : View(); }
+
+ private:
+  std::optional<std::vector<Number>> value_;
+};
+template <class Number>
+class Slot<c10::OptionalArrayRef<Number>> : public OptionalArraySlot<c10::OptionalArrayRef<Number>, Number> {
+  using OptionalArraySlot<c10::OptionalArrayRef<Number>, Number>::OptionalArraySlot;
+};
+template <class Number>
+class Slot<std::optional<c10::ArrayRef<Number>>>
+    : public OptionalArraySlot<std::optional<c10::ArrayRef<Number>>, Number> {
+  using OptionalArraySlot<std::optional<c10::ArrayRef<Number>>, Number>::OptionalArraySlot;
+};
+
+template <>
+class Slot<const at::Tensor&> {
+ public:
+  explicit Slot(const OperatorArgument& argument) : register_(register_of(argument)) {}
+  const at::Tensor& get(const Run& run) const { return *run.tensors[register_]; }
+
+ private:
+  Register register_;
+};
+
+/// A tensor that is written to. Operators change what it refers to, not the handle.
+template <>
+class Slot<at::Tensor&> {
+ public:
+  explicit Slot(const OperatorArgument& argument) : register_(register_of(argument)) {}
+  at::Tensor& get(const Run& run) const { return const_cast<at::Tensor&>(*run.tensors[register_]); }
+
+ private:
+  Register register_;
+};
+
+template <>
+class Slot<const std::optional<at::Tensor>&> {
+ public:
+  explicit Slot(const OperatorArgument& argument) : register_(optional_register_of(argument)) {}
+  BorrowedOptional get(const Run& run) const {
+    return BorrowedOptional(register_ == kNone ? nullptr : run.tensors[register_]);
+  }
+
+ private:
+  Register register_;
+};
+
+template <class List>
+class ListSlot {
+ public:
+  explicit ListSlot(const OperatorArgument& argument) : registers_(registers_of(argument, OperatorArgument::Tensors)) {}
+  List get(const Run& run) const { return List(registers_, run); }
+
+ private:
+  std::vector<Register> registers_;
+};
+template <>
+class Slot<at::TensorList> : public ListSlot<BorrowedList> {
+  using ListSlot::ListSlot;
+};
+template <>
+class Slot<const at::ITensorListRef&> : public ListSlot<BorrowedListRef> {
+  using ListSlot::ListSlot;
+};
+
+/// A list of tensors some of which are left out, as indexing takes it. This list type owns its tensors.
+using MaybeTensorList = c10::List<std::optional<at::Tensor>>;
+
+inline MaybeTensorList maybe_tensors(const std::vector<Register>& registers, const Run& run) {
+  MaybeTensorList list;
+  list.reserve(registers.size());
+  for (Register r : registers)
+    list.push_back(r == kNone ? std::optional<at::Tensor>() : std::optional<at::Tensor>(*run.tensors[r]));
+  return list;
+}
+
+template <>
+class Slot<const MaybeTensorList&> {
+ public:
+  explicit Slot(const OperatorArgument& argument)
+      : registers_(registers_of(argument, OperatorArgument::MaybeTensors)) {}
+  MaybeTensorList get(const Run& run) const { return maybe_tensors(registers_, run); }
+
+ private:
+  std::vector<Register> registers_;
+};
+
+}  // namespace gramme::native

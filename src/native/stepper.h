@@ -1,0 +1,59 @@
+// The program run step by step through Python: what the first call does under the recorder, and every call that no tape
+// is fit for.
+#pragma once
+#include <vector>
+
+#include "native/program.h"
+
+namespace gramme::native {
+
+/// Calls the step's target; `value` gives a new reference to a value's object. Throws PythonError.
+template <class Value>
+Owned<> call_step(const Step& step, Value&& value) {
+  std::vector<Owned<>> held;
+  for (const Operand& argument : step.arguments) held.push_back(build(argument, value));
+  Owned<> names;
+  if (!step.keywords.empty()) {
+    names = take(PyTuple_New(static_cast<Py_ssize_t>(step.keywords.size())));
+    for (size_t i = 0; i < step.keywords.size(); ++i) {
+      PyTuple_SET_ITEM(names.get(), i, share(step.keywords[i].first.get()).release());
+      held.push_back(build(step.keywords[i].second, value));
+    }
+  }
+  std::vector<PyObject*> arguments;
+  for (const Owned<>& object : held) arguments.push_back(object.get());
+  PyObject* target = step.target.get();
+  const size_t count = step.arguments.size();
+  return take(step.kind == Step::Method ? PyObject_VectorcallMethod(target, arguments.data(), count, names.get())
+                                        : PyObject_Vectorcall(target, arguments.data(), count, names.get()));
+}
+
+class Stepper {
+ public:
+  Stepper(const Program& program, PyObject* const* inputs);
+  /// Carries out the step; its result is kept until it dies. Throws PythonError.
+  PyObject* run(size_t step);
+  /// The same with what `given` returns for a value: a new reference, or null for the value as it is.
+  template <class Given>
+  PyObject* run(size_t step, Given&& given) {
+    Owned<>& result = values_[static_cast<size_t>(program_.result(step))];
+    result = call_step(program_.steps[step], [&](ValueId id) {
+      Owned<> object = given(id);
+      return object ? object : values_[static_cast<size_t>(id)];
+    });
+    return result.get();
+  }
+  /// Forgets what nothing needs after the step.
+  void drop_after(size_t step);
+  Owned<> output();
+  PyObject* value(ValueId value) const { return values_[static_cast<size_t>(value)].get(); }
+
+ private:
+  const Program& program_;
+  std::vector<Owned<>> values_;
+};
+
+/// All steps in order. On an exception `*failed` is the step it came from. Throws PythonError.
+Owned<> run_stepwise(const Program& program, PyObject* const* inputs, size_t* failed);
+
+}  // namespace gramme::native

@@ -1,0 +1,211 @@
+#include "native/symbolic.h"
+
+#include <ATen/ScalarOps.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "native/recorder.h"
+
+namespace gramme::native {
+namespace {
+
+/// PyTorch leaves this place in the order of kernels, above autograd and autocast, to others.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// Asked for its value before any operator ran, it raises, and the step is done over with plain numbers; so it does for
+/// arithmetic, comparisons and the like, which are left out.
+class Symbol final : public c10::SymNodeImpl {
+ public:
+  Symbol(NumberId number, int64_t value, std::shared_ptr<Numbers::Watch> watch)
+      : number(number), value(value), watch_(std::move(watch)) {}
+
+  bool is_int() override { return true; }
+  bool is_bool() override { return false; }
+  bool is_float() override { return false; }
+  bool has_hint() override { return true; }
+  std::string str() override { return "s" + std::to_string(number); }
+  c10::SymNode clone() override { return c10::make_intrusive<Symbol>(number, value, watch_); }
+  int64_t guard_int(const char*, int64_t) override { return told(); }
+  int64_t int_() override { return told(); }
+
+  const NumberId number;
+  const int64_t value;
+
+ private:
+  int64_t told() {
+    const bool may_refuse = watch_->recorder && watch_->recorder->is_idle();
+    TORCH_CHECK(!may_refuse, "gramme: a number is needed where a symbol was given");
+    watch_->fixed = true;
+    return value;
+  }
+
+  std::shared_ptr<Numbers::Watch> watch_;
+};
+
+const Symbol* symbol_of(const c10::SymInt& number) {
+  return number.is_heap_allocated() ? dynamic_cast<const Symbol*>(number.toSymNodeImplUnowned()) : nullptr;
+}
+
+/// The symbol that a wrapped number was made of.
+std::optional<c10::SymInt> behind(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
+  pybind11::gil_scoped_acquire gil;
+  static PyObject* const attribute = intern("_wrapped_number");
+  Owned<> wrapper = take(THPVariable_Wrap(tensor));
+  Owned<> number = Owned<>::steal(PyObject_GetAttr(wrapper.get(), attribute));
+  if (!number) PyErr_Clear();
+  if (!number || !torch::is_symint(number.get())) return std::nullopt;
+  return pybind11::handle(number.get()).cast<c10::SymInt>();
+}
+
+int64_t plain(const c10::SymInt& number) {
+  const Symbol* symbol = symbol_of(number);
+  return symbol ? symbol->value : number.guard_int(__FILE__, __LINE__);
+}
+
+void make_plain(c10::IValue& value) {
+  if (value.isSymInt()) {
+    value = plain(value.toSymInt());
+  } else if (value.isTensor()) {
+    if (std::optional<c10::SymInt> number = behind(value.toTensor())) value = number_tensor(plain(*number));
+  } else if (holds_symbols(value)) {
+    c10::List<int64_t> list;
+    for (const c10::IValue& number : value.toListRef())
+      list.push_back(number.isSymInt() ? plain(number.toSymInt()) : number.toInt());
+    value = std::move(list);
+  }
+}
+
+void call_plainly(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  for (size_t i = stack->size() - count; i < stack->size(); ++i) make_plain((*stack)[i]);
+  c10::impl::ExcludeDispatchKeyGuard once(kKey);
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+}
+
+c10::DispatchKey registered_key() {
+  static const auto* const library = [] {
+    auto* made = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+    made->fallback(torch::CppFunction::makeFromBoxedFunction<&call_plainly>());
+    return made;
+  }();
+  return library ? kKey : c10::DispatchKey::Undefined;
+}
+
+void compute(const Instruction& instruction, Run& run) {
+  const Computation& computation = computation_of(instruction);
+  run.numbers[computation.target] = computation.of == kNone
+                                        ? evaluate(computation.expression, run.numbers)
+                                        : run.tensors[computation.of]->size(computation.expression.constant);
+}
+
+}  // namespace
+
+bool Numbers::fits(PyObject* object) {
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(object, &overflow);
+  return !overflow;
+}
+
+bool holds_symbols(const c10::IValue& value) {
+  if (!value.isList()) return false;
+  const auto items = value.toListRef();
+  return std::any_of(items.begin(), items.end(), [](const c10::IValue& item) { return item.isSymInt(); });
+}
+
+NumberId Numbers::add(Expression expression, int64_t value) {
+  expressions_.push_back(expression);
+  values_.push_back(value);
+  return static_cast<NumberId>(expressions_.size()) - 1;
+}
+
+NumberId Numbers::constant(int64_t value) {
+  auto [found, is_new] = constants_.emplace(value, -1);
+  if (is_new) found->second = add({Expression::Constant, -1, -1, value}, value);
+  return found->second;
+}
+
+NumberId Numbers::arithmetic(Expression::Kind kind, NumberId a, NumberId b) {
+  const Expression expression{kind, a, b, 0};
+  return add(expression, evaluate(expression, values_.data()));
+}
+
+Owned<> Numbers::symbol(NumberId number) const {
+  auto node = c10::make_intrusive<Symbol>(number, value(number), watch_);
+  return Owned<>::steal(pybind11::cast(c10::SymInt(c10::SymNode(std::move(node)))).release().ptr());
+}
+
+std::optional<NumberId> number_of(const c10::SymInt& number) {
+  const Symbol* symbol = symbol_of(number);
+  return symbol ? std::optional(symbol->number) : std::nullopt;
+}
+
+std::optional<NumberId> number_of(const at::Tensor& tensor) {
+  const std::optional<c10::SymInt> number = behind(tensor);
+  return number ? number_of(*number) : std::nullopt;
+}
+
+at::Tensor number_tensor(int64_t value) {
+  at::Tensor tensor = c10::scalar_to_tensor(value);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+PlainForKernels::PlainForKernels() : guard_(registered_key()) {}
+
+void bind_computation(Instruction& instruction, NumberId target, const Expression& expression, Register of) {
+  auto computation = std::make_unique<Computation>();
+  computation->target = target;
+  computation->expression = expression;
+  computation->of = of;
+  instruction.kind = Instruction::Number;
+  instruction.bound = std::move(computation);
+  instruction.invoke = compute;
+}
+
+const Computation& computation_of(const Instruction& instruction) {
+  return static_cast<const Computation&>(*instruction.bound);
+}
+
+std::optional<Expression::Kind> arithmetic_of(const Step& step) {
+  using Table = std::unordered_map<PyObject*, Expression::Kind>;
+  static const Table* const table = [] {
+    struct Row {
+      const char *module, *name;
+      Expression::Kind kind;
+    };
+    constexpr Row rows[] = {
+        {"operator", "neg", Expression::Negate},
+        {"operator", "add", Expression::Add},
+        {"operator", "iadd", Expression::Add},
+        {"operator", "sub", Expression::Subtract},
+        {"operator", "isub", Expression::Subtract},
+        {"operator", "mul", Expression::Multiply},
+        {"operator", "imul", Expression::Multiply},
+        {"operator", "floordiv", Expression::FloorDivide},
+        {"operator", "ifloordiv", Expression::FloorDivide},
+        {"operator", "mod", Expression::Modulo},
+        {"operator", "imod", Expression::Modulo},
+        {"builtins", "min", Expression::Minimum},
+        {"builtins", "max", Expression::Maximum},
+        {"torch", "sym_min", Expression::Minimum},
+        {"torch", "sym_max", Expression::Maximum},
+    };
+    auto* made = new Table();
+    for (const Row& row : rows)
+      made->emplace(take(PyObject_GetAttrString(take(PyImport_ImportModule(row.module)).get(), row.name)).release(),
+                    row.kind);
+    return made;
+  }();
+  const auto found = table->find(step.target.get());
+  if (step.kind != Step::Function || found == table->end() || !step.keywords.empty()) return std::nullopt;
+  const size_t operands = takes_two({found->second}) ? 2 : 1;
+  return step.arguments.size() == operands ? std::optional(found->second) : std::nullopt;
+}
+
+}  // namespace gramme::native

@@ -1,0 +1,90 @@
+// Recording for any sizes: a program's whole-number inputs as symbols.
+//
+// While a step is carried out that takes numbers, PyTorch is given a torch.SymInt for each. The recorder sees them
+// among the operators' arguments; kernels get plain integers. Nobody else may look at what a symbol is now: then what a
+// step did might not be what it does for another number.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/SymNodeImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "native/tape.h"
+
+namespace gramme::native {
+
+class Recorder;
+
+/// The numbers of a recording, and what they are in its run.
+class Numbers {
+ public:
+  explicit Numbers(const Recorder& recorder) : watch_(new Watch{&recorder}) {}
+  ~Numbers() { watch_->recorder = nullptr; }
+  Numbers(const Numbers&) = delete;
+  /// A number that fits, of the type int itself?
+  static bool fits(PyObject* object);
+
+  NumberId input(int64_t value) { return add({Expression::Input, -1, -1, 0}, value); }
+  NumberId constant(int64_t value);
+  NumberId size(int64_t dimension, int64_t value) { return add({Expression::Size, -1, -1, dimension}, value); }
+  /// Throws c10::Error if it takes more than 64 bits.
+  NumberId arithmetic(Expression::Kind kind, NumberId a, NumberId b);
+  bool is_constant(NumberId number) const { return at(number).kind == Expression::Constant; }
+
+  int64_t value(NumberId number) const { return values_[static_cast<size_t>(number)]; }
+  const Expression& at(NumberId number) const { return expressions_[static_cast<size_t>(number)]; }
+  const std::vector<Expression>& expressions() const { return expressions_; }
+  /// A new torch.SymInt that stands for the number.
+  Owned<> symbol(NumberId number) const;
+  /// Did someone learn what a number is, so that the recording is of this run only?
+  bool fixed() const { return watch_->fixed; }
+
+  struct Watch {
+    const Recorder* recorder;  // null when it is gone
+    bool fixed = false;
+  };
+
+ private:
+  NumberId add(Expression expression, int64_t value);
+
+  std::vector<Expression> expressions_;
+  std::vector<int64_t> values_;
+  std::unordered_map<int64_t, NumberId> constants_;
+  std::shared_ptr<Watch> watch_;  // symbols may outlive the recording
+};
+
+/// The number that a symbol stands for; none if the symbol is of another make.
+std::optional<NumberId> number_of(const c10::SymInt& symbol);
+/// The same of the tensor that PyTorch makes of a symbol among the operands of arithmetic, whose content is arbitrary.
+std::optional<NumberId> number_of(const at::Tensor& tensor);
+/// Is it a list of numbers, symbols among them?
+bool holds_symbols(const c10::IValue& value);
+/// What x + 2 makes of the 2.
+at::Tensor number_tensor(int64_t value);
+
+/// Kernels called by this thread while it lives get integers for symbols.
+class PlainForKernels {
+ public:
+  PlainForKernels();
+
+ private:
+  c10::impl::IncludeDispatchKeyGuard guard_;
+};
+
+/// A number computed by the tape.
+struct Computation final : Bound {
+  NumberId target = -1;
+  Expression expression;
+  Register of = kNone;  // Size
+};
+void bind_computation(Instruction& instruction, NumberId target, const Expression& expression, Register of);
+const Computation& computation_of(const Instruction& instruction);
+
+/// What a step computes that only adds, multiplies … two numbers, or negates one.
+std::optional<Expression::Kind> arithmetic_of(const Step& step);
+
+}  // namespace gramme::native

@@ -1,0 +1,211 @@
+#include "native/targets.h"
+
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+namespace gramme::native {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+std::string text_of(PyObject* object, const char* name) {
+  Owned<> found = Owned<>::steal(PyObject_GetAttrString(object, name));
+  if (!found) PyErr_Clear();
+  if (!found || !PyUnicode_Check(found.get())) return {};
+  return PyUnicode_AsUTF8(found.get());
+}
+
+/// A method's name, or what the target calls itself.
+std::string name_of(const Step& step) {
+  return step.kind == Step::Method ? PyUnicode_AsUTF8(step.target.get()) : text_of(step.target.get(), "__name__");
+}
+
+bool is_within(const std::string& module, std::string_view package) {
+  return module == package ||
+         (module.size() > package.size() && module.starts_with(package) && module[package.size()] == '.');
+}
+
+/// The module of a function; of a method of a type in C, the type's.
+std::string module_of(PyObject* target) {
+  std::string module = text_of(target, "__module__");
+  if (!module.empty()) return module;
+  Owned<> owner = Owned<>::steal(PyObject_GetAttrString(target, "__objclass__"));
+  if (!owner) {
+    PyErr_Clear();
+    owner = Owned<>::steal(PyObject_GetAttrString(target, "__self__"));  // torch._C._nn.gelu and the like
+  }
+  if (!owner) PyErr_Clear();
+  if (!owner) return {};
+  if (PyModule_Check(owner.get())) return text_of(owner.get(), "__name__");
+  PyObject* type = PyType_Check(owner.get()) ? owner.get() : reinterpret_cast<PyObject*>(Py_TYPE(owner.get()));
+  return text_of(type, "__module__");
+}
+
+bool is_fixed(const Operand& operand) {
+  PyObject* object = operand.object.get();
+  switch (operand.kind) {
+    case Operand::Value:
+      return false;
+    case Operand::Constant:
+      return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+             PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) || THPDtype_Check(object) ||
+             THPDevice_Check(object) || THPLayout_Check(object);
+    default:
+      return std::all_of(operand.items.begin(), operand.items.end(),
+                         [](const Operand& item) { return is_fixed(item); });
+  }
+}
+
+/// They act on autograd, on the tensor itself or on its memory, or hand data to Python: no operator says so.
+const Names& opaque_methods() {
+  static const Names names = {
+      "backward",
+      "register_hook",
+      "register_post_accumulate_grad_hook",
+      "requires_grad_",
+      "retain_grad",
+      "set_",
+      "resize_",
+      "resize_as_",
+      "share_memory_",
+      "apply_",
+      "map_",
+      "map2_",
+      "numpy",
+      "tolist",
+      "item",
+      "data_ptr",
+      "untyped_storage",
+      "storage",
+      "__array__",
+      "__dlpack__",
+      "pin_memory",
+      "__setstate__",
+      "_make_subclass",
+      "as_subclass",
+      "detach_",
+      "from_numpy",
+      "frombuffer",
+      "from_dlpack",
+      "save",
+      "load",
+  };
+  return names;
+}
+
+}  // namespace
+
+bool is_transparent(const Step& step) {
+  static PyTypeObject* const higher_order = [] {
+    Owned<> module = take(PyImport_ImportModule("torch._ops"));
+    return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module.get(), "HigherOrderOperator")).release());
+  }();
+  if (opaque_methods().count(name_of(step))) return false;
+  if (step.kind == Step::Method) return true;
+  PyObject* target = step.target.get();
+  if (PyObject_TypeCheck(target, higher_order) || PyType_Check(target)) return false;
+  const std::string module = module_of(target);
+  static const Names exact = {
+      "torch", "torch.functional", "torch.nn.functional", "torch._tensor",         "torch._C", "_operator", "operator",
+      "math",  "builtins",         "torch._VF",           "torch.nn.modules.utils"};
+  if (exact.count(module)) return true;
+  for (std::string_view package :
+       {"torch._C._nn", "torch._C._linalg", "torch._C._special", "torch._C._fft", "torch._C._sparse",
+        "torch._C._nested", "torch._ops", "torch._C._VariableFunctions", "torch.masked", "torch.signal"})
+    if (is_within(module, package)) return true;
+  return false;
+}
+
+bool may_do_nothing(const Step& step) {
+  static const Names names = {"contiguous", "to", "type", "cpu", "float", "double", "half", "bfloat16", "long", "int"};
+  return step.kind == Step::Method && names.count(name_of(step)) != 0;
+}
+
+bool only_counts(const Step& step) { return name_of(step) == "_log_api_usage_once"; }
+
+bool is_contiguous_call(const Step& step) {
+  return step.kind == Step::Method && name_of(step) == "contiguous" && step.arguments.size() == 1 &&
+         step.keywords.empty() && step.arguments[0].kind == Operand::Value;
+}
+
+bool tells_metadata(const Step& step) {
+  static const Names methods = {
+      "size",          "dim",          "ndimension",        "numel",      "nelement",  "stride",
+      "is_contiguous", "element_size", "is_floating_point", "is_complex", "get_device"};
+  static const Names attributes = {"shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_sparse"};
+  if (step.kind == Step::Method) return methods.count(name_of(step)) != 0;
+  if (name_of(step) != "getattr" || step.arguments.size() != 2) return false;
+  PyObject* attribute = step.arguments[1].object.get();
+  return attribute && PyUnicode_Check(attribute) && attributes.count(PyUnicode_AsUTF8(attribute)) != 0;
+}
+
+namespace {
+
+/// Functions in Python that call one operator whatever the sizes.
+bool passes_on(const Step& step, const std::string& name) {
+  static const Names names = {"relu",     "relu6",   "silu",    "mish",    "elu",         "selu",       "leaky_relu",
+                              "hardtanh", "sigmoid", "dropout", "softmax", "log_softmax", "layer_norm", "rms_norm"};
+  return names.count(name) && module_of(step.target.get()) == "torch.nn.functional";
+}
+
+}  // namespace
+
+bool looks_at_sizes(const Step& step) {
+  static PyObject* const tensor_type =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "Tensor")).release();
+  const std::string name = name_of(step);
+  if (name == "getitem" || name == "setitem" || name == "__getitem__" || name == "__setitem__") return true;
+  if (step.kind == Step::Function) return PyFunction_Check(step.target.get()) && !passes_on(step, name);
+  Owned<> method = Owned<>::steal(PyObject_GetAttr(tensor_type, step.target.get()));
+  if (!method) PyErr_Clear();
+  return !method || PyFunction_Check(method.get());
+}
+
+bool is_arithmetic(const Step& step) {
+  if (step.kind == Step::Method) return false;
+  const std::string module = module_of(step.target.get());
+  return module == "_operator" || module == "math";
+}
+
+bool is_fixed(const Step& step) {
+  auto fixed = [](const Operand& operand) { return is_fixed(operand); };
+  auto named = [](const auto& keyword) { return is_fixed(keyword.second); };
+  return !step.arguments.empty() && std::all_of(step.arguments.begin(), step.arguments.end(), fixed) &&
+         std::all_of(step.keywords.begin(), step.keywords.end(), named);
+}
+
+bool leaves_uninitialized(const Step& step) {
+  const std::string name = name_of(step);
+  return name.starts_with("empty") || name.starts_with("new_empty") || name.starts_with("aten::empty") ||
+         name.starts_with("aten::new_empty");
+}
+
+bool reads_numbers(const Step& step) {
+  static const Names names = {"tensor", "as_tensor", "asarray", "new_tensor", "new", "sparse_coo_tensor"};
+  return names.count(name_of(step)) != 0;
+}
+
+bool is_size_call(const Step& step) {
+  return step.kind == Step::Method && name_of(step) == "size" && step.arguments.size() == 2 && step.keywords.empty() &&
+         step.arguments[0].kind == Operand::Value && step.arguments[1].kind == Operand::Constant &&
+         PyLong_CheckExact(step.arguments[1].object.get());
+}
+
+bool makes_literal(const Step& step) {
+  static PyObject* const tensor =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "tensor")).release();
+  return step.kind == Step::Function && step.target.get() == tensor;
+}
+
+bool is_getitem(const Step& step) {
+  static PyObject* const getitem =
+      take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "getitem")).release();
+  return step.kind == Step::Function && step.target.get() == getitem && step.arguments.size() == 2;
+}
+
+}  // namespace gramme::native

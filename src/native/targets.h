@@ -1,0 +1,34 @@
+// What may be expected of a step's target.
+#pragma once
+#include "native/program.h"
+
+namespace gramme::native {
+
+/// Is all that a call of it does done by operators of the dispatcher, apart from looking at sizes, types and settings?
+bool is_transparent(const Step& step);
+/// May it give back a tensor without calling an operator, because there was nothing to do?
+bool may_do_nothing(const Step& step);
+/// Does it only tell PyTorch that a function is in use, for its statistics?
+bool only_counts(const Step& step);
+/// x.contiguous()
+bool is_contiguous_call(const Step& step);
+/// Does it tell of its tensors what their guards fix?
+bool tells_metadata(const Step& step);
+/// Does it leave data of its result uninitialised on purpose?
+bool leaves_uninitialized(const Step& step);
+/// May it do something else for other sizes of its tensors, besides what its operators do?
+bool looks_at_sizes(const Step& step);
+/// Does it compute with Python numbers, and nothing else?
+bool is_arithmetic(const Step& step);
+/// Are its arguments numbers, strings and the like only?
+bool is_fixed(const Step& step);
+/// Does it make tensors of Python numbers without an operator?
+bool reads_numbers(const Step& step);
+/// x.size(1)
+bool is_size_call(const Step& step);
+/// torch.tensor
+bool makes_literal(const Step& step);
+/// operator.getitem
+bool is_getitem(const Step& step);
+
+}  // namespace gramme::native

@@ -1,0 +1,58 @@
+#include "native/warnings.h"
+
+#include <utility>
+
+namespace gramme::native {
+namespace {
+
+thread_local bool warned = false;
+int watches = 0;  // of all threads; under the GIL, as what follows
+
+/// What was found last; never dropped, as the interpreter may be gone by then.
+Owned<>& original() {
+  static auto* const held = new Owned<>;
+  return *held;
+}
+
+/// No Python frame of its own: the stack level that the caller gave stays right.
+PyObject* note_and_warn(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  warned = true;
+  Owned<> callee = original();
+  return PyObject_Vectorcall(callee.get(), arguments, static_cast<size_t>(count), names);
+}
+
+PyObject* replacement() {
+  static PyMethodDef method = {"warn", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(note_and_warn)),
+                               METH_FASTCALL | METH_KEYWORDS, nullptr};
+  static PyObject* const made = take(PyCFunction_New(&method, nullptr)).release();
+  return made;
+}
+
+PyObject* names_of_module() {
+  static PyObject* const module = take(PyImport_ImportModule("warnings")).release();
+  return PyModule_GetDict(module);
+}
+
+}  // namespace
+
+WarningsWatch::WarningsWatch() {
+  warned = false;
+  if (watches++) return;
+  PyObject* found = PyDict_GetItemString(names_of_module(), "warn");
+  if (found == replacement()) return;  // somebody put back what they had found during an earlier watch
+  original() = share(found);
+  check(PyDict_SetItemString(names_of_module(), "warn", replacement()));
+}
+
+/// The original is kept: another thread may be about to call it.
+WarningsWatch::~WarningsWatch() {
+  if (--watches || PyDict_GetItemString(names_of_module(), "warn") != replacement()) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (PyDict_SetItemString(names_of_module(), "warn", original().get()) < 0) PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+}
+
+bool WarningsWatch::take() { return std::exchange(warned, false); }
+
+}  // namespace gramme::native

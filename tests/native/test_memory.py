@@ -1,0 +1,61 @@
+"""Peak memory is never above eager's, the recording call included, and nothing stays after a call but its outputs
+and, once, the numbers in the graph.
+
+Measured at the allocator, in processes of their own (measure_memory.py).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+TESTS = Path(__file__).parents[1]
+# What a tape keeps of a number among an operator's arguments: x + 1 makes a tensor of it at every call eagerly.
+NUMBER = 8 + 4
+
+
+def measured(*groups: str) -> dict[str, Any]:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "native.measure_memory", *groups],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def above_eager(name: str, calls: dict[str, Any]) -> Iterator[str]:
+    for i, (eager, native) in enumerate(zip(calls["eager"], calls["native"], strict=True)):
+        kept = NUMBER * native["recorded"]
+        # Put back if the graph raises, and let go when the graph has run.
+        random_state = torch.get_rng_state().nbytes if calls["random"] else 0
+        for what in eager:
+            if native[what] > eager[what] + kept + (random_state if what == "peak" else 0):
+                yield f"{name}, call {i}, {what}: {native[what]}, eagerly {eager[what]}"
+
+
+def check(*groups: str) -> None:
+    for mode, found in measured(*groups).items():
+        cases = [case for group in found for case in group]
+        assert len(cases) > 10
+        above = [f"{mode}: {line}" for name, calls in cases for line in above_eager(name, calls)]
+        assert not above, "\n".join(above)
+
+
+@pytest.mark.slow
+def test_programs() -> None:
+    check("programs")
+
+
+@pytest.mark.slow
+def test_models() -> None:
+    pytest.importorskip("transformers")
+    check("corpus", "models")

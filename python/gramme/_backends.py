@@ -99,8 +99,7 @@ def _native(mode: str | None, options: dict[str, Any]) -> Compiler:
     unknown = sorted(set(options) - {"caching_allocator"})
     if unknown:
         raise RuntimeError(f"options: the native backend has no option {unknown[0]!r}; it has caching_allocator (bool)")
-    _without_options(native, mode, {})
-    return Native(**options) if options else native
+    return _without_options(Native(**options) if options else native, mode, {})
 
 
 def _without_options(backend: Compiler, mode: str | None, options: dict[str, Any]) -> Compiler:

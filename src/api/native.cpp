@@ -71,7 +71,6 @@ void bind_native(nb::module_& m) {
   native.def("from_graph_module", from_graph_module, nb::arg("graph_module"), nb::kw_only(),
              nb::arg("caching_allocator") = false);
   native.def("memory", memory);
-  native.def("is_graph", [](nb::object object) { return native::is_executor(object.ptr()); }, nb::arg("graph"));
   native.def("tape", tape, nb::arg("graph"));
   native.def("counters", counters, nb::arg("graph"));
 }

@@ -2,6 +2,7 @@
 // graph ran. A graph cannot say it: what a backend returns for a leaf need not be one.
 #include "builtins/torch_leaves.h"
 
+#include "aten/classes.h"
 #include "cpython/objects.h"
 #include "meta/fakes.h"
 
@@ -27,7 +28,7 @@ bool can_need_grad(const meta::Record& record) { return meta::is_floating_point(
 
 bool is_plain(const meta::Record& record) {
   static PyObject* const tensor = real("torch", "Tensor");
-  return reinterpret_cast<PyObject*>(record.type) == tensor || record.type == meta::parameter_type();
+  return reinterpret_cast<PyObject*>(record.type) == tensor || record.type == aten::parameter_type();
 }
 
 Value* requires_grad_(Trace& trace, const Args& args) {

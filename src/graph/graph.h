@@ -91,6 +91,6 @@ class Graph {
 };
 
 /// PyTorch Dynamo's spelling: L['x'] -> "L_x_", L['self']._modules['l'] -> "L_self_modules_l_".
-std::string placeholder_name(const source::Source& source);
+std::string placeholder_name(std::string_view source);
 
 }  // namespace gramme::graph

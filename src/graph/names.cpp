@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "source/printer.h"
+
 namespace gramme::graph {
 namespace {
 
@@ -98,7 +100,7 @@ class Naming {
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
     if (node.kind == Node::Placeholder) {
-      std::string target = unused(placeholder_name(*node.source));
+      std::string target = unused(placeholder_name(print_(node.source)));
       name = names_.space.create(snake_case(without_dunder(target)));
       taken_.insert(target);
       names_.target[node.id] = std::move(target);
@@ -133,6 +135,7 @@ class Naming {
   }
 
   const std::vector<Graph::Event>& events_;
+  source::Printer print_;
   Names names_;
   std::unordered_set<std::string> taken_;
   std::unordered_map<PyObject*, std::string> candidates_;
@@ -160,9 +163,9 @@ std::string Namespace::create(std::string_view wanted) {
 
 Names assign_names(const Graph& graph) { return Naming(graph).run(); }
 
-std::string placeholder_name(const source::Source& source) {
+std::string placeholder_name(std::string_view source) {
   std::string result;
-  for (char c : source.print()) {
+  for (char c : source) {
     bool kept = lower(c) || upper(c) || digit(c);
     if (kept)
       result += c;

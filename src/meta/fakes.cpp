@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "aten/classes.h"
 #include "meta/watch.h"
 
 namespace gramme::meta {
@@ -36,14 +37,6 @@ at::Tensor meta_tensor(const Record& record) {
 
 }  // namespace
 
-PyTypeObject* parameter_type() {
-  static PyObject* type = [] {
-    Owned<> module = take(PyImport_ImportModule("torch.nn.parameter"));
-    return take(PyObject_GetAttrString(module.get(), "Parameter")).release();
-  }();
-  return reinterpret_cast<PyTypeObject*>(type);
-}
-
 Fakes::Fakes() : mode_(new_watching_mode()) {}
 
 Owned<> Fakes::fake(const Record* record, size_t n) {
@@ -66,7 +59,7 @@ Owned<> Fakes::make(const Record& record) const {
   if (record.requires_grad && record.is_leaf) tensor.set_requires_grad(true);
   if (record.requires_grad && !record.is_leaf)
     torch::autograd::set_history(tensor, c10::make_intrusive<torch::autograd::NotImplemented>("metadata"));
-  if (record.type == parameter_type()) check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
+  if (record.type == aten::parameter_type()) check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
   return fake;
 }
 

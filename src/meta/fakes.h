@@ -14,9 +14,6 @@ namespace gramme::meta {
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type);
 const Record* with_type(const Record* record, PyTypeObject* type);
 
-/// torch.nn.Parameter.
-PyTypeObject* parameter_type();
-
 /// A FakeTensorMode and fakes made in it. One for each fill that is under way, so threads and nested fills never share.
 class Fakes {
  public:

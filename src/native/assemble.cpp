@@ -100,17 +100,10 @@ class Assembler {
   }
 
   void replace_views() {
-    const Aliases aliases(given_);
-    std::vector<Instruction> all;
-    for (Instruction& instruction : given_.instructions) {
-      std::vector<Instruction> views = as_views(instruction, given_.recorder, aliases);
-      if (views.empty()) all.push_back(std::move(instruction));
-      for (Instruction& view : views) all.push_back(std::move(view));
-    }
-    given_.instructions = std::move(all);
-    std::vector<Register> returned;
-    each_register(tape_->output[0], [&](Register r) { returned.push_back(r); });
-    collapse_views(given_.instructions, returned);
+    given_.instructions = with_views(std::move(given_.instructions), given_.recorder, Aliases(given_));
+    std::vector<bool> returned(static_cast<size_t>(given_.recorder.registers()));
+    each_register(tape_->output[0], [&](Register r) { returned[static_cast<size_t>(r)] = true; });
+    collapse_views(given_.instructions, std::move(returned));
   }
 
   /// Straight to the CPU kernel, by way of the one that keeps version counters and views where there is one.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "aten/classes.h"
 #include "native/call.h"
 #include "native/memory.h"
 #include "native/recording.h"
@@ -36,13 +37,9 @@ bool needs_python(PyObject* const* inputs, size_t count) {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled()) return true;
   for (size_t i = 0; i < count; ++i) {
     if (!THPVariable_Check(inputs[i])) continue;
-    static PyObject* const parameter =
-        take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.nn")).get(), "Parameter")).release();
-    const bool plain =
-        THPVariable_CheckExact(inputs[i]) || reinterpret_cast<PyObject*>(Py_TYPE(inputs[i])) == parameter;
     const c10::DispatchKeySet odd =
         c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
-    if (!plain || THPVariable_Unpack(inputs[i]).key_set().has_any(odd)) return true;
+    if (!aten::has_plain_class(inputs[i]) || THPVariable_Unpack(inputs[i]).key_set().has_any(odd)) return true;
   }
   return !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
 }

@@ -1,7 +1,5 @@
 #include "native/from_graph.h"
 
-#include <unordered_map>
-
 #include "base/error.h"
 #include "graph/names.h"
 
@@ -16,10 +14,12 @@ class Conversion {
   explicit Conversion(const graph::Graph& graph) : graph_(graph), names_(graph::assign_names(graph)) {}
 
   Program run() {
-    for (const Node* node : graph_.placeholders()) values_.emplace(node, program_.inputs++);
+    values_.assign(names_.node.size(), -1);
+    program_.steps.reserve(graph_.length());
+    for (const Node* node : graph_.placeholders()) values_[node->id] = program_.inputs++;
     for (const Node* node : graph_.nodes()) {
       program_.steps.push_back(step(*node));
-      values_.emplace(node, program_.result(program_.steps.size() - 1));
+      values_[node->id] = program_.result(program_.steps.size() - 1);
     }
     program_.output.kind = Operand::Tuple;
     for (const Node* node : graph_.outputs) program_.output.items.push_back(value(node));
@@ -49,11 +49,10 @@ class Conversion {
   }
 
   Operand value(const Node* node) const {
-    auto found = values_.find(node);
-    if (found == values_.end()) GRAMME_BUG("a node is used before it is made");
     Operand operand;
     operand.kind = Operand::Value;
-    operand.value = found->second;
+    operand.value = values_[node->id];
+    if (operand.value < 0) GRAMME_BUG("a node is used before it is made");
     return operand;
   }
 
@@ -83,7 +82,7 @@ class Conversion {
 
   const graph::Graph& graph_;
   graph::Names names_;
-  std::unordered_map<const Node*, ValueId> values_;
+  std::vector<ValueId> values_;  // by the node's id
   Program program_;
 };
 

@@ -29,7 +29,8 @@ constexpr Row kOperators[] = {
 static_assert(std::ranges::is_sorted(kOperators, {}, &Row::name));
 
 const Row* row_of(const c10::OperatorHandle& op) {
-  const std::string name = c10::toString(op.operator_name());
+  const c10::OperatorName& parts = op.operator_name();
+  const std::string name = parts.overload_name.empty() ? parts.name : parts.name + "." + parts.overload_name;
   const Row* row = std::ranges::lower_bound(kOperators, std::string_view(name), {}, &Row::name);
   return row != std::end(kOperators) && row->name == name ? row : nullptr;
 }

@@ -21,24 +21,10 @@ void on_end(const at::RecordFunction& function, at::ObserverContext*) {
   if (watching) watching->end(function);
 }
 
-std::optional<c10::OperatorHandle> handle_of(const at::RecordFunction& function) {
-  std::optional<c10::OperatorName> name = function.operator_name();
-  return name ? c10::Dispatcher::singleton().findSchema(*name) : std::nullopt;
-}
-
 bool is_mask(const c10::IValue& value) {
   if (!value.isTensor() || !value.toTensor().defined()) return false;
   const c10::ScalarType dtype = value.toTensor().scalar_type();
   return dtype == c10::kBool || dtype == c10::kByte;
-}
-
-/// Do sizes of the results, or what the operator does, depend on data? Indexing does for masks only.
-bool depends_on_data(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> inputs) {
-  if (op.hasTag(at::Tag::data_dependent_output)) return true;
-  if (!op.hasTag(at::Tag::dynamic_output_shape)) return false;
-  if (op.operator_name().name != "aten::index" || inputs.size() < 2 || !inputs[1].isList()) return true;
-  const auto indices = inputs[1].toListRef();
-  return std::any_of(indices.begin(), indices.end(), is_mask);
 }
 
 bool makes_tensor(const OperatorCall& call) {
@@ -51,6 +37,12 @@ bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::Type
 }  // namespace
 
 // ---- tensors
+
+void Recorder::reserve(size_t tensors) {
+  known_.reserve(tensors);
+  weak_.reserve(tensors);
+  seen_.reserve(tensors);
+}
 
 Register Recorder::find(const at::Tensor& tensor) const {
   auto found = known_.find(tensor.unsafeGetTensorImpl());
@@ -94,8 +86,8 @@ Seen Recorder::describe(const at::Tensor& tensor) const {
     seen.plain = tensor.layout() == c10::kStrided && tensor.device().is_cpu() && tensor.has_storage() &&
                  !tensor.is_conj() && !tensor.is_neg() && !seen.keys.has_any(c10::python_ks) && !tensor.is_quantized();
     if (seen.plain) {
-      seen.sizes = tensor.sizes().vec();
-      seen.strides = tensor.strides().vec();
+      seen.sizes = tensor.sizes();
+      seen.strides = tensor.strides();
       seen.offset = tensor.storage_offset();
       seen.storage = tensor.storage().unsafeGetStorageImpl();
     }
@@ -118,10 +110,33 @@ Recorder::Watch::~Watch() {
   watching = before_;
 }
 
+const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& function) {
+  auto [found, added] = operators_.try_emplace(function.name());
+  Operator& known = found->second;
+  if (!added) return known;
+  if (std::optional<c10::OperatorName> name = function.operator_name())
+    known.op = c10::Dispatcher::singleton().findSchema(*name);
+  if (!known.op) return known;
+  known.apart = takes_apart_ && is_taken_apart(*known.op);
+  known.by_data = known.op->hasTag(at::Tag::data_dependent_output);
+  known.shape_by_data = known.op->hasTag(at::Tag::dynamic_output_shape);
+  known.indexes = known.op->operator_name().name == "aten::index";
+  return known;
+}
+
+/// Do sizes of the results, or what the operator does, depend on data? Indexing does for masks only.
+bool Recorder::depends_on_data(const Operator& known, c10::ArrayRef<const c10::IValue> inputs) {
+  if (known.by_data || !known.shape_by_data) return known.by_data;
+  if (!known.indexes || inputs.size() < 2 || !inputs[1].isList()) return true;
+  const auto indices = inputs[1].toListRef();
+  return std::any_of(indices.begin(), indices.end(), is_mask);
+}
+
 void Recorder::begin(const at::RecordFunction& function) {
   forget_dead_wrappers();
-  std::optional<c10::OperatorHandle> op = handle_of(function);
-  const bool data = any_sizes_ || (op && depends_on_data(*op, function.inputs()));
+  const Operator& known = operator_of(function);
+  const auto& op = known.op;
+  const bool data = any_sizes_ || depends_on_data(known, function.inputs());
   for (const Open& open : open_) open.record->data_shaped |= data;
   if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
     ++ignored_;
@@ -139,6 +154,7 @@ void Recorder::begin(const at::RecordFunction& function) {
     const auto& declared = op->schema().arguments();
     const auto inputs = function.inputs();
     if (inputs.size() != declared.size()) record.unusable = "its arguments are not those of its schema";
+    record.call.arguments.reserve(declared.size());
     for (size_t i = 0; i < std::min(inputs.size(), declared.size()); ++i) {
       record.call.arguments.push_back(argument(inputs[i], declared[i], record));
       const auto* alias = declared[i].alias_info();
@@ -146,7 +162,7 @@ void Recorder::begin(const at::RecordFunction& function) {
         for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
     }
   }
-  open_.push_back({&record, next_, takes_apart_ && op && is_taken_apart(*op)});
+  open_.push_back({&record, next_, known.apart});
 }
 
 void Recorder::end(const at::RecordFunction& function) {

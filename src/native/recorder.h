@@ -5,6 +5,8 @@
 // from being given out twice while the recorder lives.
 #pragma once
 #include <ATen/record_function.h>
+#include <c10/util/DimVector.h>
+#include <c10/util/flat_hash_map.h>
 
 #include <optional>
 #include <unordered_map>
@@ -32,7 +34,7 @@ struct Seen {
   c10::ScalarType dtype;
   c10::Device device{c10::kCPU};
   int64_t offset = 0;
-  std::vector<int64_t> sizes, strides;
+  c10::DimVector sizes, strides;
   const c10::StorageImpl* storage = nullptr;  // only to compare
   bool plain = false;                         // strided, CPU, no subclass, neither conjugated nor negated
   bool data_shaped = false;                   // its sizes may be others in the next call
@@ -45,6 +47,8 @@ class Recorder {
       : takes_apart_(takes_apart && !any_sizes), any_sizes_(any_sizes), numbers_(*this) {}
   Recorder(const Recorder&) = delete;
 
+  /// About so many tensors will be seen.
+  void reserve(size_t tensors);
   Register input(const at::Tensor& tensor) { return add(tensor); }
   Register constant(const at::Tensor& tensor);
   /// A new register for a tensor, whatever was known of it.
@@ -73,10 +77,15 @@ class Recorder {
     std::optional<at::CallbackHandle> handle_;  // none if an outer watch's callback serves this one too
   };
 
-  /// The operators observed since the last time, and forgets them.
-  std::vector<Observed> take() {
+  /// Those observed since the last time take the place of what is in `observed`.
+  void take(std::vector<Observed>& observed) {
     forget_dead_wrappers();
-    return std::exchange(observed_, {});
+    observed.clear();
+    std::swap(observed, observed_);
+  }
+  void forget() {
+    forget_dead_wrappers();
+    observed_.clear();
   }
 
   // For the callback.
@@ -84,11 +93,19 @@ class Recorder {
   void end(const at::RecordFunction& function);
 
  private:
+  /// What a RecordFunction tells of its operator, looked up once.
+  struct Operator {
+    std::optional<c10::OperatorHandle> op;  // none: it is no operator of the dispatcher
+    bool apart = false;                     // what it calls is of interest too
+    bool by_data = false, shape_by_data = false, indexes = false;
+  };
   struct Open {
     Observed* record;
     Register first_new;  // registers from here on were made by the call
     bool apart;
   };
+  const Operator& operator_of(const at::RecordFunction& function);
+  static bool depends_on_data(const Operator& known, c10::ArrayRef<const c10::IValue> inputs);
   OperatorArgument argument(const c10::IValue& value, const c10::Argument& declared, Observed& record);
   std::optional<OperatorArgument> symbolic(const c10::IValue& value);
   NumberId number(const c10::IValue& value);
@@ -101,7 +118,8 @@ class Recorder {
   const bool takes_apart_, any_sizes_;
   Numbers numbers_;
   Register next_ = 0;
-  std::unordered_map<const c10::TensorImpl*, Register> known_;
+  ska::flat_hash_map<const c10::TensorImpl*, Register> known_;
+  std::unordered_map<const char*, Operator> operators_;  // by the schema's own copy of its name
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> weak_;
   std::vector<std::pair<const c10::TensorImpl*, Register>> wrappers_;  // may hold tensors even when they are dead
   std::vector<std::pair<Register, at::Tensor>> constants_;

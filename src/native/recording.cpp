@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "aten/classes.h"
 #include "aten/spec.h"
 #include "native/assemble.h"
 #include "native/modes.h"
@@ -55,13 +56,8 @@ Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
 
 /// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
 bool has_odd_tensor(PyObject* object) {
-  static PyObject* const parameter =
-      take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.nn")).get(), "Parameter")).release();
-  if (object && THPVariable_Check(object)) {
-    const at::Tensor& tensor = THPVariable_Unpack(object);
-    const bool exact = THPVariable_CheckExact(object) || reinterpret_cast<PyObject*>(Py_TYPE(object)) == parameter;
-    return !exact || tensor.key_set().has_any(c10::python_ks);
-  }
+  if (object && THPVariable_Check(object))
+    return !aten::has_plain_class(object) || THPVariable_Unpack(object).key_set().has_any(c10::python_ks);
   if (!object || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (has_odd_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
@@ -99,6 +95,7 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
       stepper_(*program_, inputs),
       below_autograd_(is_plain_thread()),
       recorder_(below_autograd_, any_sizes) {
+  recorder_.reserve(2 * program_->steps.size());
   places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
   for (ValueId i = 0; i < program_->inputs; ++i) {
     PyObject* object = inputs[i];
@@ -120,7 +117,7 @@ Owned<> Recording::run(size_t* failed) {
     *failed = step;
     record(step);
     stepper_.drop_after(step);
-    recorder_.take();  // of finalizers
+    recorder_.forget();  // of finalizers
   }
   return stepper_.output();
 }
@@ -136,7 +133,8 @@ void Recording::record(size_t index) {
   const aten::GlobalState before = aten::GlobalState::read();
   warnings_.take();
   PyObject* result = carry_out(index);
-  std::vector<Observed> observed = recorder_.take();
+  std::vector<Observed>& observed = observed_;
+  recorder_.take(observed);
   if (warnings_.take()) return add_python(index, result, "it warns");
   if (add_number(index)) return;
   if (add_mode(index, result) || add_element(index) || add_literal(index, result)) return;
@@ -171,14 +169,14 @@ PyObject* Recording::carry_out(size_t index) {
 }
 
 /// Does the step take numbers, and give them to nobody but operators?
-bool Recording::takes_symbols(const Step& step) const {
+bool Recording::takes_symbols(const Step& step) {
   bool numbers = false, tensors = false, others = false;
   each_value(step, [&](ValueId value) {
     numbers |= place(value).kind == Place::Number;
     tensors |= contains(place(value), Place::Tensor);
     others |= contains(place(value), Place::Object) || has_odd_tensor(stepper_.value(value));
   });
-  if (!numbers || others || !is_transparent(step) || looks_at_sizes(step) || reads_numbers(step)) return false;
+  if (!numbers || others || !targets_.of(step).transparent || looks_at_sizes(step) || reads_numbers(step)) return false;
   return tensors || !is_arithmetic(step);
 }
 
@@ -259,7 +257,7 @@ bool Recording::add_literal(size_t index, PyObject* result) {
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
   const at::Tensor& tensor = THPVariable_Unpack(result);
   const Register original = recorder_.constant(tensor.clone()), copy = recorder_.add(tensor);
-  recorder_.take();  // the copy made here
+  recorder_.forget();  // the copy made here
   place(program_->result(index)) = {Place::Tensor, copy, {}, {}};
   append(index).call = std::make_unique<OperatorCall>(
       OperatorCall{*clone,
@@ -288,7 +286,7 @@ bool Recording::add_contiguous(size_t index, PyObject* result) {
 
 /// Why the step cannot be replaced by the operators it called; empty if it can.
 std::string Recording::why_python(const Step& step, PyObject* result, const std::vector<Observed>& observed) {
-  if (!is_transparent(step)) return "its target is not PyTorch's";
+  if (!targets_.of(step).transparent) return "its target is not PyTorch's";
   bool tensors = false, objects = false, odd = false, numbers = false;
   each_value(step, [&](ValueId value) {
     numbers |= place(value).kind == Place::Number;
@@ -310,7 +308,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, const std:
   if (!found || has_odd_tensor(result)) return "its result is not made by operators";
   const Uninitialized uninitialized = find_uninitialized(observed);
   bool hidden = uninitialized.read;
-  if (!leaves_uninitialized(step))
+  if (!targets_.of(step).leaves_uninitialized)
     each_register(*found, [&](Register r) { hidden |= uninitialized.tensors.count(r) != 0; });
   if (hidden) return "data is written past the operators";
   if (holds_number(*found) && tensors && !(tells_metadata(step) && steady)) return "its result is not a tensor";
@@ -346,7 +344,7 @@ std::optional<Place> Recording::find(PyObject* result) const {
 
 void Recording::add_python(size_t index, PyObject* result, std::string why) {
   const Step& step = program_->steps[index];
-  const bool opaque = !is_transparent(step) || is_steady(step);
+  const bool opaque = !targets_.of(step).transparent || is_steady(step);
   Place made = add_result(result, opaque);
   place(program_->result(index)) = made;
   bind_python(append(index), step, places_, std::move(made), std::move(why));

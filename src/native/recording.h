@@ -9,6 +9,7 @@
 #include "native/place.h"
 #include "native/recorder.h"
 #include "native/stepper.h"
+#include "native/targets.h"
 #include "native/warnings.h"
 
 namespace gramme::native {
@@ -27,7 +28,7 @@ class Recording {
  private:
   void record(size_t index);
   PyObject* carry_out(size_t index);
-  bool takes_symbols(const Step& step) const;
+  bool takes_symbols(const Step& step);
   bool add_number(size_t index);
   std::optional<NumberId> number_at(const Operand& operand);
   bool add_mode(size_t index, PyObject* result);
@@ -53,6 +54,8 @@ class Recording {
   bool took_apart_ = false;  // an operator was replaced by what it called
   bool symbols_ = false;     // was the step given symbols for numbers?
   Recorder recorder_;
+  Targets targets_;
+  std::vector<Observed> observed_;  // by the step that is being recorded
   WarningsWatch warnings_;
   Register inputs_ = 0;        // those below are inputs
   std::vector<Place> places_;  // by value

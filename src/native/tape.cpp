@@ -149,7 +149,7 @@ void print_operator(std::ostream& out, const Tape& tape, const Instruction& inst
   out << ")" << (instruction.typed ? "" : " boxed") << (instruction.keys.empty() ? "" : " direct");
 }
 
-void print_list(std::ostream& out, const std::vector<int64_t>& values) {
+void print_list(std::ostream& out, c10::ArrayRef<int64_t> values) {
   out << "[";
   for (size_t i = 0; i < values.size(); ++i) out << (i ? ", " : "") << values[i];
   out << "]";

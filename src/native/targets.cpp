@@ -98,8 +98,6 @@ const Names& opaque_methods() {
   return names;
 }
 
-}  // namespace
-
 bool is_transparent(const Step& step) {
   static PyTypeObject* const higher_order = [] {
     Owned<> module = take(PyImport_ImportModule("torch._ops"));
@@ -119,6 +117,21 @@ bool is_transparent(const Step& step) {
         "torch._C._nested", "torch._ops", "torch._C._VariableFunctions", "torch.masked", "torch.signal"})
     if (is_within(module, package)) return true;
   return false;
+}
+
+bool leaves_uninitialized(const Step& step) {
+  const std::string name = name_of(step);
+  return name.starts_with("empty") || name.starts_with("new_empty") || name.starts_with("aten::empty") ||
+         name.starts_with("aten::new_empty");
+}
+
+}  // namespace
+
+const Targets::Traits& Targets::of(const Step& step) {
+  auto found = known_.find(step.target.get());
+  if (found == known_.end())
+    found = known_.emplace(step.target.get(), Traits{is_transparent(step), leaves_uninitialized(step)}).first;
+  return found->second;
 }
 
 bool may_do_nothing(const Step& step) {
@@ -177,12 +190,6 @@ bool is_fixed(const Step& step) {
   auto named = [](const auto& keyword) { return is_fixed(keyword.second); };
   return !step.arguments.empty() && std::all_of(step.arguments.begin(), step.arguments.end(), fixed) &&
          std::all_of(step.keywords.begin(), step.keywords.end(), named);
-}
-
-bool leaves_uninitialized(const Step& step) {
-  const std::string name = name_of(step);
-  return name.starts_with("empty") || name.starts_with("new_empty") || name.starts_with("aten::empty") ||
-         name.starts_with("aten::new_empty");
 }
 
 bool reads_numbers(const Step& step) {

@@ -1,11 +1,26 @@
 // What may be expected of a step's target.
 #pragma once
+#include <unordered_map>
+
 #include "native/program.h"
 
 namespace gramme::native {
 
-/// Is all that a call of it does done by operators of the dispatcher, apart from looking at sizes, types and settings?
-bool is_transparent(const Step& step);
+/// What is asked of every step: found once for each target.
+class Targets {
+ public:
+  struct Traits {
+    /// Is all that a call does done by operators of the dispatcher, apart from looking at sizes, types and settings?
+    bool transparent;
+    /// Does it leave data of its result uninitialised on purpose?
+    bool leaves_uninitialized;
+  };
+  const Traits& of(const Step& step);
+
+ private:
+  std::unordered_map<PyObject*, Traits> known_;  // a method's name is no function's target
+};
+
 /// May it give back a tensor without calling an operator, because there was nothing to do?
 bool may_do_nothing(const Step& step);
 /// Does it only tell PyTorch that a function is in use, for its statistics?
@@ -14,8 +29,6 @@ bool only_counts(const Step& step);
 bool is_contiguous_call(const Step& step);
 /// Does it tell of its tensors what their guards fix?
 bool tells_metadata(const Step& step);
-/// Does it leave data of its result uninitialised on purpose?
-bool leaves_uninitialized(const Step& step);
 /// May it do something else for other sizes of its tensors, besides what its operators do?
 bool looks_at_sizes(const Step& step);
 /// Does it compute with Python numbers, and nothing else?

@@ -1,8 +1,6 @@
 #include "native/views.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "native/registers.h"
 
@@ -33,51 +31,66 @@ bool is_view(const OperatorCall& call) {
   return list || (alias && !alias->isWrite());
 }
 
-}  // namespace
-
-const View& view_of(const Instruction& instruction) { return static_cast<const View&>(*instruction.bound); }
-
-std::vector<Instruction> as_views(const Instruction& instruction, const Recorder& recorder, const Aliases& aliases) {
-  if (!instruction.call || !is_view(*instruction.call)) return {};
+/// Appends the views that the instruction may become. False, and nothing appended, if it stays what it is.
+bool append_views(const Instruction& instruction, const Recorder& recorder, const Aliases& aliases,
+                  std::vector<Instruction>& all) {
+  if (!instruction.call || !is_view(*instruction.call)) return false;
   const Register source = source_of(*instruction.call);
-  if (source == kNone) return {};
+  if (source == kNone) return false;
   const Seen& from = recorder.seen(source);
-  if (!from.plain || from.data_shaped) return {};
-  std::vector<Instruction> views;
-  for (Register target : instruction.call->results[0].registers) {
-    if (target == kNone || aliases.observed(target)) return {};
+  if (!from.plain || from.data_shaped) return false;
+  const std::vector<Register>& targets = instruction.call->results[0].registers;
+  auto can_be_view = [&](Register target) {
+    if (target == kNone || aliases.observed(target)) return false;
     const Seen& to = recorder.seen(target);
-    if (!to.plain || to.data_shaped || to.storage != from.storage || to.dtype != from.dtype) return {};
+    return to.plain && !to.data_shaped && to.storage == from.storage && to.dtype == from.dtype;
+  };
+  if (!std::all_of(targets.begin(), targets.end(), can_be_view)) return false;
+  for (Register target : targets) {
+    const Seen& to = recorder.seen(target);
     auto view = std::make_unique<View>();
     view->source = source;
     view->target = target;
     view->sizes = to.sizes;
     view->strides = to.strides;
     view->offset = to.offset - from.offset;
-    Instruction& made = views.emplace_back();
+    Instruction& made = all.emplace_back();
     made.kind = Instruction::View;
     made.step = instruction.step;
     made.bound = std::move(view);
     made.invoke = run_view;
   }
-  return views;
+  return !targets.empty();
 }
 
-void collapse_views(std::vector<Instruction>& instructions, const std::vector<Register>& wanted) {
-  std::unordered_map<Register, const View*> made;
+}  // namespace
+
+const View& view_of(const Instruction& instruction) { return static_cast<const View&>(*instruction.bound); }
+
+std::vector<Instruction> with_views(std::vector<Instruction> instructions, const Recorder& recorder,
+                                    const Aliases& aliases) {
+  std::vector<Instruction> all;
+  all.reserve(instructions.size());
+  for (Instruction& instruction : instructions)
+    if (!append_views(instruction, recorder, aliases, all)) all.push_back(std::move(instruction));
+  return all;
+}
+
+void collapse_views(std::vector<Instruction>& instructions, std::vector<bool> read) {
+  std::vector<const View*> made(read.size());
   for (Instruction& instruction : instructions) {
     if (instruction.kind != Instruction::View) continue;
     auto& view = static_cast<View&>(*instruction.bound);
-    if (auto below = made.find(view.source); below != made.end()) {
-      view.source = below->second->source;
-      view.offset += below->second->offset;
+    if (const View* below = made[static_cast<size_t>(view.source)]) {
+      view.source = below->source;
+      view.offset += below->offset;
     }
-    made.emplace(view.target, &view);
+    made[static_cast<size_t>(view.target)] = &view;
   }
-  std::unordered_set<Register> read(wanted.begin(), wanted.end());
-  for (const Instruction& instruction : instructions) each_read(instruction, [&](Register r) { read.insert(r); });
+  for (const Instruction& instruction : instructions)
+    each_read(instruction, [&](Register r) { read[static_cast<size_t>(r)] = true; });
   std::erase_if(instructions, [&](const Instruction& instruction) {
-    return instruction.kind == Instruction::View && !read.count(view_of(instruction).target);
+    return instruction.kind == Instruction::View && !read[static_cast<size_t>(view_of(instruction).target)];
   });
 }
 

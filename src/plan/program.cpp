@@ -19,6 +19,8 @@ uint16_t child_needs(SourceKind kind) {
   switch (kind) {
     case SourceKind::Attr:
       return kAttributes;
+    case SourceKind::InstanceDict:
+      return kInstanceDict;
     case SourceKind::TypeAttr:
       return kClassLookup;
     case SourceKind::Item:

@@ -15,15 +15,16 @@ namespace gramme::plan {
 
 /// What the children and checks of a step read of its object, beyond its type. A bound form stamps just that.
 enum Needs : uint16_t {
-  kContent = 1 << 0,      // keys and values of a dict
-  kOrder = 1 << 1,        // a dict's order (an OrderedDict keeps its own)
-  kItems = 1 << 2,        // items of a tuple or list
-  kSize = 1 << 3,         // number of items
-  kAttributes = 1 << 4,   // the instance's own attributes
-  kClassLookup = 1 << 5,  // names looked up on a type
-  kMembers = 1 << 6,      // elements of a set
-  kUnstamped = 1 << 7,    // children without a stamp or a fixed address: looked up at every check
-  kPosition = 1 << 8,     // where a list's iterator stands
+  kContent = 1 << 0,       // keys and values of a dict
+  kOrder = 1 << 1,         // a dict's order (an OrderedDict keeps its own)
+  kItems = 1 << 2,         // items of a tuple or list
+  kSize = 1 << 3,          // number of items
+  kAttributes = 1 << 4,    // the instance's own attributes
+  kClassLookup = 1 << 5,   // names looked up on a type
+  kMembers = 1 << 6,       // elements of a set
+  kUnstamped = 1 << 7,     // children without a stamp or a fixed address: looked up at every check
+  kPosition = 1 << 8,      // where a list's iterator stands
+  kInstanceDict = 1 << 9,  // the instance's dict as an object
 };
 
 struct Check {

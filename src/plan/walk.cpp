@@ -119,16 +119,6 @@ Outcome read_partial_field(SourceKind kind, PyObject* base, PyObject** value) {
                value);
 }
 
-Outcome read_instance_dict(PyObject* base, PyObject** value) {
-  PyObject** address = cpython::instance_dict_address(base);
-  if (!address) return Outcome::Absent;
-  if (!*address) {  // makes the dict, from inline values if there are any
-    Owned<> made = Owned<>::steal(PyObject_GenericGetDict(base, nullptr));
-    if (!made) PyErr_Clear();
-  }
-  return found(*address, value);
-}
-
 Outcome read_grad(PyObject* base, PyObject** value) {
   if (!aten::is_tensor(base)) return Outcome::Unreadable;
   // The gradient's Python object is kept by its tensor, which the base's autograd state keeps.
@@ -151,6 +141,16 @@ PyObject** slot_of(PyObject* base, PyObject* name) {
   PyObject* descriptor = cpython::type_lookup(Py_TYPE(base), name);
   Py_ssize_t offset = descriptor ? cpython::slot_offset(descriptor, Py_TYPE(base)) : -1;
   return offset < 0 ? nullptr : cpython::slot_address(base, offset);
+}
+
+PyObject* instance_dict(PyObject* base) {
+  PyObject** address = cpython::instance_dict_address(base);
+  if (!address) return nullptr;
+  if (!*address) {
+    Owned<> made = Owned<>::steal(PyObject_GenericGetDict(base, nullptr));
+    if (!made) PyErr_Clear();
+  }
+  return *address;
 }
 
 bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, known_types().deque); }
@@ -218,7 +218,7 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
     case SourceKind::PartialKw:
       return read_partial_field(step.kind, base, value);
     case SourceKind::InstanceDict:
-      return read_instance_dict(base, value);
+      return found(instance_dict(base), value);
     case SourceKind::Grad:
       return read_grad(base, value);
     case SourceKind::DefaultFactory:

@@ -32,6 +32,8 @@ bool walk_below(const Program& program, uint32_t first, PyObject** registers);
 /// Checks the object of a root and walks what hangs off it.
 bool walk_root(const Program& program, uint32_t first, PyObject* object, PyObject** registers);
 
+/// The instance's dict, made from inline values if need be; null if its type has none.
+PyObject* instance_dict(PyObject* base);
 /// Is it a collections.deque?
 bool is_deque(PyObject* object);
 /// Address of the __slots__ member `name`, or null if the object's type has none.

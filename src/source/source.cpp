@@ -1,6 +1,7 @@
 #include "source/source.h"
 
 #include "source/constant.h"
+#include "source/printer.h"
 
 namespace gramme::source {
 namespace {
@@ -39,7 +40,7 @@ std::string module_of(const Source* function) {
   return name && PyUnicode_CheckExact(name) ? text(name) : std::string();
 }
 
-std::string print_value(const Source& source) {
+std::string print_value(const Source& source, Printer& print) {
   const Source* dict = source.base;
   std::string key = describe(source.key.get());
   if (dict->kind == Kind::Globals) {
@@ -48,15 +49,15 @@ std::string print_value(const Source& source) {
     if (!module.empty() && PyUnicode_Check(source.key.get())) return import_name(module) + "." + text(source.key.get());
   }
   if (dict->kind == Kind::Builtins) return "G['__builtins__'][" + key + "]";
-  return dict->print() + "[" + key + "]";
+  return print(dict) + "[" + key + "]";
 }
 
 /// The variable itself for a cell in the frame or in its function's closure, as PyTorch names it.
-std::string print_contents(const Source& source) {
+std::string print_contents(const Source& source, Printer& print) {
   const Source* cell = source.base;
   bool of_frame = cell->kind == Kind::Local || (cell->kind == Kind::Closure && cell->base->kind == Kind::Function);
   if (of_frame && cell->key) return quoted("L", cell->key.get());
-  return cell->print() + ".cell_contents";
+  return print(cell) + ".cell_contents";
 }
 
 std::string print_root(const Source& source) {
@@ -131,18 +132,28 @@ std::string suffix(const Source& source) {
   }
 }
 
+std::string print_anew(const Source& source, Printer& print) {
+  if (source.variable) return quoted("L", source.variable.get());
+  if (!source.base) return print_root(source);
+  if (source.kind == Kind::Value) return print_value(source, print);
+  if (source.kind == Kind::Contents) return print_contents(source, print);
+  const std::string& of = print(source.base);
+  if (source.kind == Kind::MemberAt) return "list(" + of + ")[" + std::to_string(source.index) + "]";
+  if (source.kind == Kind::KeyAt) return "list(dict.keys(" + of + "))[" + std::to_string(source.index) + "]";
+  if (source.kind == Kind::ValueAt) return of + "[list(dict.keys(" + of + "))[" + std::to_string(source.index) + "]]";
+  return of + suffix(source);
+}
+
 }  // namespace
 
+const std::string& Printer::operator()(const Source* source) {
+  auto found = texts_.find(source);
+  return found != texts_.end() ? found->second : texts_.emplace(source, print_anew(*source, *this)).first->second;
+}
+
 std::string Source::print() const {
-  if (variable) return quoted("L", variable.get());
-  if (!base) return print_root(*this);
-  if (kind == Kind::Value) return print_value(*this);
-  if (kind == Kind::Contents) return print_contents(*this);
-  std::string of = base->print();
-  if (kind == Kind::MemberAt) return "list(" + of + ")[" + std::to_string(index) + "]";
-  if (kind == Kind::KeyAt) return "list(dict.keys(" + of + "))[" + std::to_string(index) + "]";
-  if (kind == Kind::ValueAt) return of + "[list(dict.keys(" + of + "))[" + std::to_string(index) + "]]";
-  return of + suffix(*this);
+  Printer print;
+  return print(this);
 }
 
 const Source* Pool::intern(Kind kind, const Source* base, PyObject* key, int64_t index) {

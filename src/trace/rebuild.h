@@ -6,6 +6,9 @@
 
 namespace gramme::trace {
 
+/// The value cannot be made again when a segment has run: the segment ends before it.
+[[noreturn]] inline void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
+
 class Rebuilder {
  public:
   explicit Rebuilder(Trace& trace);

@@ -9,8 +9,6 @@ using plan::Register;
 
 namespace {
 
-[[noreturn]] void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
-
 // As CPython numbers them.
 constexpr int kNotStarted = -2, kSuspended = -1, kLeft = 0;
 

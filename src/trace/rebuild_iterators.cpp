@@ -13,8 +13,6 @@ using plan::ReplayKind;
 
 namespace {
 
-[[noreturn]] void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
-
 Owned<> imported(const char* module, const char* name) {
   return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name));
 }

@@ -11,7 +11,6 @@ using plan::ReplayKind;
 using plan::ReplayOp;
 
 namespace {
-[[noreturn]] void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 
 /// A data descriptor of the type stands before what the instance dict holds under the name.

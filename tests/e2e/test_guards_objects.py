@@ -1,6 +1,8 @@
 """What must be noticed between two calls, in objects, classes and tensors: a change that is harmless is a hit, one that
 is not captures anew."""
 
+import copy
+import random
 import types
 from collections import OrderedDict
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from e2e.front import GRAMME
+from e2e.front import GRAMME, compile
 from e2e.watch import Watch, x
 
 
@@ -26,6 +28,11 @@ class Module:
     @property
     def double(self) -> int:
         return self.shift * 2
+
+
+class Plain:
+    items: Any
+    n: int
 
 
 class Other(Module):
@@ -200,6 +207,37 @@ def test_instance_dict_replaced() -> None:
     w.hit(m, x())
     m.__dict__ = {"shift": 4}
     w.miss(m, x())
+
+
+def test_new_objects_where_old_ones_were() -> None:
+    """Attributes move into the dict of an instance when a guard asks for it; a later object may have its addresses."""
+
+    def keep_copy(of: Any, kept: list[Any], value: torch.Tensor) -> torch.Tensor:
+        kept.append(copy.copy(of))
+        return value + 1
+
+    def new() -> Any:
+        made = Plain()
+        made.items, made.n = [], 1
+        made.items.append(made.items)  # memory comes back when the collector runs, out of order
+        return made
+
+    value = x()
+    for seed in range(60):
+        chance = random.Random(seed)
+        compiled = compile(keep_copy, backend="eager")
+        alive: list[Any] = []
+        for _ in range(200):
+            if chance.random() < 0.3:
+                keep_copy(new(), [], value)
+            given, kept = new(), []
+            compiled(given, kept, value)
+            if chance.random() < 0.3:
+                alive.append(given)
+            assert kept[0].items is given.items
+            del given
+            if chance.random() < 0.2:
+                alive.clear()
 
 
 def test_slots() -> None:

@@ -1,7 +1,7 @@
 """Models run natively: eager's bits and strides, eager's gradients, and no Python while they run."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gramme
@@ -22,14 +22,7 @@ BREAKS_IN_TRAINING = {"wav2vec2", "detr"}
 PYTHON = {"mamba": "torch.vmap: its operators see functorch's wrappers"}
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    gramme.reset()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-    gramme.reset()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 class Run:

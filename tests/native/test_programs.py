@@ -16,13 +16,7 @@ from native.same import difference, outcome, twin
 native: Any = gramme._C.native
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    gramme.reset()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def inputs(seed: int, requires_grad: bool) -> list[torch.Tensor]:

@@ -3,8 +3,8 @@
 //   plan = TestGuards(["x"], [((("Local", "x"), ("Attr", "p")), "Constant", 0.5)], reads=[(("Local", "x"),)])
 //   plan.check([x])        # the objects read, or None
 //
-// A path is a tuple of (source kind, key or index); a Local is named. The operand of SameAs, NotSameAs and NoOverlap is
-// another path, that of Tensor an example.
+// A path is a tuple of (source kind, key or index); a Local is named. The operand of SameAs, NotSameAs, NoOverlap and
+// OtherStorage is another path, that of Tensor an example.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -121,6 +121,7 @@ class TestGuards {
       case guards::Kind::SameAs:
       case guards::Kind::NotSameAs:
       case guards::Kind::NoOverlap:
+      case guards::Kind::OtherStorage:
       case guards::Kind::Apart:
         fact.other = source_of(nb::borrow<nb::tuple>(operand));
         break;

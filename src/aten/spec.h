@@ -47,6 +47,8 @@ bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
 /// Do the storages of two tensors share a byte (conservative: extents of the views)?
 bool overlap(PyObject* a, PyObject* b);
+/// Do two tensors lie in one storage, wherever?
+bool same_storage(PyObject* a, PyObject* b);
 /// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
 bool is_stale_view(PyObject* tensor);
 /// Do no two of the tensors objects[which[i]] share a byte? Of tensors whose sizes and strides stay, `known` holds

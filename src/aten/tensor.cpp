@@ -19,6 +19,12 @@ bool overlap(PyObject* a, PyObject* b) {
   return p.begin < q.end && q.begin < p.end;
 }
 
+bool same_storage(PyObject* a, PyObject* b) {
+  const at::Tensor &x = THPVariable_Unpack(a), &y = THPVariable_Unpack(b);
+  return x.is_same(y) || (has_plain_storage(x) && has_plain_storage(y) &&
+                          x.storage().unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl());
+}
+
 PyObject* grad_of(PyObject* tensor) {
   // Not Tensor::grad(), which warns when the tensor is no leaf.
   const auto* meta = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta();

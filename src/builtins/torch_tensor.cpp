@@ -174,6 +174,12 @@ const Getters& getters() {
 
 // ---- attributes of the instance
 
+void note_dict(Trace& trace, Tensor* tensor) {
+  if (!tensor->existing() || tensor->dict_seen) return;
+  trace.note_dict_of(tensor->object);
+  tensor->dict_seen = true;
+}
+
 /// What the instance itself has: stored in the capture, or there before. Null if it has none, which is guarded if
 /// asked.
 Value* own(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
@@ -182,6 +188,7 @@ Value* own(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
   PyObject* found = nullptr;
   cpython::instance_attribute(tensor->object, name, &found);
   if (!found && !guard) return nullptr;
+  note_dict(trace, tensor);
   const source::Source* source = trace.pool->child(tensor->source, SK::Attr, name);
   if (found) return trace.see(trace.wrap(found, source));
   trace.guard_absent(source);
@@ -241,6 +248,7 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
 }
 
 void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
+  if (name != kGrad) note_dict(trace, tensor);
   if (Attribute* attribute = stored(tensor, name))
     attribute->value = value;
   else

@@ -18,7 +18,7 @@ struct Fact {
   const source::Source* source;
   Kind kind;
   Owned<> object;                          // Type, Constant, Identity, Keys, SetIs, Places, Code
-  const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap, Apart
+  const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap, OtherStorage, Apart
   int64_t number = 0;                      // Length
   const aten::TensorSpec* spec = nullptr;  // Tensor
 

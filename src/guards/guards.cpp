@@ -40,6 +40,8 @@ std::string Fact::print() const {
       return name + ".__code__ is " + describe(object.get());
     case Kind::NoOverlap:
       return name + " shares no memory with " + other->print();
+    case Kind::OtherStorage:
+      return name + " lies in another storage than " + other->print();
     case Kind::Apart:
       return name + " shares no memory with any of those from " + other->print() + " on";
     case Kind::Distinct:

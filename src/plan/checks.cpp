@@ -152,6 +152,8 @@ bool holds(const Relation& relation, PyObject* const* registers) {
       return a == b;
     case GuardKind::NotSameAs:
       return a != b;
+    case GuardKind::OtherStorage:
+      return a && b && aten::is_tensor(a) && aten::is_tensor(b) && !aten::same_storage(a, b);
     default:
       return a && b && aten::is_tensor(a) && aten::is_tensor(b) && !aten::overlap(a, b);
   }
@@ -177,6 +179,8 @@ std::string explain_relation(const Program& program, const Relation& relation) {
       return a + " and " + b + " are not one object any more";
     case GuardKind::NotSameAs:
       return a + " and " + b + " are one object now";
+    case GuardKind::OtherStorage:
+      return a + " and " + b + " lie in one storage now";
     default:
       return a + " and " + b + " share memory now";
   }

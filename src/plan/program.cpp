@@ -136,6 +136,7 @@ class Lowering {
       case GuardKind::SameAs:
       case GuardKind::NotSameAs:
       case GuardKind::NoOverlap:
+      case GuardKind::OtherStorage:
       case GuardKind::Apart:
       case GuardKind::Distinct:
       case GuardKind::Other:

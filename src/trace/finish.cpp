@@ -64,19 +64,26 @@ std::vector<Value*> known(Trace& trace) {
   return all;
 }
 
-/// What a tensor that gained a gradient by a write does not share memory with must stay apart from it.
+/// A tensor that gained a gradient by a write may have been a view, and all views of its base gained one with it: what
+/// is elsewhere must stay there.
 void guard_gained(Trace& trace) {
   if (trace.gained().empty()) return;
   for (Value* value : known(trace)) {
     if (value->kind != Kind::Tensor) continue;
     for (Tensor* gained : trace.gained())
-      if (value != gained) guard_pair(trace, guards::Kind::NoOverlap, gained->source, value->source);
+      if (value != gained) guard_pair(trace, guards::Kind::OtherStorage, gained->source, value->source);
   }
 }
 
 bool is_mutable_kind(Kind kind) {
   return kind == Kind::List || kind == Kind::Dict || kind == Kind::Set || kind == Kind::Deque || kind == Kind::Object ||
          kind == Kind::Cell || kind == Kind::Iterator || kind == Kind::Partial;
+}
+
+/// Is it part of what the trace knows of the object that somebody else could change?
+bool can_be_mistaken(Value* value) {
+  return is_mutable_kind(value->kind) || value->kind == Kind::Function || value->keyed ||
+         (value->kind == Kind::Tensor && static_cast<Tensor*>(value)->dict_seen);
 }
 
 /// What may be one object at another call: those of a type; a dict, and what has its attributes or globals in one.
@@ -112,7 +119,7 @@ class Mixed {
 void guard_distinct(Trace& trace) {
   std::vector<Value*> all;
   for (Value* value : known(trace))
-    if (is_mutable_kind(value->kind) || value->kind == Kind::Function || value->keyed) all.push_back(value);
+    if (can_be_mistaken(value)) all.push_back(value);
   trace.each_namespace([&](Value* names) { all.push_back(names); });
   std::erase_if(all, [](Value* value) { return value->source->kind == source::Kind::Pinned; });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });

@@ -60,7 +60,7 @@ void Trace::note_written(Tensor* tensor, bool gained) {
   if (!root->existing()) return;
   each_known([&](Value* value) {
     auto* other = as<Tensor>(value);
-    if (other && other != root && other->existing() && aten::overlap(other->object, root->object))
+    if (other && other != root && other->existing() && aten::same_storage(other->object, root->object))
       cannot(Reason::MutationUnsupported, "a write that makes several inputs need a gradient");
   });
   gained_.push_back(root);

@@ -376,7 +376,7 @@ Value* Trace::realize_tensor(PyObject* object, const Source* source) {
   fact.spec = aten::tensor_spec(object);
   guard(std::move(fact));
   for (Tensor* gained : gained_)
-    if (aten::overlap(object, gained->object))
+    if (aten::same_storage(object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
   if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);

@@ -318,12 +318,13 @@ class Trace {
   void each_namespace(F&& f) {
     for (auto& [dict, names] : namespaces_) f(names);
   }
+  /// The attributes of an existing object are known from now on. Ends the segment if its dict is, too.
+  void note_dict_of(PyObject* object);
 
  private:
   Value* force(value::Lazy* lazy);
   void refuse_late(Value* object, PyObject* name);
   Value* realize(PyObject* object, const Source* source);
-  void note_dict_of(PyObject* object);
   void note_content(Value* container);
   Value* number(PyObject* object, const Source* source);
   value::Class* written_class(PyTypeObject* type) const;

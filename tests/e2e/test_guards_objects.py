@@ -240,6 +240,25 @@ def test_new_objects_where_old_ones_were() -> None:
                 alive.clear()
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_dict_of_the_tensor_itself(own: bool) -> None:
+    def write_both(names: dict[str, Any], tensor: Any) -> tuple[Any, ...]:
+        tensor.q = 5
+        names["p"] = 1
+        read = getattr(tensor, "p", None)
+        names["q"] = 7
+        return read, tensor.q, tensor + 1
+
+    compiled = compile(write_both, backend="eager")
+    for now in (own, not own, own, not own):
+        seen = []
+        for call in (write_both, compiled):
+            tensor = torch.ones(2)
+            names = vars(tensor) if now else {}
+            seen.append((*call(names, tensor)[:2], names, vars(tensor)))
+        assert seen[0] == seen[1]
+
+
 def test_slots() -> None:
     class Slotted:
         __slots__ = ("k",)

@@ -95,6 +95,7 @@ class Net(nn.Module):
         base = torch.zeros(10)
         self.left, self.right = base[:5], base[5:]
         self.near, self.far, self.away = (torch.zeros(12)[4 * i : 4 * i + 4] for i in range(3))
+        self.whole, self.part = torch.zeros(4), torch.zeros(4)
         self.history = [8, 0]
         self.order = with_history(self.history)
         self.first, self.second, self.third = [1], [1], [1]
@@ -218,6 +219,7 @@ class Mutator:
     def do_overlap(self, m, b, c): m.right = m.left.detach() if self.r.random() < 0.5 else torch.zeros(5)
     def do_near(self, m, b, c): m.near = (m.far if self.r.random() < 0.3 else torch.zeros(4)).detach()
     def do_away(self, m, b, c): m.away = (m.near if self.r.random() < 0.3 else torch.zeros(12))[:4]
+    def do_part(self, m, b, c): m.part = (m.whole if self.r.random() < 0.3 else torch.zeros(4)).detach()
     def do_order(self, m, b, c):
         m.history = self.r.choice([[8, 0], [0, 8], [0, 8, 16, -16], [8, 16, 0, -16], [8, 0], [0, 8, 1, -1]])
         m.order = with_history(m.history)
@@ -240,6 +242,9 @@ class Captured:
         self.apart = not overlaps(m)
         if self.apart:
             facts.add((*root, ("Attr", "left")), "NoOverlap", (*root, ("Attr", "right")))
+        self.other_storage = not one_storage(m)
+        if self.other_storage:
+            facts.add((*root, ("Attr", "whole")), "OtherStorage", (*root, ("Attr", "part")))
         for name, block in m.blocks.named_children():
             there = "_present" in vars(block)
             facts.add((*BLOCKS, ("Value", name), ("Attr", "_present")), "Present" if there else "Absent")
@@ -259,6 +264,7 @@ class Captured:
 
     def matches(self, m: Net) -> bool:
         wrong = (self.apart and overlaps(m)) or (self.all_apart and tensors_overlap(m))
+        wrong |= self.other_storage and one_storage(m)
         return snapshot(m) == self.snapshot and not wrong and not (self.told_apart and lists_are_one(m))
 
 
@@ -266,6 +272,10 @@ def overlaps(m: Net) -> bool:
     return m.left.untyped_storage().data_ptr() == m.right.untyped_storage().data_ptr() and (
         m.left.storage_offset() == m.right.storage_offset()
     )
+
+
+def one_storage(m: Net) -> bool:
+    return m.whole.untyped_storage().data_ptr() == m.part.untyped_storage().data_ptr()
 
 
 def tensors_overlap(m: Net) -> bool:
@@ -381,7 +391,10 @@ def run_long(seed: int, steps: int) -> None:
                 del Block2.K
             m.blocks = nn.ModuleList([Block() for _ in range(3)])
             fresh = Net()
-            for name in ("two", "left", "right", "near", "far", "away", "history", "order", "first", "second", "third"):
+            for name in (
+                *("two", "left", "right", "near", "far", "away", "whole", "part"),
+                *("history", "order", "first", "second", "third"),
+            ):
                 setattr(m, name, getattr(fresh, name))
 
 
@@ -393,8 +406,8 @@ def test_one_plan_outlives_its_objects(soak: bool) -> None:
 
 
 KINDS = (
-    "Type Constant Identity SameAs NotSameAs Length Absent Present Keys SetIs Places Tensor Code NoOverlap Apart "
-    "Distinct Other"
+    "Type Constant Identity SameAs NotSameAs Length Absent Present Keys SetIs Places Tensor Code NoOverlap "
+    "OtherStorage Apart Distinct Other"
 ).split()
 
 

@@ -145,6 +145,14 @@ def test_overlap() -> None:
     assert holds(plan, base[0:0], base)
 
 
+def test_other_storage() -> None:
+    plan = guard(X, "OtherStorage", Y)
+    base = torch.zeros(10)
+    assert holds(plan, base, torch.zeros(10))
+    assert not holds(plan, base[:5], base[5:])
+    assert plan.explain([base, base]) == "L['x'] and L['y'] lie in one storage now"
+
+
 def test_told_apart() -> None:
     """No two of the first sort are one object, and no dict of theirs is another; the second sort may be one object."""
     z, w = (("Local", "z"),), (("Local", "w"),)

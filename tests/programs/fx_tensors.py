@@ -28,6 +28,15 @@ def attribute_set_read_deleted(x):
     return hasattr(x, "count"), x.note, x + 1
 
 
+@program(CATEGORY, lambda t: (t(),), why="the dict of a tensor is not modelled")
+def attribute_by_way_of_the_dict(x):
+    names = x.__dict__
+    names["count"] = 1
+    del x.count
+    x.note = names
+    return "count" in names, names["note"] is names, x + 1
+
+
 @program(CATEGORY)
 def attribute_on_an_intermediate(x):
     y = x * 2

@@ -59,8 +59,8 @@ Owned<> content_of(PyObject* tensor) {
 }
 
 void put_back(PyObject* tensor, PyObject* content) {
-  at::NoGradGuard quiet;
-  THPVariable_Unpack(tensor).detach().copy_(THPVariable_Unpack(content));
+  at::AutoDispatchBelowADInplaceOrView below;
+  THPVariable_Unpack(tensor).copy_(THPVariable_Unpack(content));
   copy_version(THPVariable_Unpack(content), THPVariable_Unpack(tensor));
 }
 

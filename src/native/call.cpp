@@ -83,6 +83,13 @@ void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
   }
 }
 
+/// Is it a dual tensor of forward-mode AD? Asking locks the tensor.
+bool has_tangent(PyObject* object) {
+  const at::Tensor tensor = THPVariable_Unpack(object);
+  pybind11::gil_scoped_release released;
+  return tensor._fw_grad(0).defined();
+}
+
 /// Sets the Python exception for the C++ one under way; needs the GIL.
 [[noreturn]] void rethrow(const Program& program, size_t step) {
   try {
@@ -124,7 +131,7 @@ Outside::Outside(PyObject* object)
       device(THPVariable_Unpack(object).device()),
       rank(THPVariable_Unpack(object).dim()),
       requires_grad(THPVariable_Unpack(object).requires_grad()),
-      is_odd(THPVariable_Unpack(object)._fw_grad(0).defined()) {}
+      is_odd(has_tangent(object)) {}
 
 Conditions::Conditions(const Program& program, PyObject* const* inputs, bool any_sizes)
     : state_(aten::GlobalState::read()) {
@@ -157,17 +164,21 @@ bool Conditions::hold(PyObject* const* inputs) const {
 PyObject* Recorded::call(PyObject* const* inputs) {
   const Tape& tape = *this->tape;  // the caller holds the executor, and that holds this
   BorrowedFrame frame(frames, tape);
-  const bool retains = tape.releases_gil || tape.has_python;
+  const bool below_autograd = tape.below_autograd && unwatched();
+  const bool straight = below_autograd && tape.all_direct;
+  // Autograd's kernels lock tensors, and wait for the GIL with a lock held: who holds the GIL must not wait for one.
+  const bool releases = tape.releases_gil || !straight;
+  const bool retains = releases || tape.has_python;
   place_inputs(tape, *frame, inputs, retains);
   Run run = (*frame).run();
+  run.below_autograd = below_autograd;
   size_t at = 0;
   try {
     torch::PyWarningHandler warnings;
     try {
       std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-      run.below_autograd = tape.below_autograd && unwatched();
-      if (run.below_autograd && tape.all_direct) below.emplace();
-      Released released(run, tape.releases_gil);
+      if (straight) below.emplace();
+      Released released(run, releases);
       tape.run(run, &at);
     } catch (...) {
       warnings.set_in_exception();

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -249,3 +250,38 @@ def test_tensors_swapped() -> None:
     hammer(case.work, replace)
     assert gramme.statistics(case.compiled).captures <= 16
     case.work(0)
+
+
+WAITS_WITH_A_LOCK = """
+import sys, threading, time
+import gramme, torch
+
+sys.setswitchinterval(1e-5)
+weight = torch.nn.Parameter(torch.randn(4, 4))
+x = torch.randn(2, 4)
+compiled = gramme.compile(lambda x: torch.nn.functional.linear(x, weight), backend="native")
+compiled(x)
+end = time.monotonic() + 2
+
+def call():
+    while time.monotonic() < end:
+        compiled(x)
+
+threads = [threading.Thread(target=call) for _ in range(3)]
+for thread in threads:
+    thread.start()
+while time.monotonic() < end:
+    accumulator = weight.view_as(weight).grad_fn.next_functions[0][0]
+    weight.view_as(weight)
+for thread in threads:
+    thread.join()
+print("ended")
+"""
+
+
+def test_autograd_waits_for_the_gil_with_a_lock_held() -> None:
+    """Where the gradient accumulator is a Python object, autograd asks for the GIL while it has the tensor locked."""
+    run = subprocess.run(
+        [sys.executable, "-c", WAITS_WITH_A_LOCK], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert run.stdout == "ended\n"

@@ -77,6 +77,7 @@ void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
       frame.numbers[index] = PyLong_AsLongLong(inputs[i]);
     } else if (retain) {
       frame.own[index] = THPVariable_Unpack(inputs[i]);
+      frame.tensors[index] = &frame.own[index];  // the call before may have borrowed
     } else {
       frame.tensors[index] = &THPVariable_Unpack(inputs[i]);
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from generated_table import write_or_check
 
 TABLE = Path(__file__).parents[1] / "src/native/signatures_2_13.def"
 
@@ -149,14 +150,9 @@ def lines() -> Iterator[str]:
 def main() -> int:
     version = torch.__version__.split("+")[0]
     text = HEADER.format(version=version) + "\n".join(lines()) + "\n"
-    if "--check" in sys.argv[1:]:
-        if TABLE.read_text() == text:
-            return 0
-        print(f"{TABLE} is out of date: run python {sys.argv[0]}", file=sys.stderr)
-        return 1
-    TABLE.write_text(text)
-    print(f"{TABLE}: {text.count('SIGNATURE(') - 1} signatures, {text.count('OPERATOR(') - 1} operators")
-    return 0
+    return write_or_check(
+        TABLE, text, f"{text.count('SIGNATURE(') - 1} signatures, {text.count('OPERATOR(') - 1} operators"
+    )
 
 
 if __name__ == "__main__":

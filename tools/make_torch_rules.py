@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import torch
+from generated_table import write_or_check
 from torch._dynamo import trace_rules
 
 TABLE = Path(__file__).parents[1] / "python/gramme/_torch_rules_2_13.txt"
@@ -192,14 +193,7 @@ def lines() -> list[str]:
 def main() -> int:
     version = torch.__version__.split("+")[0]
     text = HEADER.format(version=version) + "\n".join(lines()) + "\n"
-    if "--check" in sys.argv[1:]:
-        if TABLE.read_text() == text:
-            return 0
-        print(f"{TABLE} is out of date: run python {sys.argv[0]}", file=sys.stderr)
-        return 1
-    TABLE.write_text(text)
-    print(f"{TABLE}: {text.count(chr(10))} lines")
-    return 0
+    return write_or_check(TABLE, text, f"{text.count(chr(10))} lines")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,6 @@
 
 namespace gramme::aten {
 
-PyTypeObject* parameter_type() {
-  static PyObject* type = [] {
-    Owned<> module = take(PyImport_ImportModule("torch.nn.parameter"));
-    return take(PyObject_GetAttrString(module.get(), "Parameter")).release();
-  }();
-  return reinterpret_cast<PyTypeObject*>(type);
-}
-
-bool has_plain_class(PyObject* tensor) { return THPVariable_CheckExact(tensor) || Py_TYPE(tensor) == parameter_type(); }
+bool is_plain_class(PyTypeObject* type) { return THPVariable_CheckTypeExact(type); }
 
 }  // namespace gramme::aten

@@ -1,13 +1,10 @@
-// The Python classes of tensors that are no subclass of anybody's making.
+// The Python classes of tensors, without torch headers in the includer.
 #pragma once
-#include "base/ref.h"
+#include <Python.h>
 
 namespace gramme::aten {
 
-/// torch.nn.Parameter.
-PyTypeObject* parameter_type();
-
-/// Is the object, a tensor, a torch.Tensor or a torch.nn.Parameter itself?
-bool has_plain_class(PyObject* tensor);
+/// Is it torch.Tensor or torch.nn.Parameter, not a subclass?
+bool is_plain_class(PyTypeObject* type);
 
 }  // namespace gramme::aten

@@ -26,10 +26,7 @@ bool has_relatives(Trace& trace, Tensor* tensor) {
 
 bool can_need_grad(const meta::Record& record) { return meta::is_floating_point(record) || meta::is_complex(record); }
 
-bool is_plain(const meta::Record& record) {
-  static PyObject* const tensor = real("torch", "Tensor");
-  return reinterpret_cast<PyObject*>(record.type) == tensor || record.type == aten::parameter_type();
-}
+bool is_plain(const meta::Record& record) { return aten::is_plain_class(record.type); }
 
 Value* requires_grad_(Trace& trace, const Args& args) {
   auto [self, flag] = bind(args, 1, {"self", "requires_grad"});

@@ -12,7 +12,6 @@
 #include <array>
 #include <unordered_map>
 
-#include "aten/classes.h"
 #include "meta/build.h"
 #include "meta/fakes.h"
 #include "meta/silence.h"
@@ -23,9 +22,7 @@ namespace {
 constexpr size_t kMostBytes = 1 << 24;
 
 bool is_plain(const Record& record) {
-  bool known_type =
-      record.type == reinterpret_cast<PyTypeObject*>(THPVariableClass) || record.type == aten::parameter_type();
-  return known_type && !record.inner && !record.is_conj && !record.is_neg &&
+  return THPVariable_CheckTypeExact(record.type) && !record.inner && !record.is_conj && !record.is_neg &&
          record.device_type == static_cast<int8_t>(c10::kCPU) && record.layout == static_cast<int8_t>(c10::kStrided);
 }
 

@@ -9,7 +9,6 @@
 
 #include <memory>
 
-#include "aten/classes.h"
 #include "meta/watch.h"
 
 namespace gramme::meta {
@@ -59,7 +58,8 @@ Owned<> Fakes::make(const Record& record) const {
   if (record.requires_grad && record.is_leaf) tensor.set_requires_grad(true);
   if (record.requires_grad && !record.is_leaf)
     torch::autograd::set_history(tensor, c10::make_intrusive<torch::autograd::NotImplemented>("metadata"));
-  if (record.type == aten::parameter_type()) check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
+  if (record.type == reinterpret_cast<PyTypeObject*>(ParameterClass))
+    check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
   return fake;
 }
 

@@ -7,7 +7,6 @@
 
 #include <optional>
 
-#include "aten/classes.h"
 #include "meta/batched.h"
 #include "meta/build.h"
 #include "meta/fakes.h"
@@ -152,7 +151,7 @@ class Fill {
     PyTypeObject* type = argument.record->type;
     if (argument.record->layout != static_cast<int8_t>(c10::kStrided))
       outcome_.message = "a tensor argument is not strided";
-    else if (type != plain_type() && type != aten::parameter_type())
+    else if (!THPVariable_CheckTypeExact(type))
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     if (!outcome_.message.empty()) return;
     const Record* innermost = physical(argument.record);
@@ -256,7 +255,7 @@ class Fill {
     static PyObject* name = intern("_is_param");
     Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
     if (!mark) PyErr_Clear();
-    return mark.get() == Py_True ? aten::parameter_type() : plain_type();
+    return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass) : plain_type();
   }
 
   // ---- what was written

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "aten/classes.h"
 #include "native/call.h"
 #include "native/memory.h"
 #include "native/recording.h"
@@ -39,7 +38,7 @@ bool needs_python(PyObject* const* inputs, size_t count) {
     if (!THPVariable_Check(inputs[i])) continue;
     const c10::DispatchKeySet odd =
         c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
-    if (!aten::has_plain_class(inputs[i]) || THPVariable_Unpack(inputs[i]).key_set().has_any(odd)) return true;
+    if (!THPVariable_CheckExact(inputs[i]) || THPVariable_Unpack(inputs[i]).key_set().has_any(odd)) return true;
   }
   return !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
 }

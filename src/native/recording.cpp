@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "aten/classes.h"
 #include "aten/spec.h"
 #include "native/assemble.h"
 #include "native/modes.h"
@@ -57,7 +56,7 @@ Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
 /// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
 bool has_odd_tensor(PyObject* object) {
   if (object && THPVariable_Check(object))
-    return !aten::has_plain_class(object) || THPVariable_Unpack(object).key_set().has_any(c10::python_ks);
+    return !THPVariable_CheckExact(object) || THPVariable_Unpack(object).key_set().has_any(c10::python_ks);
   if (!object || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (has_odd_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;

@@ -1,5 +1,6 @@
 #include "meta/silence.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <c10/util/Exception.h>
 
 namespace gramme::meta {
@@ -47,12 +48,14 @@ Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()
   check(PyList_SetSlice(silent.get(), 1, 1, filters_.get()));
   check(PyObject_SetAttrString(module_.get(), "filters", silent.get()));
   c10::WarningUtils::set_warnAlways(true);
+  unhooked_ = at::SavedTensorDefaultHooks::set_tracing(true);
   active = this;
 }
 
 Silence::~Silence() {
   ErrorState pending;
   active = outer_;
+  at::SavedTensorDefaultHooks::set_tracing(unhooked_);
   c10::WarningUtils::set_warnAlways(always_);
   if (PyObject_SetAttrString(module_.get(), "filters", filters_.get()) < 0) PyErr_Clear();
 }

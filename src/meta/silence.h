@@ -1,4 +1,5 @@
-// Warnings while an operation runs on fakes: unheard, since it warns again when it runs.
+// What an operation tells others while it runs on fakes: unheard, since it says it again when it runs. Warnings, and
+// tensors that autograd saves, for which there may be hooks.
 #pragma once
 #include "base/ref.h"
 
@@ -20,7 +21,7 @@ class Silence {
  private:
   Silence* outer_;
   Owned<> module_, filters_;
-  bool always_;
+  bool always_, unhooked_;
 };
 
 }  // namespace gramme::meta

@@ -6,6 +6,7 @@
 
 #include "native/composites.h"
 #include "native/invoke.h"
+#include "native/linear.h"
 #include "native/numbers.h"
 #include "native/python_call.h"
 #include "native/registers.h"
@@ -50,15 +51,18 @@ class Assembler {
     tape_->numbers = given_.numbers;
     tape_->below_autograd = tape_->all_direct = given_.below_autograd;
     place_ends();
+    find_returned();
     if (tape_->below_autograd) {
       replace_views();
       converted_ = converted_numbers(given_);
       for (Instruction& instruction : given_.instructions) choose_keys(instruction);
+    } else {
+      keep_hidden_linears();
     }
     renumber();
     tape_->instructions = std::move(given_.instructions);
     for (Instruction& instruction : tape_->instructions) {
-      if (instruction.kind == Instruction::Operator) bind_operator(instruction);
+      if (instruction.kind == Instruction::Operator && !is_prepared_linear(instruction)) bind_operator(instruction);
       tape_->has_python |= instruction.kind == Instruction::Python || is_foreign(instruction);
       tape_->has_modes |= instruction.kind == Instruction::Mode;
       tape_->all_direct &=
@@ -99,11 +103,25 @@ class Assembler {
     }
   }
 
+  void find_returned() {
+    returned_.resize(static_cast<size_t>(given_.recorder.registers()));
+    each_register(tape_->output[0], [this](Register r) { returned_[static_cast<size_t>(r)] = true; });
+  }
+
   void replace_views() {
     given_.instructions = with_views(std::move(given_.instructions), given_.recorder, Aliases(given_));
-    std::vector<bool> returned(static_cast<size_t>(given_.recorder.registers()));
-    each_register(tape_->output[0], [&](Register r) { returned[static_cast<size_t>(r)] = true; });
-    collapse_views(given_.instructions, std::move(returned));
+    collapse_views(given_.instructions, returned_);
+  }
+
+  /// Whose result others can look at is called as PyTorch calls it.
+  void keep_hidden_linears() {
+    std::optional<Aliases> aliases;
+    for (Instruction& instruction : given_.instructions) {
+      if (!is_prepared_linear(instruction)) continue;
+      if (!aliases) aliases.emplace(given_);
+      const Register made = instruction.call->results[0].registers[0];
+      if (returned_[static_cast<size_t>(made)] || aliases->observed(made)) instruction.invoke = nullptr;
+    }
   }
 
   /// Straight to the CPU kernel, by way of the one that keeps version counters and views where there is one.
@@ -188,6 +206,7 @@ class Assembler {
 
   Assembly given_;
   std::unique_ptr<Tape> tape_;
+  std::vector<bool> returned_;  // by register
   std::unordered_map<Register, at::Tensor> converted_;
 };
 

@@ -117,7 +117,8 @@ const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& functi
   if (std::optional<c10::OperatorName> name = function.operator_name())
     known.op = c10::Dispatcher::singleton().findSchema(*name);
   if (!known.op) return known;
-  known.apart = takes_apart_ && is_taken_apart(*known.op);
+  known.apart = apart_ != Apart::None && is_taken_apart(*known.op);
+  known.linear = known.op->operator_name().name == "aten::linear";
   known.by_data = known.op->hasTag(at::Tag::data_dependent_output);
   known.shape_by_data = known.op->hasTag(at::Tag::dynamic_output_shape);
   known.indexes = known.op->operator_name().name == "aten::index";
@@ -162,7 +163,7 @@ void Recorder::begin(const at::RecordFunction& function) {
         for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
     }
   }
-  open_.push_back({&record, next_, known.apart});
+  open_.push_back({&record, next_, takes_apart(known)});
 }
 
 void Recorder::end(const at::RecordFunction& function) {

@@ -40,11 +40,14 @@ struct Seen {
   bool data_shaped = false;                   // its sizes may be others in the next call
 };
 
+/// Of which operators the calls they make are of interest, too.
+enum class Apart : uint8_t { None, Linear, Composites };
+
 class Recorder {
  public:
   /// `any_sizes`: of what is recorded all sizes may be others in the next call, as if data had made them.
-  Recorder(bool takes_apart, bool any_sizes)
-      : takes_apart_(takes_apart && !any_sizes), any_sizes_(any_sizes), numbers_(*this) {}
+  Recorder(Apart apart, bool any_sizes)
+      : apart_(any_sizes ? Apart::None : apart), any_sizes_(any_sizes), numbers_(*this) {}
   Recorder(const Recorder&) = delete;
 
   /// About so many tensors will be seen.
@@ -96,7 +99,8 @@ class Recorder {
   /// What a RecordFunction tells of its operator, looked up once.
   struct Operator {
     std::optional<c10::OperatorHandle> op;  // none: it is no operator of the dispatcher
-    bool apart = false;                     // what it calls is of interest too
+    bool apart = false;                     // its parts may be of interest
+    bool linear = false;
     bool by_data = false, shape_by_data = false, indexes = false;
   };
   struct Open {
@@ -105,6 +109,9 @@ class Recorder {
     bool apart;
   };
   const Operator& operator_of(const at::RecordFunction& function);
+  bool takes_apart(const Operator& known) const {
+    return known.apart && (apart_ == Apart::Composites || known.linear || !open_.empty());
+  }
   static bool depends_on_data(const Operator& known, c10::ArrayRef<const c10::IValue> inputs);
   OperatorArgument argument(const c10::IValue& value, const c10::Argument& declared, Observed& record);
   std::optional<OperatorArgument> symbolic(const c10::IValue& value);
@@ -115,7 +122,8 @@ class Recorder {
   Seen describe(const at::Tensor& tensor) const;
   void forget_dead_wrappers();
 
-  const bool takes_apart_, any_sizes_;
+  const Apart apart_;
+  const bool any_sizes_;
   Numbers numbers_;
   Register next_ = 0;
   ska::flat_hash_map<const c10::TensorImpl*, Register> known_;

@@ -10,6 +10,7 @@
 
 #include "aten/spec.h"
 #include "native/assemble.h"
+#include "native/linear.h"
 #include "native/modes.h"
 #include "native/python_call.h"
 #include "native/targets.h"
@@ -93,7 +94,7 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
     : program_(std::move(program)),
       stepper_(*program_, inputs),
       below_autograd_(is_plain_thread()),
-      recorder_(below_autograd_, any_sizes) {
+      recorder_(below_autograd_ ? Apart::Composites : Apart::Linear, any_sizes) {
   recorder_.reserve(2 * program_->steps.size());
   places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
   for (ValueId i = 0; i < program_->inputs; ++i) {
@@ -385,6 +386,7 @@ void Recording::add_operator(size_t index, Observed& record) {
   }
   Instruction& instruction = append(index);
   instruction.call = std::make_unique<OperatorCall>(std::move(record.call));
+  if (!below_autograd_) prepare_linear(instruction, record.parts, recorder_);
 }
 
 bool Recording::can_be_taken_apart(const Observed& record) const {
@@ -407,7 +409,8 @@ std::unique_ptr<Tape> Recording::assemble() {
   Assembly assembly{program_,        std::move(instructions_),         std::move(places_), recorder_, objects_, modes_,
                     below_autograd_, recorder_.numbers().expressions()};
   std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
-  if (took_apart_) tape->settings = KernelSettings::read();
+  const bool linear = std::ranges::any_of(tape->instructions, is_prepared_linear);
+  if (took_apart_ || linear) tape->settings = KernelSettings::read();
   return tape;
 }
 

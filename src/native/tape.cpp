@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "native/linear.h"
 #include "native/modes.h"
 #include "native/registers.h"
 
@@ -146,7 +147,8 @@ void print_operator(std::ostream& out, const Tape& tape, const Instruction& inst
     first = false;
     print_argument(out, tape, argument);
   }
-  out << ")" << (instruction.typed ? "" : " boxed") << (instruction.keys.empty() ? "" : " direct");
+  out << ")" << (instruction.typed ? "" : " boxed") << (instruction.keys.empty() ? "" : " direct")
+      << (is_prepared_linear(instruction) ? " as one node" : "");
 }
 
 void print_list(std::ostream& out, c10::ArrayRef<int64_t> values) {

@@ -9,12 +9,7 @@ namespace {
 
 void run_view(const Instruction& instruction, Run& run) {
   const View& view = view_of(instruction);
-  const at::Tensor& source = *run.tensors[view.source];
-  c10::TensorImpl* from = source.unsafeGetTensorImpl();
-  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(from->unsafe_storage()),
-                                                   from->key_set(), from->dtype());
-  impl->set_sizes_and_strides(view.sizes, view.strides, from->storage_offset() + view.offset);
-  run.own[view.target] = at::Tensor(std::move(impl));
+  run.own[view.target] = make_view(*run.tensors[view.source], view.sizes, view.strides, view.offset);
 }
 
 Register source_of(const OperatorCall& call) {
@@ -64,6 +59,14 @@ bool append_views(const Instruction& instruction, const Recorder& recorder, cons
 }
 
 }  // namespace
+
+at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  c10::TensorImpl* from = source.unsafeGetTensorImpl();
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(from->unsafe_storage()),
+                                                   from->key_set(), from->dtype());
+  impl->set_sizes_and_strides(sizes, strides, from->storage_offset() + offset);
+  return at::Tensor(std::move(impl));
+}
 
 const View& view_of(const Instruction& instruction) { return static_cast<const View&>(*instruction.bound); }
 

@@ -12,6 +12,9 @@ struct View final : Bound {
   int64_t offset;  // from the source's
 };
 
+/// A tensor on the memory of `source`, past the dispatcher; `offset` from the source's.
+at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
+
 const View& view_of(const Instruction& instruction);
 
 /// An operator whose results are views becomes one View per result where that can be. A view made past the dispatcher

@@ -67,6 +67,20 @@ PyObject* call_graph(const plan::Segment& segment, PyObject* const* registers) {
   return PyObject_Vectorcall(segment.compiled.get(), inputs, count, nullptr);
 }
 
+/// Has a checkpoint recomputed what it needs? Its hook of saved tensors says so by raising, and has counted the
+/// tensors: running again would count them twice.
+bool ends_recomputation(PyObject* raised) {
+  static PyObject* const name = intern("torch.utils.checkpoint");
+  ErrorState pending;  // keeps `raised`
+  auto module = Owned<>::steal(PyImport_GetModule(name));
+  auto type = Owned<>::steal(module ? PyObject_GetAttrString(module.get(), "_StopRecomputationError") : nullptr);
+  PyErr_Clear();
+  return raised == type.get();
+}
+
+/// Is the exception that is set not the graph's own?
+bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_recomputation(PyErr_Occurred()); }
+
 }  // namespace
 
 SegmentRun::SegmentRun(const SegmentPtr& segment) : segment_(segment), registers_(small_) {
@@ -97,7 +111,7 @@ GraphResult SegmentRun::graph() {
   if (segment_->sets_modes) modes.save();
   auto outputs = Owned<>::steal(call_graph(*segment_, registers_));
   if (outputs && take_outputs(outputs.get())) return GraphResult::Done;
-  const bool interrupted = PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);
+  const bool interrupted = PyErr_Occurred() && is_interrupt();
   if (!interrupted) PyErr_Clear();
   modes.restore();
   if (interrupted) return GraphResult::Interrupted;

@@ -12,7 +12,7 @@ namespace gramme::runtime {
 enum class GraphResult : uint8_t {
   Done,
   Failed,       // the graph raised and nothing happened yet: run plainly instead. No error is set
-  Interrupted,  // KeyboardInterrupt, SystemExit or the like: an error is set
+  Interrupted,  // KeyboardInterrupt, SystemExit, the end of a checkpoint's recomputation: an error is set
 };
 
 class SegmentRun {

@@ -82,7 +82,7 @@ return %7
         True,
         """
 inputs %0 to %2, 1 constants, 3 temporaries
-%4 = aten::linear(%0, %1, %2)
+%4 = aten::linear(%0, %1, %2) as one node
 %5 = aten::relu(%4); frees %4
 %6 = aten::add.Tensor(%5, %3, 1); frees %5
 return %6

@@ -1,0 +1,52 @@
+"""Hooks of saved tensors, and checkpoints, which are made of them: each tensor is told once, as eagerly."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gramme
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def layer(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.sigmoid(x @ w).tanh() * 2
+
+
+@pytest.fixture
+def inputs() -> list[torch.Tensor]:
+    return [torch.randn(3, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)]
+
+
+@pytest.mark.parametrize("calls_before", [0, 2])
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_hooks_see_what_eager_saves(inputs: list[torch.Tensor], backend: str, calls_before: int) -> None:
+    compiled = gramme.compile(layer, backend=backend)
+    for _ in range(calls_before):
+        compiled(*inputs)
+
+    def told(function: Callable[..., Any]) -> list[Any]:
+        log: list[Any] = []
+
+        def pack(t: torch.Tensor) -> torch.Tensor:
+            log.append((type(t), t.tolist()))
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: log.append("back") or t):
+            log.append(torch.autograd.grad(function(*inputs).sum(), inputs)[0].tolist())
+        return log
+
+    expected = told(layer)
+    assert [told(compiled) for _ in range(3)] == [expected] * 3
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+def test_checkpoint_of_a_compiled_function(inputs: list[torch.Tensor], backend: str, early: bool) -> None:
+    compiled = gramme.compile(layer, backend=backend)
+
+    def gradients(function: Callable[..., Any]) -> list[Any]:
+        result = checkpoint(function, *inputs, use_reentrant=False, early_stop=early)
+        return [g.tolist() for g in torch.autograd.grad(result.sum(), inputs)]  # type: ignore[union-attr]
+
+    assert [gradients(compiled) for _ in range(3)] == [gradients(layer)] * 3

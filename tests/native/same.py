@@ -103,7 +103,10 @@ def describe(value: Any, known: Sequence[torch.Tensor]) -> Any:
 
 
 def gradients(outputs: Any, inputs: Sequence[torch.Tensor]) -> Any:
-    """Of the outputs' sum for the leaves among the inputs, or the error."""
+    """Of the outputs' sum for the leaves among the inputs, or the error.
+
+    Whether a gradient is a view of something that is gone says how its node works inside, and nothing else.
+    """
     wanted = [t for t in inputs if t.requires_grad and t.is_leaf]
     given = [t for t in tensors_in(outputs) if t.requires_grad and t.grad_fn is not None]
     if not wanted or not given:
@@ -112,7 +115,7 @@ def gradients(outputs: Any, inputs: Sequence[torch.Tensor]) -> Any:
         found = torch.autograd.grad(given, wanted, [torch.ones_like(t) for t in given], allow_unused=True)
     except Exception as error:
         return type(error).__name__, str(error).split("\n")[0]
-    return [None if g is None else facts_of(g, []) for g in found]
+    return [None if g is None else facts_of(g, []) | {"view": None, "base": []} for g in found]
 
 
 def outcome(

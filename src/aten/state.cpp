@@ -151,6 +151,7 @@ void SavedModes::restore() {
 }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }
+bool saved_tensors_hooked() { return c10::GradMode::is_enabled() && !tls_of_thread().hooks->stack.empty(); }
 void set_grad_enabled(bool on) { c10::GradMode::set_enabled(on); }
 
 }  // namespace gramme::aten

@@ -182,6 +182,8 @@ Value* Trace::emit_call(meta::Call& call, const Args& args) {
   if (outcome.may_raise) expect_raise();
   if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
+  if (!effects.empty() && aten::saved_tensors_hooked())
+    cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
   refuse_writes(call, outcome, leaves, args);
   random |= outcome.random;
   autograd_seen |= aten::grad_enabled();

@@ -50,3 +50,31 @@ def test_checkpoint_of_a_compiled_function(inputs: list[torch.Tensor], backend: 
         return [g.tolist() for g in torch.autograd.grad(result.sum(), inputs)]  # type: ignore[union-attr]
 
     assert [gradients(compiled) for _ in range(3)] == [gradients(layer)] * 3
+
+
+class Counts(torch.nn.Module):
+    """Makes an effect before, between and after its operations; a checkpoint computes it again up to the second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[str] = []
+
+    def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        self.log.append("first")
+        x = torch.sigmoid(x @ w)
+        self.log.append("second")
+        x = x.tanh()
+        self.log.append("third")
+        return x + 1
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_effects_while_a_checkpoint_computes_again(inputs: list[torch.Tensor], backend: str, early: bool) -> None:
+    expected, found = Counts(), Counts()
+    for module, call in ((expected, expected), (found, gramme.compile(found, backend=backend))):
+        for _ in range(3):
+            checkpoint(call, *inputs, use_reentrant=False, early_stop=early).sum().backward()  # type: ignore[union-attr]
+            module.log.append("done")
+    assert found.log == expected.log
+    assert early == (expected.log.count("third") < expected.log.count("first"))

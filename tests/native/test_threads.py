@@ -44,7 +44,7 @@ def hammer(work: Callable[[int], Any], meanwhile: Callable[[], Any] | None = Non
     def run(i: int) -> None:
         torch.set_num_threads(1)
         start.wait(60)
-        while not stop.is_set():
+        while not stop.is_set() or done[i] == 0:  # each has a turn, however busy the machine is
             work(i)
             done[i] += 1
 
@@ -60,7 +60,6 @@ def hammer(work: Callable[[int], Any], meanwhile: Callable[[], Any] | None = Non
         stop.set()
         for job in jobs:
             job.result(60)
-    assert min(done) > 0
     return sum(done)
 
 

@@ -1,6 +1,7 @@
 """backend="native" beside eager and PyTorch's backends, in one process and in turns: ratios to eager's time.
 
     native.py               one call without gradients, guards included
+    native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
     native.py --train       forward and backward by PyTorch's engine, transformers only
     native.py --first       the first call, beside eager's first call and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
@@ -188,7 +189,10 @@ def timed(call: Call) -> float:
     return clock() - start
 
 
-def in_turns(calls: list[Call], seconds: float, batch: float = 3e-4) -> list[float]:
+BATCH = 3e-4
+
+
+def in_turns(calls: list[Call], seconds: float, batch: float) -> list[float]:
     """The median call of each: one batch of each in turn, a call that takes longer is a batch."""
     times = [max(1, int(batch / min(timed(call) for _ in range(3)))) for call in calls]
     taken: list[list[float]] = [[] for _ in calls]
@@ -203,7 +207,7 @@ def mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def steady(names: list[str], fronts: list[str], train: bool, seconds: float) -> None:
+def steady(names: list[str], fronts: list[str], train: bool, seconds: float, batch: float) -> None:
     print(f"{'us a call':16} " + " ".join(f"{front:>18}" for front in fronts))
     ratios: dict[str, list[float]] = {front: [] for front in fronts}
     for name in names:
@@ -211,7 +215,7 @@ def steady(names: list[str], fronts: list[str], train: bool, seconds: float) -> 
         torch.manual_seed(0)
         function, inputs = CASES[name]()
         with torch.set_grad_enabled(train):
-            taken = in_turns([call_of(FRONTS[front], function, inputs, train) for front in fronts], seconds)
+            taken = in_turns([call_of(FRONTS[front], function, inputs, train) for front in fronts], seconds, batch)
         for front, time_ in zip(fronts, taken, strict=True):
             ratios[front].append(taken[0] / time_)
         cells = [f"{1e6 * t:10.1f} ({taken[0] / t:5.2f})" for t in taken]
@@ -328,7 +332,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a program's turns")
     parser.add_argument("--threads", type=int, default=1)
-    for flag in ("--train", "--first", "--callers", "--inductor"):
+    for flag in ("--single", "--train", "--first", "--callers", "--inductor"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--cold", default="", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -347,7 +351,7 @@ def main() -> None:
         if chosen.callers:
             return callers(names, chosen.seconds, chosen.rounds)
     fronts = [name for name in FRONTS if name != "inductor" or chosen.inductor]
-    return steady(names, fronts, chosen.train, chosen.seconds)
+    return steady(names, fronts, chosen.train, chosen.seconds, 0.0 if chosen.single else BATCH)
 
 
 if __name__ == "__main__":

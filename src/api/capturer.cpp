@@ -74,6 +74,7 @@ void Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
   if (native) {
     segment.compiled = native::make_executor(native::from_graph(trace.graph),
                                              {native::Trust::Guarded, caches_memory(options_.backend.get())});
+    segment.call = native::call_graph;
     report.compiled(segment.operations);
     return;
   }

@@ -316,7 +316,7 @@ constexpr size_t kAhead = 12;  // tensors; a graph run has usually driven them o
 
 GRAMME_VECTORISED bool matches(const TensorSpec& spec, PyObject* object) { return match(spec, object, true); }
 
-GRAMME_VECTORISED bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects) {
+[[gnu::hot]] GRAMME_VECTORISED bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects) {
   const bool tangents = count < 16 || dual_level_entered();
   for (size_t i = 0; i < count; ++i) {
     if (i + 2 * kAhead < count) __builtin_prefetch(objects[checks[i + 2 * kAhead].index]);

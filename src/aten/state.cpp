@@ -49,7 +49,7 @@ struct Tls {
   at::Context* context = &at::globalContext();
 };
 
-const Tls& tls_of_thread() {
+[[gnu::hot]] const Tls& tls_of_thread() {
   thread_local Tls* tls = nullptr;  // a pointer needs no guard; one small leak per thread
   if (!tls) [[unlikely]]
     tls = new Tls;
@@ -67,7 +67,7 @@ constexpr at::DeviceType kAutocastDevices[] = {at::kCPU, at::kCUDA};
 
 }  // namespace
 
-GlobalState GlobalState::read() {
+[[gnu::hot]] GlobalState GlobalState::read() {
   const Tls& tls = tls_of_thread();
   GlobalState state;
   state.included = tls.keys->included_;

@@ -162,7 +162,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
   return true;
 }
 
-PyObject* Recorded::call(PyObject* const* inputs) {
+[[gnu::hot]] void Recorded::call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs) {
   const Tape& tape = *this->tape;  // the caller holds the executor, and that holds this
   BorrowedFrame frame(frames, tape);
   const bool below_autograd = tape.below_autograd && unwatched();
@@ -188,9 +188,14 @@ PyObject* Recorded::call(PyObject* const* inputs) {
   } catch (...) {
     rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step);
   }
-  Owned<> output = object_at(tape.output[0], run);
+  size_t given = 0;
+  try {
+    for (; given < wanted.size(); ++given) outputs[given] = object_at(wanted[given], run).release();
+  } catch (...) {
+    while (given > 0) Owned<>::steal(outputs[--given]);
+    throw;
+  }
   frame.finish(tape, retains);
-  return output.release();
 }
 
 }  // namespace gramme::native

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "aten/spec.h"
@@ -43,9 +44,9 @@ class Conditions {
 
 struct Recorded {
   explicit Recorded(Conditions conditions) : conditions(std::move(conditions)) {}
-  /// Runs the tape: a new reference to the program's output. Throws; what an operator threw as a PythonError with a
-  /// note of where it came from.
-  PyObject* call(PyObject* const* inputs);
+  /// Runs the tape: new references to what it leaves at `wanted`, of its output, go to `outputs`. Throws; what an
+  /// operator threw as a PythonError with a note of where it came from.
+  void call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs);
 
   Conditions conditions;
   std::shared_ptr<const Tape> tape;

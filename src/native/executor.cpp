@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "native/call.h"
 #include "native/memory.h"
@@ -63,12 +65,12 @@ class Inputs {
   std::vector<Owned<>> held_;
 };
 
-PyObject* run_plainly(Executor& self, PyObject* const* inputs) {
+[[gnu::cold]] Owned<> run_plainly(Executor& self, PyObject* const* inputs) {
   ++self.counters.stepwise;
   size_t failed = self.program->steps.size();
   std::shared_ptr<const Program> program = self.program;
   try {
-    return run_stepwise(*program, inputs, &failed).release();
+    return run_stepwise(*program, inputs, &failed);
   } catch (const PythonError&) {
     note_origin(*program, failed);
     throw;
@@ -80,7 +82,7 @@ bool takes_numbers(const Program& program, PyObject* const* inputs) {
   return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
 }
 
-PyObject* record(Executor& self, PyObject* const* inputs) {
+[[gnu::cold]] Owned<> record(Executor& self, PyObject* const* inputs) {
   std::shared_ptr<const Program> program = self.program;
   Owned<> keep = share(reinterpret_cast<PyObject*>(&self));
   struct Scope {
@@ -102,31 +104,62 @@ PyObject* record(Executor& self, PyObject* const* inputs) {
   }
   if (recording.fixed()) {
     ++self.counters.stepwise;
-    return output.release();
+    return output;
   }
   recorded->tape = recording.assemble();
   self.recorded.insert(self.recorded.begin(), std::move(recorded));
   ++self.counters.recorded;
-  return output.release();
+  return output;
 }
 
 /// A program that raises may be between entering a mode and leaving it.
 template <class Call>
-PyObject* keeping_modes(Call&& call) {
+void keeping_modes(Call&& call) {
   aten::SavedModes modes;
   modes.save();
   try {
-    return call();
+    call();
   } catch (...) {
     modes.restore();
     throw;
   }
 }
 
-PyObject* replay(Recorded& recorded, Trust trust, PyObject* const* inputs) {
+/// What a caller wants of a program's output: all of it, or its items.
+struct Wanted {
+  PyObject** outputs;
+  size_t count;
+  bool whole;
+
+  /// Of what a tape gives; none if it is something else.
+  std::optional<std::span<const Place>> places(const Place& output) const {
+    if (whole) return std::span(&output, 1);
+    if (output.kind != Place::Sequence || output.items.size() != count) return std::nullopt;
+    return std::span(output.items);
+  }
+
+  void take(Owned<> output) const {
+    if (whole) return void(*outputs = output.release());
+    Owned<> items = gramme::take(PySequence_Fast(output.get(), "a graph gives a tuple or list"));
+    if (static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) != count) {
+      PyErr_Format(PyExc_RuntimeError, "a graph of %zu outputs gave %zd", count, PySequence_Fast_GET_SIZE(items.get()));
+      throw PythonError();
+    }
+    for (size_t i = 0; i < count; ++i)
+      outputs[i] = share(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i))).release();
+  }
+};
+
+[[gnu::hot]] void replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
+  const std::optional<std::span<const Place>> places = wanted.places(recorded.tape->output[0]);
+  auto call = [&] {
+    if (places) return recorded.call(inputs, *places, wanted.outputs);
+    PyObject* output;
+    recorded.call(inputs, std::span(recorded.tape->output), &output);
+    wanted.take(Owned<>::steal(output));
+  };
   const bool may_stay = trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
-  if (!may_stay) return recorded.call(inputs);
-  return keeping_modes([&] { return recorded.call(inputs); });
+  may_stay ? keeping_modes(call) : call();
 }
 
 bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
@@ -135,7 +168,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
          (!settings || *settings == KernelSettings::read());
 }
 
-PyObject* call_executor(Executor& self, PyObject* const* arguments, size_t count) {
+[[gnu::hot]] void call_executor(Executor& self, PyObject* const* arguments, size_t count, const Wanted& wanted) {
   const Program& program = *self.program;
   if (count != program.arguments()) {
     PyErr_Format(PyExc_TypeError, "a native graph of %zu inputs was called with %zu", program.arguments(), count);
@@ -145,25 +178,33 @@ PyObject* call_executor(Executor& self, PyObject* const* arguments, size_t count
   CachedMemory memory(self.settings.caches_memory);
   Inputs inputs(program, arguments);
   for (auto& recorded : self.recorded)
-    if (fits(*recorded, self.settings.trust, inputs.get())) return replay(*recorded, self.settings.trust, inputs.get());
+    if (fits(*recorded, self.settings.trust, inputs.get()))
+      return replay(*recorded, self.settings.trust, inputs.get(), wanted);
   const bool stepwise = self.recording || self.recorded.size() >= kTapes ||
                         needs_python(inputs.get(), static_cast<size_t>(program.inputs));
-  return keeping_modes([&] { return stepwise ? run_plainly(self, inputs.get()) : record(self, inputs.get()); });
+  keeping_modes([&] { wanted.take(stepwise ? run_plainly(self, inputs.get()) : record(self, inputs.get())); });
 }
 
 /// C++ exceptions end here.
-PyObject* vectorcall(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) noexcept {
+[[gnu::hot]] bool call_safely(PyObject* self, PyObject* const* arguments, size_t count, const Wanted& wanted) noexcept {
   try {
-    if (names && PyTuple_GET_SIZE(names)) {
-      PyErr_SetString(PyExc_TypeError, "a native graph takes no keyword arguments");
-      return nullptr;
-    }
-    return call_executor(*self_of(self), arguments, static_cast<size_t>(PyVectorcall_NARGS(nargsf)));
+    call_executor(*self_of(self), arguments, count, wanted);
+    return true;
   } catch (const PythonError&) {
   } catch (...) {
     torch::translate_exception_to_python(std::current_exception());
   }
-  return nullptr;
+  return false;
+}
+
+PyObject* vectorcall(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) noexcept {
+  if (names && PyTuple_GET_SIZE(names)) {
+    PyErr_SetString(PyExc_TypeError, "a native graph takes no keyword arguments");
+    return nullptr;
+  }
+  PyObject* output = nullptr;
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  return call_safely(self, arguments, count, {&output, 1, true}) ? output : nullptr;
 }
 
 // ---- the Python type
@@ -241,6 +282,11 @@ Owned<> make_executor(Program program, Settings settings) {
   self->settings = settings;
   self->recording = false;
   return object;
+}
+
+[[gnu::hot]] bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count, PyObject** outputs,
+                             size_t output_count) noexcept {
+  return call_safely(executor, inputs, input_count, {outputs, output_count, false});
 }
 
 bool is_executor(PyObject* object) { return Py_TYPE(object) == type(); }

@@ -167,13 +167,13 @@ void Cache::release_any(void* address) {
 
 }  // namespace
 
-CachedMemory::CachedMemory(bool wanted) : before_(active) {
-  if (!wanted) return;
+void CachedMemory::enter() {
   cache();
+  before_ = active;
   active = true;
 }
 
-CachedMemory::~CachedMemory() { active = before_; }
+void CachedMemory::leave() { active = before_; }
 
 MemoryStatistics memory_statistics() { return {reused.load(), range().carved(), kClasses * kClassBytes}; }
 

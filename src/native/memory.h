@@ -11,12 +11,19 @@ namespace gramme::native {
 /// Tensors made by this thread while it lives, up to 1 MiB each, take their memory from the cache.
 class CachedMemory {
  public:
-  explicit CachedMemory(bool wanted);
-  ~CachedMemory();
+  explicit CachedMemory(bool wanted) : wanted_(wanted) {
+    if (wanted) enter();
+  }
+  ~CachedMemory() {
+    if (wanted_) leave();
+  }
   CachedMemory(const CachedMemory&) = delete;
 
  private:
-  const bool before_;
+  void enter();
+  void leave();
+  const bool wanted_;
+  bool before_ = false;
 };
 
 struct MemoryStatistics {

@@ -40,7 +40,7 @@ Owned<> mapping_at(const Place& place, Run& run) {
 
 }  // namespace
 
-Owned<> object_at(const Place& place, Run& run) {
+[[gnu::hot]] Owned<> object_at(const Place& place, Run& run) {
   switch (place.kind) {
     case Place::Constant:
       return place.object;

@@ -14,7 +14,7 @@ namespace gramme::native {
 
 Tape::~Tape() = default;
 
-void Tape::run(Run& run, size_t* at) const {
+[[gnu::hot]] void Tape::run(Run& run, size_t* at) const {
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& instruction = instructions[i];
     *at = i;

@@ -42,7 +42,7 @@ bool Block::bind(PyObject* root, PyObject** registers) {
   return true;
 }
 
-bool Block::holds(PyObject** registers) {
+[[gnu::hot]] bool Block::holds(PyObject** registers) {
   rereads_ = 0;
   const Word* word = words_.data();
   const Word* end = word + words_.size();

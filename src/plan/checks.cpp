@@ -118,7 +118,7 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
 
 }  // namespace
 
-bool matches_check(const Check& check, PyObject* object) {
+[[gnu::hot]] bool matches_check(const Check& check, PyObject* object) {
   switch (check.kind) {
     case GuardKind::Type:
       return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object;

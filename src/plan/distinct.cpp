@@ -15,7 +15,7 @@ PyObject* dict_of(PyObject* object) {
 
 }  // namespace
 
-bool Distinct::holds(PyObject* const* registers) {
+[[gnu::hot]] bool Distinct::holds(PyObject* const* registers) {
   if (program_.distinct.empty()) return true;
   size_t at = 0;
   bool unchanged = !known_.empty();

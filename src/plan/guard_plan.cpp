@@ -71,7 +71,7 @@ struct GuardPlan::Impl {
     return true;
   }
 
-  bool check_part(Part& part, const Roots& roots) {
+  [[gnu::hot]] bool check_part(Part& part, const Roots& roots) {
     Block& block = part.block;
     const Step& step = program.steps[block.begin()];
     PyObject* root = step.kind == source::Kind::Pinned ? nullptr : read_root(step, roots);
@@ -103,7 +103,7 @@ struct GuardPlan::Impl {
     return true;
   }
 
-  bool check(const Roots& roots, PyObject** reads) {
+  [[gnu::hot]] bool check(const Roots& roots, PyObject** reads) {
     ++checks;
     if (!check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
     for (Part& part : parts)
@@ -166,7 +166,7 @@ void GuardPlan::require(std::vector<guards::Fact> more) {
   impl_ = std::make_unique<Impl>(std::move(description));
 }
 
-bool GuardPlan::check(const Roots& roots, PyObject** reads) { return impl_->check(roots, reads); }
+[[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads) { return impl_->check(roots, reads); }
 std::string GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
 void GuardPlan::unbind() {
   for (Impl::Part& part : impl_->parts) part.block.unbind();

@@ -47,6 +47,11 @@ struct Ending {
   std::vector<std::pair<Owned<>, int>> stack;
 };
 
+/// Calls what a backend returned, past Python's protocol: its outputs, new references, go to `outputs`. False with an
+/// error set if it raises, or gives another number of them.
+using CallGraph = bool (*)(PyObject* compiled, PyObject* const* inputs, size_t input_count, PyObject** outputs,
+                           size_t output_count);
+
 struct Segment {
   Segment(GuardDescription description) : guards(std::move(description)) {}
   int start = 0;     // code unit where it begins; 0 at the function's start
@@ -54,6 +59,7 @@ struct Segment {
   GuardPlan guards;
   std::vector<int> graph_inputs;  // indices into the guard plan's reads
   Owned<> compiled;               // what the backend returned; null when the graph is empty
+  CallGraph call = nullptr;       // how to call it; null: as a Python callable that gives a tuple or list
   int graph_outputs = 0;
   std::vector<int> restored;  // reads whose content is put back if the graph raises
   bool random = false;        // the graph draws random numbers: generators are put back if it raises

@@ -155,7 +155,7 @@ PyObject* instance_dict(PyObject* base) {
 
 bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, known_types().deque); }
 
-PyObject* read_root(const Step& step, const Roots& roots) {
+[[gnu::hot]] PyObject* read_root(const Step& step, const Roots& roots) {
   switch (step.kind) {
     case SourceKind::Local:
       return roots.locals[step.index];

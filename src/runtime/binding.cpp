@@ -39,12 +39,12 @@ PyObject* keyword_default(PyFunctionObject* function, int slot) {
 
 }  // namespace
 
-bool Binder::Shape::fits(PyFunctionObject* function, Py_ssize_t count, PyObject* names) const {
+[[gnu::hot]] bool Binder::Shape::fits(PyFunctionObject* function, Py_ssize_t count, PyObject* names) const {
   return count == nargs && runtime::default_count(function) == default_count && same_names(kwnames.get(), names);
 }
 
-bool Binder::bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                  BoundArguments& bound) {
+[[gnu::hot]] bool Binder::bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                               BoundArguments& bound) {
   const Shape* shape = find(function, nargs, kwnames);
   if (!shape) return false;
   PyCodeObject* code = cpython::code_of(function);
@@ -64,7 +64,7 @@ bool Binder::bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t 
   return !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) || collect(code, *shape, args, bound);
 }
 
-const Binder::Shape* Binder::find(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) {
+[[gnu::hot]] const Binder::Shape* Binder::find(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames) {
   for (size_t i = 0; i < shapes_.size(); ++i) {
     if (!shapes_[i].fits(function, nargs, kwnames)) continue;
     if (i)
@@ -79,7 +79,7 @@ const Binder::Shape* Binder::find(PyFunctionObject* function, Py_ssize_t nargs, 
   return &shapes_.front();
 }
 
-bool Binder::make(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames, Shape& shape) {
+[[gnu::cold]] bool Binder::make(PyFunctionObject* function, Py_ssize_t nargs, PyObject* kwnames, Shape& shape) {
   PyCodeObject* code = cpython::code_of(function);
   if (nargs > code->co_argcount && !(code->co_flags & CO_VARARGS)) return false;
   shape.nargs = nargs;
@@ -123,7 +123,8 @@ bool Binder::place_defaults(PyFunctionObject* function, Shape& shape) {
   return true;
 }
 
-bool Binder::collect(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound) {
+[[gnu::hot]] bool Binder::collect(PyCodeObject* code, const Shape& shape, PyObject* const* args,
+                                  BoundArguments& bound) {
   int slot = parameter_count(code);
   if (code->co_flags & CO_VARARGS) {
     const Py_ssize_t count = std::max<Py_ssize_t>(0, shape.nargs - code->co_argcount);
@@ -155,31 +156,46 @@ bool Binder::collect_rest(PyObject* const* args, Py_ssize_t count, BoundArgument
 }
 
 /// A long tuple that nobody keeps is used again, at the same address: guards bound to it need not look for its items.
-bool Binder::lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound) {
+[[gnu::hot]] bool Binder::lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound) {
   constexpr Py_ssize_t kLong = 8;
   if (gives_rest_away_ || rest_->lent || count < kLong) return false;
   if (!rest_->tuple || PyTuple_GET_SIZE(rest_->tuple.get()) != count) {
+    rest_->drop();
     rest_->tuple = Owned<>::steal(PyTuple_New(count));
     if (!rest_->tuple) return PyErr_Clear(), false;
     PyObject_GC_UnTrack(rest_->tuple.get());  // the collector would take its borrowed items for references
   }
-  std::copy_n(args, count, reinterpret_cast<PyTupleObject*>(rest_->tuple.get())->ob_item);
+  PyObject** items = reinterpret_cast<PyTupleObject*>(rest_->tuple.get())->ob_item;
+  if (lends_all_) std::copy_n(args, count, items);
+  for (Py_ssize_t i : lent_items_)
+    if (i < count) items[i] = args[i];
   bound.rest_ = rest_->tuple;
   bound.lent_ = rest_;
+  bound.lent_from_ = args;
   rest_->lent = true;
   return true;
 }
 
-BoundArguments::~BoundArguments() {
+void Binder::looks_into_rest(const std::optional<std::vector<Py_ssize_t>>& items) {
+  lends_all_ = lends_all_ || !items;
+  if (items) lent_items_.insert(lent_items_.end(), items->begin(), items->end());
+  std::sort(lent_items_.begin(), lent_items_.end());
+  lent_items_.erase(std::unique(lent_items_.begin(), lent_items_.end()), lent_items_.end());
+}
+
+[[gnu::cold]] void LentTuple::drop() {
+  if (tuple) std::fill_n(reinterpret_cast<PyTupleObject*>(tuple.get())->ob_item, Py_SIZE(tuple.get()), nullptr);
+  tuple = {};
+}
+
+[[gnu::hot]] BoundArguments::~BoundArguments() {
   if (!lent_) return;
   auto* tuple = reinterpret_cast<PyTupleObject*>(rest_.get());
   constexpr Py_ssize_t kOurs = 2;
   if (Py_REFCNT(rest_.get()) > kOurs) {  // somebody keeps it: it becomes one like any other
-    for (Py_ssize_t i = 0; i < Py_SIZE(tuple); ++i) tuple->ob_item[i] = share(tuple->ob_item[i]).release();
+    for (Py_ssize_t i = 0; i < Py_SIZE(tuple); ++i) tuple->ob_item[i] = share(lent_from_[i]).release();
     PyObject_GC_Track(tuple);
     lent_->tuple = {};
-  } else {
-    std::fill_n(tuple->ob_item, Py_SIZE(tuple), nullptr);
   }
   lent_->lent = false;
 }

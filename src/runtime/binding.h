@@ -8,15 +8,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ref.h"
 
 namespace gramme::runtime {
 
-/// A tuple that is used for one call after the other: without items, and untracked by the collector, while it is not
-/// lent.
+/// A tuple that is used for one call after the other. Its items are borrowed, and those of earlier calls where nobody
+/// looks: only guards know it, and the collector never does.
 struct LentTuple {
+  LentTuple() = default;
+  LentTuple(const LentTuple&) = delete;
+  ~LentTuple() { drop(); }
+  void drop();
+
   Owned<> tuple;
   bool lent = false;
 };
@@ -45,6 +51,7 @@ class BoundArguments {
   std::unique_ptr<PyObject*[]> large_;
   Owned<> rest_, extra_;             // *args, **kwargs
   std::shared_ptr<LentTuple> lent_;  // of rest_, whose items are borrowed then like everything here
+  PyObject* const* lent_from_ = nullptr;
 };
 
 /// Remembers, for the last few shapes of calls (number of arguments, keyword names), where each slot comes from. A call
@@ -56,6 +63,8 @@ class Binder {
             BoundArguments& bound);
   /// A segment reads the *args tuple itself: each call needs one of its own, not one that is used again.
   void gives_rest_away() { gives_rest_away_ = true; }
+  /// A segment looks at these items of the *args tuple only; none: at any.
+  void looks_into_rest(const std::optional<std::vector<Py_ssize_t>>& items);
   /// A segment reads the **kwargs dict itself: each call needs one of its own, also when it is empty.
   void gives_extra_away() { gives_extra_away_ = true; }
 
@@ -80,6 +89,8 @@ class Binder {
   bool lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound);
 
   bool gives_rest_away_ = false, gives_extra_away_ = false;
+  bool lends_all_ = false;
+  std::vector<Py_ssize_t> lent_items_;  // unless lends_all_: no other item of a lent tuple is looked at
   std::shared_ptr<LentTuple> rest_ = std::make_shared<LentTuple>();
   std::vector<Shape> shapes_;  // last used first
 };

@@ -51,14 +51,14 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
   return Answer::NoSegment;
 }
 
-PyObject* call_plainly(Family& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
-                       PyObject* kwnames) {
+[[gnu::cold]] PyObject* call_plainly(Family& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
+                                     PyObject* kwnames) {
   ++family.counters.plain;
   return PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
 }
 
-PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,
-                        size_t nargsf, PyObject* kwnames) {
+[[gnu::hot]] PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function,
+                                     PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyThreadState* thread = PyThreadState_Get();
   ++family->counters.calls;
   if (runs_plainly(thread, function)) return call_plainly(*family, function, args, nargsf, kwnames);
@@ -88,8 +88,8 @@ PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject*
 
 }  // namespace
 
-PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
-               PyObject* kwnames) noexcept {
+[[gnu::hot]] PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,
+                            size_t nargsf, PyObject* kwnames) noexcept {
   return guarded([&] { return call_compiled(family, function, args, nargsf, kwnames); });
 }
 

@@ -50,10 +50,37 @@ bool reads(const plan::Segment& segment, int slot) {
   });
 }
 
+/// Where it looks into the local variable, a tuple; none if it looks at more than its type, length and items.
+std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, int slot) {
+  std::vector<Py_ssize_t> items;
+  auto is_variable = [slot](const source::Source* source) {
+    return source->kind == source::Kind::Local && source->index == slot;
+  };
+  auto follow = [&](const source::Source* source) {
+    for (; source && source->base; source = source->base) {
+      if (!is_variable(source->base)) continue;
+      items.push_back(source->index);
+      return source->kind == source::Kind::Item;
+    }
+    return true;
+  };
+  const plan::GuardDescription& description = segment.guards.description();
+  for (const guards::Fact& fact : description.facts) {
+    const bool plain = fact.kind == guards::Kind::Type || fact.kind == guards::Kind::Length;
+    const bool whole = is_variable(fact.source) || (fact.other && is_variable(fact.other));
+    if ((whole && !plain) || !follow(fact.source) || !follow(fact.other)) return std::nullopt;
+  }
+  if (!std::all_of(description.reads.begin(), description.reads.end(), follow)) return std::nullopt;
+  return items;
+}
+
 /// Segments that read *args or **kwargs are given tuples and dicts of their own.
 void tell_binder(const plan::Segment& segment, PyCodeObject* code, Binder& binder) {
   int slot = code->co_argcount + code->co_kwonlyargcount;
-  if (code->co_flags & CO_VARARGS && reads(segment, slot++)) binder.gives_rest_away();
+  if (code->co_flags & CO_VARARGS) {
+    reads(segment, slot) ? binder.gives_rest_away() : binder.looks_into_rest(items_read(segment, slot));
+    ++slot;
+  }
   if (code->co_flags & CO_VARKEYWORDS && reads(segment, slot)) binder.gives_extra_away();
 }
 
@@ -72,7 +99,7 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 
 }  // namespace
 
-bool capturing() { return capture_depth > 0; }
+[[gnu::hot]] bool capturing() { return capture_depth > 0; }
 
 Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame)
     : family_(family),

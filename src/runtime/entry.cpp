@@ -19,7 +19,7 @@ struct Entry {
 
 Entry* as_entry(PyObject* object) { return reinterpret_cast<Entry*>(object); }
 
-PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+[[gnu::hot]] PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Entry* entry = as_entry(self);
   if (!entry->family)  // a finalizer calls what the collector has cleared
     return PyObject_Vectorcall(reinterpret_cast<PyObject*>(entry->function), args, nargsf, kwnames);

@@ -10,12 +10,12 @@ namespace {
 /// torch's default CPU generator, put back if a graph that draws from it raises.
 class RandomState {
  public:
-  void save() {
+  [[gnu::cold]] void save() {
     static PyObject* const get = torch_function("get_rng_state");
     state_ = Owned<>::steal(get ? PyObject_CallNoArgs(get) : nullptr);
     if (!state_) PyErr_Clear();
   }
-  void restore() {
+  [[gnu::cold]] void restore() {
     static PyObject* const set = torch_function("set_rng_state");
     if (!state_ || !set) return;
     ErrorState keep;
@@ -53,20 +53,6 @@ class Inputs {
   std::vector<Owned<>> saved_;
 };
 
-PyObject* call_graph(const plan::Segment& segment, PyObject* const* registers) {
-  constexpr size_t kInputs = 64;
-  PyObject* few[kInputs];
-  std::vector<PyObject*> many;
-  const size_t count = segment.graph_inputs.size();
-  PyObject** inputs = few;
-  if (count > kInputs) {
-    many.resize(count);
-    inputs = many.data();
-  }
-  for (size_t i = 0; i < count; ++i) inputs[i] = registers[segment.graph_inputs[i]];
-  return PyObject_Vectorcall(segment.compiled.get(), inputs, count, nullptr);
-}
-
 /// Has a checkpoint recomputed what it needs? Its hook of saved tensors says so by raising, and has counted the
 /// tensors: running again would count them twice.
 bool ends_recomputation(PyObject* raised) {
@@ -83,14 +69,14 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
 
 }  // namespace
 
-SegmentRun::SegmentRun(const SegmentPtr& segment) : segment_(segment), registers_(small_) {
+[[gnu::hot]] SegmentRun::SegmentRun(const SegmentPtr& segment) : segment_(segment), registers_(small_) {
   const int count = std::max(segment->replay.registers, read_count() + segment->graph_outputs);
   if (count <= kSmall) return;
   large_.reset(new PyObject*[static_cast<size_t>(count)]);
   registers_ = large_.get();
 }
 
-bool SegmentRun::check(const plan::Roots& roots) {
+[[gnu::hot]] bool SegmentRun::check(const plan::Roots& roots) {
   if (!segment_->guards.check(roots, registers_)) return false;
   owned_ = read_count();
   // counts by hand: registers are the raw array that plan::Replay::run works on
@@ -98,7 +84,7 @@ bool SegmentRun::check(const plan::Roots& roots) {
   return true;
 }
 
-GraphResult SegmentRun::graph() {
+[[gnu::hot]] GraphResult SegmentRun::graph() {
   if (!segment_->compiled) return GraphResult::Done;
   RandomState random;
   if (segment_->random) random.save();
@@ -109,8 +95,7 @@ GraphResult SegmentRun::graph() {
   }
   aten::SavedModes modes;
   if (segment_->sets_modes) modes.save();
-  auto outputs = Owned<>::steal(call_graph(*segment_, registers_));
-  if (outputs && take_outputs(outputs.get())) return GraphResult::Done;
+  if (call_graph()) return GraphResult::Done;
   const bool interrupted = PyErr_Occurred() && is_interrupt();
   if (!interrupted) PyErr_Clear();
   modes.restore();
@@ -118,6 +103,28 @@ GraphResult SegmentRun::graph() {
   if (segment_->random) random.restore();
   inputs.restore();
   return GraphResult::Failed;
+}
+
+[[gnu::hot]] bool SegmentRun::call_graph() {
+  constexpr size_t kInputs = 64;
+  PyObject* few[kInputs];
+  std::vector<PyObject*> many;
+  const size_t count = segment_->graph_inputs.size();
+  PyObject** inputs = few;
+  if (count > kInputs) {
+    many.resize(count);
+    inputs = many.data();
+  }
+  for (size_t i = 0; i < count; ++i) inputs[i] = registers_[segment_->graph_inputs[i]];
+  PyObject* compiled = segment_->compiled.get();
+  if (!segment_->call) {
+    auto outputs = Owned<>::steal(PyObject_Vectorcall(compiled, inputs, count, nullptr));
+    return outputs && take_outputs(outputs.get());
+  }
+  const auto outputs = static_cast<size_t>(segment_->graph_outputs);
+  if (!segment_->call(compiled, inputs, count, registers_ + owned_, outputs)) return false;
+  owned_ += segment_->graph_outputs;
+  return true;
 }
 
 bool SegmentRun::take_outputs(PyObject* outputs) {
@@ -128,7 +135,7 @@ bool SegmentRun::take_outputs(PyObject* outputs) {
   return true;
 }
 
-void SegmentRun::set_up_replay() {
+[[gnu::hot]] void SegmentRun::set_up_replay() {
   const plan::Replay& replay = segment_->replay;
   const int count = std::max(replay.registers, owned_);
   std::fill(registers_ + owned_, registers_ + count, nullptr);
@@ -137,13 +144,13 @@ void SegmentRun::set_up_replay() {
   owned_ = count;
 }
 
-bool SegmentRun::replay() {
+[[gnu::hot]] bool SegmentRun::replay() {
   set_up_replay();
   return segment_->replay.ops.empty() || segment_->replay.run(registers_);
 }
 
 /// The segment holds the constants.
-void SegmentRun::release() {
+[[gnu::hot]] void SegmentRun::release() {
   const int constants = segment_->replay.constant_base;
   const int made = constants + static_cast<int>(segment_->replay.constants.size());
   while (owned_ > 0) {

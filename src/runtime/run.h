@@ -34,6 +34,7 @@ class SegmentRun {
   void release();
 
  private:
+  bool call_graph();
   bool take_outputs(PyObject* outputs);
   void set_up_replay();
   int read_count() const { return static_cast<int>(segment_->guards.description().reads.size()); }

@@ -16,15 +16,19 @@ void ResumePoint::hit(size_t index) {
                 segments.begin() + static_cast<ptrdiff_t>(index) + 1);
 }
 
-ResumePoint& CodeTable::point(int offset, bool handling) {
+[[gnu::hot]] ResumePoint& CodeTable::point(int offset, bool handling) {
+  const size_t at = 2 * static_cast<size_t>(offset) + handling;
+  if (at >= points_.size() || !points_[at]) [[unlikely]]
+    add_point(offset, handling);
+  return *points_[at];
+}
+
+[[gnu::cold]] void CodeTable::add_point(int offset, bool handling) {
   const size_t at = 2 * static_cast<size_t>(offset) + handling;
   if (at >= points_.size()) points_.resize(at + 1);
-  if (!points_[at]) {
-    points_[at] = std::make_unique<ResumePoint>();
-    points_[at]->offset = offset;
-    points_[at]->handling = handling;
-  }
-  return *points_[at];
+  points_[at] = std::make_unique<ResumePoint>();
+  points_[at]->offset = offset;
+  points_[at]->handling = handling;
 }
 
 const std::shared_ptr<CodeTable>& Family::find_table(PyCodeObject* code) {

@@ -41,6 +41,8 @@ class CodeTable {
   Binder binder;
 
  private:
+  void add_point(int offset, bool handling);
+
   Owned<PyCodeObject> code_;
   std::vector<std::unique_ptr<ResumePoint>> points_;  // 2 * offset + handling; null where nothing happened yet
 };

@@ -1,10 +1,10 @@
 #include "native/call.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/record_function.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "native/invoke.h"
 #include "native/symbolic.h"
 
 namespace gramme::native {
@@ -41,9 +41,6 @@ class Released {
  private:
   Run& run_;
 };
-
-/// Is nobody watching operators (a profiler)? Those called at their kernels would not be seen.
-bool unwatched() { return !at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value(); }
 
 /// A frame from a pool, given back empty.
 class BorrowedFrame {

@@ -1,6 +1,7 @@
 #include "native/invoke.h"
 
 #include <ATen/core/stack.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <string>
@@ -115,6 +116,8 @@ void bind_operator(Instruction& instruction) {
     // An argument that no slot holds, or a result that goes elsewhere than its C++ type: it stays boxed.
   }
 }
+
+[[gnu::hot]] bool unwatched() { return !at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value(); }
 
 size_t typed_signatures() {
   return static_cast<size_t>(std::ranges::max(kOperators, {}, &Row::signature).signature) + 1;

@@ -13,6 +13,9 @@ void bind_operator(Instruction& instruction);
 /// The same, boxed whatever the table says.
 void bind_boxed(Instruction& instruction);
 
+/// Is nobody watching operators (a profiler)? Those called at their kernels would not be seen.
+bool unwatched();
+
 /// For statistics.
 size_t typed_signatures();
 

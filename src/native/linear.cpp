@@ -1,15 +1,15 @@
 #include "native/linear.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
-#include <ATen/record_function.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <string_view>
 
+#include "aten/spec.h"
+#include "native/invoke.h"
 #include "native/linear_node.h"
 #include "native/views.h"
 
@@ -96,11 +96,8 @@ class Parts {
 
 // ---- the instruction
 
-/// Does nobody look at the nodes and operators themselves: a profiler, anomaly mode, hooks of saved tensors?
-bool is_unwatched() {
-  return !torch::autograd::AnomalyMode::is_enabled() && at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
-         !at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
-}
+/// Does nobody look at the nodes, at what they save, or at the operators?
+bool is_hidden() { return !torch::autograd::AnomalyMode::is_enabled() && !aten::saved_tensors_hooked() && unwatched(); }
 
 bool has_tangent(const at::Tensor& tensor) { return tensor.defined() && tensor._fw_grad(0).defined(); }
 
@@ -127,7 +124,7 @@ bool fits(const LinearShape& shape, const at::Tensor& input, const at::Tensor& w
 at::Tensor call_linear(const Linear& linear, const at::Tensor& input, const at::Tensor& weight,
                        const at::Tensor& bias) {
   const bool plain = is_plain(input.key_set()) && is_plain(weight.key_set()) &&
-                     (!bias.defined() || is_plain(bias.key_set())) && is_unwatched();
+                     (!bias.defined() || is_plain(bias.key_set())) && is_hidden();
   const bool differentiable =
       plain && fits(*linear.shape, input, weight) && torch::autograd::compute_requires_grad(input, weight, bias);
   if (!differentiable || has_tangent(input) || has_tangent(weight) || has_tangent(bias))

@@ -1,6 +1,8 @@
 #include "runtime/chain.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "cpython/objects.h"
@@ -42,23 +44,22 @@ bool ends_at_once(const plan::Segment& segment, int offset) {
          segment.replay.ops.empty();
 }
 
+bool is_local(const source::Source* source, int slot) {
+  return source->kind == source::Kind::Local && source->index == slot;
+}
+
 /// Does it read the local variable itself, not just look into it?
 bool reads(const plan::Segment& segment, int slot) {
   const auto& read = segment.guards.description().reads;
-  return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) {
-    return source->kind == source::Kind::Local && source->index == slot;
-  });
+  return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) { return is_local(source, slot); });
 }
 
 /// Where it looks into the local variable, a tuple; none if it looks at more than its type, length and items.
 std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, int slot) {
   std::vector<Py_ssize_t> items;
-  auto is_variable = [slot](const source::Source* source) {
-    return source->kind == source::Kind::Local && source->index == slot;
-  };
   auto follow = [&](const source::Source* source) {
     for (; source && source->base; source = source->base) {
-      if (!is_variable(source->base)) continue;
+      if (!is_local(source->base, slot)) continue;
       items.push_back(source->index);
       return source->kind == source::Kind::Item;
     }
@@ -67,7 +68,7 @@ std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, 
   const plan::GuardDescription& description = segment.guards.description();
   for (const guards::Fact& fact : description.facts) {
     const bool plain = fact.kind == guards::Kind::Type || fact.kind == guards::Kind::Length;
-    const bool whole = is_variable(fact.source) || (fact.other && is_variable(fact.other));
+    const bool whole = is_local(fact.source, slot) || (fact.other && is_local(fact.other, slot));
     if ((whole && !plain) || !follow(fact.source) || !follow(fact.other)) return std::nullopt;
   }
   if (!std::all_of(description.reads.begin(), description.reads.end(), follow)) return std::nullopt;

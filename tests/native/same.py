@@ -102,20 +102,37 @@ def describe(value: Any, known: Sequence[torch.Tensor]) -> Any:
     ]
 
 
+def nodes(tensor: torch.Tensor) -> list[str]:
+    """The names of all nodes below a tensor."""
+    found, left = set(), [tensor.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            left += [below for below, _ in node.next_functions]
+    return sorted(node.name() for node in found)
+
+
+PRODUCTS = {"LinearBackward", "AddmmBackward0", "MmBackward0"}
+
+
 def gradients(outputs: Any, inputs: Sequence[torch.Tensor]) -> Any:
     """Of the outputs' sum for the leaves among the inputs, or the error.
 
-    Whether a gradient is a view of something that is gone says how its node works inside, and nothing else.
+    A linear layer that is one node gives a matrix where PyTorch's four give a view of one that is gone: where matrices
+    are multiplied, whether a gradient is a view is left out.
     """
     wanted = [t for t in inputs if t.requires_grad and t.is_leaf]
     given = [t for t in tensors_in(outputs) if t.requires_grad and t.grad_fn is not None]
     if not wanted or not given:
         return None
+    multiplies = any(not PRODUCTS.isdisjoint(nodes(t)) for t in given)
     try:
         found = torch.autograd.grad(given, wanted, [torch.ones_like(t) for t in given], allow_unused=True)
     except Exception as error:
         return type(error).__name__, str(error).split("\n")[0]
-    return [None if g is None else facts_of(g, []) | {"view": None, "base": []} for g in found]
+    left_out = {"view": None} if multiplies else {}
+    return [None if g is None else facts_of(g, []) | left_out for g in found]
 
 
 def outcome(

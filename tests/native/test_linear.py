@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.checkpoint import checkpoint
 
-from native.same import difference, outcome, twin
+from native.same import difference, nodes, outcome, twin
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -20,17 +20,6 @@ Call = Callable[..., Any]
 
 def native(function: Call) -> Call:
     return gramme.compile(function, backend="native")
-
-
-def nodes(tensor: torch.Tensor) -> list[str]:
-    """The names of all nodes below a tensor."""
-    found, left = set(), [tensor.grad_fn]
-    while left:
-        node = left.pop()
-        if node is not None and node not in found:
-            found.add(node)
-            left += [below for below, _ in node.next_functions]
-    return sorted(node.name() for node in found)
 
 
 def fused(tensor: torch.Tensor) -> int:

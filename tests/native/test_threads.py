@@ -60,6 +60,7 @@ def hammer(work: Callable[[int], Any], meanwhile: Callable[[], Any] | None = Non
         stop.set()
         for job in jobs:
             job.result(60)
+    assert min(done) > 0
     return sum(done)
 
 

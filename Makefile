@@ -52,6 +52,7 @@ lint: $(STAMP)
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
 	@$(PY) tools/check_includes.py src
+	@$(PY) tools/check_statics.py src
 
 format: $(STAMP)
 	@$(VENV)/bin/ruff check --quiet --fix . || true

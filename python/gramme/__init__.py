@@ -23,14 +23,18 @@ if not torch.__version__.startswith("2.13."):
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._explain import Explanation, Segment, explain
 from ._install import Installation, install, uninstall
+from ._meter import Measurement, Meter, meter
 from ._module import OptimizedModule
 from ._native import gramme_native
-from .errors import CaptureError
+from .errors import BackendError, CaptureError
 
 __all__ = [
+    "BackendError",
     "CaptureError",
     "Explanation",
     "Installation",
+    "Measurement",
+    "Meter",
     "OptimizedModule",
     "Segment",
     "Statistics",
@@ -40,6 +44,7 @@ __all__ = [
     "gramme_native",
     "graph_break",
     "install",
+    "meter",
     "reset",
     "statistics",
     "uninstall",

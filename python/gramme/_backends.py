@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ._graph_module import locate
 from ._handover import Backend, Compiler, refuse_dynamic_marks
 from ._native import Native, native
 
@@ -18,10 +19,21 @@ _log = logging.getLogger("gramme")
 Options = dict[str, Any] | None
 
 
-def eager(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+class Eager:
     """The backend that runs the captured graph as it is."""
-    refuse_dynamic_marks(example_inputs)
-    return graph_module.forward
+
+    __name__ = "eager"
+
+    def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        refuse_dynamic_marks(example_inputs)
+        return graph_module.forward
+
+    def locate(self, compiled: Callable[..., Any], error: BaseException) -> int | None:
+        """The call of the graph that raised, counted from 0; the traceback then begins below it. Called from C++."""
+        return locate(compiled.__self__, error)  # type: ignore[attr-defined]
+
+
+eager = Eager()
 
 
 def resolve(

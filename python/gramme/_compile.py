@@ -20,15 +20,17 @@ __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statisti
 Function = TypeVar("Function", bound=Callable[..., Any])
 Backend = Callable[..., Any]
 _DEFAULT_RECOMPILE_LIMIT = 8
+_MOST_RECOMPILES = 2**31 - 1  # what C++ takes; sys.maxsize means no limit
 
 
 def _recompile_limit(given: int | None) -> int:
     if given is not None:
         if isinstance(given, bool) or not isinstance(given, int):
             raise TypeError(f"recompile_limit: expected an int, got {type(given).__name__}")
-        return given
-    dynamo = sys.modules.get("torch._dynamo.config")
-    return int(getattr(dynamo, "recompile_limit", _DEFAULT_RECOMPILE_LIMIT))
+    else:
+        dynamo = sys.modules.get("torch._dynamo.config")
+        given = int(getattr(dynamo, "recompile_limit", _DEFAULT_RECOMPILE_LIMIT))
+    return max(-_MOST_RECOMPILES, min(given, _MOST_RECOMPILES))
 
 
 def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
@@ -177,11 +179,14 @@ class Statistics:
     """What a compiled function did so far.
 
     Attributes:
-        hits: calls answered from the cache, without a capture.
+        hits: calls answered from the cache without a capture, instructions carried out for real in between or not.
         captures: captures made, of callees that are captured on their own too.
         segments: segments in the cache.
-        plain_runs: calls that ran plainly from the start.
+        plain_runs: calls that CPython ran from the start: of generators and coroutines, while a debugger traces, where
+            a capture was refused, gave nothing or met the recompile limit, and after a first graph that raised.
         steps: instructions carried out for real between segments.
+        handovers: calls that CPython ran to their end from somewhere in their middle.
+        graph_errors: graphs that raised.
 
     """
 
@@ -191,6 +196,8 @@ class Statistics:
         self.segments = counters["cached"]
         self.plain_runs = counters["plain"]
         self.steps = counters["steps"]
+        self.handovers = counters["handovers"]
+        self.graph_errors = counters["graph_errors"]
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{key}={value}' for key, value in vars(self).items())})"

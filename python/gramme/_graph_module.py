@@ -1,8 +1,15 @@
-"""The class of the graph modules that backends are given."""
+"""The class of the graph modules that backends are given, and which of its nodes raised."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from torch.fx._lazy_graph_module import _LazyGraphModule
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["LazyGraphModule", "locate"]
 
 
 class LazyGraphModule(_LazyGraphModule):
@@ -16,3 +23,21 @@ class LazyGraphModule(_LazyGraphModule):
         return type(self).forward(self, *args, **kwargs)
 
     forward = _lazy_forward
+
+
+def locate(module: LazyGraphModule, error: BaseException) -> int | None:
+    """The call in `module` that raised, counted from 0; `error` loses the traceback down to the generated code."""
+    if type(module).forward is LazyGraphModule._lazy_forward:
+        return None
+    code = type(module).forward.__code__
+    entry: TracebackType | None = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code is not code:
+        entry = entry.tb_next
+    if entry is None:
+        return None
+    index = (module._lineno_map or {}).get(entry.tb_lineno - module._prologue_start)
+    if index is None:
+        return None
+    error.__traceback__ = entry.tb_next
+    inputs: int = sum(node.op == "placeholder" for node in module.graph.nodes)
+    return index - inputs

@@ -13,11 +13,12 @@ import torch
 
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit
+from .errors import BackendError
 
 if TYPE_CHECKING:
     from . import _C
 
-__all__ = ["Backend", "failure", "refuse_dynamic_marks"]
+__all__ = ["Backend", "failure", "not_reproduced", "refuse_dynamic_marks", "wrong_outputs"]
 
 Compiler = Callable[..., Any]
 
@@ -183,6 +184,31 @@ def failure(
         warnings.warn(f"{failed.args[0]}\nThe program runs plainly (suppress_errors).", RuntimeWarning, stacklevel=2)
         return None
     return failed
+
+
+def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
+    """What to raise for a graph's exception after the program ran plainly and did not raise it. Called from C++."""
+    name = _name(backend)
+    message = f"the compiled graph raised {type(error).__name__}, which the program itself does not raise: {error}"
+    config = sys.modules.get("torch._dynamo.config")
+    if getattr(config, "suppress_errors", False):
+        text = f"backend {name!r}: {message}\nThe program ran plainly (suppress_errors)."
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return None
+    failed = BackendError(name, message)
+    failed.__cause__ = error
+    failed.add_note("The program ran plainly instead: the effects of the call took place, its result is lost.")
+    return failed
+
+
+def wrong_outputs(backend: Any, wanted: int, given: int) -> Exception:
+    """What to raise for a graph that gives another number of outputs. Called from C++."""
+    what = f"{given} outputs" if given >= 0 else "no tuple or list"
+    return BackendError(_name(backend), f"the compiled graph gave {what}, its graph has {wanted} outputs")
+
+
+def _name(backend: Any) -> str:
+    return str(getattr(backend, "__name__", type(backend).__name__))
 
 
 def _raised_here(error: Exception) -> bool:

@@ -44,11 +44,25 @@ class Installation:
 _current: Installation | None = None
 
 
+# What PyTorch compiles to run an operator of its own for real, by Python that only its own front end takes apart.
+_OPERATORS = ("torch._higher_order_ops", "torch.nn.attention")
+
+
+def _runs_operator(caller: str) -> bool:
+    """Whether this module's call of torch.compile is the way in which an operator runs eagerly."""
+    return any(caller == name or caller.startswith(name + ".") for name in _OPERATORS)
+
+
 def _torch_compile(original: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compile by gramme; what gramme has no support for yet goes to PyTorch's front end."""
+    """torch.compile by gramme; what gramme has no support for yet goes to PyTorch's front end.
+
+    So do operators that PyTorch compiles to run them (torch.cond, flex_attention).
+    """
 
     @functools.wraps(original)
     def torch_compile(model: Any = None, **given: Any) -> Any:
+        if _runs_operator(sys._getframe(1).f_globals.get("__name__", "")):
+            return original(model, **given)
         if model is None:
             return lambda function: torch_compile(function, **given)
         asked = dict(given)
@@ -75,7 +89,8 @@ def _torch_reset(original: Callable[[], None]) -> Callable[[], None]:
 def install() -> Installation:
     """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
 
-    Code that calls torch.compile needs no change. Options that gramme does not support yet go to PyTorch's front end.
+    Code that calls torch.compile needs no change. Options that gramme does not support yet go to PyTorch's front end,
+    and so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch compiles them then.
 
     Returns:
         An Installation; its `undo()`, `gramme.uninstall()` or the end of a `with` block puts PyTorch's back.

@@ -28,6 +28,7 @@ _OWN_ATTRIBUTES = frozenset(
         "_orig_mod",
         "_gramme_options",
         "_gramme_ready",
+        "_is_full_backward_hook",
         "_torchdynamo_orig_callable",
         "_torchdynamo_wrapper_id",
         "forward",

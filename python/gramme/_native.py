@@ -44,8 +44,8 @@ def gramme_native(graph_module: torch.fx.GraphModule, example_inputs: list[Any])
 
     Inputs of other shapes, types or modes of the thread than the recorded ones get a recording of their own, up to
     eight; the rest runs as the graph module does. A graph module that takes sizes as whole numbers, as one of
-    torch.compile with dynamic=True does, is recorded for all shapes at once. Results have eager's bits, autograd
-    included.
+    torch.compile with dynamic=True does, is recorded for all shapes at once. Results and gradients have eager's
+    bits; derivatives of second and higher order through linear layers may differ in the last ones.
 
     Args:
         graph_module: a graph of functions, methods and attributes, as a torch.compile front end hands it over.

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import linecache
 
-__all__ = ["CaptureError"]
+__all__ = ["BackendError", "CaptureError"]
+
+
+class BackendError(RuntimeError):
+    """A graph that a backend compiled raised what the program does not raise, or gave another number of outputs.
+
+    What the backend's code raised is its ``__cause__``. A note says whether the call's effects took place.
+
+    Attributes:
+        backend: name of the backend.
+
+    """
+
+    def __init__(self, backend: str, message: str) -> None:
+        self.backend = backend
+        super().__init__(f"backend {backend!r}: {message}")
 
 
 class CaptureError(RuntimeError):

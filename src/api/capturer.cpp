@@ -8,7 +8,6 @@
 #include "interp/capture.h"
 #include "native/executor.h"
 #include "native/from_graph.h"
-#include "source/constant.h"
 
 namespace gramme::api {
 
@@ -27,27 +26,26 @@ std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? 
   throw PythonError();
 }
 
-/// Ints and floats of the caller (not of classes, modules or functions) are what may become dynamic.
+/// Is the segment bound to a number that may be another one next time?
 bool may_become_dynamic(const guards::Fact& fact) {
-  if (fact.kind != guards::Kind::Constant ||
-      !(PyLong_CheckExact(fact.object.get()) || PyFloat_CheckExact(fact.object.get())))
-    return false;
-  source::Kind root = fact.source->root()->kind;
-  return root == source::Kind::Local || root == source::Kind::Stack;
+  if (fact.kind != guards::Kind::Constant) return false;
+  PyObject* object = fact.object.get();
+  return (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && trace::may_vary(fact.source);
 }
 
-/// The frame runs plainly: its backend failed, and torch._dynamo.config.suppress_errors is set.
-struct RunsPlainly {};
+constexpr int kMostRestarts = 100;  // of a backend, as in torch._dynamo
+
+bool locates(PyObject* backend) {
+  static PyObject* const name = intern("locate");
+  return is_native(backend) || PyObject_HasAttr(backend, name);
+}
 
 /// The numbers among the graph's inputs are constants; the capture starts again.
-[[noreturn]] void specialize_numbers(const graph::Graph& graph, trace::Policy& policy) {
-  std::string last;
-  for (const graph::Node* node : graph.placeholders()) {
-    if (node->record) continue;
-    if (!last.empty()) policy.specialized.insert(last);
-    last = node->source->print();
-  }
-  throw trace::NeedsConstant{last};
+[[noreturn]] void specialize_numbers(const graph::Graph& graph) {
+  trace::NeedsConstant needed;
+  for (const graph::Node* node : graph.placeholders())
+    if (!node->record) needed.sources.push_back(node->source);
+  throw needed;
 }
 
 /// The segment is for the very objects that became part of the compiled code.
@@ -62,45 +60,40 @@ void require_frozen(const backend::Captured& captured, const graph::Graph& graph
 
 }  // namespace
 
-void Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
-                       trace::Policy& policy, Report& report) const {
-  if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return;
+bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
+                       Report& report) const {
+  if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return true;
   const bool native = is_native(options_.backend.get());
   Owned<> module;
-  if (!native || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(trace.graph, inputs);
+  if (!native || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(trace.scope().graph(), inputs);
   if (options_.keep_graphs) segment.graph_module = module;
   CapturedForPython captured(trace, segment.guards.description());
   report.graph(module, captured.object());
   if (native) {
-    segment.compiled = native::make_executor(native::from_graph(trace.graph),
+    segment.compiled = native::make_executor(native::from_graph(trace.scope().graph()),
                                              {native::Trust::Guarded, caches_memory(options_.backend.get())});
     segment.call = native::call_graph;
     report.compiled(segment.operations);
-    return;
+    return true;
   }
   backend::Compiled compiled =
       backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
-  if (compiled.state == backend::Compiled::Plain) throw RunsPlainly{};
-  if (compiled.state == backend::Compiled::NeedsConstants) specialize_numbers(trace.graph, policy);
-  require_frozen(*captured, trace.graph, inputs, segment);
+  for (int i = 0; compiled.state == backend::Compiled::Again && i < kMostRestarts; ++i) {
+    module = backend::to_fx(trace.scope().graph(), inputs);
+    compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
+  }
+  if (compiled.state == backend::Compiled::Again || compiled.state == backend::Compiled::Plain) return false;
+  if (compiled.state == backend::Compiled::NeedsConstants) specialize_numbers(trace.scope().graph());
+  require_frozen(*captured, trace.scope().graph(), inputs, segment);
   segment.compiled = std::move(compiled.function);
   report.compiled(segment.operations);
+  return true;
 }
 
-/// Notes the numbers the segment is bound to. True if one differs from an earlier capture's: worth a capture with it
-/// dynamic.
-bool Capturer::learn(Point& point, const plan::Segment& segment) {
-  bool changed = false;
-  for (const guards::Fact& fact : segment.guards.description().facts) {
-    if (!may_become_dynamic(fact)) continue;
-    std::string name = fact.source->print();
-    auto [known, added] = point.numbers.try_emplace(name, fact.object);
-    if (added || source::same_constant(known->second.get(), fact.object.get())) continue;
-    bool same_type = Py_TYPE(known->second.get()) == Py_TYPE(fact.object.get());
-    known->second = fact.object;
-    if (same_type && !point.policy.specialized.contains(name)) changed |= point.policy.dynamic.insert(name).second;
-  }
-  return changed;
+/// Notes the numbers the segment is bound to.
+void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
+  for (const guards::Fact& fact : segment.guards.description().facts)
+    if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
 }
 
 void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {
@@ -113,34 +106,28 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
 }
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
-  aten::GlobalState state = aten::GlobalState::read();
-  if (state.function_modes > 0 || state.transforms()) return nullptr;
   Report report(frame);
   interp::Start start{frame.function, frame.code,   frame.locals,   frame.stack,
                       frame.depth,    frame.offset, frame.exception};
-  std::shared_ptr<Point>& known =
+  std::shared_ptr<trace::Policy>& known =
       points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
-  if (!known) known = std::make_shared<Point>(Point{frame.offset == 0 ? at_start_ : later_, {}});
-  std::shared_ptr<Point> held = known;
-  Point& point = *held;
-  // The numbers are looked at before the backend is: a graph for a constant that is known to change is not compiled.
-  if (!point.numbers.empty()) {
-    auto nothing = [](const trace::Trace&, const std::vector<Owned<>>&, plan::Segment&) {};
-    if (std::unique_ptr<plan::Segment> probe = interp::capture(start, point.policy, nothing, options_.fullgraph))
-      learn(point, *probe);
-  }
+  if (!known) known = std::make_shared<trace::Policy>(frame.offset == 0 ? at_start_ : later_);
+  std::shared_ptr<trace::Policy> held = known;
+  trace::Policy& policy = *held;
+  policy.locates = locates(options_.backend.get());
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
-    this->compile(trace, inputs, segment, point.policy, report);
+    return this->compile(trace, inputs, segment, report);
   };
   std::unique_ptr<plan::Segment> segment;
   try {
-    segment = interp::capture(start, point.policy, compile, options_.fullgraph);
-  } catch (const RunsPlainly&) {
+    segment = interp::capture(start, policy, compile, options_.fullgraph);
+  } catch (const trace::Unguardable&) {
+    insist_on_whole(frame, nullptr);
     report.captured(nullptr);
     return nullptr;
   }
   insist_on_whole(frame, segment.get());
-  if (segment) learn(point, *segment);
+  if (segment) learn(policy, *segment);
   report.captured(segment.get());
   return segment;
 }

@@ -1,6 +1,6 @@
 // The capturing side as the runtime sees it: interp captures, backend compiles.
 #pragma once
-#include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "api/report.h"
@@ -27,7 +27,7 @@ class Capturer final : public runtime::Capturer {
   void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
   int recompile_limit() const override { return options_.recompile_limit; }
   bool fullgraph() const override { return options_.fullgraph; }
-  PyObject* backend() const { return options_.backend.get(); }
+  PyObject* backend() const override { return options_.backend.get(); }
   int traverse(visitproc visit, void* arg) const override {
     Py_VISIT(options_.backend.get());
     return 0;
@@ -41,20 +41,16 @@ class Capturer final : public runtime::Capturer {
   void forget() { points_.clear(); }
 
  private:
-  /// What earlier captures of one resume point taught.
-  struct Point {
-    trace::Policy policy;
-    std::map<std::string, Owned<>> numbers;  // guarded ints and floats by source
-  };
   /// Gets the backend to compile the trace's graph.
-  void compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
-               trace::Policy& policy, Report& report) const;
-  bool learn(Point& point, const plan::Segment& segment);
+  bool compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
+               Report& report) const;
+  static void learn(trace::Policy& policy, const plan::Segment& segment);
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 
   Options options_;
   trace::Policy at_start_, later_;
-  std::unordered_map<uint64_t, std::shared_ptr<Point>> points_;  // a capture under way keeps its point over a reset
+  // What earlier captures taught, by resume point. A capture under way keeps its own over a reset.
+  std::unordered_map<uint64_t, std::shared_ptr<trace::Policy>> points_;
 };
 
 }  // namespace gramme::api

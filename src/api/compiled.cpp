@@ -1,6 +1,7 @@
 // What captured code sees in compiled callables: the Python they were made of.
 #include "api/compiled.h"
 
+#include "base/once.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
 #include "runtime/entry.h"
@@ -31,11 +32,11 @@ Value* bind_entry(Trace& trace, const Args& args) {
 
 /// With hooks and all, as every module: its `forward` is the compiled call of the module it was made of.
 Value* call_module(Trace& trace, const Args& args) {
-  static PyObject* const function = [] {
+  PyObject* const function = once([] {
     Owned<> module = Owned<>::steal(PyImport_ImportModule("torch.nn"));
     Owned<> cls = module ? Owned<>::steal(PyObject_GetAttrString(module.get(), "Module")) : Owned<>();
     return cls ? PyObject_GetAttrString(cls.get(), "__call__") : nullptr;
-  }();
+  });
   if (!function) throw PythonError();
   return protocol::call(trace, trace.pinned(function), args);
 }
@@ -61,10 +62,10 @@ Owned<> try_options(Trace& trace, value::Function* compile, const Args& args) {
 
 /// gramme.compile(function, …): replay makes the compiled function, the capture goes through the function itself.
 Value* make_entry(Trace& trace, value::Function* compile, const Args& args) {
-  static PyObject* const with_options = [] {
+  PyObject* const with_options = once([] {
     Owned<> module = take(PyImport_ImportModule("gramme._compile"));
     return take(PyObject_GetAttrString(module.get(), "compile_with")).release();
-  }();
+  });
   auto* function = args.positional == 1 ? trace.see_as<value::Function>(args[0]) : nullptr;
   Owned<> tried = function && compile->object ? try_options(trace, compile, args) : Owned<>();
   if (tried && tried.get() == compile->object) return function;  // disable=True
@@ -76,7 +77,7 @@ Value* make_entry(Trace& trace, value::Function* compile, const Args& args) {
   auto* made = trace.make<value::Object>();
   made->type = runtime::entry_type();
   made->payload = function;
-  trace.effects.add_call(with_options, std::move(operands), trace.graph.length(), made);
+  trace.call_in_replay(with_options, std::move(operands), made);
   return made;
 }
 

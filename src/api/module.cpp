@@ -5,6 +5,7 @@
 #include "api/captured.h"
 #include "api/capturer.h"
 #include "api/compiled.h"
+#include "api/meter.h"
 #include "api/native.h"
 #include "api/testing.h"
 #include "builtins/builtins.h"
@@ -85,25 +86,28 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
 /// All cached segments, in the order of their functions' lines and resume points.
 nb::list segments(nb::object entry) {
   std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
-  nb::list rows;
+  std::vector<std::pair<Owned<PyCodeObject>, runtime::SegmentPtr>> all;  // finalizers may change the tables meanwhile
   for (auto& [code, table] : family->tables())
     for (auto& point : table->points())
       if (point)
-        for (auto& segment : point->segments) rows.append(describe(code, *segment));
+        for (auto& segment : point->segments) all.emplace_back(Owned<PyCodeObject>::share(code), segment);
+  nb::list rows;
+  for (auto& [code, segment] : all) rows.append(describe(code.get(), *segment));
   return rows;
 }
 
 /// Takes the bound guards of every segment away; the next check binds them again.
 void unbind(nb::object entry) {
   std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  std::vector<plan::Dropped> dropped;  // at the end: finalizers may change the tables
   for (auto& [code, table] : family->tables())
     for (auto& point : table->points())
       if (point)
-        for (auto& segment : point->segments) segment->guards.unbind();
+        for (auto& segment : point->segments) dropped.push_back(segment->guards.unbind());
 }
 
 void reset() {
-  for (auto& weak : families())
+  for (auto& weak : std::vector(families()))  // what is dropped may make entries
     if (std::shared_ptr<runtime::Family> family = weak.lock()) {
       family->clear();
       static_cast<Capturer&>(family->capturer()).forget();
@@ -121,6 +125,7 @@ NB_MODULE(_C, m) {
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
   m.attr("ModuleCall") = nb::borrow(reinterpret_cast<PyObject*>(runtime::module_call_type()));
   bind_captured(m);
+  bind_meter(m);
   bind_native(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit"), nb::arg("keep_graphs"));

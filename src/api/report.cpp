@@ -1,6 +1,7 @@
 #include "api/report.h"
 
 #include "backend/metadata.h"
+#include "base/once.h"
 #include "bytecode/code.h"
 
 namespace gramme::api {
@@ -10,7 +11,7 @@ Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_Get
 
 /// gramme._logging, kept for good.
 PyObject* logging_module() {
-  static PyObject* const module = take(PyImport_ImportModule("gramme._logging")).release();
+  PyObject* const module = once([] { return take(PyImport_ImportModule("gramme._logging")).release(); });
   return module;
 }
 
@@ -37,7 +38,7 @@ struct Artifacts {
   Artifact graph{"graph"}, graph_code{"graph_code"}, graph_sizes{"graph_sizes"}, guards{"guards"},
       recompiles{"recompiles"}, recompiles_verbose{"recompiles_verbose"}, graph_breaks{"graph_breaks"};
   static const Artifacts& get() {
-    static const auto* all = new Artifacts;
+    const auto* all = once([] { return new Artifacts; });
     return *all;
   }
 };

@@ -3,6 +3,7 @@
 //   limit(entry, stop_at=7)          # captures that begin at a function's start end at its instruction 7
 //   limit(entry, refuse_at=30)       # the 30th instruction, of callees too, cannot be captured
 //   segments(entry)                  # all of what was captured, as text
+//   models()                         # the C functions that gramme has models of
 //   phases(entry, args)              # runs the segment that fits, a step of it at a time
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +14,7 @@
 #include "api/capturer.h"
 #include "api/testing.h"
 #include "cpython/objects.h"
+#include "protocol/protocol.h"
 #include "runtime/entry.h"
 #include "runtime/run.h"
 #include "source/constant.h"
@@ -92,13 +94,14 @@ nb::object phases(nb::handle entry, nb::tuple args) {
   runtime::BoundArguments bound(table.code()->co_nlocalsplus);
   PyObject* const* items = reinterpret_cast<PyTupleObject*>(args.ptr())->ob_item;
   if (!table.binder.bind(function, items, static_cast<Py_ssize_t>(args.size()), nullptr, bound)) return nb::none();
+  plan::Dropped dropped;
   for (const runtime::SegmentPtr& segment : table.point(0, false).segments) {
     std::array<Clock::time_point, 5> times{Clock::now()};
     runtime::SegmentRun run(segment);
-    if (segment->exit.kind != plan::ExitKind::Return || !run.check({bound.locals(), nullptr, function, nullptr}))
-      continue;
+    const plan::Roots roots{bound.locals(), nullptr, function, nullptr};
+    if (segment->exit.kind != plan::ExitKind::Return || !run.check(roots, dropped)) continue;
     times[1] = Clock::now();
-    if (run.graph() != runtime::GraphResult::Done) return nb::none();
+    if (run.graph(nullptr) != runtime::GraphResult::Done) return nb::none();
     times[2] = Clock::now();
     if (!run.replay()) throw nb::python_error();
     times[3] = Clock::now();
@@ -112,11 +115,23 @@ nb::object phases(nb::handle entry, nb::tuple args) {
 
 }  // namespace
 
+namespace {
+/// Every C function with a model, and for which arguments the model says that it is written.
+nb::list models() {
+  static constexpr const char* kTakes[] = {"unstated", "plain", "asked"};
+  nb::list all;
+  for (const protocol::Modelled& model : protocol::all_models())
+    all.append(nb::make_tuple(nb::borrow(model.callable), kTakes[static_cast<int>(model.takes)]));
+  return all;
+}
+}  // namespace
+
 void bind_capture_testing(nb::module_& module) {
   nb::module_ m = module.def_submodule("testing_capture", "For gramme's own tests.");
   m.def("limit", limit, "entry"_a, "stop_at"_a = 0, "refuse_at"_a = 0, "everywhere"_a = false);
   m.def("segments", segments, "entry"_a);
   m.def("phases", phases, "entry"_a, "args"_a);
+  m.def("models", models);
 }
 
 }  // namespace gramme::api

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -13,8 +14,10 @@
 #include "base/error.h"
 #include "graph/graph.h"
 #include "meta/infer.h"
+#include "meta/numbers.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace gramme::api {
 namespace {
@@ -29,6 +32,7 @@ struct Ref {
 /// A Python number that the call shall take for known only at run time.
 struct RunTimeNumber {
   nb::object example;
+  double bound;
 };
 
 nb::object borrow(PyObject* object) { return nb::borrow(object); }
@@ -92,6 +96,7 @@ class Caller {
     } else if (nb::isinstance<RunTimeNumber>(value)) {
       result.kind = Argument::Number;
       result.object = nb::cast<RunTimeNumber&>(value).example.ptr();
+      result.bound = nb::cast<RunTimeNumber&>(value).bound;
       result.node = arena_.make<graph::Node>();
     } else if (aten::is_tensor(value.ptr())) {
       result.kind = Argument::Tensor;
@@ -186,6 +191,15 @@ nb::dict infer(nb::object target, nb::args args, nb::kwargs kwargs) {
   Arena arena;
   meta::Call call = Caller(arena).call(target, args, kwargs);
   return guarded([&] { return describe(meta::infer(call)); });
+}
+
+/// Of each number of the call, whether the Outcome depends on its value.
+std::vector<bool> depends_on_numbers(nb::object target, nb::args args, nb::kwargs kwargs) {
+  Arena arena;
+  meta::Call call = Caller(arena).call(target, args, kwargs);
+  std::vector<bool> result;
+  meta::each_number(call, [&](const Argument&, bool depends) { result.push_back(depends); });
+  return result;
 }
 
 double infer_nanoseconds(int repeats, nb::object target, nb::args args, nb::kwargs kwargs) {
@@ -316,9 +330,14 @@ class TestGraph {
 void bind_graph_testing(nb::module_& m) {
   nb::exception<InternalError>(m, "GraphError");
   nb::class_<Ref>(m, "Ref");
-  nb::class_<RunTimeNumber>(m, "RunTimeNumber").def("__init__", [](RunTimeNumber* self, nb::object example) {
-    new (self) RunTimeNumber{std::move(example)};
-  });
+  nb::class_<RunTimeNumber>(m, "RunTimeNumber")
+      .def(
+          "__init__",
+          [](RunTimeNumber* self, nb::object example, double bound) {
+            new (self) RunTimeNumber{std::move(example), bound};
+          },
+          "example"_a, "bound"_a = HUGE_VAL);
+  m.def("depends_on_numbers", depends_on_numbers);
   m.def("infer", infer);
   m.def("infer_nanoseconds", infer_nanoseconds);
   m.def("infer_statistics", infer_statistics);

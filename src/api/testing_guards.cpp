@@ -53,9 +53,10 @@ class TestGuards {
 
   nb::object check(nb::list locals, nb::object function, nb::list stack, nb::object exception) {
     Frame frame(locals, function, stack, exception);
-    if (!plan_.check(frame.roots(), read_.data())) return nb::none();
+    plan::Dropped dropped;
+    if (!plan_.check(frame.roots(), read_.data(), dropped)) return nb::none();
     nb::list result;
-    for (PyObject* object : read_) result.append(object ? nb::borrow(object) : nb::borrow(Py_NotImplemented));
+    for (PyObject* object : read_) result.append(object ? nb::steal(object) : nb::borrow(Py_NotImplemented));
     return result;
   }
 
@@ -94,7 +95,11 @@ class TestGuards {
     auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < rounds; ++i) {
       if (!written.is_none()) written["counter"] = i;
-      held &= plan_.check(frames[at].roots(), read_.data());
+      plan::Dropped dropped;
+      const bool now = plan_.check(frames[at].roots(), read_.data(), dropped);
+      if (now)
+        for (PyObject* object : read_) Owned<>::steal(object);
+      held &= now;
       if (++at == frames.size()) at = 0;
     }
     std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;

@@ -46,7 +46,7 @@ class CountingAllocator final : public c10::Allocator {
 
 /// Never destroyed: tensors may outlive everything.
 CountingAllocator& counting() {
-  static auto* allocator = new CountingAllocator();
+  static auto* allocator = new CountingAllocator();  // no Python: an allocator of c10
   return *allocator;
 }
 

@@ -22,6 +22,7 @@ using Registers = std::vector<Register>;
 /// Verifies a tape of instructions that read, write and free the registers given; `inputs` of them are there before.
 void verify_tape(Register inputs, const std::vector<std::tuple<Registers, Registers, Registers>>& instructions,
                  const Registers& returned) {
+  // no Python: the dispatcher's table
   static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::relu", "");
   Tape tape;
   tape.program = std::make_shared<Program>();

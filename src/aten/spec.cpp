@@ -18,6 +18,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/once.h"
 #include "base/ref.h"
 
 namespace gramme::aten {
@@ -94,7 +95,7 @@ struct Layout {
 };
 
 const Layout& layout() {
-  static const Layout* layout = new Layout;
+  const Layout* layout = once([] { return new Layout; });
   return *layout;
 }
 size_t autograd_word;  // layout().autograd, set before the first spec exists

@@ -92,6 +92,8 @@ class SavedModes {
 };
 
 bool grad_enabled();
+/// Does torch.jit.trace write down what this thread computes?
+bool jit_tracing();
 /// Does user code hear of each tensor that autograd saves?
 bool saved_tensors_hooked();
 void set_grad_enabled(bool on);

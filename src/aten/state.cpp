@@ -8,8 +8,11 @@
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
+#include "aten/modes.h"
 #include "aten/spec.h"
 
 namespace gramme::aten {
@@ -150,8 +153,15 @@ void SavedModes::restore() {
   if (state_->nesting == 0) at::autocast::clear_cache();
 }
 
+bool can_capture() {
+  const GlobalState state = GlobalState::read();
+  return state.function_modes == 0 && !state.transforms() && !c10::impl::TorchDispatchModeTLS::any_modes_set() &&
+         !torch::autograd::ForwardADLevel::try_get_by_idx(0);
+}
+
 bool grad_enabled() { return c10::GradMode::is_enabled(); }
 bool saved_tensors_hooked() { return c10::GradMode::is_enabled() && !tls_of_thread().hooks->stack.empty(); }
+bool jit_tracing() { return *tls_of_thread().tracing != nullptr; }
 void set_grad_enabled(bool on) { c10::GradMode::set_enabled(on); }
 
 }  // namespace gramme::aten

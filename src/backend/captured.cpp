@@ -58,18 +58,18 @@ bool Captured::has_numbers() const {
 }
 
 bool Captured::has_aliased_writes() const {
-  if (!trace().inputs_written) return false;
+  if (!trace().scope().inputs_written()) return false;
   std::vector<PyObject*> objects;
   std::vector<uint32_t> all;
   for (const graph::Node* node : placeholders()) {
     if (!node->record) continue;
     all.push_back(static_cast<uint32_t>(objects.size()));
-    objects.push_back(trace().input(node));
+    objects.push_back(trace().scope().input(node));
   }
   std::vector<uintptr_t> addresses;
   if (aten::all_apart(objects.data(), all, addresses)) return false;
   bool found = false;
-  trace().each_written_input([&](PyObject* written) {
+  trace().scope().each_written_input([&](PyObject* written) {
     for (PyObject* object : objects) found |= object != written && aten::overlap(object, written);
   });
   return found;
@@ -91,7 +91,7 @@ Owned<> Captured::examples(PyObject* mode) const {
       check(PyList_Append(result.get(), node->record ? fakes.fake(node->record, 0).get() : Py_None));
   };
   add(placeholders());
-  add(trace().graph.nodes());
+  add(trace().scope().graph().nodes());
   check(PyList_Append(result.get(), Py_None));  // output
   return result;
 }

@@ -31,7 +31,7 @@ class Captured {
 
  private:
   const trace::Trace& trace() const;
-  const std::vector<graph::Node*>& placeholders() const { return trace().graph.placeholders(); }
+  const std::vector<graph::Node*>& placeholders() const { return trace().scope().graph().placeholders(); }
 
   const trace::Trace* trace_;
   const plan::GuardDescription* guards_;

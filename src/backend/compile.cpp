@@ -1,5 +1,7 @@
 #include "backend/compile.h"
 
+#include "base/once.h"
+
 namespace gramme::backend {
 namespace {
 
@@ -29,7 +31,7 @@ void fail(PyObject* backend, const Owned<>& graph_module, bool whole) {
 /// Long runs of Python under it then never cross the edge of a 16 KB chunk, where a hot call maps and unmaps memory
 /// each time.
 PyObject* roomy_call() {
-  static PyObject* function = [] {
+  PyObject* const function = once([] {
     Owned<> globals = take(PyDict_New());
     check(PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()));
     Owned<> code = take(Py_CompileString("lambda f, *args: f(*args)", "<gramme>", Py_eval_input));
@@ -40,8 +42,21 @@ PyObject* roomy_call() {
     Owned<> roomy = take(PyObject_Call(replace.get(), take(PyTuple_New(0)).get(), options.get()));
     check(PyObject_SetAttrString(lambda.get(), "__code__", roomy.get()));
     return lambda.release();
-  }();
+  });
   return function;
+}
+
+/// AOTAutograd found numbers that it cannot turn into tensors: it has noted which, and wants to start again.
+bool restarts() {
+  static PyObject* const name = intern("torch._dynamo.exc");
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
+  PyObject* raised = PyErr_Occurred();  // borrowed from the thread
+  ErrorState pending;
+  Owned<> module = Owned<>::steal(PyImport_GetModule(name));
+  Owned<> restart =
+      Owned<>::steal(module ? PyObject_GetAttrString(module.get(), "TensorifyScalarRestartAnalysis") : nullptr);
+  PyErr_Clear();
+  return restart && PyErr_GivenExceptionMatches(raised, restart.get());
 }
 
 bool hands_over(PyObject* backend) {
@@ -69,6 +84,10 @@ Compiled compile(PyObject* backend, const Owned<>& graph_module, const std::vect
   PyObject* arguments[] = {backend, graph_module.get(), examples.get(), captured};
   size_t count = captured && hands_over(backend) ? 4 : 3;
   Owned<> result = Owned<>::steal(PyObject_Vectorcall(roomy_call(), arguments, count, nullptr));
+  if (!result && restarts()) {
+    PyErr_Clear();
+    return {Compiled::Again, {}};
+  }
   if (!result) {
     fail(backend, graph_module, whole);
     return {Compiled::Plain, {}};

@@ -11,6 +11,7 @@ struct Compiled {
   enum State : uint8_t {
     Ready,           // `function` takes the graph's inputs
     NeedsConstants,  // the backend cannot take numbers as inputs
+    Again,           // the backend has learned something and wants the graph anew
     Plain,           // the program runs as it is
   };
   State state = Ready;

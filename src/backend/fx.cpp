@@ -7,6 +7,7 @@
 
 #include "backend/metadata.h"
 #include "base/error.h"
+#include "base/once.h"
 #include "graph/names.h"
 
 namespace gramme::backend {
@@ -31,7 +32,7 @@ struct Fx {
   Owned<> no_kwargs = take(PyDict_New());
 
   static const Fx& get() {
-    static const Fx* fx = new Fx;
+    const Fx* fx = once([] { return new Fx; });
     return *fx;
   }
 };

@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/stack.h"
+
 namespace gramme {
 namespace {
 struct Row {
@@ -16,6 +18,10 @@ const Row& row(Reason reason) { return kRows[static_cast<int>(reason)]; }
 const char* reason_name(Reason reason) { return row(reason).name; }
 const char* reason_text(Reason reason) { return row(reason).text; }
 const char* reason_hint(Reason reason) { return row(reason).hint; }
+
+void need_room() {
+  if (!has_room(Room::Capture)) cannot(Reason::TooDeep);
+}
 
 void bug(const char* file, int line, const std::string& message) {
   throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + message);

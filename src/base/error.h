@@ -29,6 +29,10 @@ struct CannotCapture : std::exception {
   throw CannotCapture(reason, std::move(detail));
 }
 
+/// Before a step deeper into the program's calls or data; ends the segment (TooDeep) while there is stack left to do
+/// so.
+void need_room();
+
 /// A defect of gramme: the captured frame is abandoned and runs eagerly; the message names the place.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;

@@ -13,6 +13,7 @@ Value* make_deque(Trace& trace, const Args& args) {
   auto [iterable, maxlen] = bind(args, 0, {"iterable", "maxlen"});
   auto* deque = trace.make<Deque>();
   if (!is_none(trace, maxlen)) {
+    if (trace.see(maxlen)->kind == value::Kind::Object) cannot(Reason::ArgumentKind, "a maxlen that is no int");
     deque->maxlen = protocol::index(trace, maxlen);
     if (deque->maxlen < 0) protocol::raise(trace, PyExc_ValueError, "maxlen must be non-negative");
   }
@@ -76,6 +77,8 @@ Value* clear(Trace& trace, const Args& args) {
 }
 
 Value* copy(Trace& trace, const Args& args) {
+  if (args.positional && trace.see(args[0])->kind == value::Kind::Object)
+    cannot(Reason::ArgumentKind, "a copy of a deque's subclass");
   auto [self] = positional<1>(args, 1);
   auto* result = trace.make<Deque>();
   result->items = content<Deque>(trace, self)->items;
@@ -164,25 +167,26 @@ Value* count_elements(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_collections() {
-  add_rows("collections", {
-                              {"deque", &make_deque},
-                              {"deque.append", &append<&push_right>},
-                              {"deque.appendleft", &append<&push_left>},
-                              {"deque.extend", &extend},
-                              {"deque.extendleft", &extend_left},
-                              {"deque.pop", &pop<false>},
-                              {"deque.popleft", &pop<true>},
-                              {"deque.clear", &clear},
-                              {"deque.copy", &copy},
-                              {"deque.__copy__", &copy},
-                              {"deque.reverse", &reverse},
-                              {"deque.rotate", &rotate},
-                              {"deque.insert", &insert},
-                              {"deque.remove", &remove},
-                              {"deque.count", &count},
-                              {"deque.index", &index},
-                          });
-  add_rows("_collections", {{"_count_elements", &count_elements}});
+  add_rows("collections", Takes::Asked,
+           {
+               {"deque", &make_deque},
+               {"deque.append", &append<&push_right>},
+               {"deque.appendleft", &append<&push_left>},
+               {"deque.extend", &extend},
+               {"deque.extendleft", &extend_left},
+               {"deque.pop", &pop<false>},
+               {"deque.popleft", &pop<true>},
+               {"deque.clear", &clear},
+               {"deque.copy", &copy},
+               {"deque.__copy__", &copy},
+               {"deque.reverse", &reverse},
+               {"deque.rotate", &rotate},
+               {"deque.insert", &insert},
+               {"deque.remove", &remove},
+               {"deque.count", &count},
+               {"deque.index", &index},
+           });
+  add_rows("_collections", Takes::Asked, {{"_count_elements", &count_elements}});
 }
 
 }  // namespace gramme::builtins

@@ -1,5 +1,6 @@
 // contextvars: what the context held is guarded, what the program sets is set in replay, where the tokens are made. A
 // copied context is what the program set in it over what the thread's own holds; it does not leave the capture.
+#include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 
@@ -19,14 +20,14 @@ struct Set {
   bool used;
 };
 
-/// What contexts of this thread's capture hold.
+/// What the contexts of a capture hold.
 struct Contexts {
+  Variables variables;  // of the one in which the program runs, where the capture set them
   /// By the token. One made before the capture gets its place when it is used.
   std::unordered_map<const Value*, Set> set_by;
   std::unordered_map<const Value*, Variables> copied;
   const Value* running = nullptr;  // a copied one; null: the thread's own
 };
-thread_local Contexts contexts;
 
 Object* variable_argument(Trace& trace, Value* self) {
   auto* variable = trace.see_as<Object>(self);
@@ -37,7 +38,8 @@ Object* variable_argument(Trace& trace, Value* self) {
 
 /// What this context holds, or null.
 Value* held(Trace& trace, Object* variable) {
-  static PyObject* const missing = take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release();
+  PyObject* const missing =
+      once([] { return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release(); });
   PyObject* now = nullptr;
   check(PyContextVar_Get(variable->object, missing, &now));
   Owned<> owned = Owned<>::steal(now);
@@ -56,7 +58,7 @@ Value* content_of(Trace& trace, const Variables& variables, Object* variable) {
 Value* get(Trace& trace, const Args& args) {
   auto [self, fallback] = positional<2>(args, 1);
   Object* variable = variable_argument(trace, self);
-  if (Value* value = content_of(trace, trace.variables, variable)) return value;
+  if (Value* value = content_of(trace, trace.state<Contexts>().variables, variable)) return value;
   if (fallback) return fallback;
   PyObject* own = nullptr;
   check(PyContextVar_Get(variable->object, nullptr, &own));
@@ -68,24 +70,25 @@ Value* get(Trace& trace, const Args& args) {
 }
 
 Value* set(Trace& trace, const Args& args) {
-  static PyObject* const method = real("_contextvars", "ContextVar.set");
-  static auto* const token_type = reinterpret_cast<PyTypeObject*>(real("_contextvars", "Token"));
+  auto& contexts = trace.state<Contexts>();
+  PyObject* const method = once([] { return real("_contextvars", "ContextVar.set"); });
+  auto* const token_type = once([] { return reinterpret_cast<PyTypeObject*>(real("_contextvars", "Token")); });
   auto [self, value] = positional<2>(args, 2);
   Object* variable = variable_argument(trace, self);
   auto* token = trace.make<Object>();
   token->type = token_type;
-  auto [now, added] = trace.variables.try_emplace(variable, nullptr);
+  auto [now, added] = contexts.variables.try_emplace(variable, nullptr);
   contexts.set_by[token] = {variable, added ? nullptr : now->second, contexts.running, false};
-  trace.undo.push_back([token] { contexts.set_by.erase(token); });
   now->second = value;
   if (contexts.running) return token;
   variable->written = true;
-  trace.effects.add_call(method, {variable, value}, trace.graph.length(), token);
+  trace.call_in_replay(method, {variable, value}, token);
   return token;
 }
 
 /// A token that was made before the capture is good where the guards say so, and once.
 void note_token(Trace& trace, Object* variable, Object* token) {
+  auto& contexts = trace.state<Contexts>();
   auto part = [&](int64_t which) { return trace.pool->child(token->source, SK::TokenPart, which); };
   Value* own = trace.see(trace.wrap(cpython::token_part(token->object, 0), part(0)));
   PyObject* before = cpython::token_part(token->object, 1);
@@ -93,11 +96,11 @@ void note_token(Trace& trace, Object* variable, Object* token) {
   for (int64_t which : {1, 2}) trace.guard({part(which), guards::Kind::Present, {}});
   token->written = true;
   contexts.set_by[token] = {variable, trace.wrap(before, part(1)), nullptr, false};
-  trace.undo.push_back([token] { contexts.set_by.erase(token); });
 }
 
 Value* reset(Trace& trace, const Args& args) {
-  static PyObject* const method = real("_contextvars", "ContextVar.reset");
+  auto& contexts = trace.state<Contexts>();
+  PyObject* const method = once([] { return real("_contextvars", "ContextVar.reset"); });
   auto [self, token] = positional<2>(args, 2);
   Object* variable = variable_argument(trace, self);
   auto* known = trace.see_as<Object>(token);
@@ -110,26 +113,27 @@ Value* reset(Trace& trace, const Args& args) {
   made->second.used = true;
   variable->written = true;
   if (made->second.before)
-    trace.variables[variable] = made->second.before;
+    contexts.variables[variable] = made->second.before;
   else
-    trace.variables.erase(variable);
-  if (!contexts.running) trace.effects.add_call(method, {variable, token}, trace.graph.length());
+    contexts.variables.erase(variable);
+  if (!contexts.running) trace.call_in_replay(method, {variable, token});
   return trace.none();
 }
 
 // ---- copied contexts
 
 Value* copy_context(Trace& trace, const Args& args) {
-  static auto* const context_type = reinterpret_cast<PyTypeObject*>(real("_contextvars", "Context"));
+  auto& contexts = trace.state<Contexts>();
+  auto* const context_type = once([] { return reinterpret_cast<PyTypeObject*>(real("_contextvars", "Context")); });
   positional<0>(args, 0);
   auto* context = trace.make<Object>();
   context->type = context_type;
-  contexts.copied[context] = trace.variables;
-  trace.undo.push_back([context] { contexts.copied.erase(context); });
+  contexts.copied[context] = contexts.variables;
   return context;
 }
 
 const Value* copied_argument(Trace& trace, Value* self) {
+  auto& contexts = trace.state<Contexts>();
   const Value* context = trace.see(self);
   if (!contexts.copied.contains(context)) cannot(Reason::ArgumentKind, "a context made before");
   return context;
@@ -138,32 +142,34 @@ const Value* copied_argument(Trace& trace, Value* self) {
 /// In the scope the thread's variables are those of a copied context.
 class Inside {
  public:
-  Inside(Trace& trace, const Value* context) : trace_(trace), context_(context), outer_(contexts.running) {
-    trace_.variables.swap(contexts.copied[context_]);
-    contexts.running = context_;
+  Inside(Contexts& contexts, const Value* context) : contexts_(contexts), context_(context), outer_(contexts.running) {
+    contexts_.variables.swap(contexts_.copied[context_]);
+    contexts_.running = context_;
   }
   ~Inside() {
-    contexts.running = outer_;
-    trace_.variables.swap(contexts.copied[context_]);
+    contexts_.running = outer_;
+    contexts_.variables.swap(contexts_.copied[context_]);
   }
   Inside(const Inside&) = delete;
 
  private:
-  Trace& trace_;
+  Contexts& contexts_;
   const Value *context_, *outer_;
 };
 
 Value* run(Trace& trace, const Args& args) {
+  auto& contexts = trace.state<Contexts>();
   if (args.positional < 2) cannot(Reason::ArgumentKind, "Context.run without a function");
   const Value* context = copied_argument(trace, args[0]);
   if (contexts.running) cannot(Reason::CallUnknown, "Context.run in a copied context");
-  Inside inside(trace, context);
+  Inside inside(contexts, context);
   return protocol::call(trace, args[1], rest(args, 2));
 }
 
 Value* found_in_copy(Trace& trace, Value* self, Value* variable) {
+  auto& contexts = trace.state<Contexts>();
   const Value* context = copied_argument(trace, self);
-  if (context == contexts.running) return content_of(trace, trace.variables, variable_argument(trace, variable));
+  if (context == contexts.running) return content_of(trace, contexts.variables, variable_argument(trace, variable));
   return content_of(trace, contexts.copied[context], variable_argument(trace, variable));
 }
 
@@ -187,14 +193,15 @@ Value* is_in_copy(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_context() {
-  add_rows("_contextvars", {{"ContextVar.get", &get},
-                            {"ContextVar.set", &set},
-                            {"ContextVar.reset", &reset},
-                            {"copy_context", &copy_context},
-                            {"Context.run", &run},
-                            {"Context.get", &get_of_copy},
-                            {"Context.__getitem__", &item_of_copy},
-                            {"Context.__contains__", &is_in_copy}});
+  add_rows("_contextvars", Takes::Asked,
+           {{"ContextVar.get", &get},
+            {"ContextVar.set", &set},
+            {"ContextVar.reset", &reset},
+            {"copy_context", &copy_context},
+            {"Context.run", &run},
+            {"Context.get", &get_of_copy},
+            {"Context.__getitem__", &item_of_copy},
+            {"Context.__contains__", &is_in_copy}});
 }
 
 }  // namespace gramme::builtins

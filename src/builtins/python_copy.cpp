@@ -2,7 +2,9 @@
 // of their own.
 #include <unordered_map>
 
+#include "base/once.h"
 #include "builtins/python_support.h"
+#include "cpython/objects.h"
 #include "protocol/set_algebra.h"
 
 namespace gramme::builtins {
@@ -63,8 +65,8 @@ Value* Copier::copy_tuple(Tuple* tuple) {
 Value* Copier::copy_list(List* list) {
   List* result = trace_.list({});
   memo_[list] = result;
-  std::vector<Value*> items = list->items;
-  for (Value* old : items) result->items.push_back(item(old));
+  std::vector<Value*> items = list->items();
+  for (Value* old : items) result->own_items.push_back(item(old));
   return result;
 }
 
@@ -114,7 +116,7 @@ void Copier::require_plain(PyTypeObject* type) {
   static PyObject* const kHooks[] = {intern("__reduce_ex__"), intern("__reduce__"), intern("__getstate__")};
   static PyObject* const kForbidden[] = {intern("__setstate__"), intern("__getnewargs_ex__"), intern("__slots__")};
   static PyObject* const kNewArgs = intern("__getnewargs__");
-  static PyObject* const table = real("copyreg", "dispatch_table");
+  PyObject* const table = once([] { return real("copyreg", "dispatch_table"); });
   bool own = PyDict_Contains(table, reinterpret_cast<PyObject*>(type)) != 0;
   for (PyObject* hook : kHooks) own |= trace_.type_lookup(type, hook) != trace_.type_lookup(&PyBaseObject_Type, hook);
   bool tuple = PyType_IsSubtype(type, &PyTuple_Type);
@@ -133,7 +135,7 @@ Value* Copier::copy_object(Object* object) {
     if (!deep_) return protocol::call(trace_, method, {});
     return memo_[object] = protocol::call(trace_, method, {trace_.dict()});  // a memo of its own
   }
-  if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || object->payload)
+  if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || object->payload || !cpython::builtin_base(object->type))
     cannot(Reason::ArgumentKind, std::string("a copy of a ") + object->type->tp_name);
   require_plain(object->type);
   auto* result = trace_.make<Object>();
@@ -165,9 +167,23 @@ Value* Copier::copy_new(Value* seen) {
       return copy_set(static_cast<Set*>(seen));
     case Kind::Object:
       return copy_object(static_cast<Object*>(seen));
-    default:
+    case Kind::Lazy:
+    case Kind::Tensor:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       cannot(Reason::ArgumentKind, std::string("a copy of a ") + type_name(seen));
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 Value* shallow(Trace& trace, const Args& args) {
@@ -185,6 +201,6 @@ Value* deep(Trace& trace, const Args& args) {
 
 }  // namespace
 
-void register_copy() { add_rows("copy", {{"copy", &shallow}, {"deepcopy", &deep}}); }
+void register_copy() { add_rows("copy", Takes::Asked, {{"copy", &shallow}, {"deepcopy", &deep}}); }
 
 }  // namespace gramme::builtins

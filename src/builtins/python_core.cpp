@@ -1,5 +1,6 @@
 // Builtin functions that ask or read objects: len, isinstance, getattr, type, iter, next, any, sorted …; those run for
 // real.
+#include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/special.h"
 
@@ -90,7 +91,7 @@ Value* type_of_value(Trace& trace, const Args& args) {
 /// Text hashes alike within one process only: a segment that folded it is not good for another.
 Value* hash_of(Trace& trace, const Args& args) {
   static PyObject* const kHash = intern("__hash__");
-  static PyObject* const real_hash = real("builtins", "hash");
+  PyObject* const real_hash = once([] { return real("builtins", "hash"); });
   auto [object] = positional<1>(args, 1);
   Value* seen = trace.see(object);
   if (protocol::forbidden(trace, seen, kHash))
@@ -153,7 +154,7 @@ Value* any_or_all(Trace& trace, const Args& args) {
 Value* sorted(Trace& trace, const Args& args) {
   auto [iterable, key, reverse] = bind(args, 1, {"", "key", "reverse"});
   std::vector<Value*> items = protocol::items_of(trace, iterable);
-  sort_values(trace, items, key, flag(trace, reverse, false));
+  sort_values(trace, items, key, reverse_flag(trace, reverse));
   return trace.list(std::move(items));
 }
 
@@ -191,7 +192,7 @@ Value* id_of(Trace& trace, const Args& args) {
 /// int.__eq__ and __ne__, also between addresses.
 template <bool wanted>
 Value* compare_ints(Trace& trace, const Args& args) {
-  static PyObject* const method = real("builtins", wanted ? "int.__eq__" : "int.__ne__");
+  PyObject* const method = once([] { return real("builtins", wanted ? "int.__eq__" : "int.__ne__"); });
   auto [self, other] = positional<2>(args, 2);
   Value *left = trace.see(self), *right = trace.see(other);
   bool known = !value::is_address(left) && !value::is_address(right);
@@ -203,40 +204,42 @@ Value* compare_ints(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_core() {
-  add_rows("builtins", {
-                           {"getattr", &get_attr},
-                           {"hasattr", &has_attr},
-                           {"setattr", &set_attr},
-                           {"delattr", &del_attr},
-                           {"vars", &vars_of},
-                           {"isinstance", &is_instance},
-                           {"issubclass", &is_subclass},
-                           {"callable", &is_callable},
-                           {"type", &type_of_value},
-                           {"hash", &hash_of},
-                           {"id", &id_of},
-                           {"len", &len},
-                           {"iter", &iter},
-                           {"next", &next},
-                           {"any", &any_or_all<true>},
-                           {"all", &any_or_all<false>},
-                           {"sorted", &sorted},
-                           {"super", &make_super},
-                           {"int.__eq__", &compare_ints<true>},
-                           {"int.__ne__", &compare_ints<false>},
-                       });
-  add_rows("builtins", {
-                           {"input", &run_for_real<"input">},
-                           {"open", &run_for_real<"open">},
-                           {"exec", &run_for_real<"exec">},
-                           {"eval", &run_for_real<"eval">},
-                           {"compile", &run_for_real<"compile">},
-                           {"__import__", &run_for_real<"__import__">},
-                           {"breakpoint", &run_for_real<"breakpoint">},
-                           {"globals", &globals_of_caller},
-                           {"locals", &run_for_real<"locals">},
-                           {"dir", &run_for_real<"dir">},
-                       });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"getattr", &get_attr},
+               {"hasattr", &has_attr},
+               {"setattr", &set_attr},
+               {"delattr", &del_attr},
+               {"vars", &vars_of},
+               {"isinstance", &is_instance},
+               {"issubclass", &is_subclass},
+               {"callable", &is_callable},
+               {"type", &type_of_value},
+               {"hash", &hash_of},
+               {"id", &id_of},
+               {"len", &len},
+               {"iter", &iter},
+               {"next", &next},
+               {"any", &any_or_all<true>},
+               {"all", &any_or_all<false>},
+               {"sorted", &sorted},
+               {"super", &make_super},
+               {"int.__eq__", &compare_ints<true>},
+               {"int.__ne__", &compare_ints<false>},
+           });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"input", &run_for_real<"input">},
+               {"open", &run_for_real<"open">},
+               {"exec", &run_for_real<"exec">},
+               {"eval", &run_for_real<"eval">},
+               {"compile", &run_for_real<"compile">},
+               {"__import__", &run_for_real<"__import__">},
+               {"breakpoint", &run_for_real<"breakpoint">},
+               {"globals", &globals_of_caller},
+               {"locals", &run_for_real<"locals">},
+               {"dir", &run_for_real<"dir">},
+           });
 }
 
 }  // namespace gramme::builtins

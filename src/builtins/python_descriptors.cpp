@@ -86,17 +86,19 @@ Value* init_abstract_class(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_descriptors() {
-  add_rows("builtins", {
-                           {"property", &make_property},
-                           {"property.getter", &with_part<0>},
-                           {"property.setter", &with_part<1>},
-                           {"property.deleter", &with_part<2>},
-                           {"classmethod", &make_method_descriptor<&PyClassMethod_Type>},
-                           {"staticmethod", &make_method_descriptor<&PyStaticMethod_Type>},
-                       });
-  add_rows("types", {{"CellType", &make_cell}});
-  add_rows(&PyType_Type, {{"__setattr__", &set_attribute_of_type}, {"__delattr__", &delete_attribute_of_type}});
-  add_rows("_abc", {{"_abc_init", &init_abstract_class}});
+  add_rows("builtins", Takes::Asked,
+           {
+               {"property", &make_property},
+               {"property.getter", &with_part<0>},
+               {"property.setter", &with_part<1>},
+               {"property.deleter", &with_part<2>},
+               {"classmethod", &make_method_descriptor<&PyClassMethod_Type>},
+               {"staticmethod", &make_method_descriptor<&PyStaticMethod_Type>},
+           });
+  add_rows("types", Takes::Asked, {{"CellType", &make_cell}});
+  add_rows(&PyType_Type, Takes::Asked,
+           {{"__setattr__", &set_attribute_of_type}, {"__delattr__", &delete_attribute_of_type}});
+  add_rows("_abc", Takes::Asked, {{"_abc_init", &init_abstract_class}});
 }
 
 }  // namespace gramme::builtins

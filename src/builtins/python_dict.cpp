@@ -3,6 +3,8 @@
 
 #include <opcode.h>
 
+#include "base/once.h"
+
 namespace gramme::builtins {
 
 using value::Dict;
@@ -95,13 +97,18 @@ namespace {
 
 /// Is a dict's content taken directly, as dict.update does? A subclass must iterate as dict does; one of OrderedDict,
 /// whose iteration is its own, must read as it does too.
-bool reads_like_dict(Trace& trace, Value* seen) {
+/// `into_ordered`: OrderedDict takes only a dict itself directly.
+bool reads_like_dict(Trace& trace, Value* seen, bool into_ordered) {
   static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
+  static PyObject* const kGetAttribute = intern("__getattribute__");
   auto* object = value::as<Object>(seen);
   auto* dict = value::as<Dict>(seen);
   if (dict && dict->type == &PyODict_Type) return !trace.own_attribute(dict, kNames[1]);  // before the method
   if (!object) return true;
-  size_t asked = PyType_IsSubtype(object->type, &PyDict_Type) && !PyType_IsSubtype(object->type, &PyODict_Type) ? 1 : 3;
+  if (PyFunction_Check(trace.type_lookup(object->type, kGetAttribute)))
+    cannot(Reason::OpaqueCallback, std::string("the keys of a ") + type_name(seen) + ", which finds attributes itself");
+  bool direct = PyType_IsSubtype(object->type, &PyDict_Type) && !PyType_IsSubtype(object->type, &PyODict_Type);
+  size_t asked = direct && !into_ordered ? 1 : 3;
   for (size_t i = 0; i < asked; ++i) {
     PyObject* found = trace.type_lookup(object->type, kNames[i]);
     if (!Py_IS_TYPE(found, &PyMethodDescr_Type) && !Py_IS_TYPE(found, &PyWrapperDescr_Type)) return false;
@@ -112,7 +119,7 @@ bool reads_like_dict(Trace& trace, Value* seen) {
 /// The items of one element of dict([(key, value), …]).
 std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at) {
   std::vector<Value*> pair;
-  if (raises(trace, PyExc_TypeError, [&] { pair = protocol::items_of(trace, element); }))
+  if (raises(trace, PyExc_TypeError, [&] { pair = protocol::items_of(trace, protocol::get_iterator(trace, element)); }))
     protocol::raise(trace, PyExc_TypeError,
                     "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence");
   return pair;
@@ -142,7 +149,8 @@ void update_mapping(Trace& trace, Mapping& into, Value* from, const Args& keywor
   static PyObject* const kKeys = intern("keys");
   Value* seen = from ? trace.see(from) : nullptr;
   auto mapping = seen ? Mapping::of(trace, seen) : std::nullopt;
-  if (mapping && reads_like_dict(trace, seen)) {
+  bool into_ordered = into.dict() && into.dict()->type == &PyODict_Type;
+  if (mapping && reads_like_dict(trace, seen, into_ordered)) {
     for (auto& [key, item] : mapping->entries()) into.set(key, item);
   } else if (seen) {
     Value* keys = protocol::find_attribute(trace, seen, kKeys);
@@ -162,7 +170,7 @@ Dict* new_dict(Trace& trace, PyTypeObject* type) {
 
 PyTypeObject* ordered_dict_type() { return &PyODict_Type; }
 PyTypeObject* default_dict_type() {
-  static PyObject* const type = real("collections", "defaultdict");
+  PyObject* const type = once([] { return real("collections", "defaultdict"); });
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
@@ -285,8 +293,9 @@ Value* view(Trace& trace, const Args& args) {
 Value* copy(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Mapping from = Mapping::self(trace, self);
-  if (trace.see(self)->kind == Kind::Object && from.dict()->type != &PyDict_Type)
-    cannot(Reason::ArgumentKind, "copy() of a subclass of OrderedDict or defaultdict");
+  auto* object = trace.see_as<Object>(self);
+  bool plain = !object || (from.dict()->type == &PyDict_Type && !PyType_IsSubtype(object->type, default_dict_type()));
+  if (!plain) cannot(Reason::ArgumentKind, "copy() of a subclass of OrderedDict or defaultdict");
   Dict* result = new_dict(trace, from.dict() ? from.dict()->type : &PyDict_Type);
   if (from.dict()) result->factory = from.dict()->factory;
   Mapping into = Mapping::self(trace, result);
@@ -310,9 +319,18 @@ Value* delete_item(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+/// Only OrderedDict's methods take keywords.
+void refuse_keywords(Mapping& mapping, const Args& args) {
+  bool ordered = mapping.dict() && mapping.dict()->type == ordered_dict_type();
+  if (args.keywords && !ordered) cannot(Reason::ArgumentKind, "a dict's method with keyword arguments");
+}
+
 Value* set_default(Trace& trace, const Args& args) {
   auto [self, key, item] = bind(args, 2, {"", "key", "default"});
   Mapping mapping = Mapping::self(trace, self);
+  refuse_keywords(mapping, args);
+  if (mapping.dict() && mapping.dict()->type == ordered_dict_type() && trace.see(self)->kind == Kind::Object)
+    cannot(Reason::ArgumentKind, "setdefault() of a subclass of OrderedDict");  // asks its __contains__ and more
   Value* hashed = mapping.asked(key);
   if (Value* found = mapping.get_asked(hashed)) return found;
   Value* stored = item ? item : trace.none();
@@ -323,6 +341,7 @@ Value* set_default(Trace& trace, const Args& args) {
 Value* pop(Trace& trace, const Args& args) {
   auto [self, key, missing] = bind(args, 2, {"", "key", "default"});
   Mapping mapping = Mapping::self(trace, self);
+  refuse_keywords(mapping, args);
   bool own = !value::hashable(trace.see(key));
   if (own && mapping.size() == 0) cannot(Reason::ArgumentKind, "pop() of an empty dict");  // asks the key nothing
   Value* hashed = mapping.asked(key);
@@ -407,39 +426,42 @@ Value* keys_disjoint(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_dict() {
-  add_rows("builtins", {{"dict", &make<&dict_type>}, {"dict.__init__", &init_dict}});
-  add_rows("types", {{"MappingProxyType", &make_proxy}});
-  add_rows("collections", {
-                              {"OrderedDict", &make<&ordered_dict_type>},
-                              {"OrderedDict.__init__", &init_dict},
-                              {"OrderedDict.move_to_end", &move_to_end},
-                              {"defaultdict", &make_default_dict},
-                              {"defaultdict.__init__", &init_default_dict},
-                              {"defaultdict.__missing__", &missing},
-                              {"defaultdict.__copy__", &copy},
-                          });
+  add_rows("builtins", Takes::Asked, {{"dict", &make<&dict_type>}, {"dict.__init__", &init_dict}});
+  add_rows("types", Takes::Asked, {{"MappingProxyType", &make_proxy}});
+  add_rows("collections", Takes::Asked,
+           {
+               {"OrderedDict", &make<&ordered_dict_type>},
+               {"OrderedDict.__init__", &init_dict},
+               {"OrderedDict.move_to_end", &move_to_end},
+               {"defaultdict", &make_default_dict},
+               {"defaultdict.__init__", &init_default_dict},
+               {"defaultdict.__missing__", &missing},
+               {"defaultdict.__copy__", &copy},
+           });
   for (PyTypeObject* type : {dict_type(), ordered_dict_type(), default_dict_type(), &PyDictProxy_Type}) {
-    add_rows(type, {
-                       {"get", &get},
-                       {"__getitem__", &get_item},
-                       {"__contains__", &contains},
-                       {"keys", &view<View::Keys>},
-                       {"values", &view<View::Values>},
-                       {"items", &view<View::Items>},
-                       {"copy", &copy},
-                       {"__setitem__", &set_item},
-                       {"__delitem__", &delete_item},
-                       {"setdefault", &set_default},
-                       {"pop", &pop},
-                       {"popitem", &pop_item},
-                       {"update", &update},
-                       {"clear", &clear},
-                       {"fromkeys", &from_keys},
-                       {"__or__", &either},
-                       {"__ior__", &update_in_place},
-                   });
+    add_rows(type, Takes::Asked,
+             {
+                 {"get", &get},
+                 {"__getitem__", &get_item},
+                 {"__contains__", &contains},
+                 {"keys", &view<View::Keys>},
+                 {"values", &view<View::Values>},
+                 {"items", &view<View::Items>},
+                 {"copy", &copy},
+                 {"__setitem__", &set_item},
+                 {"__delitem__", &delete_item},
+                 {"setdefault", &set_default},
+                 {"pop", &pop},
+                 {"popitem", &pop_item},
+                 {"update", &update},
+                 {"clear", &clear},
+                 {"fromkeys", &from_keys},
+                 {"__or__", &either},
+                 {"__ior__", &update_in_place},
+             });
   }
-  for (PyTypeObject* type : {&PyDictKeys_Type, &PyDictItems_Type}) add_rows(type, {{"isdisjoint", &keys_disjoint}});
+  for (PyTypeObject* type : {&PyDictKeys_Type, &PyDictItems_Type})
+    add_rows(type, Takes::Asked, {{"isdisjoint", &keys_disjoint}});
 }
 
 }  // namespace gramme::builtins

@@ -1,4 +1,5 @@
 // functools: partial, reduce, calls of lru_cache wrappers, cached_property.
+#include "base/once.h"
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -42,19 +43,54 @@ Value* reduce(Trace& trace, const Args& args) {
   return result;
 }
 
-/// lru_cache: the wrapped function is traced and the cache left alone, as torch's own front end does. Arguments that
-/// cannot be keys raise in the real wrapper.
+/// Is a result made anew as good as the one that a cache kept?
+bool is_kept(Trace& trace, Value* result) {
+  if (result->existing() || result->kind == Kind::Constant) return true;
+  auto* tuple = value::as<value::Tuple>(result);
+  return tuple && std::all_of(tuple->items.begin(), tuple->items.end(),
+                              [&](Value* item) { return is_kept(trace, trace.see(item)); });
+}
+
+/// torch caches what does not change while the process lives, and nobody counts.
+bool is_of_torch(Value* wrapped) {
+  if (wrapped->kind != Kind::Function || !wrapped->object) return false;
+  PyObject* module = reinterpret_cast<PyFunctionObject*>(wrapped->object)->func_module;
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  return name && std::string_view(name).starts_with("torch.");
+}
+
+/// Of an installed package: its caches keep answers about the process, and no program counts their hits.
+bool is_of_library(Value* wrapped) {
+  static PyObject* const key = intern("__file__");
+  if (wrapped->kind != Kind::Function || !wrapped->object) return false;
+  PyObject* file = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(wrapped->object), key);
+  const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  return path && std::string_view(path).find("-packages") != std::string_view::npos;
+}
+
+/// lru_cache: the wrapper counts its calls and keeps its results, so it is called for real. Where one graph is asked
+/// for, the wrapped function is traced and the cache left alone, as torch's own front end does; but not one with
+/// effects, or with a result that could be told from the one that is kept. Arguments that cannot be keys raise in the
+/// real wrapper.
 Value* call_cached(Trace& trace, const Args& args) {
   static PyObject* const kWrapped = intern("__wrapped__");
   auto* wrapper = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
   Value* wrapped = wrapper ? trace.own_attribute(wrapper, kWrapped) : nullptr;
   if (!wrapped) cannot(Reason::CallUnknown, "functools.lru_cache");
+  bool of_torch = is_of_torch(trace.see(wrapped));
+  if (!of_torch && !trace.policy.whole && !is_of_library(trace.see(wrapped)))
+    cannot(Reason::CallSkipped, "a function with a cache");
   for (size_t i = 1; i < args.positional + args.keywords; ++i) {
     Kind kind = trace.see(args[i])->kind;
     if (kind == Kind::List || kind == Kind::Dict || kind == Kind::Set)
       cannot(Reason::ArgumentKind, "a cached function called with a mutable container");
   }
-  return protocol::call(trace, wrapped, rest(args, 1));
+  size_t effects = trace.effects().entries().size(), nodes = trace.scope().graph().length();
+  Value* result = trace.see(protocol::call(trace, wrapped, rest(args, 1)));
+  bool plain =
+      trace.effects().entries().size() == effects && trace.scope().graph().length() == nodes && is_kept(trace, result);
+  if (!of_torch && !plain) cannot(Reason::CallSkipped, "a function with a cache, with effects or a new result");
+  return result;
 }
 
 /// __get__ of functions and of lru_cache's wrapper: a method, or the function itself through the class.
@@ -133,10 +169,10 @@ Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
 // Super, which no segment can rebuild, so neither the factory nor its keys leave the capture.
 
 PyTypeObject* key_type() {
-  static PyObject* const factory = [] {
+  PyObject* const factory = once([] {
     Owned<> made = take(PyObject_CallOneArg(real("functools", "cmp_to_key"), real("operator", "sub")));
     return made.release();
-  }();
+  });
   return Py_TYPE(factory);
 }
 
@@ -183,25 +219,27 @@ Value* compare_keys(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_functools() {
-  add_rows(key_type(), {
-                           {"__call__", &call_key},
-                           {"__lt__", &compare_keys<Py_LT>},
-                           {"__le__", &compare_keys<Py_LE>},
-                           {"__eq__", &compare_keys<Py_EQ>},
-                           {"__ne__", &compare_keys<Py_NE>},
-                           {"__gt__", &compare_keys<Py_GT>},
-                           {"__ge__", &compare_keys<Py_GE>},
-                       });
-  add_rows("functools", {
-                            {"cmp_to_key", &cmp_to_key},
-                            {"partial", &make_partial},
-                            {"reduce", &reduce},
-                            {"_lru_cache_wrapper.__call__", &call_cached},
-                            {"_lru_cache_wrapper.__get__", &get_function},
-                            {"cached_property.__get__", &get_cached_property},
-                            {"partialmethod.__get__", &get_partial_method},
-                        });
-  add_rows(&PyFunction_Type, {{"__get__", &get_function}});
+  add_rows(key_type(), Takes::Asked,
+           {
+               {"__call__", &call_key},
+               {"__lt__", &compare_keys<Py_LT>},
+               {"__le__", &compare_keys<Py_LE>},
+               {"__eq__", &compare_keys<Py_EQ>},
+               {"__ne__", &compare_keys<Py_NE>},
+               {"__gt__", &compare_keys<Py_GT>},
+               {"__ge__", &compare_keys<Py_GE>},
+           });
+  add_rows("functools", Takes::Asked,
+           {
+               {"cmp_to_key", &cmp_to_key},
+               {"partial", &make_partial},
+               {"reduce", &reduce},
+               {"_lru_cache_wrapper.__call__", &call_cached},
+               {"_lru_cache_wrapper.__get__", &get_function},
+               {"cached_property.__get__", &get_cached_property},
+               {"partialmethod.__get__", &get_partial_method},
+           });
+  add_rows(&PyFunction_Type, Takes::Asked, {{"__get__", &get_function}});
   protocol::add_function_model("functools.py", "singledispatch.<locals>.dispatch", &dispatch);
 }
 

@@ -16,18 +16,18 @@ bool before(Trace& trace, Value* a, Value* b) {
 }
 
 void expect_size(Trace& trace, List* heap, size_t size) {
-  if (heap->items.size() != size) protocol::raise(trace, PyExc_RuntimeError, "list changed size during iteration");
+  if (heap->items().size() != size) protocol::raise(trace, PyExc_RuntimeError, "list changed size during iteration");
 }
 
 template <bool max>
 void sift_down(Trace& trace, List* heap, size_t start, size_t at) {
-  size_t size = heap->items.size();
+  size_t size = heap->items().size();
   while (at > start) {
     size_t parent = (at - 1) >> 1;
-    bool rises = before<max>(trace, heap->items[at], heap->items[parent]);
+    bool rises = before<max>(trace, heap->items()[at], heap->items()[parent]);
     expect_size(trace, heap, size);
     if (!rises) return;
-    std::swap(heap->items[at], heap->items[parent]);
+    std::swap(heap->items()[at], heap->items()[parent]);
     at = parent;
   }
 }
@@ -35,15 +35,15 @@ void sift_down(Trace& trace, List* heap, size_t start, size_t at) {
 /// The smaller child moves up until the item is a leaf, then the item moves up to its place.
 template <bool max>
 void sift_up(Trace& trace, List* heap, size_t at) {
-  size_t size = heap->items.size(), start = at;
+  size_t size = heap->items().size(), start = at;
   while (at < size >> 1) {
     size_t child = 2 * at + 1;
     if (child + 1 < size) {
-      bool first = before<max>(trace, heap->items[child], heap->items[child + 1]);
+      bool first = before<max>(trace, heap->items()[child], heap->items()[child + 1]);
       expect_size(trace, heap, size);
       child += !first;
     }
-    std::swap(heap->items[at], heap->items[child]);
+    std::swap(heap->items()[at], heap->items()[child]);
     at = child;
   }
   sift_down<max>(trace, heap, start, at);
@@ -58,15 +58,15 @@ template <bool max>
 Value* heapify(Trace& trace, const Args& args) {
   auto [given] = positional<1>(args, 1);
   List* heap = heap_argument(trace, given);
-  for (size_t i = heap->items.size() / 2; i-- > 0;) sift_up<max>(trace, heap, i);
+  for (size_t i = heap->items().size() / 2; i-- > 0;) sift_up<max>(trace, heap, i);
   return trace.none();
 }
 
 Value* push(Trace& trace, const Args& args) {
   auto [given, item] = positional<2>(args, 2);
   List* heap = heap_argument(trace, given);
-  heap->items.push_back(item);
-  sift_down<false>(trace, heap, 0, heap->items.size() - 1);
+  heap->items().push_back(item);
+  sift_down<false>(trace, heap, 0, heap->items().size() - 1);
   return trace.none();
 }
 
@@ -74,11 +74,11 @@ template <bool max>
 Value* pop(Trace& trace, const Args& args) {
   auto [given] = positional<1>(args, 1);
   List* heap = heap_argument(trace, given);
-  if (heap->items.empty()) protocol::raise(trace, PyExc_IndexError, "index out of range");
-  Value* result = heap->items.back();
-  heap->items.pop_back();
-  if (heap->items.empty()) return result;
-  std::swap(result, heap->items[0]);
+  if (heap->items().empty()) protocol::raise(trace, PyExc_IndexError, "index out of range");
+  Value* result = heap->items().back();
+  heap->items().pop_back();
+  if (heap->items().empty()) return result;
+  std::swap(result, heap->items()[0]);
   sift_up<max>(trace, heap, 0);
   return result;
 }
@@ -87,8 +87,8 @@ template <bool max>
 Value* replace(Trace& trace, const Args& args) {
   auto [given, item] = positional<2>(args, 2);
   List* heap = heap_argument(trace, given);
-  if (heap->items.empty()) protocol::raise(trace, PyExc_IndexError, "index out of range");
-  Value* result = std::exchange(heap->items[0], item);
+  if (heap->items().empty()) protocol::raise(trace, PyExc_IndexError, "index out of range");
+  Value* result = std::exchange(heap->items()[0], item);
   sift_up<max>(trace, heap, 0);
   return result;
 }
@@ -96,7 +96,7 @@ Value* replace(Trace& trace, const Args& args) {
 Value* push_and_pop(Trace& trace, const Args& args) {
   auto [given, item] = positional<2>(args, 2);
   auto* seen = trace.see_as<List>(given);
-  if (seen && (seen->items.empty() || !less(trace, seen->items[0], item))) return item;
+  if (seen && (seen->items().empty() || !less(trace, seen->items()[0], item))) return item;
   return replace<false>(trace, args);
 }
 
@@ -137,22 +137,24 @@ Value* insort(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_heap() {
-  add_rows("_heapq", {
-                         {"heapify", &heapify<false>},
-                         {"_heapify_max", &heapify<true>},
-                         {"heappush", &push},
-                         {"heappop", &pop<false>},
-                         {"_heappop_max", &pop<true>},
-                         {"heapreplace", &replace<false>},
-                         {"_heapreplace_max", &replace<true>},
-                         {"heappushpop", &push_and_pop},
-                     });
-  add_rows("_bisect", {
-                          {"bisect_left", &bisect<false>},
-                          {"bisect_right", &bisect<true>},
-                          {"insort_left", &insort<false>},
-                          {"insort_right", &insort<true>},
-                      });
+  add_rows("_heapq", Takes::Asked,
+           {
+               {"heapify", &heapify<false>},
+               {"_heapify_max", &heapify<true>},
+               {"heappush", &push},
+               {"heappop", &pop<false>},
+               {"_heappop_max", &pop<true>},
+               {"heapreplace", &replace<false>},
+               {"_heapreplace_max", &replace<true>},
+               {"heappushpop", &push_and_pop},
+           });
+  add_rows("_bisect", Takes::Plain,
+           {
+               {"bisect_left", &bisect<false>},
+               {"bisect_right", &bisect<true>},
+               {"insort_left", &insort<false>},
+               {"insort_right", &insort<true>},
+           });
 }
 
 }  // namespace gramme::builtins

@@ -1,4 +1,5 @@
 // inspect: signatures, and attributes looked up without calling anything.
+#include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 
@@ -25,7 +26,7 @@ PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
 
 /// Signatures are immutable: made once, now.
 Value* signature(Trace& trace, const Args& args) {
-  static PyObject* const real_signature = real("inspect", "signature");
+  PyObject* const real_signature = once([] { return real("inspect", "signature"); });
   auto [callable] = positional<1>(args, 1);
   auto* method = trace.see_as<value::Method>(callable);
   PyObject* function = described_function(trace, method ? method->function : callable);
@@ -57,6 +58,8 @@ Value* get_static(Trace& trace, const Args& args) {
 
 }  // namespace
 
-void register_inspect() { add_rows("inspect", {{"signature", &signature}, {"getattr_static", &get_static}}); }
+void register_inspect() {
+  add_rows("inspect", Takes::Asked, {{"signature", &signature}, {"getattr_static", &get_static}});
+}
 
 }  // namespace gramme::builtins

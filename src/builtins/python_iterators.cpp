@@ -166,33 +166,35 @@ void register_iterator_types() {
   PyObject* names = PyEval_GetBuiltins();
   for (const char* maker : kMakers) {
     Owned<> iterator = take(PyRun_String(maker, Py_eval_input, names, names));
-    add_rows(Py_TYPE(iterator.get()), {{"__next__", &next_item}, {"__iter__", &self}});
+    add_rows(Py_TYPE(iterator.get()), Takes::Asked, {{"__next__", &next_item}, {"__iter__", &self}});
   }
 }
 
 }  // namespace
 
 void register_iterators() {
-  add_rows("builtins", {
-                           {"enumerate", &enumerate},
-                           {"zip", &zip},
-                           {"map", &map},
-                           {"filter", &filter},
-                           {"reversed", &reversed},
-                           {"range", &make_range},
-                           {"slice", &make_slice},
-                       });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"enumerate", &enumerate},
+               {"zip", &zip},
+               {"map", &map},
+               {"filter", &filter},
+               {"reversed", &reversed},
+               {"range", &make_range},
+               {"slice", &make_slice},
+           });
   add_pure("builtins", {"range.index", "range.count", "slice.indices"});
-  add_rows(&PyGen_Type, {
-                            {"send", &generator_send},
-                            {"throw", &generator_throw},
-                            {"close", &generator_close},
-                            {"__next__", &generator_next},
-                            {"__iter__", &self},
-                        });
+  add_rows(&PyGen_Type, Takes::Asked,
+           {
+               {"send", &generator_send},
+               {"throw", &generator_throw},
+               {"close", &generator_close},
+               {"__next__", &generator_next},
+               {"__iter__", &self},
+           });
   register_iterator_types();
   Owned<> nothing = take(PyList_New(0)), example = take(PyObject_GetIter(nothing.get()));
-  add_rows(Py_TYPE(example.get()), {{"__length_hint__", &items_left}});
+  add_rows(Py_TYPE(example.get()), Takes::Asked, {{"__length_hint__", &items_left}});
 }
 
 }  // namespace gramme::builtins

@@ -1,6 +1,7 @@
 // itertools: lazy iterators of protocol/iterate.h, and a few sorts of their own.
 #include <string_view>
 
+#include "base/once.h"
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -99,7 +100,7 @@ Value* zip_longest_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* zip_longest(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&zip_longest_step);
+  static const Py_ssize_t step = protocol::add_step(&zip_longest_step);  // no Python: a row of a table
   Value* fill = args.keyword("fillvalue");
   if (args.keywords != (fill ? 1 : 0)) cannot(Reason::ArgumentKind, "an unexpected keyword argument");
   std::vector<Value*> parts = {fill ? fill : trace.none()};
@@ -123,8 +124,8 @@ Value* pairwise_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* pairwise(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&pairwise_step);
-  static PyObject* const maker = real("itertools", "pairwise");
+  static const Py_ssize_t step = protocol::add_step(&pairwise_step);  // no Python: a row of a table
+  PyObject* const maker = once([] { return real("itertools", "pairwise"); });
   auto [iterable] = positional<1>(args, 1);
   return own_iterator(trace, step, {get_iterator(trace, iterable), trace.null()}, maker);
 }
@@ -141,8 +142,8 @@ Value* compress_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* compress(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&compress_step);
-  static PyObject* const maker = real("itertools", "compress");
+  static const Py_ssize_t step = protocol::add_step(&compress_step);  // no Python: a row of a table
+  PyObject* const maker = once([] { return real("itertools", "compress"); });
   auto [data, selectors] = bind(args, 2, {"data", "selectors"});
   return own_iterator(trace, step, {get_iterator(trace, data), get_iterator(trace, selectors)}, maker);
 }
@@ -151,7 +152,7 @@ Value* compress(Trace& trace, const Args& args) {
 // position
 
 Value* tee_step(Trace& trace, Iterator* iterator) {
-  auto& read = static_cast<value::List*>(iterator->parts[1])->items;
+  auto& read = static_cast<value::List*>(iterator->parts[1])->items();
   auto at = static_cast<size_t>(iterator->index);
   if (at == read.size()) {
     Value* item = protocol::next(trace, iterator->parts[0]);
@@ -163,7 +164,7 @@ Value* tee_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* tee(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&tee_step);
+  static const Py_ssize_t step = protocol::add_step(&tee_step);  // no Python: a row of a table
   auto [iterable, times] = positional<2>(args, 1);
   Value* source = get_iterator(trace, iterable);
   Value* read = trace.list({});
@@ -197,7 +198,7 @@ Value* group_step(Trace& trace, Iterator* group) {
 }
 
 Value* groupby_step(Trace& trace, Iterator* groups) {
-  static const Py_ssize_t step = protocol::add_step(&group_step);
+  static const Py_ssize_t step = protocol::add_step(&group_step);  // no Python: a row of a table
   auto& parts = groups->parts;
   groups->maker = nullptr;
   parts[kGroup] = trace.null();
@@ -213,8 +214,8 @@ Value* groupby_step(Trace& trace, Iterator* groups) {
 }
 
 Value* groupby(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&groupby_step);
-  static PyObject* const maker = real("itertools", "groupby");
+  static const Py_ssize_t step = protocol::add_step(&groupby_step);  // no Python: a row of a table
+  PyObject* const maker = once([] { return real("itertools", "groupby"); });
   auto [iterable, key] = bind(args, 1, {"iterable", "key"});
   Value* null = trace.null();
   return own_iterator(trace, step, {get_iterator(trace, iterable), key ? key : trace.none(), null, null, null, null},
@@ -237,7 +238,7 @@ Value* positions_step(Trace& trace, Iterator* iterator) {
 
 Value* over_positions(Trace& trace, PyObject* function, const std::vector<Value*>& iterables, PyObject* length,
                       PyObject* keywords) {
-  static const Py_ssize_t step = protocol::add_step(&positions_step);
+  static const Py_ssize_t step = protocol::add_step(&positions_step);  // no Python: a row of a table
   std::vector<Value*> pools;
   Owned<> args = take(PyTuple_New(static_cast<Py_ssize_t>(iterables.size()) + (length != nullptr)));
   for (size_t i = 0; i < iterables.size(); ++i) {
@@ -257,7 +258,7 @@ Value* over_positions(Trace& trace, PyObject* function, const std::vector<Value*
 }
 
 Value* product(Trace& trace, const Args& args) {
-  static PyObject* const function = real("itertools", "product");
+  PyObject* const function = once([] { return real("itertools", "product"); });
   Value* times = args.keyword("repeat");
   if (args.keywords != (times ? 1 : 0)) cannot(Reason::ArgumentKind, "an unexpected keyword argument");
   Py_ssize_t repeats = times ? protocol::index(trace, times) : 1;
@@ -270,7 +271,7 @@ Value* product(Trace& trace, const Args& args) {
 
 template <Text name>
 Value* arrangements(Trace& trace, const Args& args) {
-  static PyObject* const function = real("itertools", name.text);
+  PyObject* const function = once([] { return real("itertools", name.text); });
   auto [iterable, length] = bind(args, 1, {"iterable", "r"});
   bool all = is_none(trace, length);
   if (all && std::string_view(name.text) != "permutations") cannot(Reason::ArgumentKind, "a missing argument");
@@ -281,28 +282,29 @@ Value* arrangements(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_itertools() {
-  add_rows("itertools", {
-                            {"count", &count},
-                            {"chain", &chain},
-                            {"chain.from_iterable", &chain_from_iterable},
-                            {"repeat", &repeat},
-                            {"cycle", &cycle},
-                            {"islice", &islice},
-                            {"starmap", &with_function<Iterator::StarMap>},
-                            {"takewhile", &with_function<Iterator::TakeWhile>},
-                            {"dropwhile", &with_function<Iterator::DropWhile>},
-                            {"filterfalse", &filter_false},
-                            {"accumulate", &accumulate},
-                            {"zip_longest", &zip_longest},
-                            {"pairwise", &pairwise},
-                            {"compress", &compress},
-                            {"tee", &tee},
-                            {"groupby", &groupby},
-                            {"product", &product},
-                            {"permutations", &arrangements<"permutations">},
-                            {"combinations", &arrangements<"combinations">},
-                            {"combinations_with_replacement", &arrangements<"combinations_with_replacement">},
-                        });
+  add_rows("itertools", Takes::Asked,
+           {
+               {"count", &count},
+               {"chain", &chain},
+               {"chain.from_iterable", &chain_from_iterable},
+               {"repeat", &repeat},
+               {"cycle", &cycle},
+               {"islice", &islice},
+               {"starmap", &with_function<Iterator::StarMap>},
+               {"takewhile", &with_function<Iterator::TakeWhile>},
+               {"dropwhile", &with_function<Iterator::DropWhile>},
+               {"filterfalse", &filter_false},
+               {"accumulate", &accumulate},
+               {"zip_longest", &zip_longest},
+               {"pairwise", &pairwise},
+               {"compress", &compress},
+               {"tee", &tee},
+               {"groupby", &groupby},
+               {"product", &product},
+               {"permutations", &arrangements<"permutations">},
+               {"combinations", &arrangements<"combinations">},
+               {"combinations_with_replacement", &arrangements<"combinations_with_replacement">},
+           });
 }
 
 }  // namespace gramme::builtins

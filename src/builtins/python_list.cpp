@@ -1,6 +1,7 @@
 // list and tuple: constructors, methods, and sorting; slot wrappers that all builtin containers share.
 #include <opcode.h>
 
+#include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/combine.h"
 
@@ -29,7 +30,7 @@ Value* make_tuple(Trace& trace, const Args& args) {
 Value* init_list(Trace& trace, const Args& args) {
   auto [self, iterable] = positional<2>(args, 1);
   List* list = changing_list(trace, self);
-  list->items.clear();
+  list->items().clear();
   if (iterable) protocol::extend(trace, list, iterable);
   return trace.none();
 }
@@ -38,7 +39,7 @@ Value* init_list(Trace& trace, const Args& args) {
 
 Value* list_append(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  changing_list(trace, self)->items.push_back(item);
+  changing_list(trace, self)->own_items.push_back(item);
   return trace.none();
 }
 
@@ -51,33 +52,33 @@ Value* list_extend(Trace& trace, const Args& args) {
 Value* list_insert(Trace& trace, const Args& args) {
   auto [self, where, item] = positional<3>(args, 3);
   Py_ssize_t at = protocol::index(trace, where);
-  auto size = static_cast<Py_ssize_t>(content<List>(trace, self)->items.size());
+  auto size = static_cast<Py_ssize_t>(content<List>(trace, self)->items().size());
   at = std::clamp<Py_ssize_t>(at < 0 ? at + size : at, 0, size);
   List* list = changing_list(trace, self);
-  list->items.insert(list->items.begin() + at, item);
+  list->items().insert(list->items().begin() + at, item);
   return trace.none();
 }
 
 Value* list_pop(Trace& trace, const Args& args) {
   auto [self, where] = positional<2>(args, 1);
   Py_ssize_t at = where ? protocol::index(trace, where) : -1;
-  auto size = static_cast<Py_ssize_t>(content<List>(trace, self)->items.size());
+  auto size = static_cast<Py_ssize_t>(content<List>(trace, self)->items().size());
   if (size == 0) protocol::raise(trace, PyExc_IndexError, "pop from empty list");
   if (at < 0) at += size;
   if (at < 0 || at >= size) protocol::raise(trace, PyExc_IndexError, "pop index out of range");
   List* list = changing_list(trace, self);
-  Value* item = list->items[at];
-  list->items.erase(list->items.begin() + at);
+  Value* item = list->items()[at];
+  list->items().erase(list->items().begin() + at);
   return item;
 }
 
 Value* list_remove(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  auto& items = content<List>(trace, self)->items;
+  auto& items = content<List>(trace, self)->items();
   for (size_t i = 0; i < items.size(); ++i) {
     if (!protocol::equal(trace, items[i], item)) continue;
     List* list = changing_list(trace, self);
-    if (i < list->items.size()) list->items.erase(list->items.begin() + static_cast<Py_ssize_t>(i));
+    if (i < list->items().size()) list->items().erase(list->items().begin() + static_cast<Py_ssize_t>(i));
     return trace.none();
   }
   protocol::raise(trace, PyExc_ValueError, "list.remove(x): x not in list");
@@ -85,49 +86,52 @@ Value* list_remove(Trace& trace, const Args& args) {
 
 Value* list_clear(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
-  changing_list(trace, self)->items.clear();
+  changing_list(trace, self)->items().clear();
   return trace.none();
 }
 
 Value* list_reverse(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   List* list = changing_list(trace, self);
-  std::reverse(list->items.begin(), list->items.end());
+  std::reverse(list->items().begin(), list->items().end());
   return trace.none();
 }
 
 Value* list_copy(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
-  return trace.list(content<List>(trace, self)->items);
+  return trace.list(content<List>(trace, self)->items());
 }
 
 /// The list is empty while it is sorted. What others put into it is lost, and what a failing comparison leaves is kept.
 Value* list_sort(Trace& trace, const Args& args) {
   auto [self, key, reverse] = bind(args, 1, {"", "key", "reverse"});
-  bool backwards = flag(trace, reverse, false);
+  bool backwards = reverse_flag(trace, reverse);
   List* list = changing_list(trace, self);
-  std::vector<Value*> items = std::move(list->items);
-  list->items.clear();
+  std::vector<Value*> items = std::move(list->items());
+  list->items().clear();
   try {
     sort_values(trace, items, key, backwards);
   } catch (const value::UserError&) {
-    list->items = std::move(items);
+    list->items() = std::move(items);
     throw;
   }
-  bool modified = !list->items.empty();
-  list->items = std::move(items);
+  bool modified = !list->items().empty();
+  list->items() = std::move(items);
   if (modified) protocol::raise(trace, PyExc_ValueError, "list modified during sort");
   return trace.none();
 }
 
 // ---- list and tuple
 
+const std::vector<Value*>& items(List* list) { return list->items(); }
+const std::vector<Value*>& items(Tuple* tuple) { return tuple->items; }
+
 template <class T>
 Value* sequence_count(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
   auto* sequence = content<T>(trace, self);
   int64_t count = 0;
-  for (size_t i = 0; i < sequence->items.size(); ++i) count += protocol::equal(trace, sequence->items[i], item);
+  for (size_t i = 0; i < items(sequence).size(); ++i) count += protocol::equal(trace, items(sequence)[i], item);
   return trace.integer(count);
 }
 
@@ -142,9 +146,9 @@ template <class T>
 Value* sequence_index(Trace& trace, const Args& args) {
   auto [self, item, start, stop] = positional<4>(args, 2);
   auto* sequence = content<T>(trace, self);
-  auto [from, to] = clamp(trace, start, stop, static_cast<Py_ssize_t>(sequence->items.size()));
-  for (Py_ssize_t i = from; i < std::min(to, static_cast<Py_ssize_t>(sequence->items.size())); ++i)
-    if (protocol::equal(trace, sequence->items[i], item)) return trace.integer(i);
+  auto [from, to] = clamp(trace, start, stop, static_cast<Py_ssize_t>(items(sequence).size()));
+  for (Py_ssize_t i = from; i < std::min(to, static_cast<Py_ssize_t>(items(sequence).size())); ++i)
+    if (protocol::equal(trace, items(sequence)[i], item)) return trace.integer(i);
   protocol::raise(trace, PyExc_ValueError, not_in(trace, sequence, item));
 }
 
@@ -156,6 +160,7 @@ Value* held(Trace& trace, Value* self) {
   auto* object = value::as<value::Object>(seen);
   Value* inside = object ? payload(trace, object) : seen;
   if (!inside) cannot(Reason::ArgumentKind, "a slot of a builtin called on another class");
+  if (object && inside->kind == Kind::Deque) cannot(Reason::ArgumentKind, "a slot of deque called on a subclass");
   return inside;
 }
 
@@ -219,53 +224,59 @@ Value* slot_in_place(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
   Value* left = held(trace, self);
   if (left->kind == Kind::Set && held(trace, other)->kind != Kind::Set) return trace.constant(Py_NotImplemented);
-  protocol::binary(trace, op, left, other);
+  if (op == NB_INPLACE_ADD && left->kind == Kind::List)
+    protocol::extend(trace, left, other);
+  else
+    protocol::binary(trace, op, left, other);
   return trace.see(self);
 }
 
 /// Types without the method skip the row.
 void register_slots() {
-  static PyObject* const deque = real("collections", "deque");
+  PyObject* const deque = once([] { return real("collections", "deque"); });
   auto* deque_type = reinterpret_cast<PyTypeObject*>(deque);
   for (PyTypeObject* type :
        {&PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type, &PyDict_Type, &PyODict_Type, &PyDictProxy_Type,
         &PyRange_Type, deque_type, &PyDictKeys_Type, &PyDictItems_Type, &PyDictValues_Type})
-    add_rows(type, {
-                       {"__len__", &slot_len},
-                       {"__iter__", &slot_iter},
-                       {"__reversed__", &slot_reversed},
-                       {"__repr__", &slot_repr},
-                       {"__eq__", &slot_compare<Py_EQ>},
-                       {"__ne__", &slot_compare<Py_NE>},
-                       {"__lt__", &slot_compare<Py_LT>},
-                       {"__le__", &slot_compare<Py_LE>},
-                       {"__gt__", &slot_compare<Py_GT>},
-                       {"__ge__", &slot_compare<Py_GE>},
-                   });
+    add_rows(type, Takes::Asked,
+             {
+                 {"__len__", &slot_len},
+                 {"__iter__", &slot_iter},
+                 {"__reversed__", &slot_reversed},
+                 {"__repr__", &slot_repr},
+                 {"__eq__", &slot_compare<Py_EQ>},
+                 {"__ne__", &slot_compare<Py_NE>},
+                 {"__lt__", &slot_compare<Py_LT>},
+                 {"__le__", &slot_compare<Py_LE>},
+                 {"__gt__", &slot_compare<Py_GT>},
+                 {"__ge__", &slot_compare<Py_GE>},
+             });
   for (PyTypeObject* type : {&PySet_Type, &PyFrozenSet_Type, &PyDictKeys_Type, &PyDictItems_Type})
-    add_rows(type, {
-                       {"__contains__", &slot_contains},
-                       {"__or__", &slot_binary<NB_OR>},
-                       {"__and__", &slot_binary<NB_AND>},
-                       {"__xor__", &slot_binary<NB_XOR>},
-                       {"__sub__", &slot_binary<NB_SUBTRACT>},
-                       {"__ior__", &slot_in_place<NB_INPLACE_OR>},
-                       {"__iand__", &slot_in_place<NB_INPLACE_AND>},
-                       {"__ixor__", &slot_in_place<NB_INPLACE_XOR>},
-                       {"__isub__", &slot_in_place<NB_INPLACE_SUBTRACT>},
-                   });
+    add_rows(type, Takes::Asked,
+             {
+                 {"__contains__", &slot_contains},
+                 {"__or__", &slot_binary<NB_OR>},
+                 {"__and__", &slot_binary<NB_AND>},
+                 {"__xor__", &slot_binary<NB_XOR>},
+                 {"__sub__", &slot_binary<NB_SUBTRACT>},
+                 {"__ior__", &slot_in_place<NB_INPLACE_OR>},
+                 {"__iand__", &slot_in_place<NB_INPLACE_AND>},
+                 {"__ixor__", &slot_in_place<NB_INPLACE_XOR>},
+                 {"__isub__", &slot_in_place<NB_INPLACE_SUBTRACT>},
+             });
   for (PyTypeObject* type : {&PyList_Type, &PyTuple_Type, &PyRange_Type, deque_type})
-    add_rows(type, {
-                       {"__contains__", &slot_contains},
-                       {"__getitem__", &slot_get},
-                       {"__setitem__", &slot_set},
-                       {"__delitem__", &slot_delete},
-                       {"__add__", &slot_binary<NB_ADD>},
-                       {"__mul__", &slot_binary<NB_MULTIPLY>},
-                       {"__rmul__", &slot_binary<NB_MULTIPLY>},
-                       {"__iadd__", &slot_in_place<NB_INPLACE_ADD>},
-                       {"__imul__", &slot_in_place<NB_INPLACE_MULTIPLY>},
-                   });
+    add_rows(type, Takes::Asked,
+             {
+                 {"__contains__", &slot_contains},
+                 {"__getitem__", &slot_get},
+                 {"__setitem__", &slot_set},
+                 {"__delitem__", &slot_delete},
+                 {"__add__", &slot_binary<NB_ADD>},
+                 {"__mul__", &slot_binary<NB_MULTIPLY>},
+                 {"__rmul__", &slot_binary<NB_MULTIPLY>},
+                 {"__iadd__", &slot_in_place<NB_INPLACE_ADD>},
+                 {"__imul__", &slot_in_place<NB_INPLACE_MULTIPLY>},
+             });
 }
 
 // ---- sorting
@@ -274,7 +285,7 @@ using Keyed = std::vector<std::pair<Value*, Value*>>;  // key, item
 
 /// The order Python's own sort gives to constant keys; false if some key is none.
 bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
-  static PyObject* const real_sorted = real("builtins", "sorted");
+  PyObject* const real_sorted = once([] { return real("builtins", "sorted"); });
   Owned<> keys = take(PyList_New(0)), order = take(PyList_New(0));
   for (size_t i = 0; i < keyed.size(); ++i) {
     Owned<> key = inert(trace, keyed[i].first);
@@ -325,6 +336,14 @@ void sort_few(Trace& trace, Keyed& keyed) {
 
 }  // namespace
 
+bool reverse_flag(Trace& trace, Value* reverse) {
+  if (!reverse) return false;
+  Value* seen = trace.see(reverse);
+  bool whole = seen->kind == Kind::Constant && PyLong_Check(seen->object);
+  if (!whole && seen->kind != Kind::Number) cannot(Reason::ArgumentKind, "sorting with a reverse that is no int");
+  return protocol::truth(trace, seen);
+}
+
 void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse) {
   if (is_none(trace, key)) key = nullptr;
   Keyed keyed;
@@ -349,24 +368,25 @@ void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reve
 }
 
 void register_list() {
-  add_rows("builtins", {
-                           {"list", &make_list},
-                           {"list.__init__", &init_list},
-                           {"list.append", &list_append},
-                           {"list.extend", &list_extend},
-                           {"list.insert", &list_insert},
-                           {"list.pop", &list_pop},
-                           {"list.remove", &list_remove},
-                           {"list.clear", &list_clear},
-                           {"list.reverse", &list_reverse},
-                           {"list.copy", &list_copy},
-                           {"list.sort", &list_sort},
-                           {"list.count", &sequence_count<List>},
-                           {"list.index", &sequence_index<List>},
-                           {"tuple", &make_tuple},
-                           {"tuple.count", &sequence_count<Tuple>},
-                           {"tuple.index", &sequence_index<Tuple>},
-                       });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"list", &make_list},
+               {"list.__init__", &init_list},
+               {"list.append", &list_append},
+               {"list.extend", &list_extend},
+               {"list.insert", &list_insert},
+               {"list.pop", &list_pop},
+               {"list.remove", &list_remove},
+               {"list.clear", &list_clear},
+               {"list.reverse", &list_reverse},
+               {"list.copy", &list_copy},
+               {"list.sort", &list_sort},
+               {"list.count", &sequence_count<List>},
+               {"list.index", &sequence_index<List>},
+               {"tuple", &make_tuple},
+               {"tuple.count", &sequence_count<Tuple>},
+               {"tuple.index", &sequence_index<Tuple>},
+           });
   register_slots();
 }
 

@@ -1,5 +1,6 @@
 // Logging and printing, sys.exc_info, the functions that are run for real; and the list of all
 // families.
+#include "base/once.h"
 #include "builtins/builtins.h"
 #include "builtins/python_support.h"
 
@@ -24,11 +25,11 @@ bool is_listed(const char* set, PyObject* function) {
 /// A function that only writes text: nothing if it is ignored, called after the graph if it may be moved there.
 template <Text module, Text name>
 Value* write_text(Trace& trace, const Args& args) {
-  static PyObject* const function = real(module.text, name.text);
+  PyObject* const function = once([] { return real(module.text, name.text); });
   if (is_listed("ignore_logging_functions", function)) return trace.none();
   bool movable = !args.keywords && is_listed("reorderable_logging_functions", function);
   if (!movable) cannot(Reason::CallSkipped, name.text);
-  trace.effects.add_call(function, all_positional(args), trace.graph.length());
+  trace.call_in_replay(function, all_positional(args));
   return trace.none();
 }
 
@@ -36,8 +37,8 @@ Value* write_text(Trace& trace, const Args& args) {
 
 /// The method in C of an existing file that writes text in C only; ends the segment if it has none.
 PyObject* file_method(Trace& trace, Value* file, const char* name) {
-  static auto* const wrapper = reinterpret_cast<PyTypeObject*>(real("_io", "TextIOWrapper"));
-  static auto* const memory = reinterpret_cast<PyTypeObject*>(real("_io", "StringIO"));
+  auto* const wrapper = once([] { return reinterpret_cast<PyTypeObject*>(real("_io", "TextIOWrapper")); });
+  auto* const memory = once([] { return reinterpret_cast<PyTypeObject*>(real("_io", "StringIO")); });
   auto* object = trace.see_as<value::Object>(file);
   bool known = object && object->existing() &&
                (PyType_IsSubtype(object->type, wrapper) || PyType_IsSubtype(object->type, memory));
@@ -63,12 +64,12 @@ class Printer {
     pending_ += PyUnicode_AsUTF8(text);
   }
   void put() {
-    if (!pending_.empty()) trace_.effects.add_call(write_, {file_, trace_.text(pending_)}, trace_.graph.length());
+    if (!pending_.empty()) trace_.call_in_replay(write_, {file_, trace_.text(pending_)});
     pending_.clear();
   }
   void flush() {
     put();
-    trace_.effects.add_call(file_method(trace_, file_, "flush"), {file_}, trace_.graph.length());
+    trace_.call_in_replay(file_method(trace_, file_, "flush"), {file_});
   }
 
  private:
@@ -79,7 +80,7 @@ class Printer {
 };
 
 Value* standard_output(Trace& trace) {
-  static PyObject* const system = PyImport_ImportModule("sys");
+  PyObject* const system = once([] { return PyImport_ImportModule("sys"); });
   auto* module = trace.see_as<value::Module>(trace.pinned(system));
   return trace.global(static_cast<value::Namespace*>(module->names), intern("stdout"));
 }
@@ -117,7 +118,7 @@ Value* print_late(Trace& trace, const Args& args) {
 }
 
 Value* print(Trace& trace, const Args& args) {
-  static PyObject* const function = real("builtins", "print");
+  PyObject* const function = once([] { return real("builtins", "print"); });
   bool listed = is_listed("ignore_logging_functions", function) || is_listed("reorderable_logging_functions", function);
   return trace.policy.whole && !listed ? print_late(trace, args) : write_text<"builtins", "print">(trace, args);
 }
@@ -125,7 +126,7 @@ Value* print(Trace& trace, const Args& args) {
 /// A method of logging.Logger: ignored, or traced like any other; what it writes in the end is run for real.
 template <Text name>
 Value* log(Trace& trace, const Args& args) {
-  static PyObject* const function = real("logging", name.text);
+  PyObject* const function = once([] { return real("logging", name.text); });
   if (is_listed("ignore_logging_functions", function)) return trace.none();
   if (args.positional > 0)
     if (PyObject* logger = trace.see(args[0])->object) {
@@ -138,7 +139,7 @@ Value* log(Trace& trace, const Args& args) {
 
 /// getLogger(name): asked now, which at most makes the logger earlier than the program would.
 Value* get_logger(Trace& trace, const Args& args) {
-  static PyObject* const function = real("logging", "getLogger");
+  PyObject* const function = once([] { return real("logging", "getLogger"); });
   auto [name] = bind(args, 0, {"name"});
   PyObject* text = name ? trace.constant_of(name) : Py_None;
   if (!text || (text != Py_None && !PyUnicode_CheckExact(text))) cannot(Reason::CallSkipped, "logging.getLogger");
@@ -147,8 +148,8 @@ Value* get_logger(Trace& trace, const Args& args) {
 
 /// isEnabledFor(level): its cache is filled now, so that the trace finds and guards the answer there.
 Value* is_enabled_for(Trace& trace, const Args& args) {
-  static PyObject* const type = real("logging", "Logger");
-  static PyObject* const function = real("logging", "Logger.isEnabledFor");
+  PyObject* const type = once([] { return real("logging", "Logger"); });
+  PyObject* const function = once([] { return real("logging", "Logger.isEnabledFor"); });
   Value *logger = args.positional == 2 ? trace.see(args[0]) : nullptr, *level = logger ? trace.see(args[1]) : nullptr;
   bool plain = logger && logger->object && Py_IS_TYPE(logger->object, reinterpret_cast<PyTypeObject*>(type));
   if (plain && !logger->written && level->kind == Kind::Constant && PyLong_CheckExact(level->object))
@@ -158,29 +159,30 @@ Value* is_enabled_for(Trace& trace, const Args& args) {
 
 /// What warnings calls after its filters changed: forgets what was shown.
 Value* filters_mutated(Trace& trace, const Args& args) {
-  static PyObject* const function = real("_warnings", "_filters_mutated");
+  PyObject* const function = once([] { return real("_warnings", "_filters_mutated"); });
   positional<0>(args, 0);
-  trace.effects.add_call(function, {}, trace.graph.length());
+  trace.call_in_replay(function, {});
   return trace.none();
 }
 
 void register_logging() {
-  add_rows("builtins", {{"print", &print}});
-  add_rows("warnings", {{"warn", &write_text<"warnings", "warn">}});
-  add_rows("_warnings", {{"_filters_mutated", &filters_mutated}});
-  add_rows("logging", {
-                          {"getLogger", &get_logger},
-                          {"Logger.isEnabledFor", &is_enabled_for},
-                          {"Logger.debug", &log<"Logger.debug">},
-                          {"Logger.info", &log<"Logger.info">},
-                          {"Logger.warning", &log<"Logger.warning">},
-                          {"Logger.warn", &log<"Logger.warn">},
-                          {"Logger.error", &log<"Logger.error">},
-                          {"Logger.exception", &log<"Logger.exception">},
-                          {"Logger.critical", &log<"Logger.critical">},
-                          {"Logger.log", &log<"Logger.log">},
-                          {"Logger._log", &run_for_real<"logging.Logger._log">},
-                      });
+  add_rows("builtins", Takes::Asked, {{"print", &print}});
+  add_rows("warnings", Takes::Asked, {{"warn", &write_text<"warnings", "warn">}});
+  add_rows("_warnings", Takes::Asked, {{"_filters_mutated", &filters_mutated}});
+  add_rows("logging", Takes::Asked,
+           {
+               {"getLogger", &get_logger},
+               {"Logger.isEnabledFor", &is_enabled_for},
+               {"Logger.debug", &log<"Logger.debug">},
+               {"Logger.info", &log<"Logger.info">},
+               {"Logger.warning", &log<"Logger.warning">},
+               {"Logger.warn", &log<"Logger.warn">},
+               {"Logger.error", &log<"Logger.error">},
+               {"Logger.exception", &log<"Logger.exception">},
+               {"Logger.critical", &log<"Logger.critical">},
+               {"Logger.log", &log<"Logger.log">},
+               {"Logger._log", &run_for_real<"logging.Logger._log">},
+           });
 }
 
 // ---- sys
@@ -196,30 +198,33 @@ Value* exception_info(Trace& trace, const Args& args) {
 }
 
 void register_run_for_real() {
-  add_rows("time", {
-                       {"time", &run_for_real<"time.time">},
-                       {"time_ns", &run_for_real<"time.time_ns">},
-                       {"perf_counter", &run_for_real<"time.perf_counter">},
-                       {"perf_counter_ns", &run_for_real<"time.perf_counter_ns">},
-                       {"monotonic", &run_for_real<"time.monotonic">},
-                       {"process_time", &run_for_real<"time.process_time">},
-                       {"sleep", &run_for_real<"time.sleep">},
-                   });
-  add_rows("_random", {
-                          {"Random.random", &run_for_real<"random.random">},
-                          {"Random.getrandbits", &run_for_real<"random.getrandbits">},
-                          {"Random.seed", &run_for_real<"random.seed">},
-                          {"Random.getstate", &run_for_real<"random.getstate">},
-                          {"Random.setstate", &run_for_real<"random.setstate">},
-                      });
-  add_rows("sys", {
-                      {"_getframe", &run_for_real<"sys._getframe">},
-                      {"getrefcount", &run_for_real<"sys.getrefcount">},
-                      {"settrace", &run_for_real<"sys.settrace">},
-                      {"setprofile", &run_for_real<"sys.setprofile">},
-                      {"exit", &run_for_real<"sys.exit">},
-                      {"exc_info", &exception_info},
-                  });
+  add_rows("time", Takes::Asked,
+           {
+               {"time", &run_for_real<"time.time">},
+               {"time_ns", &run_for_real<"time.time_ns">},
+               {"perf_counter", &run_for_real<"time.perf_counter">},
+               {"perf_counter_ns", &run_for_real<"time.perf_counter_ns">},
+               {"monotonic", &run_for_real<"time.monotonic">},
+               {"process_time", &run_for_real<"time.process_time">},
+               {"sleep", &run_for_real<"time.sleep">},
+           });
+  add_rows("_random", Takes::Asked,
+           {
+               {"Random.random", &run_for_real<"random.random">},
+               {"Random.getrandbits", &run_for_real<"random.getrandbits">},
+               {"Random.seed", &run_for_real<"random.seed">},
+               {"Random.getstate", &run_for_real<"random.getstate">},
+               {"Random.setstate", &run_for_real<"random.setstate">},
+           });
+  add_rows("sys", Takes::Asked,
+           {
+               {"_getframe", &run_for_real<"sys._getframe">},
+               {"getrefcount", &run_for_real<"sys.getrefcount">},
+               {"settrace", &run_for_real<"sys.settrace">},
+               {"setprofile", &run_for_real<"sys.setprofile">},
+               {"exit", &run_for_real<"sys.exit">},
+               {"exc_info", &exception_info},
+           });
 }
 
 }  // namespace

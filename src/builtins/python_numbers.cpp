@@ -1,7 +1,10 @@
 // Numbers: int, float, bool, complex and their methods, abs, round, divmod, pow, sum, min, max; math.
 #include <opcode.h>
 
+#include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/special.h"
+#include "protocol/tensors.h"
 
 namespace gramme::builtins {
 namespace {
@@ -66,9 +69,10 @@ Value* make_complex(Trace& trace, const Args& args) {
 
 Value* absolute(Trace& trace, const Args& args) {
   static PyObject* const kAbs = intern("__abs__");
-  static PyObject* const operator_abs = real("operator", "abs");
+  PyObject* const operator_abs = once([] { return real("operator", "abs"); });
   auto [object] = positional<1>(args, 1);
   Value* seen = trace.see(object);
+  protocol::refuse_replaced(trace, {seen}, {kAbs});
   if (seen->kind == Kind::Tensor) return trace.emit(operator_abs, {seen});
   if (Value* result = call_special(trace, seen, kAbs)) return result;
   return fold_or_stop(trace, operator_abs, args, "abs");
@@ -76,7 +80,7 @@ Value* absolute(Trace& trace, const Args& args) {
 
 Value* round_number(Trace& trace, const Args& args) {
   static PyObject* const kRound = intern("__round__");
-  static PyObject* const real_round = real("builtins", "round");
+  PyObject* const real_round = once([] { return real("builtins", "round"); });
   auto [number, digits] = bind(args, 1, {"number", "ndigits"});
   Value* seen = trace.see(number);
   Value* result =
@@ -86,7 +90,7 @@ Value* round_number(Trace& trace, const Args& args) {
 
 Value* divide_with_remainder(Trace& trace, const Args& args) {
   static PyObject* const kDivmod = intern("__divmod__");
-  static PyObject* const real_divmod = real("builtins", "divmod");
+  PyObject* const real_divmod = once([] { return real("builtins", "divmod"); });
   auto [left, right] = positional<2>(args, 2);
   if (Value* result = call_special(trace, trace.see(left), kDivmod, {right}))
     if (result->kind != Kind::Constant || result->object != Py_NotImplemented) return result;
@@ -94,7 +98,7 @@ Value* divide_with_remainder(Trace& trace, const Args& args) {
 }
 
 Value* power(Trace& trace, const Args& args) {
-  static PyObject* const real_pow = real("builtins", "pow");
+  PyObject* const real_pow = once([] { return real("builtins", "pow"); });
   auto [base, exponent, modulus] = bind(args, 2, {"base", "exp", "mod"});
   if (is_none(trace, modulus)) return protocol::binary(trace, NB_POWER, base, exponent);
   return fold_or_stop(trace, real_pow, args, "pow");
@@ -151,13 +155,13 @@ Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) 
 
 template <int op>
 Value* extreme(Trace& trace, const Args& args) {
-  static PyObject* const function = real("builtins", op == Py_GT ? "max" : "min");
+  PyObject* const function = once([] { return real("builtins", op == Py_GT ? "max" : "min"); });
   Value *key = args.keyword("key"), *missing = args.keyword("default");
   size_t known = (key != nullptr) + (missing != nullptr);
   if (args.keywords != known || args.positional == 0 || (missing && args.positional > 1))
     cannot(Reason::ArgumentKind, "arguments that min() and max() refuse");
   if (is_none(trace, key)) key = nullptr;
-  std::vector<Value*> items = args.positional == 1 ? protocol::items_of(trace, args[0])
+  std::vector<Value*> items = args.positional == 1 ? protocol::items_of(trace, protocol::get_iterator(trace, args[0]))
                                                    : std::vector<Value*>(args.values, args.values + args.positional);
   if (items.empty() && missing) return missing;
   if (items.empty())
@@ -182,7 +186,7 @@ Value* product(Trace& trace, const Args& args) {
 template <Text function, Text method>
 Value* rounding(Trace& trace, const Args& args) {
   static PyObject* const kMethod = intern(method.text);
-  static PyObject* const real_function = real("math", function.text);
+  PyObject* const real_function = once([] { return real("math", function.text); });
   auto [number] = positional<1>(args, 1);
   Value* seen = trace.see(number);
   if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, function.text);
@@ -194,9 +198,11 @@ Value* rounding(Trace& trace, const Args& args) {
 template <Text function>
 Value* digits(Trace& trace, const Args& args) {
   static PyObject* const kIndex = intern("__index__");
-  static PyObject* const real_function = real("builtins", function.text);
+  PyObject* const real_function = once([] { return real("builtins", function.text); });
   auto [number] = positional<1>(args, 1);
-  Value* as_int = call_special(trace, trace.see(number), kIndex);
+  Value* seen = trace.see(number);
+  Value* held = protocol::extends(seen, &PyLong_Type) ? protocol::payload_of(seen) : nullptr;
+  Value* as_int = held ? held : call_special(trace, seen, kIndex);
   Value* values[] = {as_int ? as_int : number};
   return fold_or_stop(trace, real_function, {values, 1, nullptr, 0}, function.text);
 }
@@ -204,7 +210,7 @@ Value* digits(Trace& trace, const Args& args) {
 /// A function that takes the float of its argument.
 template <Text function>
 Value* of_float(Trace& trace, const Args& args) {
-  static PyObject* const real_function = real("math", function.text);
+  PyObject* const real_function = once([] { return real("math", function.text); });
   for (size_t i = 0; i < args.positional; ++i)
     if (trace.see(args[i])->kind == Kind::Tensor)
       cannot(Reason::DataDependentValue, std::string("math.") + function.text);
@@ -213,15 +219,16 @@ Value* of_float(Trace& trace, const Args& args) {
 
 void register_math() {
   add_pure("math", {"comb", "dist", "fsum", "gcd", "lcm", "isqrt", "perm", "factorial", "ulp", "nextafter"});
-  add_rows("math", {
-                       {"prod", &product},
-                       {"floor", &rounding<"floor", "__floor__">},
-                       {"ceil", &rounding<"ceil", "__ceil__">},
-                       {"trunc", &rounding<"trunc", "__trunc__">},
-                   });
+  add_rows("math", Takes::Asked,
+           {
+               {"prod", &product},
+               {"floor", &rounding<"floor", "__floor__">},
+               {"ceil", &rounding<"ceil", "__ceil__">},
+               {"trunc", &rounding<"trunc", "__trunc__">},
+           });
 #define FLOAT(name) {#name, &of_float<#name>}
   // clang-format off: one row a line would take two pages
-  add_rows("math", {
+  add_rows("math", Takes::Plain, {
       FLOAT(acos), FLOAT(acosh), FLOAT(asin), FLOAT(asinh), FLOAT(atan), FLOAT(atan2), FLOAT(atanh), FLOAT(cbrt),
       FLOAT(copysign), FLOAT(cos), FLOAT(cosh), FLOAT(degrees), FLOAT(erf), FLOAT(erfc), FLOAT(exp), FLOAT(exp2),
       FLOAT(expm1), FLOAT(fabs), FLOAT(fmod), FLOAT(frexp), FLOAT(gamma), FLOAT(hypot), FLOAT(isclose), FLOAT(isfinite),
@@ -236,24 +243,23 @@ void register_math() {
 }  // namespace
 
 void register_numbers() {
-  add_rows("builtins", {
-                           {"int", &make_int},
-                           {"float", &make_float},
-                           {"bool", &make_bool},
-                           {"complex", &make_complex},
-                           {"abs", &absolute},
-                           {"round", &round_number},
-                           {"divmod", &divide_with_remainder},
-                           {"pow", &power},
-                           {"sum", &sum},
-                           {"bin", &digits<"bin">},
-                           {"hex", &digits<"hex">},
-                           {"oct", &digits<"oct">},
-                           {"max", &extreme<Py_GT>},
-                           {"min", &extreme<Py_LT>},
-                       });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"int", &make_int},
+               {"float", &make_float},
+               {"bool", &make_bool},
+               {"complex", &make_complex},
+               {"abs", &absolute},
+               {"round", &round_number},
+               {"divmod", &divide_with_remainder},
+               {"pow", &power},
+               {"sum", &sum},
+               {"max", &extreme<Py_GT>},
+               {"min", &extreme<Py_LT>},
+           });
   for (PyTypeObject* type : {&PyLong_Type, &PyBool_Type, &PyFloat_Type, &PyComplex_Type}) add_pure_methods(type);
-  add_rows("operator", {{"abs", &absolute}});
+  add_rows("builtins", Takes::Plain, {{"bin", &digits<"bin">}, {"hex", &digits<"hex">}, {"oct", &digits<"oct">}});
+  add_rows("operator", Takes::Asked, {{"abs", &absolute}});
   register_math();
 }
 

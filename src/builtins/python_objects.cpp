@@ -1,4 +1,5 @@
 // What every class inherits: object and type, exceptions; and types.SimpleNamespace, types.MethodType, abc's decisions.
+#include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 
@@ -93,7 +94,7 @@ Value* call_type(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "type.__call__ without a class");
   PyTypeObject* type = class_argument(trace, args[0]);
   Args given = rest(args, 1);
-  if (protocol::Model model = protocol::find_model(reinterpret_cast<PyObject*>(type))) return model(trace, given);
+  if (auto model = protocol::find_model(reinterpret_cast<PyObject*>(type))) return model(trace, given);
   Value* made = trace.see(protocol::call(trace, protocol::get_attribute(trace, args[0], kNew), args));
   if (!trace.is_subtype(protocol::type_of(made), type)) return made;
   Value* init = protocol::special_method(trace, made, kInit);
@@ -148,7 +149,7 @@ bool has_user_hook(PyTypeObject* type) {
 bool has_user_check(PyTypeObject* type) {
   static PyObject* const kCheck = intern("__subclasscheck__");
   static PyObject* const kModule = intern("__module__");
-  static PyObject* const abc_meta = real("abc", "ABCMeta");
+  PyObject* const abc_meta = once([] { return real("abc", "ABCMeta"); });
   PyTypeObject* meta = Py_TYPE(type);
   PyObject* check = cpython::type_lookup(meta, kCheck);
   if (check == cpython::type_lookup(&PyType_Type, kCheck)) return false;
@@ -166,7 +167,22 @@ bool user_decides(PyTypeObject* type, int depth = 0) {
   return false;
 }
 
-/// Asks Python about two real classes when no code of the user would run. Registrations made later are not guarded.
+/// What was registered may change the answer for a class, and for one made in the capture through its bases.
+void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool answer) {
+  auto* object = reinterpret_cast<PyObject*>(subclass);
+  if (!trace.is_made(subclass)) {
+    const source::Source* source = trace.pool->pinned(reinterpret_cast<PyObject*>(cls));
+    return trace.guard({.source = source, .kind = guards::Kind::Subclass, .object = share(object), .number = answer});
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(subclass->tp_bases); ++i) {
+    PyObject* base = PyTuple_GET_ITEM(subclass->tp_bases, i);
+    int is_below = PyObject_IsSubclass(base, reinterpret_cast<PyObject*>(cls));
+    if (is_below < 0) protocol::raise_current(trace);
+    guard_answer(trace, reinterpret_cast<PyTypeObject*>(base), cls, is_below != 0);
+  }
+}
+
+/// Asks Python about two real classes when no code of the user would run.
 bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls) {
   static PyObject* const kHook = intern("__subclasshook__");
   if (trace.is_subtype(subclass, cls) && trace.type_lookup(cls, kHook) == trace.type_lookup(&PyBaseObject_Type, kHook))
@@ -174,6 +190,7 @@ bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cl
   if (user_decides(cls)) cannot(Reason::OpaqueCallback, "isinstance() of a class with its own __subclasshook__");
   int answer = PyObject_IsSubclass(reinterpret_cast<PyObject*>(subclass), reinterpret_cast<PyObject*>(cls));
   if (answer < 0) protocol::raise_current(trace);
+  if (!trace.is_made(cls)) guard_answer(trace, subclass, cls, answer != 0);
   return answer != 0;
 }
 
@@ -220,7 +237,9 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
   PyObject* text = trace.constant_of(inner);
   if (!text) cannot(Reason::ArgumentKind, "repr() of an exception");
   std::string shown = PyUnicode_AsUTF8(text);
-  return trace.text(type_name(trace.see(args[0])) + (tuple->items.size() == 1 ? "(" + shown + ")" : shown));
+  std::string name = type_name(trace.see(args[0]));
+  trace.guard_names_in(name);
+  return trace.text(name + (tuple->items.size() == 1 ? "(" + shown + ")" : shown));
 }
 
 /// The traceback is not modelled: an exception that leaves the function is raised again by a plain run.
@@ -236,7 +255,7 @@ Value* add_note(Trace& trace, const Args& args) {
   auto* object = object_argument(trace, self);
   Value* notes = trace.own_attribute(object, kNotes);
   if (!notes) trace.store_own_attribute(object, kNotes, notes = trace.list({}));
-  changing_list(trace, notes)->items.push_back(note);
+  changing_list(trace, notes)->own_items.push_back(note);
   return trace.none();
 }
 
@@ -250,19 +269,20 @@ void register_exceptions() {
     if (!PyType_Check(item)) continue;
     auto* type = reinterpret_cast<PyTypeObject*>(item);
     if (!PyType_IsSubtype(type, base)) continue;
-    if (type->tp_init == base->tp_init) add_rows(type, {{"__init__", &init_exception}});
-    if (type->tp_str == base->tp_str) add_rows(type, {{"__str__", &text_of_exception}});
-    if (type->tp_repr == base->tp_repr) add_rows(type, {{"__repr__", &repr_of_exception}});
+    if (type->tp_init == base->tp_init) add_rows(type, Takes::Asked, {{"__init__", &init_exception}});
+    if (type->tp_str == base->tp_str) add_rows(type, Takes::Asked, {{"__str__", &text_of_exception}});
+    if (type->tp_repr == base->tp_repr) add_rows(type, Takes::Asked, {{"__repr__", &repr_of_exception}});
   }
-  add_rows("builtins", {
-                           {"StopIteration.__init__", &init_exception},
-                           {"SystemExit.__init__", &init_exception},
-                           {"AttributeError.__init__", &init_exception},
-                           {"NameError.__init__", &init_exception},
-                           {"KeyError.__str__", &text_of_key_error},
-                           {"BaseException.with_traceback", &with_traceback},
-                           {"BaseException.add_note", &add_note},
-                       });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"StopIteration.__init__", &init_exception},
+               {"SystemExit.__init__", &init_exception},
+               {"AttributeError.__init__", &init_exception},
+               {"NameError.__init__", &init_exception},
+               {"KeyError.__str__", &text_of_key_error},
+               {"BaseException.with_traceback", &with_traceback},
+               {"BaseException.add_note", &add_note},
+           });
 }
 
 // ---- types
@@ -277,7 +297,7 @@ Value* init_namespace(Trace& trace, const Args& args) {
 }
 
 Value* make_namespace(Trace& trace, const Args& args) {
-  static PyObject* const type = real("types", "SimpleNamespace");
+  PyObject* const type = once([] { return real("types", "SimpleNamespace"); });
   auto* object = trace.make<value::Object>();
   object->type = reinterpret_cast<PyTypeObject*>(type);
   std::vector<Value*> values = {object};
@@ -298,36 +318,40 @@ Value* make_method(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_objects() {
-  add_rows(&PyBaseObject_Type, {
-                                   {"__init__", &init_object},
-                                   {"__init_subclass__", &nothing},
-                                   {"__subclasshook__", &no_opinion},
-                                   {"__getattribute__", &get_attribute_of_object},
-                                   {"__setattr__", &set_attribute_of_object},
-                                   {"__delattr__", &delete_attribute_of_object},
-                                   {"__eq__", &equal_objects},
-                                   {"__ne__", &unequal_objects},
-                                   {"__lt__", &no_opinion},
-                                   {"__le__", &no_opinion},
-                                   {"__gt__", &no_opinion},
-                                   {"__ge__", &no_opinion},
-                                   {"__str__", &text_of_object},
-                                   {"__format__", &format_object},
-                               });
-  add_rows(&PyModule_Type, {{"__getattribute__", &get_attribute_of_object}});
-  add_rows(&PyType_Type, {
-                             {"__call__", &call_type},
-                             {"__instancecheck__", &type_has_instance},
-                             {"__subclasscheck__", &type_has_subclass},
-                             {"mro", &mro_of},
-                         });
-  add_rows("_abc", {{"_abc_instancecheck", &abc_has_instance}, {"_abc_subclasscheck", &abc_has_subclass}});
+  add_rows(&PyBaseObject_Type, Takes::Asked,
+           {
+               {"__init__", &init_object},
+               {"__init_subclass__", &nothing},
+               {"__subclasshook__", &no_opinion},
+               {"__getattribute__", &get_attribute_of_object},
+               {"__setattr__", &set_attribute_of_object},
+               {"__delattr__", &delete_attribute_of_object},
+               {"__eq__", &equal_objects},
+               {"__ne__", &unequal_objects},
+               {"__lt__", &no_opinion},
+               {"__le__", &no_opinion},
+               {"__gt__", &no_opinion},
+               {"__ge__", &no_opinion},
+               {"__str__", &text_of_object},
+               {"__format__", &format_object},
+           });
+  add_rows(&PyModule_Type, Takes::Asked, {{"__getattribute__", &get_attribute_of_object}});
+  add_rows(&PyType_Type, Takes::Asked,
+           {
+               {"__call__", &call_type},
+               {"__instancecheck__", &type_has_instance},
+               {"__subclasscheck__", &type_has_subclass},
+               {"mro", &mro_of},
+           });
+  add_rows("_abc", Takes::Asked,
+           {{"_abc_instancecheck", &abc_has_instance}, {"_abc_subclasscheck", &abc_has_subclass}});
   register_exceptions();
-  add_rows("types", {
-                        {"SimpleNamespace", &make_namespace},
-                        {"SimpleNamespace.__init__", &init_namespace},
-                        {"MethodType", &make_method},
-                    });
+  add_rows("types", Takes::Asked,
+           {
+               {"SimpleNamespace", &make_namespace},
+               {"SimpleNamespace.__init__", &init_namespace},
+               {"MethodType", &make_method},
+           });
 }
 
 }  // namespace gramme::builtins

@@ -1,7 +1,9 @@
 // operator: every operator as a function, and the callables it makes.
 #include <opcode.h>
 
+#include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/special.h"
 
 namespace gramme::builtins {
 namespace {
@@ -40,11 +42,15 @@ Value* truth(Trace& trace, const Args& args) {
 /// operator.index: an int stays what it is.
 Value* index(Trace& trace, const Args& args) {
   static PyObject* const kIndex = intern("__index__");
-  static PyObject* const real_index = real("operator", "index");
+  PyObject* const real_index = once([] { return real("operator", "index"); });
   auto [operand] = positional<1>(args, 1);
   Value* seen = trace.see(operand);
   if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "operator.index() of a tensor");
   if (auto* number = value::as<value::Number>(seen); number && number->type == &PyLong_Type) return number;
+  if (protocol::extends(seen, &PyLong_Type)) {  // its own __index__ is not asked
+    Value* held = protocol::payload_of(seen);
+    return held ? held : fold_or_stop(trace, real_index, args, "operator.index");
+  }
   if (seen->kind == Kind::Object)
     if (Value* method = protocol::special_method(trace, seen, kIndex)) return protocol::call(trace, method, {});
   return fold_or_stop(trace, real_index, args, "operator.index");
@@ -87,10 +93,20 @@ Value* index_of(Trace& trace, const Args& args) {
   protocol::raise(trace, PyExc_ValueError, "sequence.index(x): x not in sequence");
 }
 
+/// Of sequences only.
+template <int op>
+Value* concatenate(Trace& trace, const Args& args) {
+  auto [left, right] = positional<2>(args, 2);
+  PyTypeObject* type = protocol::type_of(trace.see(left));
+  if (!type->tp_as_sequence || !type->tp_as_sequence->sq_concat || (type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    cannot(Reason::ArgumentKind, std::string("operator.concat() of a ") + type->tp_name);
+  return protocol::binary(trace, op, left, right);
+}
+
 Value* length_hint(Trace& trace, const Args& args) {
   auto [object, missing] = positional<2>(args, 1);
   Value* seen = trace.see(object);
-  if (seen->kind == Kind::Object) {
+  if (seen->kind == Kind::Object && !protocol::payload_of(seen)) {
     Value* hint = protocol::length_hint(trace, seen);
     return hint ? hint : missing ? missing : trace.integer(0);
   }
@@ -111,7 +127,7 @@ Value* call(Trace& trace, const Args& args) {
 
 template <Text name>
 Value* make_getter(Trace& trace, const Args& args) {
-  static PyObject* const type = real("operator", name.text);
+  PyObject* const type = once([] { return real("operator", name.text); });
   std::vector<Owned<>> held;
   std::vector<PyObject*> values;
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
@@ -188,36 +204,37 @@ Value* call_methodcaller(Trace& trace, const Args& args) {
 
 void register_operators() {
 #define BINARY(name, op) {#name, &binary<NB_##op>}, {"i" #name, &binary<NB_INPLACE_##op>}
-  add_rows("operator", {
-                           BINARY(add, ADD),
-                           BINARY(sub, SUBTRACT),
-                           BINARY(mul, MULTIPLY),
-                           BINARY(truediv, TRUE_DIVIDE),
-                           BINARY(floordiv, FLOOR_DIVIDE),
-                           BINARY(mod, REMAINDER),
-                           BINARY(pow, POWER),
-                           BINARY(matmul, MATRIX_MULTIPLY),
-                           BINARY(lshift, LSHIFT),
-                           BINARY(rshift, RSHIFT),
-                           BINARY(xor, XOR),
-                           {"and_", &binary<NB_AND>},
-                           {"iand", &binary<NB_INPLACE_AND>},
-                           {"or_", &binary<NB_OR>},
-                           {"ior", &binary<NB_INPLACE_OR>},
-                           {"concat", &binary<NB_ADD>},
-                           {"iconcat", &binary<NB_INPLACE_ADD>},
-                           {"lt", &compare<Py_LT>},
-                           {"le", &compare<Py_LE>},
-                           {"eq", &compare<Py_EQ>},
-                           {"ne", &compare<Py_NE>},
-                           {"gt", &compare<Py_GT>},
-                           {"ge", &compare<Py_GE>},
-                           {"neg", &unary<protocol::Unary::Negative>},
-                           {"pos", &unary<protocol::Unary::Positive>},
-                           {"inv", &unary<protocol::Unary::Invert>},
-                           {"invert", &unary<protocol::Unary::Invert>},
-                           {"not_", &unary<protocol::Unary::Not>},
-                       });
+  add_rows("operator", Takes::Asked,
+           {
+               BINARY(add, ADD),
+               BINARY(sub, SUBTRACT),
+               BINARY(mul, MULTIPLY),
+               BINARY(truediv, TRUE_DIVIDE),
+               BINARY(floordiv, FLOOR_DIVIDE),
+               BINARY(mod, REMAINDER),
+               BINARY(pow, POWER),
+               BINARY(matmul, MATRIX_MULTIPLY),
+               BINARY(lshift, LSHIFT),
+               BINARY(rshift, RSHIFT),
+               BINARY(xor, XOR),
+               {"and_", &binary<NB_AND>},
+               {"iand", &binary<NB_INPLACE_AND>},
+               {"or_", &binary<NB_OR>},
+               {"ior", &binary<NB_INPLACE_OR>},
+               {"concat", &concatenate<NB_ADD>},
+               {"iconcat", &concatenate<NB_INPLACE_ADD>},
+               {"lt", &compare<Py_LT>},
+               {"le", &compare<Py_LE>},
+               {"eq", &compare<Py_EQ>},
+               {"ne", &compare<Py_NE>},
+               {"gt", &compare<Py_GT>},
+               {"ge", &compare<Py_GE>},
+               {"neg", &unary<protocol::Unary::Negative>},
+               {"pos", &unary<protocol::Unary::Positive>},
+               {"inv", &unary<protocol::Unary::Invert>},
+               {"invert", &unary<protocol::Unary::Invert>},
+               {"not_", &unary<protocol::Unary::Not>},
+           });
 #undef BINARY
 }
 
@@ -225,26 +242,27 @@ void register_operators() {
 
 void register_operator() {
   register_operators();
-  add_rows("operator", {
-                           {"truth", &truth},
-                           {"is_", &same<true>},
-                           {"is_not", &same<false>},
-                           {"index", &index},
-                           {"getitem", &get_item},
-                           {"setitem", &set_item},
-                           {"delitem", &delete_item},
-                           {"contains", &contains},
-                           {"countOf", &count_of},
-                           {"indexOf", &index_of},
-                           {"call", &call},
-                           {"length_hint", &length_hint},
-                           {"itemgetter", &make_getter<"itemgetter">},
-                           {"attrgetter", &make_getter<"attrgetter">},
-                           {"methodcaller", &make_getter<"methodcaller">},
-                           {"itemgetter.__call__", &call_itemgetter},
-                           {"attrgetter.__call__", &call_attrgetter},
-                           {"methodcaller.__call__", &call_methodcaller},
-                       });
+  add_rows("operator", Takes::Asked,
+           {
+               {"truth", &truth},
+               {"is_", &same<true>},
+               {"is_not", &same<false>},
+               {"index", &index},
+               {"getitem", &get_item},
+               {"setitem", &set_item},
+               {"delitem", &delete_item},
+               {"contains", &contains},
+               {"countOf", &count_of},
+               {"indexOf", &index_of},
+               {"call", &call},
+               {"length_hint", &length_hint},
+               {"itemgetter", &make_getter<"itemgetter">},
+               {"attrgetter", &make_getter<"attrgetter">},
+               {"methodcaller", &make_getter<"methodcaller">},
+               {"itemgetter.__call__", &call_itemgetter},
+               {"attrgetter.__call__", &call_attrgetter},
+               {"methodcaller.__call__", &call_methodcaller},
+           });
 }
 
 }  // namespace gramme::builtins

@@ -1,6 +1,7 @@
 // set and frozenset: constructors and methods.
 #include "builtins/python_support.h"
 #include "protocol/set_algebra.h"
+#include "protocol/special.h"
 
 namespace gramme::builtins {
 namespace {
@@ -79,7 +80,8 @@ Value* clear(Trace& trace, const Args& args) {
 Value* copy(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Set* set = content<Set>(trace, self);
-  return set->frozen ? set : protocol::copy_of_set(trace, set);
+  bool itself = set->frozen && trace.see(self)->kind == value::Kind::Set;
+  return itself ? set : protocol::copy_of_set(trace, set);
 }
 
 // ---- algebra
@@ -116,8 +118,13 @@ Value* is_subset(Trace& trace, const Args& args) {
 
 Value* is_superset(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
-  Table keys = protocol::keys_of(trace, other).entries;
-  return trace.boolean(within(keys, content<Set>(trace, self)->entries));
+  Value* others = protocol::builtin_part(trace.see(other));
+  auto* set = content<Set>(trace, self);
+  if (others->kind == value::Kind::Set) return trace.boolean(within(static_cast<Set*>(others)->entries, set->entries));
+  Value* iterator = protocol::get_iterator(trace, other);
+  while (Value* item = protocol::next(trace, iterator))  // no further than the first that is missing
+    if (!set->entries.find(as_key(trace, item))) return trace.boolean(false);
+  return trace.boolean(true);
 }
 
 Value* is_disjoint(Trace& trace, const Args& args) {
@@ -131,21 +138,22 @@ Value* is_disjoint(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_set() {
-  add_rows("builtins", {
-                           {"set", &make_set},
-                           {"set.__init__", &init_set},
-                           {"frozenset", &make_frozenset},
-                           {"set.add", &add},
-                           {"set.discard", &discard},
-                           {"set.remove", &remove},
-                           {"set.pop", &pop},
-                           {"set.clear", &clear},
-                           {"set.update", &update},
-                           {"set.intersection_update", &combine<SetOperation::Intersection, true>},
-                           {"set.difference_update", &combine<SetOperation::Difference, true>},
-                           {"set.symmetric_difference_update", &combine<SetOperation::SymmetricDifference, true>},
-                       });
-  add_rows("builtins", {"set", "frozenset"},
+  add_rows("builtins", Takes::Asked,
+           {
+               {"set", &make_set},
+               {"set.__init__", &init_set},
+               {"frozenset", &make_frozenset},
+               {"set.add", &add},
+               {"set.discard", &discard},
+               {"set.remove", &remove},
+               {"set.pop", &pop},
+               {"set.clear", &clear},
+               {"set.update", &update},
+               {"set.intersection_update", &combine<SetOperation::Intersection, true>},
+               {"set.difference_update", &combine<SetOperation::Difference, true>},
+               {"set.symmetric_difference_update", &combine<SetOperation::SymmetricDifference, true>},
+           });
+  add_rows("builtins", {"set", "frozenset"}, Takes::Plain,
            {
                {"copy", &copy},
                {"union", &combine<SetOperation::Union, false>},

@@ -11,18 +11,24 @@ using value::Kind;
 
 // ---- tables
 
-void add_rows(const char* module, std::initializer_list<Row> rows) {
-  for (const Row& row : rows) protocol::add_model(module, row.name, row.model);
+void add_rows(const char* module, std::initializer_list<Row> rows) { add_rows(module, Takes::Unstated, rows); }
+
+void add_rows(const char* module, Takes takes, std::initializer_list<Row> rows) {
+  for (const Row& row : rows) protocol::add_model(module, row.name, row.model, takes);
 }
 
-void add_rows(const char* module, std::initializer_list<const char*> types, std::initializer_list<Row> rows) {
+void add_rows(const char* module, std::initializer_list<const char*> types, Takes takes,
+              std::initializer_list<Row> rows) {
   for (const char* type : types)
-    for (const Row& row : rows) protocol::add_model(module, (std::string(type) + "." + row.name).c_str(), row.model);
+    for (const Row& row : rows)
+      protocol::add_model(module, (std::string(type) + "." + row.name).c_str(), row.model, takes);
 }
 
-void add_rows(PyTypeObject* type, std::initializer_list<Row> rows) {
+void add_rows(PyTypeObject* type, std::initializer_list<Row> rows) { add_rows(type, Takes::Unstated, rows); }
+
+void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows) {
   for (const Row& row : rows)
-    if (PyObject* method = PyDict_GetItemString(type->tp_dict, row.name)) protocol::add_model(method, row.model);
+    if (PyObject* method = PyDict_GetItemString(type->tp_dict, row.name)) protocol::add_model(method, row.model, takes);
 }
 
 void add_pure(const char* module, std::initializer_list<const char*> names) {
@@ -122,7 +128,7 @@ Value* pin(Trace& trace, Owned<> object) { return trace.wrap(object.get(), trace
 Owned<> inert(Trace& trace, Value* value) {
   Value* seen = trace.see(value);
   const std::vector<Value*>* items = nullptr;
-  if (auto* list = value::as<value::List>(seen)) items = &list->items;
+  if (auto* list = value::as<value::List>(seen)) items = &list->items();
   if (auto* tuple = value::as<value::Tuple>(seen); tuple && tuple->type == &PyTuple_Type) items = &tuple->items;
   if (!items && seen->kind != Kind::Constant && seen->kind != Kind::Number) return {};
   for (size_t i = 0; items && i < items->size(); ++i)

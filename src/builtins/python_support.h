@@ -31,11 +31,16 @@ struct Row {
   const char* name;  // qualified name in its module; of a method: name in its type
   protocol::Model model;
 };
+using protocol::Takes;
+/// Without `takes`: of torch's functions, whose models see tensors and constants.
 void add_rows(const char* module, std::initializer_list<Row> rows);
+void add_rows(const char* module, Takes takes, std::initializer_list<Row> rows);
 /// The same methods for several types of a module.
-void add_rows(const char* module, std::initializer_list<const char*> types, std::initializer_list<Row> rows);
+void add_rows(const char* module, std::initializer_list<const char*> types, Takes takes,
+              std::initializer_list<Row> rows);
 /// Methods of a type that no module names (generator, dict_keys, …).
 void add_rows(PyTypeObject* type, std::initializer_list<Row> rows);
+void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows);
 void add_pure(const char* module, std::initializer_list<const char*> names);
 /// Every method of the type in C is pure, but for those that make, change or pickle an instance and the exceptions
 /// named.
@@ -146,6 +151,8 @@ value::Set* new_set(Trace& trace, bool frozen);
 PyTypeObject* class_argument(Trace& trace, Value* cls);
 /// Start and stop of index(x, start, stop) within `size`, as slices count.
 std::pair<Py_ssize_t, Py_ssize_t> clamp(Trace& trace, Value* start, Value* stop, Py_ssize_t size);
+/// What sort() makes of its reverse=, which must be an int.
+bool reverse_flag(Trace& trace, Value* reverse);
 /// items sorted as list.sort does it; if a comparison raises, in the order they had then (python_list.cpp).
 void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse);
 

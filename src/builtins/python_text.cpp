@@ -1,5 +1,6 @@
 // str and bytes: constructors, methods, str.join and str.format over traced objects; chr, repr, format; regular
 // expressions.
+#include "base/once.h"
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -31,7 +32,7 @@ Value* repr(Trace& trace, const Args& args) {
 }
 
 Value* ascii(Trace& trace, const Args& args) {
-  static PyObject* const real_ascii = real("builtins", "ascii");
+  PyObject* const real_ascii = once([] { return real("builtins", "ascii"); });
   auto [object] = positional<1>(args, 1);
   PyObject* shown = text_or_stop(trace, protocol::to_repr(trace, object));
   if (PyUnicode_IS_ASCII(shown)) return trace.constant(shown);
@@ -89,7 +90,7 @@ Value* first_part(Trace& trace, Fields& fields, PyObject* first) {
 
 /// What `name.attribute[key]` of a replacement field stands for.
 Value* field_value(Trace& trace, Fields& fields, PyObject* name) {
-  static PyObject* const split = real("_string", "formatter_field_name_split");
+  PyObject* const split = once([] { return real("_string", "formatter_field_name_split"); });
   Owned<> parts = call_real(trace, split, {name});
   Value* found = first_part(trace, fields, PyTuple_GET_ITEM(parts.get(), 0));
   Owned<> steps = take(PySequence_List(PyTuple_GET_ITEM(parts.get(), 1)));
@@ -122,7 +123,7 @@ std::string format_field(Trace& trace, Fields& fields, PyObject* parsed, int dep
 }
 
 std::string format_text(Trace& trace, Fields& fields, PyObject* format, int depth) {
-  static PyObject* const parser = real("_string", "formatter_parser");
+  PyObject* const parser = once([] { return real("_string", "formatter_parser"); });
   if (depth > 2) protocol::raise(trace, PyExc_ValueError, "Max string recursion exceeded");
   Owned<> parts = call_real(trace, parser, {format});
   std::string text;
@@ -161,7 +162,7 @@ Value* class_method(Trace& trace, const Args& args) {
 
 template <Text name>
 Value* re_function(Trace& trace, const Args& args) {
-  static PyObject* const function = real("re", name.text);
+  PyObject* const function = once([] { return real("re", name.text); });
   return fold_or_stop(trace, function, args, name.text);
 }
 
@@ -176,18 +177,19 @@ Value* re_method(Trace& trace, const Args& args) {
 }
 
 void register_re() {
-  add_rows("re", {
-                     {"compile", &re_function<"compile">},
-                     {"match", &re_function<"match">},
-                     {"fullmatch", &re_function<"fullmatch">},
-                     {"search", &re_function<"search">},
-                     {"sub", &re_function<"sub">},
-                     {"subn", &re_function<"subn">},
-                     {"split", &re_function<"split">},
-                     {"findall", &re_function<"findall">},
-                     {"escape", &re_function<"escape">},
-                 });
-  add_rows("re", {"Pattern"},
+  add_rows("re", Takes::Plain,
+           {
+               {"compile", &re_function<"compile">},
+               {"match", &re_function<"match">},
+               {"fullmatch", &re_function<"fullmatch">},
+               {"search", &re_function<"search">},
+               {"sub", &re_function<"sub">},
+               {"subn", &re_function<"subn">},
+               {"split", &re_function<"split">},
+               {"findall", &re_function<"findall">},
+               {"escape", &re_function<"escape">},
+           });
+  add_rows("re", {"Pattern"}, Takes::Plain,
            {
                {"match", &re_method<"match">},
                {"fullmatch", &re_method<"fullmatch">},
@@ -197,7 +199,7 @@ void register_re() {
                {"split", &re_method<"split">},
                {"findall", &re_method<"findall">},
            });
-  add_rows("re", {"Match"},
+  add_rows("re", {"Match"}, Takes::Plain,
            {
                {"group", &re_method<"group">},
                {"groups", &re_method<"groups">},
@@ -249,19 +251,20 @@ void register_text() {
   add_pure_methods(&PyUnicode_Type, {"join", "format", "format_map"});
   add_pure_methods(&PyBytes_Type);
   add_pure("builtins", {"str.maketrans", "bytes.maketrans", "chr", "ord"});
-  add_rows("builtins", {
-                           {"str", &make_str},
-                           {"bytes", &make_bytes},
-                           {"repr", &repr},
-                           {"ascii", &ascii},
-                           {"format", &format},
-                           {"str.join", &join},
-                           {"str.format", &str_format},
-                           {"str.format_map", &str_format_map},
-                           {"int.from_bytes", &class_method<"from_bytes">},
-                           {"float.fromhex", &class_method<"fromhex">},
-                           {"bytes.fromhex", &class_method<"fromhex">},
-                       });
+  add_rows("builtins", Takes::Asked,
+           {
+               {"str", &make_str},
+               {"bytes", &make_bytes},
+               {"repr", &repr},
+               {"ascii", &ascii},
+               {"format", &format},
+               {"str.join", &join},
+               {"str.format", &str_format},
+               {"str.format_map", &str_format_map},
+               {"int.from_bytes", &class_method<"from_bytes">},
+               {"float.fromhex", &class_method<"fromhex">},
+               {"bytes.fromhex", &class_method<"fromhex">},
+           });
   register_re();
 }
 

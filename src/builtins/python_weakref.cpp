@@ -32,7 +32,7 @@ bool holder_changed(Trace& trace, const source::Source* source) {
   auto ask = [&](Value* holder, effects::Kind kind) {
     if (holder->source != source->base) return;
     bool by_name = source->kind == source::Kind::Attr || holder->kind == value::Kind::Namespace;
-    changed |= by_name ? trace.effects.contains(kind, holder, source->key.get()) : holder->written;
+    changed |= by_name ? trace.effects().contains(kind, holder, source->key.get()) : holder->written;
   };
   trace.each_known([&](Value* holder) { ask(holder, effects::Kind::StoreAttr); });
   trace.each_namespace([&](Value* holder) { ask(holder, effects::Kind::StoreGlobal); });
@@ -77,7 +77,7 @@ Value* call_reference(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_weakref() {
-  add_rows("weakref", {{"ReferenceType", &make_reference}, {"ReferenceType.__call__", &call_reference}});
+  add_rows("weakref", Takes::Asked, {{"ReferenceType", &make_reference}, {"ReferenceType.__call__", &call_reference}});
 }
 
 }  // namespace gramme::builtins

@@ -21,7 +21,7 @@ Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args
   static PyObject* const name = intern("__wrapped__");
   Owned<> wrapped = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, name) : nullptr);
   if (!wrapped) PyErr_Clear();
-  if (protocol::Model model = wrapped ? protocol::find_model(wrapped.get()) : nullptr) return model(trace, args);
+  if (auto model = wrapped ? protocol::find_model(wrapped.get()) : protocol::Modelled{}) return model(trace, args);
   if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
     cannot(Reason::CallSkipped, PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function->object)->func_qualname));
   return trace.inliner->call(function, args);

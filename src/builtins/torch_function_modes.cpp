@@ -1,5 +1,6 @@
 // Torch function modes of the program: a stack in the capture, and calls of torch that go to the innermost mode's
 // __torch_function__, which is traced. What torch would show a mode and is not known to be shown here ends the segment.
+#include "base/once.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
 
@@ -12,18 +13,13 @@ namespace {
 // ---- the stack
 
 /// A segment ends before a mode that it does not leave.
-void push(Trace& trace, Value* mode) {
-  size_t step = trace.inliner->steps() - 1;
-  trace.entered_modes.insert(step);
-  trace.function_modes.push_back({mode, step});
-}
+void push(Trace& trace, Value* mode) { trace.scope().push_function_mode({mode, trace.scope().enter_mode()}); }
 
 Value* pop(Trace& trace) {
-  if (trace.function_modes.empty())
+  if (trace.scope().function_modes().empty())
     cannot(Reason::CallUnknown, "leaving a torch function mode that was entered before");
-  trace::FunctionMode left = trace.function_modes.back();
-  trace.entered_modes.erase(trace.entered_modes.find(left.step));
-  trace.function_modes.pop_back();
+  trace::FunctionMode left = trace.scope().pop_function_mode();
+  trace.scope().leave_mode(left.step);
   return left.mode;
 }
 
@@ -38,18 +34,19 @@ Value* pop_mode(Trace& trace, const Args& args) {
 }
 Value* count_modes(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  return trace.integer(static_cast<int64_t>(trace.function_modes.size()));
+  return trace.integer(static_cast<int64_t>(trace.scope().function_modes().size()));
 }
 Value* mode_at(Trace& trace, const Args& args) {
   auto [where] = positional<1>(args, 1);
   auto at = static_cast<size_t>(protocol::index(trace, where));
-  if (at >= trace.function_modes.size()) cannot(Reason::CallUnknown, "a torch function mode that was entered before");
-  return trace.function_modes[at].mode;
+  if (at >= trace.scope().function_modes().size())
+    cannot(Reason::CallUnknown, "a torch function mode that was entered before");
+  return trace.scope().function_modes()[at].mode;
 }
 
 /// with torch.device(…): a mode of its own.
 Value* enter_device(Trace& trace, const Args& args) {
-  static PyObject* const context = real("torch.utils._device", "DeviceContext");
+  PyObject* const context = once([] { return real("torch.utils._device", "DeviceContext"); });
   auto [self] = positional<1>(args, 1);
   push(trace, protocol::call(trace, trace.pinned(context), {self}));
   return self;
@@ -63,18 +60,18 @@ Value* exit_device(Trace& trace, const Args& args) {
 // ---- calls
 
 bool is_model_of_stack(PyObject* callable) {
-  protocol::Model model = protocol::find_model(callable);
+  protocol::Model model = protocol::find_model(callable).model;
   return model == &push_mode || model == &pop_mode || model == &count_modes || model == &mode_at ||
          model == &enter_device || model == &exit_device;
 }
 
 /// Of torch._C._VariableFunctions and methods of tensors modes see what may be overridden, and what makes tensors.
 bool is_overridable(PyObject* callable) {
-  static PyObject* const functions = real("torch._C", "_VariableFunctions");
-  static PyObject* const ignored =
-      take(PyObject_CallNoArgs(real("torch.overrides", "get_ignored_functions"))).release();
-  static PyObject* const makers =
-      take(PyObject_CallNoArgs(real("torch.utils._device", "_device_constructors"))).release();
+  PyObject* const functions = once([] { return real("torch._C", "_VariableFunctions"); });
+  PyObject* const ignored =
+      once([] { return take(PyObject_CallNoArgs(real("torch.overrides", "get_ignored_functions"))).release(); });
+  PyObject* const makers =
+      once([] { return take(PyObject_CallNoArgs(real("torch.utils._device", "_device_constructors"))).release(); });
   static PyObject* const name = intern("__name__");
   if (check(PySet_Contains(ignored, callable)) && !check(PySet_Contains(makers, callable))) return false;
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) return true;
@@ -85,7 +82,7 @@ bool is_overridable(PyObject* callable) {
 
 /// Is it torch's, and so perhaps seen?
 bool is_of_torch(PyObject* callable) {
-  static auto* const base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  auto* const base = once([] { return reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase")); });
   static PyObject* const module_name = intern("__module__");
   static PyObject* const torch = intern("torch");
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type) ||
@@ -101,8 +98,8 @@ bool is_of_torch(PyObject* callable) {
 /// In the scope the innermost mode is not entered.
 class Inner {
  public:
-  explicit Inner(Trace& trace) : trace_(trace), mode_(trace.function_modes.back()) { trace.function_modes.pop_back(); }
-  ~Inner() { trace_.function_modes.push_back(mode_); }
+  explicit Inner(Trace& trace) : trace_(trace), mode_(trace.scope().pop_function_mode()) {}
+  ~Inner() { trace_.scope().push_function_mode(mode_); }
   Inner(const Inner&) = delete;
   Value* mode() const { return mode_.mode; }
 

@@ -1,5 +1,6 @@
 // torch's functions that are answered during the capture, or that stand in the graph in another form than they were
 // called.
+#include "base/once.h"
 #include "builtins/builtins.h"
 #include "builtins/torch_rules.h"
 #include "builtins/torch_support.h"
@@ -50,28 +51,28 @@ Value* legacy_instance(Trace& trace, const Args& args) {
 Value* type_name_of(Trace& trace, const Args& args) {
   auto [object] = bind(args, 1, {"obj"});
   auto* tensor = trace.see_as<Tensor>(object);
-  if (tensor) return type_text(trace, *tensor->record);
-  static PyObject* const function = real("torch", "typename");
+  if (tensor) {
+    protocol::refuse_torch_function(trace, tensor, "torch.typename");
+    return type_text(trace, *tensor->record);
+  }
+  PyObject* const function = once([] { return real("torch", "typename"); });
   return trace.inliner->call(trace.see_as<value::Function>(trace.pinned(function)), args);
 }
 
 /// Has the object a `__torch_function__` that would be asked? Plain tensors and parameters have one that is not.
 bool overrides(Trace& trace, Value* object) {
-  static PyObject* hook = intern("__torch_function__");
-  static PyObject* disabled = real("torch._C", "_disabled_torch_function_impl");
-  static PyObject* tensor = real("torch", "Tensor");
+  static PyObject* const hook = intern("__torch_function__");
+  PyObject* const disabled = once([] { return real("torch._C", "_disabled_torch_function_impl"); });
   object = trace.see(object);
-  PyTypeObject* type = nullptr;
-  if (auto* t = as<Tensor>(object)) type = t->record->type;
-  if (auto* o = as<Object>(object)) type = o->type;
-  if (!type || reinterpret_cast<PyObject*>(type) == tensor) return false;
-  PyObject* found = trace.type_lookup(type, hook);
+  if (auto* tensor = as<Tensor>(object)) return protocol::asked_for(trace, tensor) != protocol::Asked::Nobody;
+  auto* other = as<Object>(object);
+  PyObject* found = other ? trace.type_lookup(other->type, hook) : nullptr;
   return found && found != disabled;
 }
 
 /// has_torch_function(objects), has_torch_function_unary(object), has_torch_function_variadic(*objects)
 Value* has_torch_function(Trace& trace, const Args& args) {
-  if (trace.initial_state().function_modes > 0 || !trace.function_modes.empty())
+  if (trace.scope().initial_state().function_modes > 0 || !trace.scope().function_modes().empty())
     cannot(Reason::CallUnknown, "a torch function mode");
   std::vector<Value*> objects = all_positional(args);
   if (objects.size() == 1) {
@@ -85,13 +86,13 @@ Value* has_torch_function(Trace& trace, const Args& args) {
 
 /// Without a mode on the stack it is the default of the process, which nothing but such a mode changes.
 Value* default_device(Trace& trace, const Args& args) {
-  static PyObject* const function = real("torch", "get_default_device");
-  if (trace.initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
+  PyObject* const function = once([] { return real("torch", "get_default_device"); });
+  if (trace.scope().initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
   return fold_or_stop(trace, function, args, "torch.get_default_device");
 }
 
 Value* function_mode_enabled(Trace& trace, const Args&) {
-  return trace.boolean(trace.initial_state().function_modes > 0 || !trace.function_modes.empty());
+  return trace.boolean(trace.scope().initial_state().function_modes > 0 || !trace.scope().function_modes().empty());
 }
 
 // ---- checks
@@ -116,26 +117,26 @@ Value* checked(Trace& trace, const Args& args) {
 
 bool holds_tensor(Trace& trace, Value* data) {
   data = trace.see(data);
-  if (data->kind == Kind::Tensor || data->kind == Kind::Number) return true;
+  if (data->kind == Kind::Tensor) return true;
   const std::vector<Value*>* items = nullptr;
-  if (auto* list = as<List>(data)) items = &list->items;
+  if (auto* list = as<List>(data)) items = &list->items();
   if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
   return items && std::any_of(items->begin(), items->end(), [&](Value* item) { return holds_tensor(trace, item); });
 }
 
 /// torch.tensor([a, b]) of tensors would read their data; torch._refs builds the same from operators, as Dynamo does.
 Value* make_tensor(Trace& trace, const Args& args) {
-  static PyObject* tensor = real("torch", "tensor");
+  PyObject* const tensor = once([] { return real("torch", "tensor"); });
   Value* data = args.positional ? args[0] : args.keyword("data");
   if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data)) return trace.emit(tensor, args);
-  static PyObject* by_operators = real("torch._refs", "tensor");
+  PyObject* const by_operators = once([] { return real("torch._refs", "tensor"); });
   return trace.emit(by_operators, args);
 }
 
 /// torch.full with a tensor as fill value: empty, then fill_.
 Value* full(Trace& trace, const Args& args) {
-  static PyObject* full = real("torch", "full");
-  static PyObject* empty = real("torch", "empty");
+  PyObject* const full = once([] { return real("torch", "full"); });
+  PyObject* const empty = once([] { return real("torch", "empty"); });
   static PyObject* fill = intern("fill_");
   auto* value = args.positional > 1 ? trace.see_as<Tensor>(args[1]) : nullptr;
   if (!value || args.positional != 2) return trace.emit(full, args);
@@ -148,10 +149,10 @@ Value* full(Trace& trace, const Args& args) {
 
 /// torch.addcdiv(x, a, b, value=v) as x + v * (a / b): `value` may be a tensor.
 Value* addcdiv(Trace& trace, const Args& args) {
-  static PyObject* addcdiv = real("torch", "addcdiv");
-  static PyObject* div = real("torch", "div");
-  static PyObject* mul = real("torch", "mul");
-  static PyObject* add = real("torch", "add");
+  PyObject* const addcdiv = once([] { return real("torch", "addcdiv"); });
+  PyObject* const div = once([] { return real("torch", "div"); });
+  PyObject* const mul = once([] { return real("torch", "mul"); });
+  PyObject* const add = once([] { return real("torch", "add"); });
   Value* scale = args.keywords == 1 ? args.keyword("value") : nullptr;
   if (!scale || args.positional != 3) return trace.emit(addcdiv, args);
   Value* quotient = trace.emit(div, {args[1], args[2]});
@@ -184,7 +185,7 @@ Value* size_numel(Trace& trace, const Args& args) {
 
 template <Text name>
 Value* of_numbers(Trace& trace, const Args& args) {
-  static PyObject* function = real("torch", name.text);
+  PyObject* const function = once([] { return real("torch", name.text); });
   for (size_t i = 0; i < args.positional + args.keywords; ++i)
     if (trace.see(args.values[i])->kind != Kind::Constant) return trace.emit(function, args);
   return fold_or_stop(trace, function, args, name.text);
@@ -204,7 +205,7 @@ Value* annotate(Trace&, const Args& args) {
 }
 
 Value* one_hot(Trace& trace, const Args& args) {
-  static PyObject* one_hot = real("torch.nn.functional", "one_hot");
+  PyObject* const one_hot = once([] { return real("torch.nn.functional", "one_hot"); });
   auto [tensor, classes] = bind(args, 1, {"input", "num_classes"});
   if (!classes) classes = args.keyword("num_classes");
   PyObject* count = classes ? trace.constant_of(classes) : nullptr;
@@ -236,21 +237,21 @@ void register_questions() {
 /// Stands in the graph, as in Dynamo: a module made in the capture reports itself when the graph runs.
 template <Text name>
 Value* log_usage(Trace& trace, const Args& args) {
-  static PyObject* const function = real("torch._C", name.text);
+  PyObject* const function = once([] { return real("torch._C", name.text); });
   std::vector<meta::Argument> arguments;
-  for (Value* value : all_positional(args)) arguments.push_back(trace.argument(value));
-  append_mode(trace, function, std::move(arguments));
+  for (Value* value : all_positional(args)) arguments.push_back(trace.scope().argument(value));
+  trace.scope().emit_mode(function, arguments);
   return trace.none();
 }
 
 /// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap the
 /// name and attributes of what it returns.
 Value* is_compiling(Trace& trace, const Args&) {
-  static PyObject* const eager[] = {PyFunction_GetCode(real("torch.nn", "Module._call_impl")),
-                                    PyFunction_GetCode(real("torch._functorch.apis", "vmap"))};
+  PyObject* const module_call = once([] { return PyFunction_GetCode(real("torch.nn", "Module._call_impl")); });
+  PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
   value::Function* caller = trace.inliner->current_function();
   auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
-  return trace.boolean(std::find(std::begin(eager), std::end(eager), code) == std::end(eager));
+  return trace.boolean(code != module_call && code != vmap);
 }
 
 void register_tracing_states() {
@@ -351,6 +352,7 @@ void register_torch_functions() {
 }
 
 void register_torch() {
+  protocol::note_tensor_methods();
   protocol::set_classifier(&classify);
   protocol::set_tensor_attributes({&tensor_attribute, &set_tensor_attribute});
   register_torch_functions();

@@ -2,6 +2,7 @@
 //
 // The levels are entered where the graph runs, and for each inference, not during the capture. A segment ends in none:
 // then the call of torch.vmap is made for real.
+#include "base/once.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -21,45 +22,43 @@ Argument constant_argument(PyObject* object) {
 
 /// Registers operators under torch.vmap, once in a process: what follows is inferred with them.
 Value* lazy_load_decompositions(Trace& trace, const Args& args) {
-  static PyObject* const load = real(kModule, "lazy_load_decompositions");
+  PyObject* const load = once([] { return real(kModule, "lazy_load_decompositions"); });
   positional<0>(args, 0);
   call_real(trace, load, {});
-  append_mode(trace, load, {});
+  trace.scope().emit_mode(load, {});
   return trace.none();
 }
 
 /// _vmap_increment_nesting(batch_size, randomness): the new level's number.
 Value* enter_level(Trace& trace, const Args& args) {
-  static PyObject* const enter = real(kModule, "_vmap_increment_nesting");
+  PyObject* const enter = once([] { return real(kModule, "_vmap_increment_nesting"); });
   auto [batch_size, randomness] = bind(args, 2, {"batch_size", "randomness"});
   PyObject *size = trace.constant_of(batch_size), *kind = trace.constant_of(randomness);
   if (!size || !PyLong_CheckExact(size) || !kind || !PyUnicode_CheckExact(kind))
     cannot(Reason::ArgumentKind, "the size of a torch.vmap");
-  append_mode(trace, enter, {constant_argument(size), constant_argument(kind)});
-  trace.levels.push_back({PyLong_AsLongLong(size), PyUnicode_AsUTF8(kind)[0]});
-  trace.level_steps.push_back(trace.inliner->steps() - 1);
-  return trace.integer(static_cast<int64_t>(trace.levels.size()));
+  trace.scope().emit_mode(enter, {constant_argument(size), constant_argument(kind)});
+  trace.scope().enter_level({PyLong_AsLongLong(size), PyUnicode_AsUTF8(kind)[0]});
+  return trace.integer(static_cast<int64_t>(trace.scope().levels().size()));
 }
 
 /// _vmap_decrement_nesting(): the number of the level that was left.
 Value* leave_level(Trace& trace, const Args& args) {
-  static PyObject* const leave = real(kModule, "_vmap_decrement_nesting");
+  PyObject* const leave = once([] { return real(kModule, "_vmap_decrement_nesting"); });
   positional<0>(args, 0);
-  if (trace.levels.empty()) cannot(Reason::CallUnknown, "leaving a torch.vmap that was entered before");
-  auto level = static_cast<int64_t>(trace.levels.size());
-  append_mode(trace, leave, {});
-  trace.levels.pop_back();
-  trace.level_steps.pop_back();
+  if (trace.scope().levels().empty()) cannot(Reason::CallUnknown, "leaving a torch.vmap that was entered before");
+  auto level = static_cast<int64_t>(trace.scope().levels().size());
+  trace.scope().emit_mode(leave, {});
+  trace.scope().leave_level();
   return trace.integer(level);
 }
 
 /// _add_batch_dim(tensor, dim, level), _remove_batch_dim(tensor, level, size, dim): the level is the innermost one.
 template <Text name, size_t level>
 Value* at_level(Trace& trace, const Args& args) {
-  static PyObject* const function = real(kModule, name.text);
+  PyObject* const function = once([] { return real(kModule, name.text); });
   bool known = args.positional > level && !args.keywords && trace.see(args[0])->kind == Kind::Tensor;
   PyObject* number = known ? trace.constant_of(args[level]) : nullptr;
-  if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.levels.size())
+  if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.scope().levels().size())
     cannot(Reason::CallUnknown, "a torch.vmap around the capture");
   return trace.emit(function, args);
 }

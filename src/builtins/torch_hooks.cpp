@@ -1,5 +1,6 @@
 // Hooks of autograd. A hook is registered on the real tensor after the graph ran, by torch's own method, which makes
 // the handle too: no gradient flows before the segment is done.
+#include "base/once.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -9,26 +10,26 @@ using namespace value;
 namespace {
 
 Object* new_handle(Trace& trace) {
-  static auto* const type = reinterpret_cast<PyTypeObject*>(real("torch.utils.hooks", "RemovableHandle"));
+  auto* const type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch.utils.hooks", "RemovableHandle")); });
   auto* handle = trace.make<Object>();
   handle->type = type;
   return handle;
 }
 
 Value* register_with(Trace& trace, PyObject* method, Tensor* tensor, Value* hook, const char* name) {
-  trace.fix(tensor, name);
+  trace.scope().fix(tensor, name);
   Object* handle = new_handle(trace);
-  trace.effects.add_call(method, {tensor, hook}, trace.graph.length(), handle);
+  trace.call_in_replay(method, {tensor, hook}, handle);
   return handle;
 }
 
 void require_grad(Trace& trace, const Tensor* tensor, const char* message) {
-  if (!trace.requires_grad(tensor)) protocol::raise(trace, PyExc_RuntimeError, message);
+  if (!trace.scope().requires_grad(tensor)) protocol::raise(trace, PyExc_RuntimeError, message);
 }
 
 /// x.register_hook(hook); raises where the tensor needs no gradient.
 Value* register_hook(Trace& trace, const Args& args) {
-  static PyObject* const method = real("torch", "Tensor.register_hook");
+  PyObject* const method = once([] { return real("torch", "Tensor.register_hook"); });
   auto [self, hook] = bind(args, 2, {"self", "hook"});
   (void)self;
   Tensor* tensor = self_tensor(trace, args, "register_hook");
@@ -38,25 +39,25 @@ Value* register_hook(Trace& trace, const Args& args) {
 
 /// The same for leaves only.
 Value* register_after_accumulation(Trace& trace, const Args& args) {
-  static PyObject* const method = real("torch", "Tensor.register_post_accumulate_grad_hook");
+  PyObject* const method = once([] { return real("torch", "Tensor.register_post_accumulate_grad_hook"); });
   auto [self, hook] = bind(args, 2, {"self", "hook"});
   (void)self;
   Tensor* tensor = self_tensor(trace, args, "register_post_accumulate_grad_hook");
   require_grad(trace, tensor, "cannot register a hook on a tensor that doesn't require gradient");
-  if (!trace.is_leaf(tensor))
+  if (!trace.scope().is_leaf(tensor))
     protocol::raise(trace, PyExc_RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors");
   return register_with(trace, method, tensor, hook, "Tensor.register_post_accumulate_grad_hook");
 }
 
 Value* retain_grad(Trace& trace, const Args& args) {
-  static PyObject* const method = real("torch._C", "TensorBase.retain_grad");
+  PyObject* const method = once([] { return real("torch._C", "TensorBase.retain_grad"); });
   positional<1>(args, 1);
   Tensor* tensor = self_tensor(trace, args, "retain_grad");
   require_grad(trace, tensor, "can't retain_grad on Tensor that has requires_grad=False");
-  if (trace.is_leaf(tensor) || tensor->retains_grad) return trace.none();
-  trace.fix(tensor, "Tensor.retain_grad");
+  if (trace.scope().is_leaf(tensor) || tensor->retains_grad) return trace.none();
+  trace.scope().fix(tensor, "Tensor.retain_grad");
   tensor->retains_grad = true;
-  trace.effects.add_call(method, {tensor}, trace.graph.length());
+  trace.call_in_replay(method, {tensor});
   return trace.none();
 }
 
@@ -73,19 +74,19 @@ Dict* unseen_hooks(Trace& trace, Object* handle) {
   const source::Source* source = trace.pool->child(reference->source, source::Kind::WeakTarget);
   auto* hooks = as<Dict>(trace.see(trace.wrap(PyWeakref_GET_OBJECT(reference->object), source)));
   bool seen = !hooks || hooks->loaded || hooks->entries.size() || hooks->written || hooks->absent.size();
-  return (seen && !(hooks && hooks->hidden)) || trace.policy.specialized.contains(source->print()) ? nullptr : hooks;
+  return (seen && !(hooks && hooks->hidden)) || trace.policy.specialized.contains(source->path) ? nullptr : hooks;
 }
 
 /// handle.remove(): after the graph too, where the handle is made then, or its hook is one that no capture looks at.
 /// The ids of handles stay out of the guards that way.
 Value* remove_handle(Trace& trace, const Args& args) {
-  static PyObject* const method = real("torch.utils.hooks", "RemovableHandle.remove");
+  PyObject* const method = once([] { return real("torch.utils.hooks", "RemovableHandle.remove"); });
   auto* handle = args.positional == 1 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;
   Dict* hooks = handle ? unseen_hooks(trace, handle) : nullptr;
   if (!handle || (handle->made_by < 0 && !hooks))
     return trace.inliner->call(trace.see_as<Function>(trace.pinned(method)), args);
   if (hooks) hooks->hidden = hooks->written = true;
-  trace.effects.add_call(method, {handle}, trace.graph.length());
+  trace.call_in_replay(method, {handle});
   return trace.none();
 }
 

@@ -3,6 +3,7 @@
 #include "builtins/torch_leaves.h"
 
 #include "aten/classes.h"
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "meta/fakes.h"
 
@@ -40,7 +41,7 @@ Value* requires_grad_(Trace& trace, const Args& args) {
 
 /// nn.Parameter(data, requires_grad): made of the real tensor after the graph ran.
 Value* make_parameter(Trace& trace, const Args& args) {
-  static PyObject* const type = real("torch.nn", "Parameter");
+  PyObject* const type = once([] { return real("torch.nn", "Parameter"); });
   auto [data, flag] = bind(args, 1, {"data", "requires_grad"});
   PyObject* wanted = flag ? trace.constant_of(flag) : Py_True;
   auto* tensor = trace.see_as<Tensor>(data);
@@ -51,32 +52,34 @@ Value* make_parameter(Trace& trace, const Args& args) {
   auto* parameter = trace.make<Tensor>();
   parameter->record = meta::with_type(meta::with_requires_grad(&record, wanted == Py_True, true),
                                       reinterpret_cast<PyTypeObject*>(type));
-  trace.effects.add_call(type, {tensor, trace.boolean(wanted == Py_True)}, trace.graph.length(), parameter);
-  trace.close(parameter);
+  trace.call_in_replay(type, {tensor, trace.boolean(wanted == Py_True)}, parameter);
+  trace.scope().close(parameter);
   return parameter;
 }
 
 }  // namespace
 
 void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
-  static PyObject* const method = real("torch._C", "TensorBase.requires_grad_");
+  PyObject* const method = once([] { return real("torch._C", "TensorBase.requires_grad_"); });
   const meta::Record& record = *tensor->record;
-  if (trace.requires_grad(tensor) == wanted) return;
+  if (trace.scope().requires_grad(tensor) == wanted) return;
   if (record.is_inference || !record.is_leaf || !can_need_grad(record))
     cannot(Reason::OperatorFailed, "Tensor.requires_grad_");
   if (has_relatives(trace, tensor))
     cannot(Reason::MutationUnsupported, "Tensor.requires_grad_ of a tensor that is a view or has views");
-  trace.effects.add_call(method, {tensor, trace.boolean(wanted)}, trace.graph.length());
+  trace.call_in_replay(method, {tensor, trace.boolean(wanted)});
   tensor->record = meta::with_requires_grad(&record, wanted, true);
-  trace.close(tensor);
+  trace.scope().close(tensor);
 }
 
 void set_data(Trace& trace, Tensor* tensor, Value* value) {
-  static PyObject* const setter =
-      take(PyObject_GetAttrString(
-               cpython::type_lookup(reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase")), intern("data")),
-               "__set__"))
-          .release();
+  PyObject* const setter = once([] {
+    return take(PyObject_GetAttrString(
+                    cpython::type_lookup(reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase")),
+                                         intern("data")),
+                    "__set__"))
+        .release();
+  });
   auto* data = value ? trace.see_as<Tensor>(value) : nullptr;
   if (!data) cannot(Reason::MutationUnsupported, "Tensor.data set to something else than a tensor");
   const meta::Record &to = *tensor->record, &from = *data->record;
@@ -85,8 +88,8 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
               to.is_conj == from.is_conj && to.is_neg == from.is_neg && to.storage_offset == from.storage_offset;
   if (!same || to.is_inference || from.is_inference || !is_plain(to) || !is_plain(from))
     cannot(Reason::MutationUnsupported, "Tensor.data set to a tensor of another sort");
-  trace.effects.add_call(setter, {tensor, data}, trace.graph.length());
-  trace.close(tensor);
+  trace.call_in_replay(setter, {tensor, data});
+  trace.scope().close(tensor);
 }
 
 void register_torch_leaves() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/once.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -42,6 +43,7 @@ Value* stride(Trace& trace, const Args& args) {
 
 Value* length(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "__len__");
+  protocol::refuse_subclass(tensor, "len()");
   if (tensor->record->sizes.empty()) protocol::raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   return trace.integer(tensor->record->sizes[0]);
 }
@@ -123,9 +125,9 @@ bool channels_last(const meta::Record& record) {
 }
 
 Value* is_contiguous(Trace& trace, const Args& args) {
-  static PyObject* const plain = real("torch", "contiguous_format");
-  static PyObject* const last_2d = real("torch", "channels_last");
-  static PyObject* const last_3d = real("torch", "channels_last_3d");
+  PyObject* const plain = once([] { return real("torch", "contiguous_format"); });
+  PyObject* const last_2d = once([] { return real("torch", "channels_last"); });
+  PyObject* const last_3d = once([] { return real("torch", "channels_last_3d"); });
   if (args.positional > 1) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
   const meta::Record& record = *self_tensor(trace, args, "is_contiguous")->record;
   Value* argument = args.keyword("memory_format");
@@ -152,7 +154,7 @@ bool all_ints(Trace& trace, const Args& args, size_t from) {
 /// x.new(sizes): x.new_empty(sizes); the graph has no torch.Size, and new() of a tuple means data.
 Value* make_new(Trace& trace, const Args& args) {
   static PyObject* const empty = intern("new_empty");
-  static auto* const size_type = reinterpret_cast<PyTypeObject*>(real("torch", "Size"));
+  auto* const size_type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
   self_tensor(trace, args, "new");
   auto* tuple = args.positional == 2 ? trace.see_as<Tuple>(args[1]) : nullptr;
   if ((tuple && tuple->type == size_type) || all_ints(trace, args, 1)) return trace.emit_method(empty, args);
@@ -161,7 +163,7 @@ Value* make_new(Trace& trace, const Args& args) {
 
 /// x.new_tensor(data): torch.tensor(data, dtype=x.dtype, device=x.device).
 Value* new_tensor(Trace& trace, const Args& args) {
-  static PyObject* const tensor = real("torch", "tensor");
+  PyObject* const tensor = once([] { return real("torch", "tensor"); });
   static PyObject* const dtype = intern("dtype");
   static PyObject* const device = intern("device");
   const meta::Record& record = *self_tensor(trace, args, "new_tensor")->record;
@@ -176,7 +178,7 @@ Value* new_tensor(Trace& trace, const Args& args) {
 /// x.type(): its name; x.type(torch.FloatTensor): the class stands in the graph as its name.
 Value* type(Trace& trace, const Args& args) {
   static PyObject* const method = intern("type");
-  static PyObject* const tensor_type = reinterpret_cast<PyObject*>(Py_TYPE(real("torch", "FloatTensor")));
+  PyObject* const tensor_type = once([] { return reinterpret_cast<PyObject*>(Py_TYPE(real("torch", "FloatTensor"))); });
   Tensor* self = self_tensor(trace, args, "type");
   Value* dtype = args.positional > 1 ? args[1] : args.keyword("dtype");
   if (!dtype) return type_text(trace, *self->record);
@@ -193,7 +195,7 @@ Value* type(Trace& trace, const Args& args) {
 /// An operator of the operator module: x.__getitem__(key) and its kind.
 template <Text name, size_t count>
 Value* as_operator(Trace& trace, const Args& args) {
-  static PyObject* const function = real("_operator", name.text);
+  PyObject* const function = once([] { return real("_operator", name.text); });
   self_tensor(trace, args, name.text);
   if (args.positional != count || args.keywords) cannot(Reason::ArgumentKind, name.text);
   return trace.emit(function, args);
@@ -354,11 +356,13 @@ Value* type_text(Trace& trace, const meta::Record& record) {
   static constexpr std::pair<const char*, const char*> kNames[] = {
       {"float32", "Float"}, {"float64", "Double"}, {"float16", "Half"}, {"bfloat16", "BFloat16"}, {"uint8", "Byte"},
       {"int8", "Char"},     {"int16", "Short"},    {"int32", "Int"},    {"int64", "Long"},        {"bool", "Bool"}};
-  static const auto* dtypes = new std::array<PyObject*, std::size(kNames)>([] {
-    std::array<PyObject*, std::size(kNames)> objects;
-    for (size_t i = 0; i < objects.size(); ++i) objects[i] = real("torch", kNames[i].first);
-    return objects;
-  }());
+  const auto* const dtypes = once([] {
+    return new std::array<PyObject*, std::size(kNames)>([] {
+      std::array<PyObject*, std::size(kNames)> objects;
+      for (size_t i = 0; i < objects.size(); ++i) objects[i] = real("torch", kNames[i].first);
+      return objects;
+    }());
+  });
   auto found = std::find(dtypes->begin(), dtypes->end(), meta::dtype_object(record));
   if (found == dtypes->end()) cannot(Reason::CallUnknown, "Tensor.type() of this dtype");
   Owned<> device = take(PyObject_GetAttrString(meta::device_object(record), "type"));

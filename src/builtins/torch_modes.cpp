@@ -8,25 +8,13 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/once.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
 
 using namespace value;
 using meta::Argument;
-
-graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<Argument> args) {
-  meta::Call call;
-  call.target = function;
-  auto* copies = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (args.size() + 1)));
-  std::uninitialized_copy(args.begin(), args.end(), copies);
-  call.args = copies;
-  call.arg_count = static_cast<uint32_t>(args.size());
-  graph::Node* node = trace.graph.call(call, trace.inliner ? trace.inliner->position() : nullptr);
-  node->effect = true;
-  trace.sets_modes = true;
-  return node;
-}
 
 namespace {
 
@@ -49,12 +37,12 @@ Argument node_argument(graph::Node* node) {
 
 /// torch._C._set_grad_enabled(mode): a node only where the mode changes, as in Dynamo.
 Value* set_grad_enabled(Trace& trace, const Args& args) {
-  static PyObject* const function = real("torch._C", "_set_grad_enabled");
+  PyObject* const function = once([] { return real("torch._C", "_set_grad_enabled"); });
   auto [enabled] = bind(args, 1, {"enabled"});
   PyObject* mode = trace.constant_of(enabled);
   if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, "torch._C._set_grad_enabled");
   if (aten::grad_enabled() != (mode == Py_True)) {
-    append_mode(trace, function, {constant_argument(mode)});
+    trace.scope().emit_mode(function, {constant_argument(mode)});
     aten::set_grad_enabled(mode == Py_True);
   }
   return trace.none();
@@ -68,31 +56,32 @@ struct Mode {
   size_t step = 0;
 };
 /// By the context manager. A mode that is still open at the end of a capture is closed by the trace.
-using Modes = std::unordered_map<const Value*, Mode>;
-thread_local Modes open_modes;
+struct OpenModes : std::unordered_map<const Value*, Mode> {};
 
 void close(Trace& trace, const Value* manager) {
+  auto& open_modes = trace.scope().state<OpenModes>();
   auto found = open_modes.find(manager);
   if (found == open_modes.end()) return;
-  trace.entered_modes.erase(trace.entered_modes.find(found->second.step));
+  trace.scope().leave_mode(found->second.step);
   std::function<void()> leave = std::move(found->second.leave);
   open_modes.erase(found);
   leave();
 }
 
 void open(Trace& trace, const Value* manager, Mode mode) {
+  auto& open_modes = trace.scope().state<OpenModes>();
   if (open_modes.contains(manager)) {
     mode.leave();
     cannot(Reason::CallUnknown, "a context entered twice");
   }
-  mode.step = trace.inliner->steps() - 1;  // of the instruction that enters it
-  trace.entered_modes.insert(mode.step);
+  mode.step = trace.scope().enter_mode();
   open_modes.emplace(manager, std::move(mode));
-  trace.undo.push_back([&trace, manager] { close(trace, manager); });
+  trace.scope().when_put_back([&trace, manager] { close(trace, manager); });
 }
 
 /// The node that entered the mode of this manager in this capture.
-graph::Node* entered_by(const Value* manager, const char* name) {
+graph::Node* entered_by(Trace& trace, const Value* manager, const char* name) {
+  auto& open_modes = trace.scope().state<OpenModes>();
   auto found = open_modes.find(manager);
   if (found == open_modes.end())
     cannot(Reason::CallUnknown, std::string("leaving ") + name + " that was entered before");
@@ -115,8 +104,8 @@ PyObject* constant_attribute(Trace& trace, Object* manager, const char* name) {
 
 /// with torch.inference_mode(mode): in the graph, and really for the fakes.
 Value* enter_inference(Trace& trace, const Args& args) {
-  static PyObject* const enter = real("torch.autograd.grad_mode", "_enter_inference_mode");
-  static PyObject* const leave = real("torch.autograd.grad_mode", "_exit_inference_mode");
+  PyObject* const enter = once([] { return real("torch.autograd.grad_mode", "_enter_inference_mode"); });
+  PyObject* const leave = once([] { return real("torch.autograd.grad_mode", "_exit_inference_mode"); });
   Object* manager = manager_of(trace, args, "torch.inference_mode");
   PyObject* mode = constant_attribute(trace, manager, "mode");
   // The context object that holds the mode can only be made by entering it: a manager that is needed as a real object
@@ -124,8 +113,8 @@ Value* enter_inference(Trace& trace, const Args& args) {
   static PyObject* const context = intern("_inference_mode_context");
   protocol::set_attribute(trace, manager, context, trace.make<Super>());
   Owned<> entered = take(PyObject_CallOneArg(enter, mode));
-  graph::Node* node = append_mode(trace, enter, {constant_argument(mode)});
-  open(trace, manager, {node, [entered] {
+  graph::Node* node = trace.scope().emit_mode(enter, {constant_argument(mode)});
+  open(trace, manager, {node, [entered, leave] {
                           ErrorState error;
                           Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, entered.get()));
                           PyErr_Clear();
@@ -134,9 +123,9 @@ Value* enter_inference(Trace& trace, const Args& args) {
 }
 
 Value* exit_inference(Trace& trace, const Args& args) {
-  static PyObject* const leave = real("torch.autograd.grad_mode", "_exit_inference_mode");
+  PyObject* const leave = once([] { return real("torch.autograd.grad_mode", "_exit_inference_mode"); });
   Object* manager = manager_of(trace, args, "torch.inference_mode");
-  append_mode(trace, leave, {node_argument(entered_by(manager, "torch.inference_mode"))});
+  trace.scope().emit_mode(leave, {node_argument(entered_by(trace, manager, "torch.inference_mode"))});
   close(trace, manager);
   return trace.none();
 }
@@ -145,9 +134,9 @@ Value* exit_inference(Trace& trace, const Args& args) {
 
 /// What autocast.__enter__ stores for its exit, should the manager be needed as a real object.
 void store_previous(Trace& trace, Object* manager, PyObject* device) {
-  static PyObject* const cache = real("torch", "is_autocast_cache_enabled");
-  static PyObject* const enabled = real("torch", "is_autocast_enabled");
-  static PyObject* const dtype = real("torch", "get_autocast_dtype");
+  PyObject* const cache = once([] { return real("torch", "is_autocast_cache_enabled"); });
+  PyObject* const enabled = once([] { return real("torch", "is_autocast_enabled"); });
+  PyObject* const dtype = once([] { return real("torch", "get_autocast_dtype"); });
   auto store = [&](const char* name, Owned<> value) {
     protocol::set_attribute(trace, manager, intern(name), trace.constant(std::move(value)));
   };
@@ -158,11 +147,11 @@ void store_previous(Trace& trace, Object* manager, PyObject* device) {
 
 /// device, dtype, enabled and cache as the program gave them, by the manager: what Dynamo writes into the graph.
 using Given = std::array<PyObject*, 4>;
-thread_local std::unordered_map<const Value*, Given> given_to;
+struct GivenTo : std::unordered_map<const Value*, Given> {};
 
 /// autocast.__init__ is traced; what it was given is kept besides.
 Value* init_autocast(Trace& trace, const Args& args) {
-  static PyObject* const init = real("torch.amp.autocast_mode", "autocast.__init__");
+  PyObject* const init = once([] { return real("torch.amp.autocast_mode", "autocast.__init__"); });
   auto values = bind(args, 2, {"self", "device_type", "dtype", "enabled", "cache_enabled"});
   Object* manager = manager_of(trace, args, "torch.autocast");
   Given given{nullptr, Py_None, Py_True, Py_None};
@@ -170,13 +159,13 @@ Value* init_autocast(Trace& trace, const Args& args) {
     if (Value* value = values[i + 1]) given[i] = trace.constant_of(value);
   trace.inliner->call(trace.see_as<Function>(trace.pinned(init)), args);
   if (std::count(given.begin(), given.end(), nullptr)) cannot(Reason::ArgumentKind, "torch.autocast");
-  given_to[manager] = given;
-  trace.undo.push_back([manager] { given_to.erase(manager); });
+  trace.state<GivenTo>()[manager] = given;
   return trace.none();
 }
 
 /// Of a manager that existed before: its state, which says the same.
 Given given_or_state(Trace& trace, Object* manager) {
+  const auto& given_to = trace.state<GivenTo>();
   if (auto found = given_to.find(manager); found != given_to.end()) return found->second;
   return {constant_attribute(trace, manager, "device"), constant_attribute(trace, manager, "fast_dtype"),
           constant_attribute(trace, manager, "_enabled"), constant_attribute(trace, manager, "_cache_enabled")};
@@ -184,16 +173,15 @@ Given given_or_state(Trace& trace, Object* manager) {
 
 /// with torch.autocast(…): torch.amp._enter_autocast(…) in the graph, and really for the fakes.
 Value* enter_autocast(Trace& trace, const Args& args) {
-  static PyObject* const enter = real("torch.amp", "_enter_autocast");
-  static PyObject* const leave = real("torch.amp", "_exit_autocast");
+  PyObject* const enter = once([] { return real("torch.amp", "_enter_autocast"); });
+  PyObject* const leave = once([] { return real("torch.amp", "_exit_autocast"); });
   Object* manager = manager_of(trace, args, "torch.autocast");
   Given given = given_or_state(trace, manager);
   store_previous(trace, manager, given[0]);
   Owned<> mode = take(PyObject_Vectorcall(enter, given.data(), given.size(), nullptr));
-  graph::Node* node = append_mode(trace, enter,
-                                  {constant_argument(given[0]), constant_argument(given[1]),
-                                   constant_argument(given[2]), constant_argument(given[3])});
-  open(trace, manager, {node, [mode] {
+  graph::Node* node = trace.scope().emit_mode(enter, {constant_argument(given[0]), constant_argument(given[1]),
+                                                      constant_argument(given[2]), constant_argument(given[3])});
+  open(trace, manager, {node, [mode, leave] {
                           ErrorState error;
                           Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, mode.get()));
                           PyErr_Clear();
@@ -202,9 +190,9 @@ Value* enter_autocast(Trace& trace, const Args& args) {
 }
 
 Value* exit_autocast(Trace& trace, const Args& args) {
-  static PyObject* const leave = real("torch.amp", "_exit_autocast");
+  PyObject* const leave = once([] { return real("torch.amp", "_exit_autocast"); });
   Object* manager = manager_of(trace, args, "torch.autocast");
-  append_mode(trace, leave, {node_argument(entered_by(manager, "torch.autocast"))});
+  trace.scope().emit_mode(leave, {node_argument(entered_by(trace, manager, "torch.autocast"))});
   close(trace, manager);
   return trace.boolean(false);
 }

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/once.h"
+
 namespace gramme::builtins {
 
 using protocol::Treatment;
@@ -232,7 +234,7 @@ std::unique_ptr<Rules> load() {
 }
 
 Rules& rules() {
-  static Rules* loaded = load().release();  // torch's objects outlive every capture
+  Rules* loaded = once([] { return load().release(); });  // torch's objects outlive every capture
   return *loaded;
 }
 

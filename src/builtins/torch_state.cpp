@@ -1,6 +1,7 @@
 // Default dtype, deterministic algorithms and seeds: set after the graph ran, so that no operation may follow that
 // depends on them; one that makes a tensor of the default dtype is given the dtype (trace/defaults.cpp). Questions are
 // answered in the new state: the capture is really put there and back at its end.
+#include "base/once.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -11,7 +12,7 @@ namespace {
 
 /// Puts the process back at the end of the capture.
 void undo_with(Trace& trace, PyObject* setter, const Owned<>& before) {
-  trace.undo.push_back([setter, before] {
+  trace.scope().when_put_back([setter, before] {
     ErrorState pending;
     if (!Owned<>::steal(PyObject_CallOneArg(setter, before.get()))) PyErr_Clear();
   });
@@ -19,31 +20,34 @@ void undo_with(Trace& trace, PyObject* setter, const Owned<>& before) {
 
 /// torch.set_default_dtype(dtype)
 Value* set_default_dtype(Trace& trace, const Args& args) {
-  static PyObject* const set = real("torch", "set_default_dtype");
-  static PyObject* const get = real("torch", "get_default_dtype");
-  static PyTypeObject* const dtype = Py_TYPE(real("torch", "float32"));
+  PyObject* const set = once([] { return real("torch", "set_default_dtype"); });
+  PyObject* const get = once([] { return real("torch", "get_default_dtype"); });
+  PyTypeObject* const dtype = once([] { return Py_TYPE(real("torch", "float32")); });
   auto [argument] = bind(args, 1, {"d"});
   PyObject* wanted = trace.constant_of(argument);
   if (!wanted || !Py_IS_TYPE(wanted, dtype)) cannot(Reason::ArgumentKind, "torch.set_default_dtype");
   Owned<> before = take(PyObject_CallNoArgs(get));
   call_real(trace, set, {wanted});
   undo_with(trace, set, before);
-  trace.effects.add_call(set, {trace.constant(wanted)}, trace.graph.length());
-  trace.note_default_dtype(before.get(), wanted);
+  trace.call_in_replay(set, {trace.constant(wanted)});
+  trace.scope().note_default_dtype(before.get(), wanted);
   return trace.none();
 }
 
 /// torch.use_deterministic_algorithms(mode, warn_only=…), whose second argument goes by keyword only.
-PyObject* deterministic_setter(bool warn_only) {
-  Owned<> keywords = take(Py_BuildValue("{s:O}", "warn_only", warn_only ? Py_True : Py_False));
-  Owned<> function = take(PyTuple_Pack(1, real("torch", "use_deterministic_algorithms")));
-  return take(PyObject_Call(real("functools", "partial"), function.get(), keywords.get())).release();
+template <bool warn_only>
+PyObject* deterministic_setter() {
+  return once([] {
+    Owned<> keywords = take(Py_BuildValue("{s:O}", "warn_only", warn_only ? Py_True : Py_False));
+    Owned<> function = take(PyTuple_Pack(1, real("torch", "use_deterministic_algorithms")));
+    return take(PyObject_Call(real("functools", "partial"), function.get(), keywords.get())).release();
+  });
 }
 
 Value* use_deterministic(Trace& trace, const Args& args) {
-  static PyObject* const set[] = {deterministic_setter(false), deterministic_setter(true)};
-  static PyObject* const is_on = real("torch", "are_deterministic_algorithms_enabled");
-  static PyObject* const only_warns = real("torch", "is_deterministic_algorithms_warn_only_enabled");
+  PyObject* const set[] = {deterministic_setter<false>(), deterministic_setter<true>()};
+  PyObject* const is_on = once([] { return real("torch", "are_deterministic_algorithms_enabled"); });
+  PyObject* const only_warns = once([] { return real("torch", "is_deterministic_algorithms_warn_only_enabled"); });
   auto [argument, warn] = bind(args, 1, {"mode", "warn_only"});
   PyObject *mode = trace.constant_of(argument), *warn_only = warn ? trace.constant_of(warn) : Py_False;
   bool flags = mode && warn_only && PyBool_Check(mode) && PyBool_Check(warn_only) && args.positional == 1;
@@ -53,14 +57,14 @@ Value* use_deterministic(Trace& trace, const Args& args) {
   PyObject* setter = set[warn_only == Py_True];
   call_real(trace, setter, {mode});
   undo_with(trace, back, before);
-  trace.effects.add_call(setter, {trace.boolean(mode == Py_True)}, trace.graph.length());
-  trace.set_late_state("torch.use_deterministic_algorithms");
+  trace.call_in_replay(setter, {trace.boolean(mode == Py_True)});
+  trace.scope().set_late_state("torch.use_deterministic_algorithms");
   return trace.none();
 }
 
 /// torch.manual_seed(seed): after the random operations before it; its result is the default generator.
 Value* manual_seed(Trace& trace, const Args& args) {
-  static PyObject* const seed = real("torch.random", "manual_seed");
+  PyObject* const seed = once([] { return real("torch.random", "manual_seed"); });
   auto [argument] = bind(args, 1, {"seed"});
   PyObject* number = trace.constant_of(argument);
   if (!number || !PyLong_CheckExact(number)) cannot(Reason::ArgumentKind, "torch.manual_seed");
@@ -69,8 +73,8 @@ Value* manual_seed(Trace& trace, const Args& args) {
   if (overflow) cannot(Reason::ArgumentKind, "torch.manual_seed of so large a number");
   auto* generator = trace.make<Object>();
   generator->type = Py_TYPE(real("torch", "default_generator"));
-  trace.effects.add_call(seed, {trace.constant(number)}, trace.graph.length(), generator);
-  trace.set_late_seed("torch.manual_seed");
+  trace.call_in_replay(seed, {trace.constant(number)}, generator);
+  trace.scope().set_late_seed("torch.manual_seed");
   return generator;
 }
 

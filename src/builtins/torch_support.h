@@ -1,6 +1,8 @@
 // What the models of torch's functions share.
 #pragma once
+#include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/tensors.h"
 
 namespace gramme::builtins {
 
@@ -21,7 +23,7 @@ Value* refuse(Trace&, const Args&) {
 /// aten::GlobalState holds and what does not change while the process lives.
 template <Text module, Text name>
 Value* folded(Trace& trace, const Args& args) {
-  static PyObject* callable = real(module.text, name.text);
+  PyObject* const callable = once([] { return real(module.text, name.text); });
   return fold_or_stop(trace, callable, args, name.text);
 }
 
@@ -32,10 +34,11 @@ Value* as_method(Trace& trace, const Args& args) {
   return trace.emit_method(text, args);
 }
 
-/// Self of a tensor method; ends the segment if it is none.
+/// Self of a tensor method; ends the segment if it is none, or if its class answers itself.
 inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* method) {
   auto* tensor = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
   if (!tensor) cannot(Reason::ArgumentKind, std::string("Tensor.") + method + " of something else");
+  protocol::refuse_torch_function(trace, tensor, std::string("Tensor.") + method);
   return tensor;
 }
 
@@ -43,10 +46,6 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
 value::Tuple* size_of(Trace& trace, const meta::Record& record);
 /// "torch.FloatTensor": what Tensor.type() answers.
 Value* type_text(Trace& trace, const meta::Record& record);
-
-/// Appends a call to the graph that changes the thread's state and is not inferred. Its value, if any, may be the
-/// argument of a later such call.
-graph::Node* append_mode(Trace& trace, PyObject* function, std::vector<meta::Argument> args);
 
 // ---- families, one file each
 void register_torch_functions();

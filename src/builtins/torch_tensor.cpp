@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "base/once.h"
 #include "builtins/torch_leaves.h"
 #include "cpython/objects.h"
 
@@ -12,7 +13,7 @@ using namespace value;
 using SK = source::Kind;
 
 value::Tuple* size_of(Trace& trace, const meta::Record& record) {
-  static auto* type = reinterpret_cast<PyTypeObject*>(real("torch", "Size"));
+  auto* const type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
   std::vector<Value*> items;
   items.reserve(record.sizes.size());
   for (int64_t size : record.sizes) items.push_back(trace.integer(size));
@@ -35,8 +36,8 @@ Value* ndim(Trace& trace, Tensor* tensor) { return trace.integer(tensor->record-
 Value* dtype(Trace& trace, Tensor* tensor) { return trace.constant(meta::dtype_object(*tensor->record)); }
 Value* device(Trace& trace, Tensor* tensor) { return trace.constant(meta::device_object(*tensor->record)); }
 Value* layout(Trace& trace, Tensor* tensor) { return trace.constant(meta::layout_object(*tensor->record)); }
-Value* requires_grad(Trace& trace, Tensor* tensor) { return trace.boolean(trace.requires_grad(tensor)); }
-Value* is_leaf(Trace& trace, Tensor* tensor) { return trace.boolean(trace.is_leaf(tensor)); }
+Value* requires_grad(Trace& trace, Tensor* tensor) { return trace.boolean(trace.scope().requires_grad(tensor)); }
+Value* is_leaf(Trace& trace, Tensor* tensor) { return trace.boolean(trace.scope().is_leaf(tensor)); }
 
 int64_t item_size(const Tensor* tensor) {
   Owned<> size = take(PyObject_GetAttrString(meta::dtype_object(*tensor->record), "itemsize"));
@@ -55,15 +56,17 @@ Value* on_device(Trace& trace, Tensor* tensor) {
 /// x.is_sparse, …: is the layout torch.<name>?
 template <Text name>
 Value* has_layout(Trace& trace, Tensor* tensor) {
-  static PyObject* layout = real("torch", name.text);
+  PyObject* const layout = once([] { return real("torch", name.text); });
   return trace.boolean(meta::layout_object(*tensor->record) == layout);
 }
 
 Value* is_quantized(Trace& trace, Tensor* tensor) {
-  static PyObject* const quantized[] = {real("torch", "quint8"), real("torch", "qint8"), real("torch", "qint32"),
-                                        real("torch", "quint4x2"), real("torch", "quint2x4")};
+  const auto* const quantized = once([] {
+    return new std::array{real("torch", "quint8"), real("torch", "qint8"), real("torch", "qint32"),
+                          real("torch", "quint4x2"), real("torch", "quint2x4")};
+  });
   PyObject* dtype = meta::dtype_object(*tensor->record);
-  return trace.boolean(std::find(std::begin(quantized), std::end(quantized), dtype) != std::end(quantized));
+  return trace.boolean(std::find(quantized->begin(), quantized->end(), dtype) != quantized->end());
 }
 
 Value* is_nested(Trace& trace, Tensor*) { return trace.boolean(false); }  // nested tensors have another layout
@@ -75,12 +78,12 @@ Value* tensor_class(Trace& trace, Tensor* tensor) { return protocol::class_value
 /// x.T, x.real, …: getattr(x, name) in the graph, as Dynamo has it.
 template <Text name>
 Value* in_graph(Trace& trace, Tensor* tensor) {
-  static PyObject* getattr = real("builtins", "getattr");
+  PyObject* const getattr = once([] { return real("builtins", "getattr"); });
   return trace.emit(getattr, {tensor, trace.text(name.text)});
 }
 
 Value* data(Trace& trace, Tensor* tensor) {
-  static PyObject* get_data = real("torch._C._autograd", "_get_data_attr");
+  PyObject* const get_data = once([] { return real("torch._C._autograd", "_get_data_attr"); });
   return trace.emit(get_data, {tensor});
 }
 
@@ -90,7 +93,9 @@ Attribute* stored(Tensor* tensor, PyObject* name) {
   return nullptr;
 }
 
-bool has_grad_fn(Trace& trace, const Tensor* tensor) { return trace.requires_grad(tensor) && !trace.is_leaf(tensor); }
+bool has_grad_fn(Trace& trace, const Tensor* tensor) {
+  return trace.scope().requires_grad(tensor) && !trace.scope().is_leaf(tensor);
+}
 
 PyObject* const kGrad = intern("grad");
 
@@ -131,6 +136,7 @@ class Getters {
 };
 
 const Getters& getters() {
+  // no Python: interned names
   static const Getters* rows = new Getters{
       {"shape", &shape},
       {"ndim", &ndim},
@@ -208,9 +214,29 @@ PyObject* interned(Trace& trace, PyObject* name) {
 
 }  // namespace
 
+namespace {
+
+/// An attribute is answered, and set, by PyTorch's own descriptor: nobody has put another in its place, and no class is
+/// asked first.
+void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
+  static PyObject* const class_name = intern("__class__");
+  PyObject* found = trace.type_lookup(tensor->record->type, name);
+  if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type))
+    cannot(Reason::AttributeUnknown, "Tensor." + text_of(name) + ", which the program replaced");
+  if (name == class_name) return;
+  protocol::refuse_torch_function(trace, tensor, "Tensor." + text_of(name));
+  if (name == kGrad && protocol::asked_for(trace, tensor) == protocol::Asked::Default)
+    cannot(Reason::AttributeUnknown, "the grad of a tensor of a subclass, which gets the class");
+}
+
+}  // namespace
+
 Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   name = interned(trace, name);
-  if (Getter getter = getters().find(name)) return getter(trace, tensor);
+  if (Getter getter = getters().find(name)) {
+    refuse_override(trace, tensor, name);
+    return getter(trace, tensor);
+  }
   PyTypeObject* type = tensor->record->type;
   PyObject* found = trace.type_lookup(type, name);
   if (found && Py_TYPE(found)->tp_descr_set) {
@@ -253,7 +279,7 @@ void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
     attribute->value = value;
   else
     tensor->attributes.push_back({name, value});
-  if (tensor->existing()) trace.effects.add(effects::Kind::StoreAttr, tensor, name, trace.graph.length());
+  if (tensor->existing()) trace.note_effect(effects::Kind::StoreAttr, tensor, name);
 }
 
 }  // namespace
@@ -263,6 +289,8 @@ void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* v
   static PyObject* const kData = intern("data");
   static PyObject* const other_grad = intern("_grad");
   name = interned(trace, name);
+  if (name == kGrad || name == other_grad || name == kRequiresGrad || name == kData)
+    refuse_override(trace, tensor, name == other_grad ? kGrad : name);
   if (name == kGrad || name == other_grad) return store(trace, tensor, kGrad, checked_grad(trace, tensor, value));
   if (name == kRequiresGrad && value) {
     PyObject* wanted = trace.constant_of(value);

@@ -15,18 +15,19 @@ void Log::add(Kind kind, value::Value* target, PyObject* name, size_t graph_leng
   target->written = true;
   auto [place, added] = places_.try_emplace({kind, target, name});
   if (added) place->second = entries_.insert(entries_.end(), {kind, target, name, graph_length});
+  place->second->settled = graph_length;
 }
 
 void Log::add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length) {
   auto [place, added] = places_.try_emplace({kind, target, name});
   if (!added) entries_.erase(place->second);
-  place->second = entries_.insert(entries_.end(), {kind, target, name, graph_length, true});
+  place->second = entries_.insert(entries_.end(), {kind, target, name, graph_length, graph_length, true});
 }
 
 void Log::add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length, value::Value* result) {
   if (result) result->made_by = calls_;
   entries_.push_back(
-      {Kind::Call, nullptr, nullptr, graph_length, false, callable, std::move(operands), result, calls_});
+      {Kind::Call, nullptr, nullptr, graph_length, graph_length, false, callable, std::move(operands), result, calls_});
   ++calls_;
 }
 

@@ -23,6 +23,7 @@ struct Effect {
   value::Value* target;      // null for Call
   PyObject* name = nullptr;  // interned; attribute or global
   size_t graph_length = 0;   // nodes in the graph when it first happened
+  size_t settled = 0;        // … and when it last did
   bool anew = false;         // deleted and stored again: takes its place at the end of the target's order
   // Call:
   PyObject* callable = nullptr;

@@ -51,7 +51,7 @@ const Value* final_value(const Effect& effect) {
 std::string items(size_t count) { return std::to_string(count) + (count == 1 ? " item" : " items"); }
 
 std::string content(Value* target) {
-  if (auto* list = as<List>(target)) return items(list->items.size());
+  if (auto* list = as<List>(target)) return items(list->own_items.size()) + (list->unread ? " more" : "");
   if (auto* deque = as<Deque>(target)) return items(deque->items.size());
   if (auto* set = as<Set>(target)) return items(set->entries.size());
   auto* dict = as<Dict>(target);

@@ -35,6 +35,7 @@ struct Node {
   bool output = false;  // its value leaves the graph
   bool effect = false;  // must stay although unused: in-place ops, grad mode, random, may raise
   bool hinted = false;
+  uint16_t operators = 0;                  // that the call asks the dispatcher for
   uint32_t id = 0;                         // in program order, placeholders too; stays when other nodes are dropped
   uint32_t uses = 0;                       // as arguments of calls
   meta::Call call;                         // CallFunction, CallMethod

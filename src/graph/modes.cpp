@@ -1,3 +1,4 @@
+#include "base/once.h"
 #include "base/ref.h"
 #include "graph/graph.h"
 
@@ -7,12 +8,12 @@ namespace {
 
 /// torch._C._set_grad_enabled, or null while torch is not imported.
 PyObject* grad_mode_setter() {
-  static PyObject* setter = [] {
+  PyObject* const setter = once([] {
     PyObject* module = PyImport_GetModule(intern("torch._C"));
     PyObject* found = module ? PyObject_GetAttrString(module, "_set_grad_enabled") : nullptr;
     if (!found) PyErr_Clear();
     return found;
-  }();
+  });
   return setter;
 }
 

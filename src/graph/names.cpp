@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/once.h"
 #include "source/printer.h"
 
 namespace gramme::graph {
@@ -24,7 +25,7 @@ void add_strings(PyObject* iterable, std::unordered_set<std::string>& names) {
 
 /// Keywords, builtins and what torch.fx puts in the globals of the code it generates.
 const std::unordered_set<std::string>& reserved() {
-  static const auto* names = [] {
+  const auto* const names = once([] {
     auto* result =
         new std::unordered_set<std::string>{"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
     Owned<> keyword = take(PyImport_ImportModule("keyword"));
@@ -32,7 +33,7 @@ const std::unordered_set<std::string>& reserved() {
     Owned<> builtins = take(PyImport_ImportModule("builtins"));
     add_strings(PyModule_GetDict(builtins.get()), *result);
     return result;
-  }();
+  });
   return *names;
 }
 

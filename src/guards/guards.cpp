@@ -10,6 +10,8 @@ std::string Fact::print() const {
   switch (kind) {
     case Kind::Type:
       return "type(" + name + ") is " + describe(object.get());
+    case Kind::Narrow:
+      return name + " is a narrow " + reinterpret_cast<PyTypeObject*>(object.get())->tp_name;
     case Kind::Constant:
       return name + " == " + describe(object.get());
     case Kind::Identity:
@@ -38,6 +40,8 @@ std::string Fact::print() const {
       return name + ": " + spec->print();
     case Kind::Code:
       return name + ".__code__ is " + describe(object.get());
+    case Kind::Subclass:
+      return std::string(number ? "" : "not ") + "issubclass(" + describe(object.get()) + ", " + name + ")";
     case Kind::NoOverlap:
       return name + " shares no memory with " + other->print();
     case Kind::OtherStorage:

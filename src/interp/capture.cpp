@@ -1,5 +1,7 @@
 #include "interp/capture.h"
 
+#include <algorithm>
+
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/interpreter.h"
@@ -89,7 +91,7 @@ void Attempt::forget_locals(End& end) {
 /// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known
 /// unless it outlives the segment.
 void Attempt::check_generators() {
-  for (Generator* generator : trace.generators)
+  for (Generator* generator : trace.generators())
     if (generator->started && generator->frame && !generator->escapes && closing_runs_code(trace, *generator->frame))
       cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
 }
@@ -146,19 +148,20 @@ End Attempt::stopped() {
 
 std::vector<Owned<>> example_inputs(const Trace& trace) {
   std::vector<Owned<>> inputs;
-  for (const graph::Node* node : trace.graph.placeholders()) inputs.push_back(share(trace.input(node)));
+  for (const graph::Node* node : trace.scope().graph().placeholders())
+    inputs.push_back(share(trace.scope().input(node)));
   return inputs;
 }
 
 /// Has the graph compiled in the state in which it will be called; a backend that raises in the middle of it leaves
 /// nothing behind.
-void compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
-  trace.put_back();
-  if (trace.graph.empty()) return;
+bool compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
+  trace.scope().put_back();
+  if (trace.scope().graph().empty()) return true;
   aten::SavedModes modes;
   modes.save();
   try {
-    compile(trace, example_inputs(trace), segment);
+    return compile(trace, example_inputs(trace), segment);
   } catch (...) {
     modes.restore();
     throw;
@@ -182,7 +185,7 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
 /// runs plainly under the same guards.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
-  plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.initial_state()};
+  plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.scope().initial_state()};
   return idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
 }
 
@@ -204,8 +207,24 @@ plan::Ending describe_ending(const CannotCapture& reason, Interpreter& interp) {
 
 /// Nothing can be captured from here: the instruction is carried out for real.
 std::unique_ptr<plan::Segment> step_over(const Start& start, const Trace& trace, plan::Ending ending) {
-  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.initial_state()};
+  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.scope().initial_state()};
   return idle(start, std::move(guards), plan::ExitKind::Concrete, std::move(ending));
+}
+
+/// What the attempt taught is kept for the next one and for later captures. False: it knew all that before.
+bool specialize(trace::Policy& policy, const std::vector<const source::Source*>& sources) {
+  bool learned = false;
+  for (const source::Source* source : sources) learned |= policy.specialized.insert(source->path).second;
+  return learned;
+}
+
+/// Is a number an input of the graph that turned out to be needed as a constant later?
+bool takes_specialized(const Trace& trace) {
+  const auto& specialized = trace.specialized();
+  const auto& inputs = trace.scope().graph().placeholders();
+  return !specialized.empty() && std::any_of(inputs.begin(), inputs.end(), [&](const graph::Node* input) {
+    return std::find(specialized.begin(), specialized.end(), input->source) != specialized.end();
+  });
 }
 
 }  // namespace
@@ -220,11 +239,13 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       End end = attempt.run();
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
       attempt.check_generators();
+      if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace.specialized())) continue;
+      for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
       segment->start = start.offset;
       segment->steps = attempt.interp.steps();
       segment->ending = ending;
-      compile_graph(attempt.trace, compile, *segment);
-      return segment;
+      if (compile_graph(attempt.trace, compile, *segment)) return segment;
+      return hand_over(start, attempt, {"the backend takes no such graph", "", ""});
     } catch (const CannotCapture& reason) {
       if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
       if (ending.reason.empty()) ending = describe_ending(reason, attempt.interp);
@@ -232,12 +253,12 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
-      step = std::min(step, attempt.trace.stop_at);
+      step = std::min(step, attempt.trace.stops_at());
       if (rebuilding && stop_at != SIZE_MAX) step = std::min(step, stop_at / 2);
       if (stop_at == 0) return step_over(start, attempt.trace, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
-      if (!policy.specialized.insert(needed.source).second) GRAMME_BUG("specialised twice: " + needed.source);
+      if (!specialize(policy, needed.sources)) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
     } catch (const UserError&) {
       return hand_over(start, attempt);
     }

@@ -19,11 +19,12 @@ struct Start {
   PyObject* exception;
 };
 
-/// Gets the finished trace's graph compiled and fills the segment's `compiled`; may throw PythonError.
+/// Gets the finished trace's graph compiled and fills the segment's `compiled`; may throw PythonError. False: the
+/// backend takes no such graph, and what would run it runs plainly.
 using Compile =
-    std::function<void(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
+    std::function<bool(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
 
-/// Null: the frame cannot be captured from here at all. `policy` learns what has to be a constant. `whole`: the segment
+/// May throw trace::Unguardable. `policy` learns what has to be a constant. `whole`: the segment
 /// is of no use if it does not return; where an operation raises, the frame then runs plainly, so that its exception is
 /// eager's.
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole);

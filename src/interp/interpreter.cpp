@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/once.h"
 #include "cpython/objects.h"
 
 namespace gramme::interp {
@@ -58,6 +59,7 @@ namespace {
 class Current {
  public:
   Current(trace::Trace& trace, Frame*& slot, Frame& frame) : trace_(trace), slot_(slot), before_(slot) {
+    need_room();
     frame.back = slot;
     slot = &frame;
     ++trace_.depth;
@@ -142,7 +144,7 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
   static PyObject* name = intern("__builtins__");
   if (!builtins) builtins = PyDict_GetItem(globals->object, name);
   if (builtins && PyModule_Check(builtins)) builtins = PyModule_GetDict(builtins);
-  static PyObject* module = PyImport_ImportModule("builtins");
+  PyObject* const module = once([] { return PyImport_ImportModule("builtins"); });
   if (!builtins || builtins == PyModule_GetDict(module))
     return trace.namespace_of(PyModule_GetDict(module),
                               trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
@@ -184,12 +186,12 @@ Value* Interpreter::call(Function* function, const Args& args) {
 namespace {
 /// A function with the same parameters that does nothing; each default is None.
 Owned<> same_signature(trace::Trace& trace, Function* function) {
-  static PyObject* nothing = [] {
+  PyObject* const nothing = once([] {
     Owned<> globals = take(PyDict_New());
     Owned<> code = take(Py_CompileString("lambda: None", "<signature>", Py_eval_input));
     Owned<> lambda = take(PyEval_EvalCode(code.get(), globals.get(), globals.get()));
     return take(PyObject_GetAttrString(lambda.get(), "__code__")).release();
-  }();
+  });
   PyCodeObject* code = function->code;
   int count = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
               !!(code->co_flags & CO_VARKEYWORDS);
@@ -384,8 +386,8 @@ Value* model_of_locals(trace::Trace& trace, const Args& args) {
 }  // namespace
 
 void register_models() {
-  protocol::add_model("builtins", "locals", &model_of_locals);
-  protocol::add_model("builtins", "__build_class__", &build_class);
+  protocol::add_model("builtins", "locals", &model_of_locals, protocol::Takes::Asked);
+  protocol::add_model("builtins", "__build_class__", &build_class, protocol::Takes::Asked);
 }
 
 /// The live frame of the root is not known to have ended where the segment does not go from its start to its return; a
@@ -411,6 +413,30 @@ const graph::Position* Interpreter::position_of(Frame* frame) {
 }
 
 namespace {
+/// Is the handler more than the end of a `with`, and of what clears up after it?
+bool is_of_program(const bytecode::Code& code, const bytecode::Handler& handler) {
+  const auto first = static_cast<size_t>(code.index_of(handler.target));
+  const auto& instructions = code.instructions();
+  if (instructions[first].op == bytecode::Op::COPY || instructions[first].op == bytecode::Op::POP_EXCEPT) return false;
+  return instructions[first].op != bytecode::Op::PUSH_EXC_INFO || first + 1 == instructions.size() ||
+         instructions[first + 1].op != bytecode::Op::WITH_EXCEPT_START;
+}
+}  // namespace
+
+bool Interpreter::handles(bool with) const {
+  for (const Frame* frame = frame_; frame; frame = frame->back) {
+    if (!frame->current) continue;
+    const bytecode::Handler* handler = frame->code->handler(frame->current->at);
+    while (handler && !with && !is_of_program(*frame->code, *handler)) {
+      const bytecode::Handler* outer = frame->code->handler(handler->target);
+      handler = outer == handler ? nullptr : outer;
+    }
+    if (handler) return true;
+  }
+  return false;
+}
+
+namespace {
 bool starts_with(PyObject* text, PyObject* prefix) {
   return PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
 }
@@ -428,10 +454,12 @@ PyObject* folder_of(const char* package) {
 /// Whose line it is: the program's, an installed package's, or Python's, PyTorch's and our own, which say least.
 enum class Owner { Program, Package, Library };
 Owner owner_of(PyCodeObject* code) {
-  static PyObject* const own[] = {folder_of("gramme"), folder_of("torch")};
-  static PyObject *const stdlib = path_of("stdlib"), *const installed = path_of("purelib");
+  PyObject* const gramme = once([] { return folder_of("gramme"); });
+  PyObject* const torch = once([] { return folder_of("torch"); });
+  PyObject* const stdlib = once([] { return path_of("stdlib"); });
+  PyObject* const installed = once([] { return path_of("purelib"); });
   PyObject* file = code->co_filename;
-  if (starts_with(file, own[0]) || starts_with(file, own[1])) return Owner::Library;
+  if (starts_with(file, gramme) || starts_with(file, torch)) return Owner::Library;
   if (starts_with(file, installed)) return Owner::Package;
   return starts_with(file, stdlib) ? Owner::Library : Owner::Program;
 }

@@ -47,6 +47,7 @@ class Interpreter final : public trace::Inliner {
   trace::FrameState state(const Frame& frame) override;
   Value* first_argument() override;
   const graph::Position* position() override { return position_of(frame_); }
+  bool handles(bool with) const override;
   int root_line() override;
   size_t steps() override { return steps_; }
   /// locals() of the current frame: one dict a frame, brought up to date at each call.

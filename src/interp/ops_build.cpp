@@ -95,7 +95,7 @@ T* growing(Interpreter& interp, Frame& frame, int depth) {
 
 Step list_append(Interpreter& interp, Frame& frame, int depth) {
   Value* item = frame.pop();
-  growing<List>(interp, frame, depth)->items.push_back(item);
+  growing<List>(interp, frame, depth)->own_items.push_back(item);
   return Step::Next;
 }
 Step set_add(Interpreter& interp, Frame& frame, int depth) {
@@ -111,7 +111,7 @@ Step map_add(Interpreter& interp, Frame& frame, int depth) {
 }
 Step list_extend(Interpreter& interp, Frame& frame, int depth) {
   std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
-  auto& list = growing<List>(interp, frame, depth)->items;
+  auto& list = growing<List>(interp, frame, depth)->own_items;
   list.insert(list.end(), items.begin(), items.end());
   return Step::Next;
 }
@@ -122,12 +122,16 @@ Step set_update(Interpreter& interp, Frame& frame, int depth) {
 }
 
 namespace {
+/// Whether the content is taken directly: OrderedDict's iteration is its own, so a subclass of it is asked for more.
 bool iterates_as_its_base(trace::Trace& trace, Value* seen) {
-  static PyObject* const iter_name = intern("__iter__");
+  static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
   auto* object = as<Object>(seen);
   if (!object) return true;
-  PyObject* found = trace.type_lookup(object->type, iter_name);
-  return found && Py_IS_TYPE(found, &PyWrapperDescr_Type);
+  for (size_t i = 0, asked = PyType_IsSubtype(object->type, &PyODict_Type) ? 3 : 1; i < asked; ++i) {
+    PyObject* found = trace.type_lookup(object->type, kNames[i]);
+    if (!found || !(Py_IS_TYPE(found, &PyWrapperDescr_Type) || Py_IS_TYPE(found, &PyMethodDescr_Type))) return false;
+  }
+  return true;
 }
 
 /// Copies a mapping's entries; user mappings through keys() and items.
@@ -166,7 +170,7 @@ Step dict_merge(Interpreter& interp, Frame& frame, int depth) {
   return Step::Next;
 }
 Step list_to_tuple(Interpreter& interp, Frame& frame, int) {
-  frame.peek(1) = interp.trace.tuple(interp.trace.see_as<List>(frame.peek(1))->items);
+  frame.peek(1) = interp.trace.tuple(interp.trace.see_as<List>(frame.peek(1))->items());
   return Step::Next;
 }
 
@@ -239,6 +243,10 @@ Step match_keys(Interpreter& interp, Frame& frame, int) {
   auto* keys = interp.trace.see_as<Tuple>(frame.peek(1));
   auto* dict = as<Dict>(protocol::payload_of(interp.trace, frame.peek(2)));
   if (!keys || !dict) cannot(Reason::OpcodeUnsupported, "a mapping pattern on a user's mapping");
+  static PyObject* const get = intern("get");
+  PyTypeObject* type = protocol::type_of(interp.trace.see(frame.peek(2)));
+  if (!Py_IS_TYPE(interp.trace.type_lookup(type, get), &PyMethodDescr_Type))
+    cannot(Reason::OpcodeUnsupported, "a mapping pattern on a dict with its own get()");
   std::vector<Value*> values;
   for (Value* key : keys->items) {
     Value* value = interp.trace.dict_get(dict, key);

@@ -100,7 +100,7 @@ Step return_generator(Interpreter& interp, Frame& frame, int) {
   generator->frame = &frame;
   generator->function = frame.function;
   frame.generator = generator;
-  interp.trace.generators.push_back(generator);
+  interp.trace.note_generator(generator);
   generator->maker = frame.back;
   generator->made_by_call = frame.back->current;
   frame.push(generator);

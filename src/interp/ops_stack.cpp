@@ -12,13 +12,41 @@ Step unsupported(Interpreter&, Frame& frame, int) {
 }
 
 namespace {
+/// Somebody waits for the object's death, and nothing holds it but the frame and the capture.
+bool has_callback(PyObject* object) {
+  constexpr Py_ssize_t kOwn = 2;
+  if (Py_REFCNT(object) > kOwn) return false;
+  bool plain = PyType_Check(object) || PyFunction_Check(object) || PyModule_Check(object);
+  if (plain || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    return false;
+  auto* reference = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object));
+  while (reference && !reference->wr_callback) reference = reference->wr_next;
+  return reference != nullptr;
+}
+
+bool is_finalized(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return type->tp_finalize || type->tp_del || has_callback(object);
+}
+
+/// Something that the object's death may run: its own finalizer, or one of what a container holds.
+bool runs_code(PyObject* object) {
+  if (is_finalized(object)) return true;
+  bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
+  auto visit = [](PyObject* held, void*) { return static_cast<int>(is_finalized(held)); };
+  return container && Py_TYPE(object)->tp_traverse(object, visit, nullptr) != 0;
+}
+
 /// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
 /// the segment.
 void drop(const Frame& frame, const Value* value) {
   if (!frame.root || !value || !value->source || !value->object) return;
-  PyTypeObject* type = Py_TYPE(value->object);
-  if (type->tp_finalize || type->tp_del)
-    cannot(Reason::CallSkipped, std::string("dropping a ") + type->tp_name + ", which has a finalizer");
+  const source::Source* holder = value->source;  // an item of a temporary dies with it
+  if (holder->kind == source::Kind::Item && holder->base->kind == source::Kind::Stack) holder = holder->base;
+  if (holder->kind != source::Kind::Local && holder->kind != source::Kind::Stack) return;
+  if (runs_code(value->object))
+    cannot(Reason::CallSkipped,
+           std::string("dropping a ") + Py_TYPE(value->object)->tp_name + ", which has a finalizer");
 }
 }  // namespace
 
@@ -87,7 +115,8 @@ Cell* cell_in(Interpreter& interp, Frame& frame, int slot) {
 /// The name becomes the graph node's, as PyTorch's own front end names nodes.
 void hint(Interpreter& interp, Frame& frame, int slot, Value* value) {
   if (value->kind == Kind::Tensor)
-    if (graph::Node* node = static_cast<Tensor*>(value)->node) interp.trace.graph.hint(node, frame.variable(slot));
+    if (graph::Node* node = static_cast<Tensor*>(value)->node)
+      interp.trace.scope().graph().hint(node, frame.variable(slot));
 }
 
 Step load_fast(Interpreter& interp, Frame& frame, int slot) {
@@ -193,6 +222,14 @@ Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
   return pop_top(interp, frame, 0);
 }
 
-Step return_value(Interpreter&, Frame&, int) { return Step::Return; }
+/// The frame lets go of what is left in it, in its order, which can be seen of two finalizers.
+Step return_value(Interpreter&, Frame& frame, int) {
+  int dying = 0;
+  for (const Value* value : frame.slots) {
+    bool real = frame.root && value && value->source && value->object && value != frame.peek(1);
+    if (real && runs_code(value->object) && ++dying > 1) drop(frame, value);
+  }
+  return Step::Return;
+}
 
 }  // namespace gramme::interp

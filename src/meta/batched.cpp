@@ -2,6 +2,8 @@
 
 #include <ATen/functorch/BatchedTensorImpl.h>
 
+#include "base/once.h"
+
 namespace gramme::meta {
 
 namespace {
@@ -18,7 +20,7 @@ const char* randomness(const VmapLevel& level) {
 }  // namespace
 
 EnteredLevels::EnteredLevels(const std::vector<VmapLevel>& levels) {
-  static PyObject* const enter = function("_vmap_increment_nesting");
+  PyObject* const enter = once([] { return function("_vmap_increment_nesting"); });
   try {
     for (const VmapLevel& level : levels) {
       take(PyObject_CallFunction(enter, "Ls", static_cast<long long>(level.size), randomness(level)));
@@ -34,7 +36,7 @@ EnteredLevels::~EnteredLevels() { leave(); }
 
 void EnteredLevels::leave() {
   ErrorState pending;
-  static PyObject* const one = function("_vmap_decrement_nesting");
+  PyObject* const one = once([] { return function("_vmap_decrement_nesting"); });
   for (; count_; --count_)
     if (!Owned<>::steal(PyObject_CallNoArgs(one))) PyErr_Clear();
 }

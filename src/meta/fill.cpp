@@ -5,11 +5,16 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cmath>
+#include <limits>
 #include <optional>
 
+#include "aten/dispatched.h"
+#include "base/once.h"
 #include "meta/batched.h"
 #include "meta/build.h"
 #include "meta/fakes.h"
+#include "meta/numbers.h"
 #include "meta/silence.h"
 #include "meta/targets.h"
 #include "meta/watch.h"
@@ -62,7 +67,7 @@ class Quiet {
 
  private:
   static void set(PyObject* disabled) {
-    static PyObject* log = attribute("torch._subclasses.fake_tensor", "log");
+    PyObject* const log = once([] { return attribute("torch._subclasses.fake_tensor", "log"); });
     if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
   }
   static inline int depth_ = 0;  // under the GIL; fills of other threads and nested ones count too
@@ -97,6 +102,7 @@ class Fill {
   Fill(const Call& call, const std::vector<VmapLevel>& levels) : call_(call), levels_(levels) {}
 
   Filled run() {
+    WithoutCollection no_finalizers;  // what they run would be computed on fakes
     try {
       take_inputs();
       if (outcome_.message.empty()) return run_on_fakes();
@@ -128,15 +134,20 @@ class Fill {
       Silence silence;
       Entered entered(fakes_->mode());
       EnteredLevels levels(levels_);
+      aten::OnFakes dispatched;
       value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
+      outcome_.operators = static_cast<uint16_t>(dispatched.count());
       outcome_.random = watch.random;
+      outcome_.runs_python = watch.runs_python;
       warned_ = silence.warned;
       outcome_.may_raise = watch.may_raise || warned_;  // a warning can be made an error
+      outcome_.opaque = watch.opaque;
       written_ = std::move(watch.written);
     }
     if (!value) return failed();
     bool described = describe(value.get(), outcome_.result);
     find_mutations();
+    outcome_.may_raise |= overflows();
     if (!described) return unsupported();
     return {std::move(outcome_)};
   }
@@ -212,7 +223,7 @@ class Fill {
   }
 
   bool describe_tensor(PyObject* value, Result& result) {
-    static PyObject* fake_type = attribute("torch._subclasses.fake_tensor", "FakeTensor");
+    PyObject* const fake_type = once([] { return attribute("torch._subclasses.fake_tensor", "FakeTensor"); });
     const at::Tensor& tensor = THPVariable_Unpack(value);
     Owned<> with_data = take(THPVariable_Wrap(innermost(tensor)));
     if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
@@ -258,6 +269,71 @@ class Fill {
     return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass) : plain_type();
   }
 
+  // ---- scalars that real kernels may refuse
+
+  /// Does a Python number not fit the dtype of the result or of what is written? Fakes do not convert it.
+  bool overflows() const {
+    bool found = false;
+    auto check = [&](const Record& record) {
+      const auto dtype = static_cast<c10::ScalarType>(record.dtype);
+      each_scalar([&](double value) { found |= !fits(value, dtype); });
+    };
+    if (outcome_.result.record) check(*outcome_.result.record);
+    for (const Mutation& mutation : outcome_.mutations) check(*mutation.record);
+    return found;
+  }
+
+  static bool fits(double value, c10::ScalarType dtype) {
+    const bool real = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+    if (!std::isfinite(value)) return real;
+    switch (dtype) {
+      case c10::kByte:
+        return value >= 0 && value <= 255;
+      case c10::kChar:
+        return value >= -128 && value <= 127;
+      case c10::kShort:
+        return std::abs(value) < 32768;
+      case c10::kInt:
+        return std::abs(value) < 2147483648.0;
+      case c10::kLong:
+        return std::abs(value) < 9.2e18;
+      case c10::kHalf:
+      case c10::kComplexHalf:
+        return std::abs(value) <= 65504;
+      case c10::kBFloat16:
+        return std::abs(value) <= std::numeric_limits<c10::BFloat16>::max();
+      case c10::kFloat:
+      case c10::kComplexFloat:
+        return std::abs(value) <= std::numeric_limits<float>::max();
+      case c10::kDouble:
+      case c10::kComplexDouble:
+      case c10::kBool:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  template <class Visit>
+  static void each_scalar(const Argument& argument, Visit&& visit) {
+    if (argument.kind == Argument::Constant && argument.object &&
+        (PyFloat_Check(argument.object) || PyLong_Check(argument.object))) {
+      const double value = PyFloat_AsDouble(argument.object);
+      if (PyErr_Occurred()) PyErr_Clear();
+      visit(value);
+    }
+    for (uint32_t i = 0; i < argument.count; ++i) each_scalar(argument.items[i], visit);
+  }
+  /// Those that are converted to the dtype; the memo knows the values of no others.
+  template <class Visit>
+  void each_scalar(Visit&& visit) const {
+    const NumberPlaces places(call_);
+    for (uint32_t i = 0; i < call_.arg_count; ++i)
+      if (places.at(i) != Takes::Mixes) each_scalar(call_.args[i], visit);
+    for (uint32_t i = 0; i < call_.keyword_count; ++i)
+      if (places.under(call_.keyword_names[i]) != Takes::Mixes) each_scalar(call_.keyword_args[i], visit);
+  }
+
   // ---- what was written
 
   void find_mutations() {
@@ -288,16 +364,20 @@ class Fill {
 
   /// The fakes' own limits: with data the call may well succeed.
   static bool is_limit_of_fakes(PyObject* type) {
-    static PyObject* kinds[] = {attribute("torch._subclasses.fake_tensor", "UnsupportedOperatorException"),
-                                attribute("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException")};
+    PyObject* const operator_ =
+        once([] { return attribute("torch._subclasses.fake_tensor", "UnsupportedOperatorException"); });
+    PyObject* const fake =
+        once([] { return attribute("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException"); });
     return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) ||
-           PyErr_GivenExceptionMatches(type, kinds[0]) || PyErr_GivenExceptionMatches(type, kinds[1]);
+           PyErr_GivenExceptionMatches(type, operator_) || PyErr_GivenExceptionMatches(type, fake);
   }
 
   static bool is_data_dependent(PyObject* type) {
-    static PyObject* kinds[] = {attribute("torch._subclasses.fake_tensor", "DataDependentOutputException"),
-                                attribute("torch._subclasses.fake_tensor", "DynamicOutputShapeException")};
-    return PyErr_GivenExceptionMatches(type, kinds[0]) || PyErr_GivenExceptionMatches(type, kinds[1]);
+    PyObject* const output =
+        once([] { return attribute("torch._subclasses.fake_tensor", "DataDependentOutputException"); });
+    PyObject* const shape =
+        once([] { return attribute("torch._subclasses.fake_tensor", "DynamicOutputShapeException"); });
+    return PyErr_GivenExceptionMatches(type, output) || PyErr_GivenExceptionMatches(type, shape);
   }
 
   Filled failed() {

@@ -27,7 +27,7 @@ struct Memo {
 };
 
 Memo& memo() {
-  static auto* memo = new Memo;  // never destroyed: it holds Python objects
+  static auto* memo = new Memo;  // no Python: empty. Never destroyed: it holds Python objects
   return *memo;
 }
 
@@ -68,7 +68,7 @@ const Outcome& miss(const Call& call, const std::vector<VmapLevel>& levels, cons
 }  // namespace
 
 const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels) {
-  static auto* scratch = new Key;
+  static auto* scratch = new Key;  // no Python: empty
   scratch->build(call, levels);
   uint64_t hash = scratch->hash();
   if (const Outcome* known = look_up(*scratch, hash)) {

@@ -4,9 +4,11 @@
 //   if (outcome.error) …   // the call raises, or its result depends on data
 //
 // The memo's key is (target, argument tree with record ids, scalars, aliasing among the tensors, grad and inference
-// mode, autocast, default dtype and device, deterministic flags). Values of Python scalars leave the key for targets of
-// a table where they cannot matter to metadata (add, mul, sub, div, … : their type always stays). Outcomes live as long
-// as the process.
+// mode, autocast, default dtype and device, deterministic flags). Values of Python scalars leave the key in places of a
+// table where they cannot matter to it (add, mul, sub, div, … : their type always stays). Outcomes live as long as the
+// process.
+//
+// An Outcome was inferred with one value for each Number of the call; on which of them it depends, numbers.h says.
 #pragma once
 #include <string>
 #include <vector>
@@ -52,10 +54,13 @@ struct Outcome {
   std::vector<Mutation> mutations;
   bool random = false;          // draws from a generator (dropout, rand, …)
   bool data_dependent = false;  // error because the result depends on data
-  bool may_raise = false;       // may raise depending on data (cholesky, index by a tensor, embedding, …)
+  bool may_raise = false;       // is not known not to raise, whatever the data (targets.def)
+  bool opaque = false;          // no schema says what it writes: all its tensors, perhaps
+  bool runs_python = false;     // reaches an operator with a kernel in Python, which may look at what a program holds
   bool error = false;
-  bool raised = false;  // error that the call itself raises, with data too (wrong shapes, wrong arguments)
-  std::string message;  // type and text of the error
+  bool raised = false;     // error that the call itself raises, with data too (wrong shapes, wrong arguments)
+  uint16_t operators = 0;  // that the call asks the dispatcher for; what those call in their turn is not counted
+  std::string message;     // type and text of the error
 };
 
 /// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before

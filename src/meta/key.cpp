@@ -8,7 +8,8 @@
 
 #include "aten/spec.h"
 #include "base/error.h"
-#include "meta/targets.h"
+#include "meta/numbers.h"
+#include "meta/watch.h"
 
 namespace gramme::meta {
 namespace {
@@ -60,7 +61,8 @@ void Key::build(const Call& call, const std::vector<VmapLevel>& levels) {
   memoizable_ = true;
   bool any_leaf = false;
   each_leaf(call, [&any_leaf](const Argument&) { any_leaf = true; });
-  only_types_ = any_leaf && ignores_scalar_values(call.target);
+  const NumberPlaces places(call);
+  auto only_types = [any_leaf](Takes how) { return any_leaf && how == Takes::Mixes; };
   add(tag(call.kind, static_cast<uint64_t>(call.arg_count) << 24 | call.keyword_count));
   add_target(call.target);
   add_state();
@@ -68,9 +70,13 @@ void Key::build(const Call& call, const std::vector<VmapLevel>& levels) {
     add(tag(kLevel, static_cast<uint8_t>(level.randomness)));
     add(static_cast<uint64_t>(level.size));
   }
-  for (uint32_t i = 0; i < call.arg_count; ++i) add_argument(call.args[i]);
+  for (uint32_t i = 0; i < call.arg_count; ++i) {
+    only_types_ = only_types(places.at(i));
+    add_argument(call.args[i]);
+  }
   for (uint32_t i = 0; i < call.keyword_count; ++i) {
     add_held(call.keyword_names[i]);
+    only_types_ = only_types(places.under(call.keyword_names[i]));
     add_argument(call.keyword_args[i]);
   }
 }
@@ -96,6 +102,7 @@ void Key::add_state() {
   add(state.bits);
   add(state.dtypes);
   add(static_cast<uint64_t>(state.function_modes));
+  add(python_kernels());
 }
 
 /// A bound method is a new object at each look-up: its two parts stand for it.

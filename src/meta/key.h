@@ -37,7 +37,7 @@ class Key {
   std::vector<Owned<>> strings_;            // interned copies
   std::vector<const graph::Node*> leaves_;  // distinct nodes so far
   bool memoizable_ = true;
-  bool only_types_ = false;  // the target ignores values of scalars
+  bool only_types_ = false;  // the argument is one of whose numbers only the type matters
 };
 
 }  // namespace gramme::meta

@@ -3,6 +3,8 @@
 #include <ATen/SavedTensorHooks.h>
 #include <c10/util/Exception.h>
 
+#include "base/once.h"
+
 namespace gramme::meta {
 namespace {
 
@@ -40,7 +42,7 @@ PyObject* far_away() {
 }  // namespace
 
 Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()) {
-  static PyObject* const row = ignoring();
+  PyObject* const row = once([] { return ignoring(); });
   module_ = take(PyImport_ImportModule("warnings"));
   filters_ = take(PyObject_GetAttrString(module_.get(), "filters"));
   Owned<> silent = take(PyList_New(1));
@@ -61,7 +63,7 @@ Silence::~Silence() {
 }
 
 PyObject* Silence::call(PyObject* function, PyObject* args, PyObject* kwargs) {
-  static PyObject* const far = far_away();
+  PyObject* const far = once([] { return far_away(); });
   Owned<> none;
   if (!kwargs) kwargs = (none = take(PyDict_New())).get();
   return PyObject_CallFunctionObjArgs(far, function, args, kwargs, nullptr);

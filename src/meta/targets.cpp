@@ -1,8 +1,10 @@
 #include "meta/targets.h"
 
-#include <initializer_list>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
+#include "base/once.h"
 #include "base/ref.h"
 
 namespace gramme::meta {
@@ -20,23 +22,6 @@ void add(Targets& targets, const char* module, const std::string& name) {
     PyErr_Clear();
 }
 
-Targets* scalar_free() {
-  auto* targets = new Targets;
-  static constexpr const char* kNames[] = {
-#define SCALAR_FREE(name) #name,
-#include "meta/targets.def"
-#undef SCALAR_FREE
-  };
-  for (std::string name : kNames) {
-    add(*targets, "operator", name);
-    add(*targets, "operator", "i" + name);
-    add(*targets, "torch", name);
-    for (const std::string& method : {name, name + "_", "__" + name + "__", "__r" + name + "__", "__i" + name + "__"})
-      targets->insert(intern(method.c_str()));
-  }
-  return targets;
-}
-
 Targets* state_setters() {
   auto* targets = new Targets;
 #define SETS_STATE(module, name) add(*targets, module, #name);
@@ -51,35 +36,48 @@ bool listed(const Names& names, const AtenName& name) {
 
 }  // namespace
 
-bool ignores_scalar_values(PyObject* target) {
-  static const Targets* targets = scalar_free();
-  return targets->count(target) != 0;
-}
-
 bool sets_state(PyObject* target) {
-  static const Targets* targets = state_setters();
+  const Targets* targets = once([] { return state_setters(); });
   return targets->count(target) != 0;
 }
 
-bool raises_on_data(const AtenName& name) {
+bool cannot_raise(const AtenName& name) {
+  // no Python: strings of C++
   static const auto* names = new Names{
-#define RAISES_ON_DATA(name) name,
+#define CANNOT_RAISE(name) name,
 #include "meta/targets.def"
-#undef RAISES_ON_DATA
+#undef CANNOT_RAISE
+  };
+  if (listed(*names, name)) return true;
+  AtenName plain = name;
+  if (plain.base.starts_with("_foreach_")) plain.base.erase(0, std::string_view("_foreach_").size());
+  if (plain.base.ends_with('_') && !plain.base.starts_with("__")) plain.base.pop_back();
+  return listed(*names, plain);
+}
+
+bool raises_on_integers(const AtenName& name) {
+  // no Python: strings of C++
+  static const auto* names = new Names{
+#define RAISES_ON_INTEGERS(name) name,
+#include "meta/targets.def"
+#undef RAISES_ON_INTEGERS
   };
   return listed(*names, name);
 }
 
-bool raises_on_zero(const AtenName& name) {
-  static const auto* names = new Names{
-#define RAISES_ON_ZERO(name) name,
+Numbers checked_numbers(const AtenName& name) {
+  // no Python: strings of C++
+  static const auto* known = new std::unordered_map<std::string, Numbers>{
+#define CHECKS_NUMBERS(name, numbers) {name, Numbers::numbers},
 #include "meta/targets.def"
-#undef RAISES_ON_ZERO
+#undef CHECKS_NUMBERS
   };
-  return listed(*names, name);
+  auto found = known->find(name.base + "." + name.overload);
+  return found == known->end() ? Numbers::Any : found->second;
 }
 
 bool writes_running_statistics(const AtenName& name) {
+  // no Python: strings of C++
   static const auto* names = new Names{
 #define WRITES_STATISTICS(name) name,
 #include "meta/targets.def"

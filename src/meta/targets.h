@@ -2,12 +2,11 @@
 #pragma once
 #include <Python.h>
 
+#include <cstdint>
 #include <string>
 
 namespace gramme::meta {
 
-/// Values of Python scalars cannot change the metadata of what the target (a callable or a method's name) returns.
-bool ignores_scalar_values(PyObject* target);
 /// Sets state of the thread or process: never run on fakes; it returns None.
 bool sets_state(PyObject* target);
 
@@ -15,10 +14,13 @@ bool sets_state(PyObject* target);
 struct AtenName {
   std::string base, overload;  // overload "default" if it has none
 };
-/// May raise depending on data.
-bool raises_on_data(const AtenName& name);
-/// May raise if it divides integers.
-bool raises_on_zero(const AtenName& name);
+/// Whatever its data, the operator does not raise, but for what raises_on_integers says.
+bool cannot_raise(const AtenName& name);
+/// May raise if its arguments are integers and the second is not positive.
+bool raises_on_integers(const AtenName& name);
+/// Which Python numbers the operator takes behind its first argument: see targets.def.
+enum class Numbers : uint8_t { Any, Probability, Interval, Deviation };
+Numbers checked_numbers(const AtenName& name);
 /// Writes running_mean and running_var without saying so in its schema.
 bool writes_running_statistics(const AtenName& name);
 

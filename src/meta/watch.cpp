@@ -6,9 +6,11 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cmath>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/once.h"
 #include "meta/targets.h"
 
 namespace gramme::meta {
@@ -19,14 +21,28 @@ thread_local Watch* current = nullptr;
 /// What an operator does, from its schema, tags and our tables.
 struct Traits {
   bool random = false;
-  bool raises = false;
-  bool divides = false;
+  bool raises = true;
+  bool integers = false;
+  Numbers numbers = Numbers::Any;
+  bool opaque = true;                              // no schema says what it writes
   bool composite = false;                          // made of other operators
+  bool python = false;                             // has kernels that are no code of PyTorch's
   int dropout = -1;                                // position of dropout_p: random only if it is not 0
   int training = -1;                               // position of `training`: writes only if true
   int indices = -1;                                // position of the indices that are written at
   std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
 };
+
+AtenName aten_name(const c10::OperatorName& op) {
+  const size_t start = op.name.find("::");
+  return {op.name.substr(start == std::string::npos ? 0 : start + 2),
+          op.overload_name.empty() ? "default" : op.overload_name};
+}
+
+bool may_raise(const c10::OperatorName& op) {
+  const bool known = op.name.starts_with("aten::") || op.name.starts_with("prim::");
+  return !known || !cannot_raise(aten_name(op));
+}
 
 void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool statistics) {
   const auto& arguments = schema.arguments();
@@ -41,20 +57,71 @@ void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool stat
   }
 }
 
+/// The set of torch.library that has "namespace/name.overload/key" for each kernel in Python; borrowed.
+PyObject* registered_kernels() {
+  return once([] {
+    return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.library")).get(), "_impls")).release();
+  });
+}
+
+/// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
+bool is_of_pytorch(const std::string& name) {
+  static const std::unordered_set<std::string_view> names{"prims",
+                                                          "prim",
+                                                          "mkl",
+                                                          "mkldnn",
+                                                          "mkldnn_prepacked",
+                                                          "onednn",
+                                                          "sparse",
+                                                          "quantized",
+                                                          "_quantized",
+                                                          "rngprims",
+                                                          "symm_mem",
+                                                          "c10d",
+                                                          "_c10d_functional",
+                                                          "c10d_functional",
+                                                          "_dtensor",
+                                                          "fsdp",
+                                                          "inductor",
+                                                          "inductor_prims",
+                                                          "flex_lib",
+                                                          "_c10d_functional_autograd"};
+  return names.contains(std::string_view(name).substr(0, name.find(':')));
+}
+
+/// `full` is "aten::add.Tensor". Kernels for fakes do not count.
+bool has_python_kernel(const std::string& full) {
+  if (is_of_pytorch(full)) return false;
+  std::string prefix = full.substr(0, full.find(':')) + "/" + full.substr(full.find(':') + 2) + "/";
+  for (const char* key : {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "CompositeExplicitAutograd",
+                          "CompositeImplicitAutograd", "BackendSelect", "ADInplaceOrView", "Functionalize",
+                          "AutocastCPU", "AutocastCUDA", "Python", "PythonTLSSnapshot"}) {
+    Owned<> row = take(PyUnicode_FromString((prefix + key).c_str()));
+    if (check(PySet_Contains(registered_kernels(), row.get()))) return true;
+  }
+  return false;
+}
+
 Traits read_traits(PyObject* op) {
   Traits traits;
   Owned<> text = Owned<>::steal(PyObject_CallMethod(op, "name", nullptr));
   if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), traits;
   std::string full = PyUnicode_AsUTF8(text.get());  // "aten::add.Tensor"
-  size_t dot = full.find('.'), start = full.find("::");
+  size_t dot = full.find('.');
   std::string overload = dot == std::string::npos ? "" : full.substr(dot + 1);
   auto handle = c10::Dispatcher::singleton().findSchema({full.substr(0, dot), overload});
-  if (!handle) return traits;  // a higher-order operator
-  AtenName name{full.substr(start + 2, dot == std::string::npos ? dot : dot - start - 2), overload};
-  if (overload.empty()) name.overload = "default";
+  if (!handle) {  // a higher-order operator, or a question of TorchScript's: prim::device
+    traits.raises = may_raise({full.substr(0, dot), overload});
+    traits.opaque = traits.raises;
+    return traits;
+  }
+  AtenName name = aten_name(handle->operator_name());
+  traits.opaque = false;
   traits.random = handle->hasTag(at::Tag::nondeterministic_seeded);
-  traits.raises = raises_on_data(name);
-  traits.divides = raises_on_zero(name);
+  traits.raises = may_raise(handle->operator_name());
+  traits.integers = raises_on_integers(name);
+  traits.python = has_python_kernel(full);
+  traits.numbers = checked_numbers(name);
   traits.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   if (name.base.find("index_put") != std::string::npos)
     traits.indices = handle->schema().argumentIndexWithName("indices").value_or(-1);
@@ -64,6 +131,9 @@ Traits read_traits(PyObject* op) {
 
 const Traits& traits_of(PyObject* op) {
   static auto* known = new std::unordered_map<PyObject*, Traits>;
+  static uint64_t kernels = 0;
+  if (kernels != python_kernels()) known->clear();
+  kernels = python_kernels();
   auto found = known->find(op);
   if (found != known->end()) return found->second;
   share(op).release();  // for good: keys are addresses
@@ -90,12 +160,38 @@ bool drops_nothing(const Traits& traits, PyObject* args) {
   return !probability || (PyFloat_Check(probability) && PyFloat_AS_DOUBLE(probability) == 0.0);
 }
 
-/// Are these integers, and the divisor not known to be other than 0?
-bool may_divide_by_zero(PyObject* args) {
+/// Defaults are left out, and fit.
+double number_or(PyObject* value, double otherwise) {
+  if (!value) return otherwise;
+  const double number = PyFloat_AsDouble(value);
+  if (!PyErr_Occurred()) return number;
+  PyErr_Clear();
+  return std::nan("");
+}
+
+bool takes(Numbers numbers, PyObject* args) {
+  PyObject *first = positional(args, 1), *second = positional(args, 2);
+  switch (numbers) {
+    case Numbers::Any:
+      return true;
+    case Numbers::Probability:
+      return number_or(first, 0.5) >= 0 && number_or(first, 0.5) <= 1;
+    case Numbers::Interval: {
+      const double length = number_or(second, 1) - number_or(first, 0);
+      return length >= 0 && length <= 1e4;  // no dtype overflows
+    }
+    case Numbers::Deviation:
+      return number_or(second, 1) >= 0;
+  }
+  return false;
+}
+
+/// Are these integers, and the second not known to be positive?
+bool are_refused(PyObject* args) {
   for (int i = 0; i < 2; ++i) {
     PyObject* value = positional(args, i);
     if (!value || PyFloat_Check(value)) return false;
-    if (PyLong_Check(value) && i == 1 && PyObject_IsTrue(value) == 1) return false;
+    if (PyLong_Check(value) && i == 1 && _PyLong_Sign(value) > 0) return false;
     if (THPVariable_Check(value) && !c10::isIntegralType(THPVariable_Unpack(value).scalar_type(), true)) return false;
   }
   return true;
@@ -121,7 +217,11 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
     watch.random = true;
     watch.save_generator();
   }
-  watch.may_raise |= traits.raises || (traits.divides && may_divide_by_zero(args));
+  watch.runs_python |= traits.python;
+  if (watch.fakes == 0) {  // what the mode itself calls to answer for an operator says nothing about it
+    watch.opaque |= traits.opaque;
+    watch.may_raise |= traits.raises || (traits.integers && are_refused(args)) || !takes(traits.numbers, args);
+  }
   if (traits.training >= 0 && positional(args, traits.training) != Py_True) return;
   for (const auto& [position, name] : traits.written) {
     PyObject* value = positional(args, position);
@@ -136,8 +236,10 @@ Owned<> attribute(const char* module, const char* name) {
 
 /// The operator's own C++ body (its `decompose` may be a Python one), the parts under the mode again.
 PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwargs) {
-  static PyObject* key =
-      take(PyObject_GetAttrString(attribute("torch._C", "DispatchKey").get(), "CompositeImplicitAutograd")).release();
+  PyObject* const key = once([] {
+    return take(PyObject_GetAttrString(attribute("torch._C", "DispatchKey").get(), "CompositeImplicitAutograd"))
+        .release();
+  });
   Owned<> body = take(PyObject_GetAttrString(op, "_op_dk"));
   Owned<> with_key = take(PySequence_Concat(take(PyTuple_Pack(1, key)).get(), args));
   take(PyObject_CallMethod(mode, "__enter__", nullptr));
@@ -164,7 +266,23 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
     return nullptr;
   }
   PyObject* call[] = {self, arguments[0], arguments[1], arguments[2], kwargs};
-  return PyObject_VectorcallMethod(name, call, kwargs ? 5 : 4, nullptr);
+  Watch* watch = current;
+  if (watch) ++watch->fakes;
+  PyObject* result = PyObject_VectorcallMethod(name, call, kwargs ? 5 : 4, nullptr);
+  if (watch) --watch->fakes;
+  return result;
+}
+
+/// The operators that the call itself asks for, composite ones included: those may look at data where fakes have none.
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
+  if (!current || current->operators++ > 0 || current->may_raise) return nullptr;
+  const std::optional<c10::OperatorName> op = function.operator_name();
+  current->may_raise = !op || may_raise(*op);
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction&, at::ObserverContext*) {
+  if (current) --current->operators;
 }
 
 PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dispatch)),
@@ -173,18 +291,20 @@ PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(rei
 /// A subclass whose dispatch method is ours. It is set after the class is made: TorchDispatchMode wraps what it finds
 /// then.
 PyObject* watching_type() {
-  static PyObject* type = [] {
+  PyObject* const type = once([] {
     Owned<> base = attribute("torch._subclasses.fake_tensor", "FakeTensorMode");
     Owned<> made =
         take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
     Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));
     check(PyObject_SetAttrString(made.get(), "__torch_dispatch__", method.get()));
     return made.release();
-  }();
+  });
   return type;
 }
 
 }  // namespace
+
+uint64_t python_kernels() { return static_cast<uint64_t>(PySet_GET_SIZE(registered_kernels())); }
 
 Owned<> new_watching_mode() {
   Owned<> none = take(PyTuple_New(0));
@@ -199,9 +319,14 @@ struct Watch::Saved {
   at::Generator copy = generator.clone();
 };
 
-Watch::Watch() : outer_(std::exchange(current, this)) {}
+Watch::Watch() : outer_(std::exchange(current, this)) {
+  if (outer_) return;
+  callback_ =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end).scopes({at::RecordScope::FUNCTION}));
+}
 
 Watch::~Watch() {
+  if (callback_) at::removeCallback(*callback_);
   current = outer_;
   if (!saved_) return;
   std::lock_guard<std::mutex> lock(saved_->generator.mutex());

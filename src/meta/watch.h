@@ -1,14 +1,19 @@
 // What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is
 // random, may raise on data, and which storages it writes. Only meta's own sources include this.
 #pragma once
+#include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 
 #include <memory>
+#include <optional>
 #include <unordered_set>
 
 #include "base/ref.h"
 
 namespace gramme::meta {
+
+/// Grows with each kernel that somebody registers in Python.
+uint64_t python_kernels();
 
 /// A new FakeTensorMode that reports each operator to the innermost Watch of its thread before it runs.
 Owned<> new_watching_mode();
@@ -24,12 +29,17 @@ class Watch {
 
   bool random = false;
   bool may_raise = false;
+  bool opaque = false;  // an operator without a schema was reached
+  int operators = 0;    // under way, as the dispatcher sees them
+  int fakes = 0;        // under way in the mode
+  bool runs_python = false;
   std::unordered_set<const c10::StorageImpl*> written;
 
   void save_generator();
 
  private:
   Watch* outer_;
+  std::optional<at::CallbackHandle> callback_;
   struct Saved;
   std::unique_ptr<Saved> saved_;
 };

@@ -89,14 +89,14 @@ bool has_tangent(PyObject* object) {
 }
 
 /// Sets the Python exception for the C++ one under way; needs the GIL.
-[[noreturn]] void rethrow(const Program& program, size_t step) {
+[[noreturn]] void rethrow(const Program& program, size_t step, size_t* failed) {
   try {
     throw;
   } catch (const PythonError&) {
   } catch (...) {
     torch::translate_exception_to_python(std::current_exception());
   }
-  note_origin(program, step);
+  note_origin(program, step, failed);
   throw PythonError();
 }
 
@@ -111,7 +111,8 @@ Owned<> module_attribute(PyObject* module, PyObject* dotted) {
   return found;
 }
 
-void note_origin(const Program& program, size_t step) {
+void note_origin(const Program& program, size_t step, size_t* failed) {
+  if (failed) return void(*failed = step);
   if (step >= program.steps.size()) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -159,7 +160,8 @@ bool Conditions::hold(PyObject* const* inputs) const {
   return true;
 }
 
-[[gnu::hot]] void Recorded::call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs) {
+[[gnu::hot]] void Recorded::call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs,
+                                 size_t* failed) {
   const Tape& tape = *this->tape;  // the caller holds the executor, and that holds this
   BorrowedFrame frame(frames, tape);
   const bool below_autograd = tape.below_autograd && unwatched();
@@ -183,7 +185,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
       throw;
     }
   } catch (...) {
-    rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step);
+    rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step, failed);
   }
   size_t given = 0;
   try {

@@ -45,8 +45,8 @@ class Conditions {
 struct Recorded {
   explicit Recorded(Conditions conditions) : conditions(std::move(conditions)) {}
   /// Runs the tape: new references to what it leaves at `wanted`, of its output, go to `outputs`. Throws; what an
-  /// operator threw as a PythonError with a note of where it came from.
-  void call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs);
+  /// operator threw as a PythonError. `failed`: see note_origin.
+  void call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs, size_t* failed);
 
   Conditions conditions;
   std::shared_ptr<const Tape> tape;
@@ -55,7 +55,7 @@ struct Recorded {
 
 /// The value of a dotted name below a module; parameters and buffers are found without Python. Throws PythonError.
 Owned<> module_attribute(PyObject* module, PyObject* dotted);
-/// The exception that is set gets a note of the step it came from.
-void note_origin(const Program& program, size_t step);
+/// Tells the step that the exception which is set came from: in `*failed`, or if that is null in a note.
+void note_origin(const Program& program, size_t step, size_t* failed);
 
 }  // namespace gramme::native

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "base/once.h"
 #include "native/call.h"
 #include "native/memory.h"
 #include "native/recording.h"
@@ -65,14 +66,14 @@ class Inputs {
   std::vector<Owned<>> held_;
 };
 
-[[gnu::cold]] Owned<> run_plainly(Executor& self, PyObject* const* inputs) {
+[[gnu::cold]] Owned<> run_plainly(Executor& self, PyObject* const* inputs, size_t* tell) {
   ++self.counters.stepwise;
   size_t failed = self.program->steps.size();
   std::shared_ptr<const Program> program = self.program;
   try {
     return run_stepwise(*program, inputs, &failed);
   } catch (const PythonError&) {
-    note_origin(*program, failed);
+    note_origin(*program, failed, tell);
     throw;
   }
 }
@@ -82,7 +83,7 @@ bool takes_numbers(const Program& program, PyObject* const* inputs) {
   return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
 }
 
-[[gnu::cold]] Owned<> record(Executor& self, PyObject* const* inputs) {
+[[gnu::cold]] Owned<> record(Executor& self, PyObject* const* inputs, size_t* tell) {
   std::shared_ptr<const Program> program = self.program;
   Owned<> keep = share(reinterpret_cast<PyObject*>(&self));
   struct Scope {
@@ -97,9 +98,10 @@ bool takes_numbers(const Program& program, PyObject* const* inputs) {
   size_t failed = program->steps.size();
   Owned<> output;
   try {
+    WithoutCollection no_finalizers;  // what they run would be recorded
     output = recording.run(&failed);
   } catch (const PythonError&) {
-    note_origin(*program, failed);
+    note_origin(*program, failed, tell);
     throw;
   }
   if (recording.fixed()) {
@@ -125,11 +127,12 @@ void keeping_modes(Call&& call) {
   }
 }
 
-/// What a caller wants of a program's output: all of it, or its items.
+/// What a caller wants of a program's output: all of it, or its items; and of an exception: the step, or a note of it.
 struct Wanted {
   PyObject** outputs;
   size_t count;
   bool whole;
+  size_t* failed;
 
   /// Of what a tape gives; none if it is something else.
   std::optional<std::span<const Place>> places(const Place& output) const {
@@ -153,9 +156,9 @@ struct Wanted {
 [[gnu::hot]] void replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
   const std::optional<std::span<const Place>> places = wanted.places(recorded.tape->output[0]);
   auto call = [&] {
-    if (places) return recorded.call(inputs, *places, wanted.outputs);
+    if (places) return recorded.call(inputs, *places, wanted.outputs, wanted.failed);
     PyObject* output;
-    recorded.call(inputs, std::span(recorded.tape->output), &output);
+    recorded.call(inputs, std::span(recorded.tape->output), &output, wanted.failed);
     wanted.take(Owned<>::steal(output));
   };
   const bool may_stay = trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
@@ -177,12 +180,19 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
   ++self.counters.calls;
   CachedMemory memory(self.settings.caches_memory);
   Inputs inputs(program, arguments);
-  for (auto& recorded : self.recorded)
-    if (fits(*recorded, self.settings.trust, inputs.get()))
-      return replay(*recorded, self.settings.trust, inputs.get(), wanted);
-  const bool stepwise = self.recording || self.recorded.size() >= kTapes ||
+  bool too_large = false;
+  for (auto& recorded : self.recorded) {
+    if (!fits(*recorded, self.settings.trust, inputs.get())) continue;
+    const Tape& tape = *recorded->tape;
+    too_large = !tape.numbers.empty() && !numbers_fit(tape, inputs.get());
+    if (!too_large) return replay(*recorded, self.settings.trust, inputs.get(), wanted);
+    break;
+  }
+  const bool stepwise = too_large || self.recording || self.recorded.size() >= kTapes ||
                         needs_python(inputs.get(), static_cast<size_t>(program.inputs));
-  keeping_modes([&] { wanted.take(stepwise ? run_plainly(self, inputs.get()) : record(self, inputs.get())); });
+  keeping_modes([&] {
+    wanted.take(stepwise ? run_plainly(self, inputs.get(), wanted.failed) : record(self, inputs.get(), wanted.failed));
+  });
 }
 
 /// C++ exceptions end here.
@@ -204,7 +214,7 @@ PyObject* vectorcall(PyObject* self, PyObject* const* arguments, size_t nargsf, 
   }
   PyObject* output = nullptr;
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  return call_safely(self, arguments, count, {&output, 1, true}) ? output : nullptr;
+  return call_safely(self, arguments, count, {&output, 1, true, nullptr}) ? output : nullptr;
 }
 
 // ---- the Python type
@@ -255,6 +265,7 @@ void deallocate(PyObject* object) {
 PyTypeObject* type() {
   static PyMemberDef members[] = {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(Executor, vectorcall), READONLY, nullptr}, {}};
+  // no Python: addresses
   static PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                                 {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                                 {Py_tp_clear, reinterpret_cast<void*>(clear)},
@@ -266,7 +277,7 @@ PyTypeObject* type() {
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                                  Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
                              slots};
-  static auto* made = reinterpret_cast<PyTypeObject*>(take(PyType_FromSpec(&spec)).release());
+  auto* const made = once([] { return reinterpret_cast<PyTypeObject*>(take(PyType_FromSpec(&spec)).release()); });
   return made;
 }
 
@@ -285,8 +296,8 @@ Owned<> make_executor(Program program, Settings settings) {
 }
 
 [[gnu::hot]] bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count, PyObject** outputs,
-                             size_t output_count) noexcept {
-  return call_safely(executor, inputs, input_count, {outputs, output_count, false});
+                             size_t output_count, size_t* failed) noexcept {
+  return call_safely(executor, inputs, input_count, {outputs, output_count, false, failed});
 }
 
 bool is_executor(PyObject* object) { return Py_TYPE(object) == type(); }

@@ -31,9 +31,9 @@ struct Settings {
 Owned<> make_executor(Program program, Settings settings);
 bool is_executor(PyObject* object);
 /// Calls an executor whose program gives a tuple or list: its items, new references, go to `outputs`. False with an
-/// error set if it raises, or gives another number of them.
+/// error set if it raises, or gives another number of them; `*failed` is the step that raised.
 bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count, PyObject** outputs,
-                size_t output_count) noexcept;
+                size_t output_count, size_t* failed) noexcept;
 
 /// Of an executor: its tapes in text, counts of its calls, the numbers of instructions of its last tape.
 std::string print_tapes(PyObject* executor);

@@ -1,7 +1,5 @@
 #include "native/expression.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <ostream>
 
@@ -50,7 +48,7 @@ void print_operand(std::ostream& out, const std::vector<Expression>& numbers, Nu
 
 }  // namespace
 
-int64_t evaluate(const Expression& expression, const int64_t* numbers) {
+std::optional<int64_t> evaluate(const Expression& expression, const int64_t* numbers) {
   const int64_t a = numbers[expression.a], b = takes_two(expression) ? numbers[expression.b] : 0;
   int64_t result = 0;
   bool fits = true;
@@ -82,8 +80,7 @@ int64_t evaluate(const Expression& expression, const int64_t* numbers) {
     default:
       break;
   }
-  TORCH_CHECK(fits, "a size takes more than 64 bits");
-  return result;
+  return fits ? std::optional(result) : std::nullopt;
 }
 
 void print_number(std::ostream& out, const std::vector<Expression>& numbers, NumberId number) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <vector>
 
 namespace gramme::native {
@@ -30,8 +31,8 @@ struct Expression {
 
 inline bool is_arithmetic(const Expression& expression) { return expression.kind >= Expression::Negate; }
 inline bool takes_two(const Expression& expression) { return expression.kind >= Expression::Add; }
-/// Of an arithmetic expression, as Python computes it. Throws c10::Error for what takes more than 64 bits.
-int64_t evaluate(const Expression& expression, const int64_t* numbers);
+/// Of an arithmetic expression, as Python computes it; none if it takes more than 64 bits.
+std::optional<int64_t> evaluate(const Expression& expression, const int64_t* numbers);
 /// "s0*2"; inputs and sizes are printed by their names, s0 and s4.
 void print_number(std::ostream& out, const std::vector<Expression>& numbers, NumberId number);
 

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/once.h"
+
 namespace gramme::native {
 namespace {
 
@@ -93,7 +95,7 @@ class Range {
 };
 
 Range& range() {
-  static auto* range = new Range;  // tensors may outlive everything
+  static auto* range = new Range;  // no Python: addresses;  // tensors may outlive everything
   return *range;
 }
 
@@ -151,7 +153,8 @@ class Cache final : public c10::Allocator {
 
 /// The one allocator, put in front of the one that was there, for good: blocks of either are freed through it.
 Cache& cache() {
-  static Cache* cache = [] {
+  // no Python: an allocator of c10, put in place once
+  static Cache* const cache = [] {
     auto* made = new Cache(c10::GetCPUAllocator());
     constexpr uint8_t kHighest = 255;
     c10::SetCPUAllocator(made, kHighest);

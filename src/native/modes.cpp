@@ -5,6 +5,8 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/Dtype.h>
 
+#include "base/once.h"
+
 namespace gramme::native {
 namespace {
 
@@ -85,11 +87,11 @@ void run_mode(const Instruction& instruction, Run& run) {
 }  // namespace
 
 std::optional<ModeCall> mode_call(const Step& step, PyObject* result) {
-  static PyObject* const set_grad = imported("torch._C", "_set_grad_enabled");
-  static PyObject* const enter_autocast = imported("torch.amp", "_enter_autocast");
-  static PyObject* const exit_autocast = imported("torch.amp", "_exit_autocast");
-  static PyObject* const enter_inference = imported("torch.autograd.grad_mode", "_enter_inference_mode");
-  static PyObject* const exit_inference = imported("torch.autograd.grad_mode", "_exit_inference_mode");
+  PyObject* const set_grad = once([] { return imported("torch._C", "_set_grad_enabled"); });
+  PyObject* const enter_autocast = once([] { return imported("torch.amp", "_enter_autocast"); });
+  PyObject* const exit_autocast = once([] { return imported("torch.amp", "_exit_autocast"); });
+  PyObject* const enter_inference = once([] { return imported("torch.autograd.grad_mode", "_enter_inference_mode"); });
+  PyObject* const exit_inference = once([] { return imported("torch.autograd.grad_mode", "_exit_inference_mode"); });
   if (step.kind != Step::Function || step.arguments.empty() || !step.keywords.empty()) return std::nullopt;
   const Operand& first = step.arguments[0];
   PyObject* target = step.target.get();

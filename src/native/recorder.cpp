@@ -144,6 +144,7 @@ void Recorder::begin(const at::RecordFunction& function) {
     return;
   }
   std::vector<Observed>& siblings = open_.empty() ? observed_ : open_.back().record->parts;
+  // no Python: the dispatcher's table
   static const c10::OperatorHandle* const unknown =
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format"));
   Observed& record = siblings.emplace_back(Observed{OperatorCall{op.value_or(*unknown), {}, {}}});

@@ -198,7 +198,7 @@ bool Recording::add_number(size_t index) {
     if (!a || !b) return false;
     const bool divides = *kind == Expression::FloorDivide || *kind == Expression::Modulo;
     if (divides && !(numbers.is_constant(*b) && numbers.value(*b) > 0)) return false;
-    made = numbers.arithmetic(*kind, *a, *b);
+    made = numbers.arithmetic(*kind, *a, *b, PyLong_AsLongLong(result));
   } else {
     return false;
   }
@@ -253,6 +253,7 @@ bool Recording::add_literal(size_t index, PyObject* result) {
   if (!makes_literal(step) || !is_fixed(step) || !THPVariable_CheckExact(result) ||
       THPVariable_Unpack(result).requires_grad())
     return false;
+  // no Python: the dispatcher's table
   static const c10::OperatorHandle* const clone =
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
   const at::Tensor& tensor = THPVariable_Unpack(result);
@@ -272,6 +273,7 @@ bool Recording::add_contiguous(size_t index, PyObject* result) {
   if (!is_contiguous_call(step) || place(step.arguments[0].value).kind != Place::Tensor) return false;
   const Register from = place(step.arguments[0].value).index;
   if (!recorder_.seen(from).data_shaped || has_odd_tensor(result)) return false;
+  // no Python: the dispatcher's table
   static const c10::OperatorHandle* const contiguous =
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::contiguous", ""));
   const Register to = recorder_.add(THPVariable_Unpack(result), true);

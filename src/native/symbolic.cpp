@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "base/once.h"
+#include "native/place.h"
 #include "native/recorder.h"
 
 namespace gramme::native {
@@ -88,6 +90,7 @@ void call_plainly(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
 }
 
 c10::DispatchKey registered_key() {
+  // no Python: a kernel in C++, registered once
   static const auto* const library = [] {
     auto* made = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
     made->fallback(torch::CppFunction::makeFromBoxedFunction<&call_plainly>());
@@ -98,9 +101,11 @@ c10::DispatchKey registered_key() {
 
 void compute(const Instruction& instruction, Run& run) {
   const Computation& computation = computation_of(instruction);
-  run.numbers[computation.target] = computation.of == kNone
-                                        ? evaluate(computation.expression, run.numbers)
-                                        : run.tensors[computation.of]->size(computation.expression.constant);
+  const std::optional<int64_t> value = computation.of == kNone
+                                           ? evaluate(computation.expression, run.numbers)
+                                           : run.tensors[computation.of]->size(computation.expression.constant);
+  TORCH_CHECK(value, "a size takes more than 64 bits");
+  run.numbers[computation.target] = *value;
 }
 
 }  // namespace
@@ -110,6 +115,32 @@ bool Numbers::fits(PyObject* object) {
   int overflow = 0;
   PyLong_AsLongLongAndOverflow(object, &overflow);
   return !overflow;
+}
+
+bool numbers_fit(const Tape& tape, PyObject* const* inputs) {
+  std::vector<int64_t> values(tape.numbers.size());
+  std::vector<bool> known(tape.numbers.size());
+  for (size_t i = 0; i < tape.inputs.size(); ++i) {
+    if (tape.inputs[i].kind != Place::Number) continue;
+    const auto number = static_cast<size_t>(tape.inputs[i].index);
+    values[number] = PyLong_AsLongLong(inputs[i]);
+    known[number] = true;
+  }
+  for (size_t number = 0; number < tape.numbers.size(); ++number) {
+    const Expression& expression = tape.numbers[number];
+    if (expression.kind == Expression::Constant) {
+      values[number] = expression.constant;
+      known[number] = true;
+    }
+    if (!is_arithmetic(expression) || !known[static_cast<size_t>(expression.a)] ||
+        (takes_two(expression) && !known[static_cast<size_t>(expression.b)]))
+      continue;
+    const std::optional<int64_t> value = evaluate(expression, values.data());
+    if (!value) return false;
+    values[number] = *value;
+    known[number] = true;
+  }
+  return true;
 }
 
 bool holds_symbols(const c10::IValue& value) {
@@ -130,9 +161,8 @@ NumberId Numbers::constant(int64_t value) {
   return found->second;
 }
 
-NumberId Numbers::arithmetic(Expression::Kind kind, NumberId a, NumberId b) {
-  const Expression expression{kind, a, b, 0};
-  return add(expression, evaluate(expression, values_.data()));
+NumberId Numbers::arithmetic(Expression::Kind kind, NumberId a, NumberId b, int64_t value) {
+  return add({kind, a, b, 0}, value);
 }
 
 Owned<> Numbers::symbol(NumberId number) const {
@@ -174,7 +204,7 @@ const Computation& computation_of(const Instruction& instruction) {
 
 std::optional<Expression::Kind> arithmetic_of(const Step& step) {
   using Table = std::unordered_map<PyObject*, Expression::Kind>;
-  static const Table* const table = [] {
+  const Table* const table = once([] {
     struct Row {
       const char *module, *name;
       Expression::Kind kind;
@@ -201,7 +231,7 @@ std::optional<Expression::Kind> arithmetic_of(const Step& step) {
       made->emplace(take(PyObject_GetAttrString(take(PyImport_ImportModule(row.module)).get(), row.name)).release(),
                     row.kind);
     return made;
-  }();
+  });
   const auto found = table->find(step.target.get());
   if (step.kind != Step::Function || found == table->end() || !step.keywords.empty()) return std::nullopt;
   const size_t operands = takes_two({found->second}) ? 2 : 1;

@@ -31,8 +31,7 @@ class Numbers {
   NumberId input(int64_t value) { return add({Expression::Input, -1, -1, 0}, value); }
   NumberId constant(int64_t value);
   NumberId size(int64_t dimension, int64_t value) { return add({Expression::Size, -1, -1, dimension}, value); }
-  /// Throws c10::Error if it takes more than 64 bits.
-  NumberId arithmetic(Expression::Kind kind, NumberId a, NumberId b);
+  NumberId arithmetic(Expression::Kind kind, NumberId a, NumberId b, int64_t value);
   bool is_constant(NumberId number) const { return at(number).kind == Expression::Constant; }
 
   int64_t value(NumberId number) const { return values_[static_cast<size_t>(number)]; }
@@ -83,6 +82,9 @@ struct Computation final : Bound {
 };
 void bind_computation(Instruction& instruction, NumberId target, const Expression& expression, Register of);
 const Computation& computation_of(const Instruction& instruction);
+
+/// Do the numbers that a tape computes from its inputs alone fit 64 bits?
+bool numbers_fit(const Tape& tape, PyObject* const* inputs);
 
 /// What a step computes that only adds, multiplies … two numbers, or negates one.
 std::optional<Expression::Kind> arithmetic_of(const Step& step);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/once.h"
+
 namespace gramme::native {
 namespace {
 
@@ -10,7 +12,7 @@ int watches = 0;  // of all threads; under the GIL, as what follows
 
 /// What was found last; never dropped, as the interpreter may be gone by then.
 Owned<>& original() {
-  static auto* const held = new Owned<>;
+  static auto* const held = new Owned<>;  // no Python: null
   return *held;
 }
 
@@ -24,12 +26,12 @@ PyObject* note_and_warn(PyObject*, PyObject* const* arguments, Py_ssize_t count,
 PyObject* replacement() {
   static PyMethodDef method = {"warn", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(note_and_warn)),
                                METH_FASTCALL | METH_KEYWORDS, nullptr};
-  static PyObject* const made = take(PyCFunction_New(&method, nullptr)).release();
+  PyObject* const made = once([] { return take(PyCFunction_New(&method, nullptr)).release(); });
   return made;
 }
 
 PyObject* names_of_module() {
-  static PyObject* const module = take(PyImport_ImportModule("warnings")).release();
+  PyObject* const module = once([] { return take(PyImport_ImportModule("warnings")).release(); });
   return PyModule_GetDict(module);
 }
 

@@ -8,8 +8,8 @@
 
 namespace gramme::plan {
 
-Block::Block(const Program& program, uint32_t begin, uint32_t end)
-    : program_(program), begin_(begin), end_(end), begins_(end - begin + 1), marks_(end - begin) {
+Block::Block(const Program& program, uint32_t begin, uint32_t end, Dropped& dropped)
+    : program_(program), dropped_(dropped), begin_(begin), end_(end), begins_(end - begin + 1), marks_(end - begin) {
   for (uint32_t i = begin; i < end; ++i)
     if (program.steps[i].spec) tensors_.push_back({i, program.steps[i].spec});
 }
@@ -20,7 +20,7 @@ void Block::unbind() {
   root_ = nullptr;
   words_.clear();
   origins_.clear();
-  for (Mark& mark : marks_) mark = Mark{};
+  for (Mark& mark : marks_) forget(mark);
 }
 
 bool Block::bind(PyObject* root, PyObject** registers) {
@@ -36,7 +36,7 @@ bool Block::bind(PyObject* root, PyObject** registers) {
   origins_.swap(recording_.origins);
   std::copy(recording_.begins.begin(), recording_.begins.end(), begins_.begin());
   begins_.back() = static_cast<uint32_t>(words_.size());
-  kept_marks_.clear();
+  forget_kept();
   bound_ = true;
   root_ = root;
   return true;
@@ -49,12 +49,26 @@ bool Block::bind(PyObject* root, PyObject** registers) {
   for (; word < end; ++word) {
     if (*word->address == word->expected) [[likely]]
       continue;
+    if (!repair_from(static_cast<size_t>(word - words_.data()), registers)) return false;
+    break;
+  }
+  return aten::all_match(tensors_.data(), tensors_.size(), registers);
+}
+
+/// The rest of the words, from one that differs.
+[[gnu::hot]] bool Block::repair_from(size_t first, PyObject** registers) {
+  WithoutCollection no_finalizers;
+  const Word* word = words_.data() + first;
+  const Word* end = words_.data() + words_.size();
+  for (; word < end; ++word) {
+    if (*word->address == word->expected) [[likely]]
+      continue;
     size_t next;
     if (!repair(static_cast<size_t>(word - words_.data()), registers, &next)) return false;
     word = words_.data() + next - 1;
     end = words_.data() + words_.size();
   }
-  return aten::all_match(tensors_.data(), tensors_.size(), registers);
+  return true;
 }
 
 /// The words before this one held, so the objects its step was read from are alive and as they were.
@@ -78,7 +92,7 @@ bool Block::reread(uint32_t step, PyObject** registers) {
     put_back(step, last, registers);
     return false;
   }
-  kept_marks_.clear();
+  forget_kept();
   splice(step, last);
   return true;
 }
@@ -129,7 +143,19 @@ void Block::keep(uint32_t first, uint32_t last, PyObject** registers) {
 
 void Block::put_back(uint32_t first, uint32_t last, PyObject** registers) {
   std::copy(kept_registers_.begin(), kept_registers_.end(), registers + first);
+  for (uint32_t i = first; i < last; ++i) forget(marks_[i - begin_]);
   std::move(kept_marks_.begin(), kept_marks_.begin() + (last - first), marks_.begin() + (first - begin_));
+  kept_marks_.clear();
+}
+
+/// What it held may be alive through it only.
+void Block::forget(Mark& mark) {
+  if (mark.held) dropped_.push_back(std::move(mark.held));
+  mark = Mark{};
+}
+
+void Block::forget_kept() {
+  for (Mark& mark : kept_marks_) forget(mark);
   kept_marks_.clear();
 }
 

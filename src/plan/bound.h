@@ -44,8 +44,9 @@ struct Mark {
 
 class Block {
  public:
-  /// Steps [begin, end): one root and what hangs off it, or all pinned objects.
-  Block(const Program& program, uint32_t begin, uint32_t end);
+  /// Steps [begin, end): one root and what hangs off it, or all pinned objects. What the block lets go is put into
+  /// `dropped`.
+  Block(const Program& program, uint32_t begin, uint32_t end, Dropped& dropped);
 
   bool is_bound_to(PyObject* root) const { return bound_ && root_ == root; }
   /// Reads everything anew from the root (null for pinned objects) and records words. On failure nothing has changed.
@@ -70,6 +71,7 @@ class Block {
   };
   friend class Recorder;
 
+  bool repair_from(size_t first, PyObject** registers);
   bool repair(size_t word, PyObject** registers, size_t* next);
   bool reread(uint32_t step, PyObject** registers);
   bool refresh(uint32_t step, PyObject** registers);
@@ -77,8 +79,11 @@ class Block {
   void splice(uint32_t first, uint32_t last);
   void keep(uint32_t first, uint32_t last, PyObject** registers);
   void put_back(uint32_t first, uint32_t last, PyObject** registers);
+  void forget(Mark& mark);
+  void forget_kept();
 
   const Program& program_;
+  Dropped& dropped_;
   uint32_t begin_, end_;
   bool bound_ = false;
   PyObject* root_ = nullptr;  // not held: an impostor at its address is found out by the words

@@ -83,6 +83,10 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
   switch (check.kind) {
     case GuardKind::Type:
       return changed("type(" + name + ")", reinterpret_cast<PyTypeObject*>(check.object)->tp_name, type_name(object));
+    case GuardKind::Narrow:
+      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object)
+        return name + " is beyond 2**30: " + describe(object);
+      return changed("type(" + name + ")", reinterpret_cast<PyTypeObject*>(check.object)->tp_name, type_name(object));
     case GuardKind::Constant: {
       std::string from = describe(check.object), to = describe(object);
       if (from == to) from += " (" + type_name(check.object) + ")", to += " (" + type_name(object) + ")";
@@ -111,9 +115,19 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return name + " does not stand at " + std::to_string(check.number) + " any more";
     case GuardKind::Code:
       return name + ".__code__ changed";
+    case GuardKind::Subclass:
+      return changed("issubclass(" + describe(check.object) + ", " + name + ")", check.number ? "True" : "False",
+                     check.number ? "False" : "True");
     default:
       return name + " changed";
   }
+}
+
+/// Asked when a class was registered with an abstract one since. What raises is left to the program.
+[[gnu::cold]] bool answers_subclass(PyObject* cls, PyObject* subclass, bool expected) {
+  int answer = PyObject_IsSubclass(subclass, cls);
+  if (answer < 0) PyErr_Clear();
+  return answer == (expected ? 1 : 0);
 }
 
 }  // namespace
@@ -122,6 +136,8 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
   switch (check.kind) {
     case GuardKind::Type:
       return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object;
+    case GuardKind::Narrow:
+      return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object && source::is_narrow(object);
     case GuardKind::Constant:
       return object == check.object || same_constant(object, check.object);
     case GuardKind::Identity:
@@ -138,6 +154,8 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return PyAnySet_Check(object) && source::same_elements(object, check.object);
     case GuardKind::Places:
       return PyAnySet_Check(object) && cpython::same_places(object, check.object, same_constant);
+    case GuardKind::Subclass:
+      return answers_subclass(object, check.object, check.number != 0);
     case GuardKind::Code:
       return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object;
     default:

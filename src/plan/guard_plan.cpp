@@ -38,14 +38,14 @@ struct GuardPlan::Impl {
   explicit Impl(GuardDescription given) : description(std::move(given)), program(description) {
     registers.resize(program.steps.size());
     spare.resize(program.steps.size());
-    if (program.pinned_end) parts.push_back({Block(program, 0, program.pinned_end), {}});
+    if (program.pinned_end) parts.push_back({Block(program, 0, program.pinned_end, dropped), {}});
     for (uint32_t root : program.roots) {
       const Step& step = program.steps[root];
       if (step.kind == source::Kind::Pinned) continue;
       if (step.end == root + 1)
         leaves.push_back(root);
       else
-        parts.push_back({Block(program, root, step.end), {}});
+        parts.push_back({Block(program, root, step.end, dropped), {}});
     }
   }
 
@@ -83,7 +83,13 @@ struct GuardPlan::Impl {
       }
       return true;
     }
-    if (step.kind != source::Kind::Pinned && !walk(part, root)) return false;
+    return check_anew(part, root);
+  }
+
+  [[gnu::hot]] bool check_anew(Part& part, PyObject* root) {
+    Block& block = part.block;
+    WithoutCollection no_finalizers;
+    if (program.steps[block.begin()].kind != source::Kind::Pinned && !walk(part, root)) return false;
     if (part.stability.may_bind(checks)) return bind(part, root);
     std::copy(spare.begin() + block.begin(), spare.begin() + block.end(), registers.begin() + block.begin());
     block.unbind();
@@ -103,7 +109,18 @@ struct GuardPlan::Impl {
     return true;
   }
 
-  [[gnu::hot]] bool check(const Roots& roots, PyObject** reads) {
+  [[gnu::hot]] bool check(const Roots& roots, PyObject** reads, Dropped& released) {
+    const bool held = evaluate(roots);
+    if (!dropped.empty()) [[unlikely]] {
+      released.insert(released.end(), std::move_iterator(dropped.begin()), std::move_iterator(dropped.end()));
+      dropped.clear();
+    }
+    if (held)
+      for (uint32_t index : program.reads) *reads++ = share(registers[index]).release();
+    return held;
+  }
+
+  [[gnu::hot, gnu::always_inline]] bool evaluate(const Roots& roots) {
     ++checks;
     if (!check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
     for (Part& part : parts)
@@ -111,12 +128,11 @@ struct GuardPlan::Impl {
     for (const Relation& relation : program.relations)
       if (!holds(relation, registers.data())) return false;
     if (!distinct.holds(registers.data())) return false;
-    if (!program.apart.empty() && !aten::all_apart(registers.data(), program.apart, addresses)) return false;
-    for (uint32_t index : program.reads) *reads++ = registers[index];
-    return true;
+    return program.apart.empty() || aten::all_apart(registers.data(), program.apart, addresses);
   }
 
   std::string explain(const Roots& roots) const {
+    WithoutCollection no_finalizers;
     aten::GlobalState now = aten::GlobalState::read();
     if (!(now == description.state)) return description.state.explain_difference(now);
     std::vector<PyObject*> values(program.steps.size());
@@ -147,6 +163,7 @@ struct GuardPlan::Impl {
 
   GuardDescription description;
   Program program;
+  Dropped dropped;
   Distinct distinct{program};
   std::vector<uint32_t> leaves;  // roots with nothing below them
   std::vector<Part> parts;       // the others; pinned objects are one part
@@ -166,10 +183,13 @@ void GuardPlan::require(std::vector<guards::Fact> more) {
   impl_ = std::make_unique<Impl>(std::move(description));
 }
 
-[[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads) { return impl_->check(roots, reads); }
+[[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads, Dropped& dropped) {
+  return impl_->check(roots, reads, dropped);
+}
 std::string GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
-void GuardPlan::unbind() {
+Dropped GuardPlan::unbind() {
   for (Impl::Part& part : impl_->parts) part.block.unbind();
+  return std::exchange(impl_->dropped, {});
 }
 const GuardDescription& GuardPlan::description() const { return impl_->description; }
 

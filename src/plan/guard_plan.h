@@ -3,8 +3,11 @@
 // A Program is portable: it names objects by their sources. A GuardPlan is a program bound to the objects of one
 // moment: per root, flat words {address, expected} in pre-order, tensor references and type tags, as
 // ../shared/facts/hit-path.md describes; when the words of a root do not hold (or its object is another one) the
-// program itself is walked from the root, and, if it holds, the words are taken anew. Checking runs no Python. The GIL
-// is held throughout.
+// program itself is walked from the root, and, if it holds, the words are taken anew.
+//
+// A check is one step for everybody else: the registers and the bound form belong to the plan, so no Python may run and
+// the GIL is held from its first word to its last. Where it allocates, the garbage collector is off (finalizers might
+// come back to this plan); what it lets go is handed to the caller, who drops it when nothing is looked at any more.
 #pragma once
 #include <memory>
 #include <optional>
@@ -27,6 +30,9 @@ struct Roots {
   PyObject* exception = nullptr;  // the exception being handled, or null
 };
 
+/// What checks let go: dropping it may run finalizers, so any Python.
+using Dropped = std::vector<Owned<>>;
+
 /// What a capture found out, in the order it found it; portable.
 struct GuardDescription {
   std::shared_ptr<source::Pool> pool;
@@ -43,13 +49,12 @@ class GuardPlan {
 
   /// Adds facts to the description; to be called before the first check.
   void require(std::vector<guards::Fact> more);
-  /// Evaluates everything. On success `reads` (as long as the description's) holds borrowed references to the objects
-  /// read.
-  bool check(const Roots& roots, PyObject** reads);
+  /// Evaluates everything. On success `reads` (as long as the description's) holds new references to the objects read.
+  bool check(const Roots& roots, PyObject** reads, Dropped& dropped);
   /// The first fact that fails now, in words with the user's names and old and new value; empty if all hold.
   std::string explain(const Roots& roots) const;
-  /// Throws the bound form away; the next check binds again.
-  void unbind();
+  /// Throws the bound form away; the next check binds again. The result is what it held.
+  Dropped unbind();
   const GuardDescription& description() const;
   struct Statistics {
     size_t facts, words, tensors, walks, rebinds;

@@ -50,6 +50,8 @@ uint16_t check_needs(GuardKind kind) {
       return kContent | kOrder;
     case GuardKind::Position:
       return kPosition;
+    case GuardKind::Subclass:
+      return kRegistered;
     case GuardKind::SetIs:
     case GuardKind::Places:
       return kMembers;
@@ -150,6 +152,7 @@ class Lowering {
         step.spec = fact.spec;
         return;
       case GuardKind::Constant:
+      case GuardKind::Narrow:
         step.constant = true;
         break;
       case GuardKind::Type:
@@ -165,6 +168,7 @@ class Lowering {
         step.typed = true;
         break;
       case GuardKind::Identity:
+      case GuardKind::Subclass:
         break;
     }
     step.needs |= check_needs(fact.kind);

@@ -25,6 +25,7 @@ enum Needs : uint16_t {
   kUnstamped = 1 << 7,     // children without a stamp or a fixed address: looked up at every check
   kPosition = 1 << 8,      // where a list's iterator stands
   kInstanceDict = 1 << 9,  // the instance's dict as an object
+  kRegistered = 1 << 10,   // what was registered with an abstract class
 };
 
 struct Check {
@@ -36,7 +37,7 @@ struct Check {
 struct Step {
   source::Kind kind;
   bool absent = false;    // the source must read nothing
-  bool constant = false;  // one of the checks fixes the value: an immutable leaf
+  bool constant = false;  // one of the checks is about the value: an immutable leaf
   bool typed = false;     // some check or child depends on the object's type
   uint16_t needs = 0;
   int32_t base = -1;  // register

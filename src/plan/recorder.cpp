@@ -70,7 +70,7 @@ bool Recorder::record_step(uint32_t index) {
   const Step& step = program_.steps[index];
   PyObject*& object = registers_[index];
   bool stamped = false;
-  mark(index) = Mark{};
+  block_.forget(mark(index));
   if (step.base >= 0) {
     PyObject* base = registers_[step.base];
     if (!base) return false;
@@ -142,6 +142,9 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
       return false;
     case SourceKind::IteratorOf:
       add_pointer(cpython::list_iterator_list(base), value);
+      return false;
+    case SourceKind::Name:
+      add_pointer(name_address(base, step.index), value);
       return false;
     case SourceKind::WeakTarget:
       add_pointer(&reinterpret_cast<PyWeakReference*>(base)->wr_object, value);
@@ -232,7 +235,16 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   if (needs & kInstanceDict) instance_dict(object);  // attributes move into it: before anything says where they are
   if (needs & kAttributes) add_attributes(object);
   if (needs & kClassLookup) add_class_tag(object);
+  if (needs & kRegistered) add_registrations();
   if (needs & kUnstamped) add_unstamped();
+}
+
+/// Every registration with an abstract class raises one count.
+void Recorder::add_registrations() {
+  if (const uint64_t* count = cpython::abc_registrations())
+    add_number(count, Cause::Moved);
+  else
+    add_unstamped();
 }
 
 void Recorder::add_size(PyObject* object) {

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/once.h"
 #include "cpython/objects.h"
 
 namespace gramme::plan {
@@ -82,7 +83,7 @@ PyObject* Run::make_dict(const ReplayOp& op) const {
 }
 
 PyObject* Run::make_deque(const ReplayOp& op) const {
-  static PyObject* deque = imported("collections", "deque");
+  PyObject* const deque = once([] { return imported("collections", "deque"); });
   Owned<> none = Owned<>::steal(PyTuple_New(0));
   return none ? PyObject_CallFunctionObjArgs(deque, none.get(), at(op.a), nullptr) : nullptr;
 }
@@ -149,13 +150,13 @@ bool Run::assign_dict(const ReplayOp& op) const {
     PyDict_Clear(dict);
     return fill_dict(op);
   }
-  static PyObject* clear = imported("collections", "OrderedDict");
+  PyObject* const clear = once([] { return imported("collections", "OrderedDict"); });
   return call_for_effect(PyObject_CallMethod(clear, "clear", "O", dict)) && fill_dict(op);
 }
 
 /// By deque's own methods, whatever a subclass makes of them.
 bool Run::assign_deque(const ReplayOp& op) const {
-  static PyObject* type = imported("collections", "deque");
+  PyObject* const type = once([] { return imported("collections", "deque"); });
   Owned<> items = operand_list(op);
   return items && call_for_effect(PyObject_CallMethod(type, "clear", "O", at(op.a))) &&
          call_for_effect(PyObject_CallMethod(type, "extend", "OO", at(op.a), items.get()));
@@ -174,7 +175,7 @@ bool Run::assign_set(const ReplayOp& op) const {
 }
 
 bool Run::set_grad(const ReplayOp& op) const {
-  static PyObject* setter = imported("torch._C", "_set_grad_enabled");
+  PyObject* const setter = once([] { return imported("torch._C", "_set_grad_enabled"); });
   return call_for_effect(PyObject_CallOneArg(setter, op.number ? Py_True : Py_False));
 }
 
@@ -197,7 +198,7 @@ bool Run::step(const ReplayOp& op) {
     case K::MakeDict:
       return put(op, make_dict(op));
     case K::MakeDefaultDict: {
-      static PyObject* type = imported("collections", "defaultdict");
+      PyObject* const type = once([] { return imported("collections", "defaultdict"); });
       return put(op, PyObject_CallOneArg(type, at(op.a)));
     }
     case K::FillDict:
@@ -233,7 +234,7 @@ bool Run::step(const ReplayOp& op) {
     case K::MakeMethod:
       return put(op, PyMethod_New(at(op.a), at(op.b)));
     case K::MakePartial: {
-      static PyObject* type = imported("functools", "partial");
+      PyObject* const type = once([] { return imported("functools", "partial"); });
       Owned<> function = Owned<>::steal(PyTuple_Pack(1, at(op.a)));
       Owned<> args = function ? Owned<>::steal(PySequence_Concat(function.get(), at(op.b))) : Owned<>();
       return put(op, args ? PyObject_Call(type, args.get(), at(op.c)) : nullptr);
@@ -295,10 +296,10 @@ const char* kind_name(ReplayKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-bool Replay::run(PyObject** registers) const {
+bool Replay::run(PyObject** registers, size_t count) const {
   Run run(*this, registers);
-  for (const ReplayOp& op : ops)
-    if (!run.step(op)) return false;
+  for (size_t i = 0; i < count; ++i)
+    if (!run.step(ops[i])) return false;
   return true;
 }
 

@@ -36,7 +36,9 @@ struct Replay {
   /// Runs the program. `registers` holds reads, outputs and constants from the start, all put there by the caller;
   /// owned references to what is made are added. False with a Python error set if a step failed: a bug or no memory,
   /// since no step runs user code.
-  bool run(PyObject** registers) const;
+  bool run(PyObject** registers) const { return run(registers, ops.size()); }
+  /// Only its first operations.
+  bool run(PyObject** registers, size_t count) const;
 };
 
 const char* kind_name(ReplayKind kind);

@@ -47,10 +47,30 @@ struct Ending {
   std::vector<std::pair<Owned<>, int>> stack;
 };
 
+/// A graph that writes an input which is not put back if it raises: after that, nothing may run again, and the
+/// exception leaves the frame as if the program had raised it.
+struct LastingWrites {
+  /// Where a node stands in the program.
+  struct Place {
+    Owned<> code;
+    int unit;
+    int caller;  // the place of the call around it, -1 in the frame that was captured
+  };
+  /// At this node, effects that need nothing of the graph have happened, and the replay's operations up to `operations`
+  /// make them.
+  struct Happened {
+    size_t node, operations;
+  };
+  size_t first = 0;  // the first node that writes such an input; nodes are counted without placeholders
+  std::vector<Place> places;
+  std::vector<int> place_of;  // by node; -1: not known
+  std::vector<Happened> happened;
+};
+
 /// Calls what a backend returned, past Python's protocol: its outputs, new references, go to `outputs`. False with an
-/// error set if it raises, or gives another number of them.
+/// error set if it raises, or gives another number of them; `*failed` is then the node that raised, if that is known.
 using CallGraph = bool (*)(PyObject* compiled, PyObject* const* inputs, size_t input_count, PyObject** outputs,
-                           size_t output_count);
+                           size_t output_count, size_t* failed);
 
 struct Segment {
   Segment(GuardDescription description) : guards(std::move(description)) {}
@@ -62,13 +82,15 @@ struct Segment {
   CallGraph call = nullptr;       // how to call it; null: as a Python callable that gives a tuple or list
   int graph_outputs = 0;
   std::vector<int> restored;  // reads whose content is put back if the graph raises
-  bool random = false;        // the graph draws random numbers: generators are put back if it raises
-  bool sets_modes = false;    // the graph changes the thread's modes: they are put back if it raises
+  std::unique_ptr<const LastingWrites> lasting;
+  bool random = false;      // the graph draws random numbers: generators are put back if it raises
+  bool sets_modes = false;  // the graph changes the thread's modes: they are put back if it raises
   Replay replay;
   Exit exit;
   Ending ending;
   std::vector<std::string> effects;  // what replay changes, as text
   int operations = 0;                // nodes of the graph without placeholders and output
+  uint64_t operators = 0;            // that eager execution asks the dispatcher for in the graph's place
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
 };

@@ -1,5 +1,6 @@
 #include "plan/walk.h"
 
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
 
@@ -23,7 +24,7 @@ struct KnownTypes {
   }
 };
 const KnownTypes& known_types() {
-  static const KnownTypes* types = new KnownTypes;
+  const KnownTypes* types = once([] { return new KnownTypes; });
   return *types;
 }
 
@@ -128,7 +129,8 @@ Outcome read_grad(PyObject* base, PyObject** value) {
 /// The context (or the variable, of its default) keeps the value.
 Outcome read_context_value(int index, PyObject* base, PyObject** value) {
   if (!PyContextVar_CheckExact(base)) return Outcome::Unreadable;
-  static PyObject* const missing = take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release();
+  PyObject* const missing =
+      once([] { return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release(); });
   PyObject* now = nullptr;
   if (PyContextVar_Get(base, index == 0 ? missing : nullptr, &now) < 0) PyErr_Clear();
   Owned<> held = Owned<>::steal(now);
@@ -141,6 +143,19 @@ PyObject** slot_of(PyObject* base, PyObject* name) {
   PyObject* descriptor = cpython::type_lookup(Py_TYPE(base), name);
   Py_ssize_t offset = descriptor ? cpython::slot_offset(descriptor, Py_TYPE(base)) : -1;
   return offset < 0 ? nullptr : cpython::slot_address(base, offset);
+}
+
+PyObject** name_address(PyObject* base, int64_t index) {
+  if (PyType_Check(base)) {
+    auto* type = reinterpret_cast<PyHeapTypeObject*>(base);
+    bool named = (type->ht_type.tp_flags & Py_TPFLAGS_HEAPTYPE) && index < 2;
+    return named ? (index == 0 ? &type->ht_name : &type->ht_qualname) : nullptr;
+  }
+  if (!PyFunction_Check(base)) return nullptr;
+  PyFunctionObject* function = cpython::as_function(base);
+  PyObject** const fields[] = {&function->func_name, &function->func_qualname, &function->func_module,
+                               &function->func_doc};
+  return fields[index];
 }
 
 PyObject* instance_dict(PyObject* base) {
@@ -236,6 +251,10 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
     case SourceKind::IteratorOf:
       if (!Py_IS_TYPE(base, &PyListIter_Type)) return Outcome::Unreadable;
       return found(*cpython::list_iterator_list(base), value);
+    case SourceKind::Name: {
+      PyObject** address = name_address(base, step.index);
+      return address ? found(*address, value) : Outcome::Unreadable;
+    }
     case SourceKind::WeakTarget:
       return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable;
     default:

@@ -37,7 +37,11 @@ PyObject* instance_dict(PyObject* base);
 /// Is it a collections.deque?
 bool is_deque(PyObject* object);
 /// Address of the __slots__ member `name`, or null if the object's type has none.
+/// Where a function or a class keeps what it is called (source::Kind::Name); null if it has no such field.
+PyObject** name_address(PyObject* base, int64_t index);
 PyObject** slot_of(PyObject* base, PyObject* name);
+/// Where a function or a class keeps what it is called (source::Kind::Name); null if it has no such field.
+PyObject** name_address(PyObject* base, int64_t index);
 
 /// In words, why the object read (null: nothing) does not satisfy the step; empty if it does.
 std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object);

@@ -65,14 +65,32 @@ Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
     case Kind::Super:
       return super_attribute(trace, static_cast<Super*>(value), name);
     case Kind::Tensor:
-      if (!trace.function_modes.empty() && !is_method(trace, value, name))
+      if (!trace.scope().function_modes().empty() && !is_method(trace, value, name))
         cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
       return tensor_attributes.get(trace, static_cast<Tensor*>(value), name);
     case Kind::Namespace:
       cannot(Reason::AttributeUnknown, "globals as a dict");
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Number:
+    case Kind::Tuple:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Cell:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Null:
       return builtin_attribute(trace, value, name);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 }  // namespace
@@ -142,7 +160,7 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
     case Kind::Function:
       return store_in_function(trace, static_cast<Function*>(target), name, value);
     case Kind::Tensor:
-      if (!trace.function_modes.empty())
+      if (!trace.scope().function_modes().empty())
         cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
       return tensor_attributes.set(trace, static_cast<Tensor*>(target), name, value);
     case Kind::Partial:
@@ -153,7 +171,25 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
     case Kind::Cell:
       if (text_of(name) == "cell_contents") return trace.store_cell(static_cast<Cell*>(target), value);
       break;
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Number:
+    case Kind::Tuple:
+    case Kind::List:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Namespace:
+    case Kind::InstanceDict:
+    case Kind::Super:
+    case Kind::Null:
       break;
   }
   if (name == k_class && value) refuse_class(trace, target, value);

@@ -1,4 +1,5 @@
 // Attributes of values of types in C: methods, and fields that are read without a call.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -10,10 +11,10 @@ using namespace value;
 using namespace names;
 
 Value* tuple_field(Tuple* tuple, PyObject* found, PyObject* name) {
-  static PyTypeObject* getter = [] {
+  PyTypeObject* const getter = once([] {
     Owned<> module = take(PyImport_ImportModule("_collections"));
     return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module.get(), "_tuplegetter")).release());
-  }();
+  });
   if (Py_IS_TYPE(found, getter)) {
     Owned<> reduced = take(PyObject_CallMethod(found, "__reduce__", nullptr));
     return tuple->items.at(PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0)));

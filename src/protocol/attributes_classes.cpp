@@ -17,6 +17,19 @@ Value* mro_value(Trace& trace, PyObject* tuple) {
   return trace.tuple(std::move(items));
 }
 
+/// What a class is called may be assigned.
+void guard_text(Trace& trace, PyTypeObject* type, PyObject* name) {
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type)) return;
+  const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
+  if (name == k_name || name == k_qualname)
+    return trace.guard_name(reinterpret_cast<PyObject*>(type), cls, name == k_name ? 0 : 1);
+  const source::Source* source = trace.pool->child(cls, source::Kind::TypeAttr, name);
+  PyObject* found = cpython::type_lookup(type, name);
+  if (!found) return trace.guard_absent(source);
+  auto kind = source::is_constant(found) ? guards::Kind::Constant : guards::Kind::Identity;
+  trace.guard({source, kind, share(found)});
+}
+
 /// What `type` itself gives: names and bases. Null if it is none of them.
 Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
   if (name == k_mro || name == k_bases) trace.guard_mro(type);
@@ -25,6 +38,7 @@ Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
   if (name == k_class) return class_value(trace, Py_TYPE(type));
   bool textual = name == k_name || name == k_qualname || name == k_module || name == k_doc;
   if (!textual) return nullptr;
+  guard_text(trace, type, name);
   Owned<> text = take(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
   return source::is_constant(text.get()) ? trace.constant(text) : nullptr;
 }
@@ -63,9 +77,15 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
   while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(super->type)) ++i;
   for (++i; i < n; ++i) {
     auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    trace.type_lookup(type, name);  // guards that the class goes on having or lacking the name
     auto [found, value] = trace.own_class_entry(type, name);
-    if (!found) continue;
+    if (!found) {
+      bool fixed = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type);
+      const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
+      if (!fixed && !PyDict_GetItem(type->tp_dict, name))  // not one that the program deleted
+        trace.guard_absent(trace.pool->child(cls, source::Kind::Attr, name));
+      continue;
+    }
+    value = trace.type_attribute(type, name);
     Value* self = super->self;
     bool through_class = trace.see(self)->kind == Kind::Class &&
                          reinterpret_cast<PyObject*>(super->start_type) == trace.see(self)->object;

@@ -18,6 +18,7 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (name == k_annotations && !function->existing()) return or_none(trace, function->annotations);
   if (function->existing()) {
     Owned<> real = take(PyObject_GetAttr(function->object, name));
+    if (name != k_annotations) trace.guard_name(function->object, function->source, name == k_module ? 2 : 3);
     if (source::is_constant(real.get())) return trace.constant(real);
     if (name != k_annotations) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
     return trace.wrap(real.get(), trace.pool->child(function->source, SK::Annotations));
@@ -32,8 +33,10 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
 
 Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   trace.describe(function);
-  if (name == k_name) return trace.constant(function->name);
-  if (name == k_qualname) return trace.constant(function->qualname);
+  if (name == k_name || name == k_qualname) {
+    if (function->existing()) trace.guard_name(function->object, function->source, name == k_name ? 0 : 1);
+    return trace.constant(name == k_name ? function->name : function->qualname);
+  }
   if (name == k_code) return trace.constant(reinterpret_cast<PyObject*>(function->code));
   if (name == k_defaults) return or_none(trace, function->defaults);
   if (name == k_kwdefaults) return or_none(trace, function->kwdefaults);

@@ -1,4 +1,5 @@
 // Attributes of instances of Python classes, as object.__getattribute__ and object.__setattr__ give and take them.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -18,7 +19,8 @@ Value* exception_attribute(Trace& trace, Object* object, PyObject* name) {
   if (name == k_cause) return object->cause ? object->cause : trace.none();
   if (name == k_context) return object->context ? object->context : trace.none();
   if (name == k_suppress_context) return trace.boolean(object->suppress_context);
-  static PyObject* stop_value = take(PyObject_GetAttrString(PyExc_StopIteration, "value")).release();
+  PyObject* const stop_value =
+      once([] { return take(PyObject_GetAttrString(PyExc_StopIteration, "value")).release(); });
   if (trace.type_lookup(object->type, name) == stop_value) {
     auto* args = as<Tuple>(object->payload);
     return args && !args->items.empty() ? args->items[0] : trace.none();
@@ -106,8 +108,8 @@ namespace {
 }  // namespace
 
 void set_on_object(Trace& trace, Object* object, PyObject* name, Value* value) {
-  static PyObject* object_setattr = cpython::type_lookup(&PyBaseObject_Type, k_setattr);
-  static PyObject* object_delattr = cpython::type_lookup(&PyBaseObject_Type, k_delattr);
+  PyObject* const object_setattr = once([] { return cpython::type_lookup(&PyBaseObject_Type, k_setattr); });
+  PyObject* const object_delattr = once([] { return cpython::type_lookup(&PyBaseObject_Type, k_delattr); });
   PyObject* hook_name = value ? k_setattr : k_delattr;
   PyObject* hook = trace.type_lookup(object->type, hook_name);
   bool generic =

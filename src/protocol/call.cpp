@@ -1,9 +1,11 @@
 // Calls: who is called, and what it does to values.
 #include <array>
 
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
+#include "protocol/tensors.h"
 #include "source/constant.h"
 
 namespace gramme::protocol {
@@ -60,7 +62,7 @@ Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
 /// A model, and a type in C, answers without asking the modes.
 void refuse_unseen(Trace& trace, PyObject* callable) {
   static PyObject* const torch = intern("torch");
-  if (trace.function_modes.empty()) return;
+  if (trace.scope().function_modes().empty()) return;
   Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, names::k_module));
   if (!module) PyErr_Clear();
   bool of_torch =
@@ -74,7 +76,7 @@ void refuse_unseen_type(Trace& trace, PyObject* type) {
 
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
-    if (Model model = find_model(function->object)) {
+    if (auto model = find_model(function->object)) {
       refuse_unseen(trace, function->object);
       return model(trace, args);
     }
@@ -82,6 +84,7 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
       return model(trace, function, args);
     switch (treatment(function->object)) {
       case Treatment::InGraph:
+        guard_lookups(trace, function);
         return trace.emit(function->object, args);
       case Treatment::Fold:
         return fold_declared(trace, function->object, args);
@@ -108,9 +111,9 @@ Value* call_new(Trace& trace, const Args& args) {
 }
 
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
-  if (!trace.function_modes.empty())
+  if (!trace.scope().function_modes().empty())
     if (Value* result = mode_dispatch(trace, callable, args)) return result;
-  if (Model model = find_model(callable)) return model(trace, args);
+  if (auto model = find_model(callable)) return model(trace, args);
   if (is_new(callable)) return call_new(trace, args);
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   if (descr && args.positional && trace.see(args[0])->kind == Kind::Tensor)
@@ -144,12 +147,12 @@ Value* call_partial(Trace& trace, Partial* partial, const Args& args) {
 }
 
 bool is_module(PyObject* object) {
-  static auto* const type = [] {
+  auto* const type = once([] {
     Owned<> module = Owned<>::steal(PyImport_ImportModule("torch.nn"));
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "Module") : nullptr;
     if (!found) PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(found);
-  }();
+  });
   return type && PyObject_TypeCheck(object, type);
 }
 
@@ -158,10 +161,10 @@ class ModuleScope {
  public:
   ModuleScope(Trace& trace, PyObject* object, const source::Source* path)
       : trace_(trace), entered_(object && path && is_module(object)) {
-    if (entered_) before_ = trace.graph.enter(object, path);
+    if (entered_) before_ = trace.scope().graph().enter(object, path);
   }
   ~ModuleScope() {
-    if (entered_) trace_.graph.leave(before_);
+    if (entered_) trace_.scope().graph().leave(before_);
   }
   ModuleScope(const ModuleScope&) = delete;
 
@@ -174,7 +177,7 @@ class ModuleScope {
 /// `path`: how the program got to the object at this place.
 Value* call_object(Trace& trace, Object* object, const Args& args, const source::Source* path) {
   if (object->object) {
-    if (Model model = find_model(object->object)) return model(trace, args);
+    if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
   }
   Value* method = special_method(trace, object, names::k_call);
@@ -192,6 +195,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
 void set_mode_dispatch(ModeDispatch dispatch) { mode_dispatch = dispatch; }
 
 Value* call(Trace& trace, Value* callee, const Args& args) {
+  need_room();
   const source::Source* path = callee->source;
   callee = trace.see(callee);
   switch (callee->kind) {
@@ -211,7 +215,7 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
     }
     case Kind::Class: {
       refuse_unseen_type(trace, callee->object);
-      if (Model model = find_model(callee->object)) return model(trace, args);
+      if (auto model = find_model(callee->object)) return model(trace, args);
       if (treatment(callee->object) == Treatment::InGraph) return trace.emit(callee->object, args);
       return construct(trace, static_cast<Class*>(callee), args);
     }
@@ -219,9 +223,28 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
       return call_object(trace, static_cast<Object*>(callee), args, path);
     case Kind::Partial:
       return call_partial(trace, static_cast<Partial*>(callee), args);
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::Tuple:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Cell:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::InstanceDict:
+    case Kind::Super:
+    case Kind::Null:
       raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 Value* call(Trace& trace, Value* callee, std::initializer_list<Value*> args) {

@@ -75,9 +75,22 @@ Owned<> stand_in(Trace& trace, Value* seen) {
     case Kind::Deque:
     case Kind::Partial:
       return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
-    default:
+    case Kind::Lazy:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::InstanceDict:
+    case Kind::Super:
+    case Kind::Null:
       cannot(Reason::CallUnknown, "a class made with a " + std::string(type_of(seen)->tp_name) + " in its namespace");
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include "protocol/combine.h"
 
+#include "base/once.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/set_algebra.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr size_t kLargest = 1'000'000;  // items; more are made for real
 
 std::vector<Value*>* items_field(Value* seen) {
-  if (auto* list = as<List>(seen)) return &list->items;
+  if (auto* list = as<List>(seen)) return &list->items();
   if (auto* tuple = as<Tuple>(seen)) return &tuple->items;
   if (auto* deque = as<Deque>(seen)) return &deque->items;
   return nullptr;
@@ -122,7 +123,7 @@ Value* merge(Trace& trace, int op, const Operands& operands) {
   bool mapping = right->kind == Kind::Dict || right->kind == Kind::InstanceDict;
   auto* dict = as<Dict>(left);
   if (is_in_place(op)) {
-    static PyObject* const from_pairs = PyDict_GetItemString(PyDict_Type.tp_dict, "update");
+    PyObject* const from_pairs = once([] { return PyDict_GetItemString(PyDict_Type.tp_dict, "update"); });
     if (!update(trace, dict, right)) call(trace, trace.pinned(from_pairs), {dict, right});
     return dict;
   }
@@ -160,7 +161,8 @@ void trim(Deque* deque, bool from_left) {
 
 void extend(Trace& trace, Value* sequence, Value* iterable) {
   iterable = trace.see(iterable);
-  std::vector<Value*>& items = *items_field(sequence);
+  auto* list = as<List>(sequence);
+  std::vector<Value*>& items = list ? list->own_items : *items_field(sequence);  // the length may stay unknown
   auto* deque = as<Deque>(sequence);
   bool simple = !has_own_class(iterable) &&
                 (iterable->kind == Kind::List || iterable->kind == Kind::Tuple || iterable->kind == Kind::Deque);

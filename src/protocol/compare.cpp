@@ -2,6 +2,7 @@
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
+#include "protocol/tensors.h"
 
 namespace gramme::protocol {
 
@@ -37,7 +38,7 @@ bool ordered(int op, size_t a, size_t b) {
 // ---- sequences
 
 const std::vector<Value*>* sequence_items(Value* seen) {
-  if (auto* list = as<List>(seen)) return &list->items;
+  if (auto* list = as<List>(seen)) return &list->items();
   if (auto* tuple = as<Tuple>(seen)) return &tuple->items;
   if (auto* deque = as<Deque>(seen)) return &deque->items;
   return nullptr;
@@ -169,6 +170,7 @@ Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
     std::swap(left, right);
   }
   if (!compares_with_tensors(right)) return nullptr;
+  refuse_replaced(trace, {left, right}, {comparison_row(op).method, comparison_row(comparison_row(op).swapped).method});
   return trace.emit(comparison_row(op).function, {left, right});
 }
 
@@ -202,20 +204,50 @@ Value* one_side(Trace& trace, int op, Value* left, Value* right) {
   return op == Py_NE && has_own_class(left) ? inverted_equal(trace, left, right) : nullptr;
 }
 
+Value* constant_compare(Trace& trace, int op, PyObject* left, PyObject* right) {
+  richcmpfunc slot = Py_TYPE(left)->tp_richcompare;
+  Owned<> result = Owned<>::steal(slot ? slot(left, right, op) : nullptr);
+  if (!slot || result.get() == Py_NotImplemented) return nullptr;
+  return folded(trace, result.release());
+}
+
+/// What the C method that `left` has says to the right operand, or to the part of it that it looks at.
+Value* c_side(Trace& trace, int op, Value* left, Value* right) {
+  bool inherited = left->kind == Kind::Tuple || payload_for(trace, left, comparison_row(op).method);
+  if (has_own_class(left) && !inherited) return nullptr;
+  Value *a = builtin_part(left), *b = builtin_part(right);
+  for (Value* part : {a, b})
+    if (part->kind == Kind::Object || part->kind == Kind::Tensor || part->kind == Kind::Class) return nullptr;
+  if (a->kind == Kind::Constant && b->kind == Kind::Constant) return constant_compare(trace, op, a->object, b->object);
+  return builtin_compare(trace, op, a, b);
+}
+
 Value* user_compare(Trace& trace, int op, Value* left, Value* right) {
+  for (Value* operand : {left, right})
+    if (auto* held = payload_of(operand); held && held->kind == Kind::Deque)
+      cannot(Reason::ArgumentKind, "a comparison of a deque's subclass");  // asks its __iter__
   int swapped = comparison_row(op).swapped;
   PyTypeObject *a = type_of(left), *b = type_of(right);
   bool right_first = a != b && PyType_IsSubtype(b, a);
   if (right_first)
     if (Value* result = one_side(trace, swapped, right, left)) return result;
+  if (right_first)
+    if (Value* result = c_side(trace, swapped, right, left)) return result;
   if (Value* result = one_side(trace, op, left, right)) return result;
+  if (Value* result = c_side(trace, op, left, right)) return result;
   return right_first ? nullptr : one_side(trace, swapped, right, left);
 }
 
 /// The first that answers: the classes, the builtin parts, identity.
 Value* rich_compare(Trace& trace, int op, Value* left, Value* right) {
-  if (has_own_class(left) || has_own_class(right))
-    if (Value* result = user_compare(trace, op, left, right)) return result;
+  if (has_own_class(left) || has_own_class(right)) {
+    const bool left_first = takes_first(left, right);
+    if (left_first && is_opaque_scalar(right)) cannot(Reason::ArgumentKind, "an operand of type " + type_name(right));
+    Value* result = left_first ? nullptr : user_compare(trace, op, left, right);
+    if (result) return result;
+    if (is_opaque_scalar(left) || is_opaque_scalar(right))
+      cannot(Reason::ArgumentKind, "operands of types " + type_name(left) + " and " + type_name(right));
+  }
   Value *a = builtin_part(left), *b = builtin_part(right);
   bool foreign = a->kind == Kind::Object || b->kind == Kind::Object;
   bool right_first = type_of(left) != type_of(right) && PyType_IsSubtype(type_of(right), type_of(left));

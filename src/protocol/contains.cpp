@@ -88,7 +88,7 @@ bool is_in(Trace& trace, Value* container, Value* item) {
     case Kind::Tuple:
       return any_equal(trace, static_cast<Tuple*>(container)->items, item);
     case Kind::List:
-      return any_equal(trace, static_cast<List*>(container)->items, item);
+      return any_equal(trace, static_cast<List*>(container)->items(), item);
     case Kind::Deque:
       return any_equal(trace, static_cast<Deque*>(container)->items, item);
     case Kind::Dict:
@@ -106,9 +106,23 @@ bool is_in(Trace& trace, Value* container, Value* item) {
       return in_iteration(trace, container, item);
     case Kind::Tensor:
       cannot(Reason::DataDependentBranch, "`in` on a tensor");
-    default:
+    case Kind::Lazy:
+    case Kind::Number:
+    case Kind::Slice:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     return call(trace, trace.type_attribute(kind, k_get),
                 {as_value, object ? object : trace.none(), class_value(trace, type)});
   if (PyCFunction_Check(found)) return as_value;
-  if (Model model = get ? find_model(get) : nullptr) {
+  if (auto model = get ? find_model(get) : Modelled{}) {
     Value* values[] = {as_value, object ? object : trace.none(), class_value(trace, type)};
     return model(trace, Args{values, 3, nullptr, 0});
   }

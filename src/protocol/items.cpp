@@ -1,9 +1,11 @@
 // Subscripts and lengths.
+#include "base/once.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/slices.h"
 #include "protocol/special.h"
 #include "protocol/subscript.h"
+#include "protocol/tensors.h"
 
 namespace gramme::protocol {
 
@@ -18,7 +20,7 @@ const char* sequence_name(Value* seen) {
 }
 
 std::vector<Value*>& sequence_items(Value* seen) {
-  if (auto* list = as<List>(seen)) return list->items;
+  if (auto* list = as<List>(seen)) return list->items();
   if (auto* tuple = as<Tuple>(seen)) return tuple->items;
   return static_cast<Deque*>(seen)->items;
 }
@@ -127,12 +129,16 @@ Value* tensor_key(Trace& trace, Value* key) {
 }
 
 Value* tensor_item(Trace& trace, Tensor* tensor, Value* key) {
-  static PyObject* const getitem = operator_function("getitem");
+  PyObject* const getitem = once([] { return operator_function("getitem"); });
+  static PyObject* const name = intern("__getitem__");
+  refuse_replaced(trace, {tensor}, {name});
   return trace.emit(getitem, {tensor, tensor_key(trace, key)});
 }
 
 void set_tensor_item(Trace& trace, Tensor* tensor, Value* key, Value* value) {
-  static PyObject* const setitem = operator_function("setitem");
+  PyObject* const setitem = once([] { return operator_function("setitem"); });
+  static PyObject* const name = intern("__setitem__");
+  refuse_replaced(trace, {tensor}, {name});
   trace.emit(setitem, {tensor, tensor_key(trace, key), builtin_part(trace.see(value))});
 }
 
@@ -195,9 +201,26 @@ Value* get_item(Trace& trace, Value* object, Value* key) {
       if (!found) missing(trace, key);
       return found;
     }
-    default:
+    case Kind::Lazy:
+    case Kind::Number:
+    case Kind::Set:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Module:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       raise_about(trace, PyExc_TypeError, "'{}' object is not subscriptable", object);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 void set_item(Trace& trace, Value* object, Value* key, Value* value) {
@@ -222,7 +245,26 @@ void set_item(Trace& trace, Value* object, Value* key, Value* value) {
       if (!name) cannot(Reason::MutationUnsupported, "a key that is no str in a __dict__");
       return store_named_item(trace, object, name, value);
     }
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Number:
+    case Kind::Tuple:
+    case Kind::Set:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       refuses_by_index(trace, object, key);
       raise_about(trace, PyExc_TypeError, "'{}' object does not support item assignment", object);
   }
@@ -252,20 +294,46 @@ void delete_item(Trace& trace, Value* object, Value* key) {
       if (!name || !named_item(trace, object, name)) missing(trace, key);
       return store_named_item(trace, object, name, nullptr);
     }
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Number:
+    case Kind::Tuple:
+    case Kind::Set:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       no_deletion(trace, object, key);
   }
 }
 
 Py_ssize_t index(Trace& trace, Value* value) {
   static PyObject* const index_name = intern("__index__");
-  value = builtin_part(known(trace, trace.see(value)));
+  value = known(trace, trace.see(value));
+  if (extends(value, &PyLong_Type)) {  // its own __index__ is not asked
+    Value* held = payload_of(value);
+    if (!held) cannot(Reason::ArgumentKind, "an index of type " + type_name(value));
+    value = held;
+  }
   if (value->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "a tensor as an index");
   if (value->kind == Kind::Constant && PyIndex_Check(value->object)) {
     Py_ssize_t result = PyNumber_AsSsize_t(value->object, PyExc_IndexError);
     if (result == -1 && PyErr_Occurred()) raise_current(trace);
     return result;
   }
+  if (PyType_IsSubtype(type_of(value), &PyLong_Type))
+    cannot(Reason::ArgumentKind, "an index of type " + type_name(value));
   Value* method = own_method(trace, value, index_name);
   if (!method) raise_about(trace, PyExc_TypeError, "'{}' object cannot be interpreted as an integer", value);
   Value* result = builtin_part(known(trace, trace.see(call(trace, method, {}))));
@@ -296,7 +364,12 @@ Py_ssize_t constant_length(Trace& trace, Value* constant) {
 }
 
 Py_ssize_t tensor_length(Trace& trace, Tensor* tensor) {
-  if (!trace.function_modes.empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
+  static PyObject* const name = intern("__len__");
+  static PyObject* const dim_name = intern("dim");
+  static PyObject* const shape_name = intern("shape");
+  refuse_replaced(trace, {tensor}, {name, dim_name, shape_name});
+  refuse_subclass(tensor, "len()");
+  if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   return static_cast<Py_ssize_t>(tensor->record->sizes[0]);
 }
@@ -325,9 +398,25 @@ Py_ssize_t length(Trace& trace, Value* object) {
       return tensor_length(trace, static_cast<Tensor*>(object));
     case Kind::Namespace:
       cannot(Reason::ArgumentKind, "len(globals())");
-    default:
+    case Kind::Lazy:
+    case Kind::Number:
+    case Kind::Slice:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 }  // namespace gramme::protocol

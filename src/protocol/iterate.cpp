@@ -1,10 +1,12 @@
 // iter() and next(). What each sort of iterator does is in iterators.cpp.
 #include "protocol/iterate.h"
 
+#include "base/once.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
 #include "protocol/steps.h"
+#include "protocol/tensors.h"
 
 namespace gramme::protocol {
 
@@ -25,7 +27,12 @@ bool is_stop_iteration(Trace& trace, const UserError& error, PyObject* type) {
 
 /// The rows of a tensor, as the graph of PyTorch's own front end has them.
 std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
-  static PyObject* const getitem = operator_function("getitem");
+  PyObject* const getitem = once([] { return operator_function("getitem"); });
+  static PyObject* const iter_name = intern("__iter__");
+  static PyObject* const unbind_name = intern("unbind");
+  static PyObject* const dim_name = intern("dim");
+  refuse_replaced(trace, {tensor}, {iter_name, unbind_name, dim_name});
+  refuse_subclass(tensor, "iter()");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");
   std::vector<Value*> items;
   for (int64_t i = 0; i < tensor->record->sizes[0]; ++i)
@@ -127,9 +134,23 @@ Value* get_iterator(Trace& trace, Value* iterable) {
       return iterable;
     case Kind::Namespace:
       cannot(Reason::ArgumentKind, "iterating over globals()");
-    default:
+    case Kind::Lazy:
+    case Kind::Number:
+    case Kind::Slice:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       not_iterable(trace, iterable);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 Value* next(Trace& trace, Value* iterator) {
@@ -146,11 +167,15 @@ Value* next(Trace& trace, Value* iterator) {
 std::vector<Value*> items_of(Trace& trace, Value* iterable) {
   static PyObject* const iter_name = intern("__iter__");
   iterable = trace.see(iterable);
-  if (Value* payload = payload_for(trace, iterable, iter_name)) iterable = payload;
+  if (Value* payload = payload_for(trace, iterable, iter_name)) {
+    length_hint(trace, iterable);
+    iterable = payload;
+  }
   bool own = has_own_class(iterable) && (iterable->kind != Kind::Tuple || own_method(trace, iterable, iter_name));
   if (!own) {
+    length_hint(trace, iterable);
     if (auto* tuple = as<Tuple>(iterable)) return tuple->items;
-    if (auto* list = as<List>(iterable)) return list->items;
+    if (auto* list = as<List>(iterable)) return list->items();
     if (auto* deque = as<Deque>(iterable)) return deque->items;
     if (auto* tensor = as<Tensor>(iterable)) return rows(trace, tensor);
   }
@@ -168,6 +193,7 @@ Value* length_hint(Trace& trace, Value* iterable) {
   if (!has_own_class(iterable)) return nullptr;
   try {
     if (own_method(trace, iterable, len_name)) return trace.integer(length(trace, iterable));
+    if (iterable->kind == Kind::Tuple || payload_for(trace, iterable, len_name)) return nullptr;  // C's, asked first
     Value* method = own_method(trace, iterable, hint_name);
     Value* hint = method ? trace.see(call(trace, method, {})) : nullptr;
     if (!hint || (hint->kind == Kind::Constant && hint->object == Py_NotImplemented)) return nullptr;
@@ -190,10 +216,15 @@ Value* reversed(Trace& trace, Value* object) {
   if (forbidden(trace, object, reversed_name))
     raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
   if (Value* method = own_method(trace, object, reversed_name)) return call(trace, method, {});
+  Value* held = object->kind == Kind::Tuple ? object : payload_of(object);
+  bool own_items = held && held->kind == Kind::Tuple && has_own_class(object) &&
+                   (own_method(trace, object, getitem_name) || own_method(trace, object, len_name));
+  if (own_items) cannot(Reason::ArgumentKind, "reversed() of a tuple's subclass with its own items");
   if (Value* payload = payload_for(trace, object, reversed_name)) return reversed(trace, payload);
   auto* view = as<View>(object);
   if (object->kind == Kind::Dict || object->kind == Kind::InstanceDict || view)
     return entries_iterator(trace, object, true);
+  refuse_replaced(trace, {object}, {reversed_name});
   if (object->kind == Kind::Tensor) return trace.emit_method(reversed_name, Args{&object, 1, nullptr, 0});
   if (is_constant_of(object, &PyRange_Type)) return range_constant_iterator(trace, object->object, true);
   bool sequence = object->kind == Kind::Tuple || object->kind == Kind::List || object->kind == Kind::Deque ||

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "cpython/objects.h"
-#include "protocol/protocol.h"
+#include "protocol/special.h"
 
 namespace gramme::protocol {
 
@@ -26,7 +26,7 @@ std::string_view text_of(PyObject* text) {
 
 /// One per process, filled at import, read with the GIL held. Keys are held for the life of the process.
 struct Tables {
-  std::unordered_map<PyObject*, Model> models;
+  std::unordered_map<PyObject*, Modelled> models;
   std::unordered_set<PyObject*> pure;
   std::unordered_map<std::string, std::pair<std::string, FunctionModel>, NameHash, std::equal_to<>>
       by_name;  // qualified name -> file suffix, model
@@ -61,17 +61,37 @@ Owned<> resolve(const char* module, const char* qualified_name) {
 
 }  // namespace
 
-void add_model(PyObject* callable, Model model) {
-  if (tables().models.insert_or_assign(callable, model).second) share(callable).release();
+void add_model(PyObject* callable, Model model, Takes takes) {
+  if (tables().models.insert_or_assign(callable, Modelled{callable, model, takes}).second) share(callable).release();
 }
 
-void add_model(const char* module, const char* qualified_name, Model model) {
-  if (Owned<> callable = resolve(module, qualified_name)) add_model(callable.get(), model);
+void add_model(const char* module, const char* qualified_name, Model model, Takes takes) {
+  if (Owned<> callable = resolve(module, qualified_name)) add_model(callable.get(), model, takes);
 }
 
-Model find_model(PyObject* callable) {
+Modelled find_model(PyObject* callable) {
   auto found = tables().models.find(callable);
-  return found == tables().models.end() ? nullptr : found->second;
+  return found == tables().models.end() ? Modelled{} : found->second;
+}
+
+std::vector<Modelled> all_models() {
+  std::vector<Modelled> all;
+  for (auto& [callable, modelled] : tables().models) all.push_back(modelled);
+  return all;
+}
+
+Value* Modelled::operator()(Trace& trace, const Args& args) const {
+  bool method = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+  if (method) {  // without a self, or with one of another type, CPython raises
+    PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
+    if (!args.positional || !PyType_IsSubtype(type_of(trace.see(args[0])), owner))
+      cannot(Reason::ArgumentKind, std::string("a method of ") + owner->tp_name + " called on something else");
+  }
+  if (takes == Takes::Plain)
+    for (size_t i = method; i < args.positional + args.keywords; ++i)
+      if (Value* seen = trace.see(args.values[i]); extends_builtin(seen))
+        cannot(Reason::ArgumentKind, "an argument of type " + type_name(seen));
+  return model(trace, args);
 }
 
 void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model) {

@@ -1,5 +1,8 @@
 #include "protocol/number.h"
 
+#include <cmath>
+
+#include "base/once.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
 
@@ -8,20 +11,6 @@ namespace gramme::protocol {
 using namespace value;
 
 namespace {
-
-/// The placeholder of a number taken as dynamic from which the node was computed; null if something else is below it
-/// too.
-const graph::Node* dynamic_root(const graph::Node* node) {
-  if (node->kind == graph::Node::Placeholder) return node->number_type ? node : nullptr;
-  const graph::Node* root = nullptr;
-  bool data = false;
-  meta::each_leaf(node->call, [&](const meta::Argument& leaf) {
-    const graph::Node* below = leaf.kind == meta::Argument::Number ? dynamic_root(leaf.node) : nullptr;
-    data |= !below;
-    root = below;
-  });
-  return data ? nullptr : root;
-}
 
 bool is_numeric(Value* seen) {
   return seen->kind == Kind::Number || is_int(seen) || is_constant_of(seen, &PyFloat_Type);
@@ -38,56 +27,82 @@ bool is_negative(Value* seen) {
   return check(PyObject_RichCompareBool(seen->object, zero.get(), Py_LT)) == 1;
 }
 
-/// The result's type, or null where the operator is not put in the graph: then the numbers must be known.
-PyTypeObject* result_type(int op, Value* left, Value* right) {
+double bound_of(Value* seen) {
+  if (auto* number = as<Number>(seen)) return number->bound;
+  double value = PyFloat_CheckExact(seen->object) ? PyFloat_AS_DOUBLE(seen->object) : PyLong_AsDouble(seen->object);
+  if (value == -1.0 && PyErr_Occurred()) PyErr_Clear(), value = NAN;
+  return std::isnan(value) ? HUGE_VAL : std::fabs(value);
+}
+
+/// What the graph may compute: an operator that cannot raise, whatever the numbers are within their bounds.
+struct Computed {
+  PyTypeObject* type = nullptr;  // null: the numbers must be known
+  double bound = HUGE_VAL;
+};
+
+/// Ints stay within 64 bits: so they can be converted to floats, and be numbers of tensors' operators.
+Computed within_bounds(PyTypeObject* type, double bound) {
+  constexpr double kLargestInt = 0x1p62;
+  if (std::isnan(bound)) bound = HUGE_VAL;  // 0 times what nothing is known of
+  if (type != &PyFloat_Type && !(bound <= kLargestInt)) return {};
+  return {type, bound};
+}
+
+/// A divisor that varies may be zero, an exponent may take the result beyond all floats: they must be known.
+Computed computed(int op, Value* left, Value* right) {
   PyTypeObject *a = numeric_type(left), *b = numeric_type(right);
   bool floats = a == &PyFloat_Type || b == &PyFloat_Type;
   bool bools = a == &PyBool_Type && b == &PyBool_Type;
+  PyTypeObject* type = floats ? &PyFloat_Type : &PyLong_Type;
+  const double x = bound_of(left), y = bound_of(right);
+  for (Value* side : {left, right})
+    if (floats && numeric_type(side) != &PyFloat_Type && !std::isfinite(bound_of(side))) return {};
+  const bool divides = right->kind == Kind::Constant && !is_zero(right);
   switch (op) {
     case NB_ADD:
     case NB_SUBTRACT:
+      return within_bounds(type, x + y);
     case NB_MULTIPLY:
-      return floats ? &PyFloat_Type : &PyLong_Type;
+      return within_bounds(type, x * y);
     case NB_FLOOR_DIVIDE:
+      return divides ? within_bounds(type, x / y + 1) : Computed();
     case NB_REMAINDER:
-      return is_zero(right) ? nullptr : floats ? &PyFloat_Type : &PyLong_Type;
+      return divides && std::isfinite(x) ? within_bounds(type, y) : divides && floats ? Computed{type} : Computed();
     case NB_TRUE_DIVIDE:
-      return is_zero(right) ? nullptr : &PyFloat_Type;
+      return divides ? within_bounds(&PyFloat_Type, x / y) : Computed();
     case NB_AND:
     case NB_OR:
     case NB_XOR:
-      return floats ? nullptr : bools ? &PyBool_Type : &PyLong_Type;
+      return floats ? Computed() : within_bounds(bools ? &PyBool_Type : &PyLong_Type, 2 * (x + y) + 1);
     case NB_POWER: {
-      // A negative base under a fraction is complex, zero under a negative exponent raises.
-      bool square = is_int(right) && !is_negative(right);
-      bool exponential = left->kind == Kind::Constant && a == &PyFloat_Type && !is_zero(left) && !is_negative(left);
-      return square ? (floats ? &PyFloat_Type : &PyLong_Type) : exponential ? &PyFloat_Type : nullptr;
+      if (!is_int(right) || is_negative(right)) return {};
+      const double bound = std::pow(x, y);
+      return bound < 0x1p1000 ? within_bounds(type, bound) : Computed();
     }
     default:
-      return nullptr;
+      return {};
   }
 }
 
-bool may_divide_by_zero(int op, Value* right) {
-  return right->kind == Kind::Number && (op == NB_FLOOR_DIVIDE || op == NB_REMAINDER || op == NB_TRUE_DIVIDE);
-}
-
+/// What the operator gives now.
 Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Value*> args) {
   std::vector<PyObject*> objects;
   for (Value* value : args) objects.push_back(value->object);
   Owned<> result = Owned<>::steal(PyObject_Vectorcall(function, objects.data(), objects.size(), nullptr));
-  if (result && Py_TYPE(result.get()) == type) return result;
-  PyErr_Clear();
-  Owned<> one = take(PyLong_FromLong(1));
-  return take(PyObject_CallOneArg(reinterpret_cast<PyObject*>(type), one.get()));
+  if (!result || Py_TYPE(result.get()) != type) GRAMME_BUG("arithmetic that was to give another number");
+  return result;
+}
+
+/// A call of a function of numbers in the graph.
+Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, const Computed& computed) {
+  return trace.scope().emit_number(function, args, computed.type, computed.bound,
+                                   example(function, computed.type, args));
 }
 
 }  // namespace
 
 PyObject* known_number(Trace& trace, Number* number, Reason reason) {
   if (PyObject* object = trace.constant_of(number)) return object;
-  const graph::Node* root = number->node ? dynamic_root(number->node) : nullptr;
-  if (root && root->source) throw trace::NeedsConstant{root->source->print()};
   cannot(reason, "a Python number computed from a tensor");
 }
 
@@ -96,34 +111,11 @@ Value* known(Trace& trace, Value* seen, Reason reason) {
   return number ? trace.constant(known_number(trace, number, reason)) : seen;
 }
 
-Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
-                    Owned<> example) {
-  if (trace.graph.length() >= trace.policy.max_nodes) cannot(Reason::Budget, "too many operations");
-  auto* arguments = static_cast<meta::Argument*>(trace.arena.bytes_for(sizeof(meta::Argument) * args.size()));
-  size_t count = 0;
-  for (Value* value : args) new (arguments + count++) meta::Argument(trace.argument(value));
-  meta::Call call;
-  call.target = function;
-  call.args = arguments;
-  call.arg_count = static_cast<uint32_t>(count);
-  auto* result = trace.make<Number>();
-  result->node = trace.graph.call(call, trace.inliner ? trace.inliner->position() : nullptr);
-  result->node->number_type = type;
-  result->type = type;
-  result->object = trace.keep(std::move(example));
-  return result;
-}
-
 Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
-  int plain = plain_operator(op);
-  PyTypeObject* type = is_numeric(left) && is_numeric(right) ? result_type(plain, left, right) : nullptr;
-  if (!type) return binary(trace, op, known(trace, left), known(trace, right));
-  bool may_raise = may_divide_by_zero(plain, right);
-  if (may_raise) trace.expect_raise();
-  PyObject* function = operator_row(op).function;
-  Number* result = emit_number(trace, function, {left, right}, type, example(function, type, {left, right}));
-  result->node->effect = may_raise;
-  return result;
+  bool numeric = is_numeric(left) && is_numeric(right);
+  Computed result = numeric ? computed(plain_operator(op), left, right) : Computed();
+  if (!result.type) return binary(trace, op, known(trace, left), known(trace, right));
+  return emit_number(trace, operator_row(op).function, {left, right}, result);
 }
 
 Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
@@ -134,18 +126,17 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
       return trace.boolean(op == Py_NE);
     return compare(trace, op, known(trace, left), known(trace, right));
   }
-  PyObject* function = comparison_row(op).function;
-  return emit_number(trace, function, {left, right}, &PyBool_Type, example(function, &PyBool_Type, {left, right}));
+  return emit_number(trace, comparison_row(op).function, {left, right}, {&PyBool_Type, 1});
 }
 
 Value* number_unary(Trace& trace, Unary op, Number* operand) {
-  static PyObject* const negative = operator_function("neg");
-  static PyObject* const positive = operator_function("pos");
-  static PyObject* const invert = operator_function("invert");
+  PyObject* const negative = once([] { return operator_function("neg"); });
+  PyObject* const positive = once([] { return operator_function("pos"); });
+  PyObject* const invert = once([] { return operator_function("invert"); });
   if (op == Unary::Invert && operand->type == &PyFloat_Type) return unary(trace, op, known(trace, operand));
   PyObject* function = op == Unary::Negative ? negative : op == Unary::Positive ? positive : invert;
   PyTypeObject* type = operand->type == &PyFloat_Type ? &PyFloat_Type : &PyLong_Type;
-  return emit_number(trace, function, {operand}, type, example(function, type, {operand}));
+  return emit_number(trace, function, {operand}, {type, operand->bound + 1});
 }
 
 }  // namespace gramme::protocol

@@ -4,14 +4,11 @@
 
 namespace gramme::protocol {
 
-/// The number as a constant (borrowed). Starts the capture again when it stems from numbers that were taken as dynamic;
-/// ends the segment for the given reason when it depends on the data of tensors.
+/// The number as a constant (borrowed): it and the numbers it was computed from are specialised. Ends the segment for
+/// the given reason when it depends on the data of tensors.
 PyObject* known_number(Trace& trace, value::Number* number, Reason reason);
 /// The number's constant, or the value itself if it is no Number.
 Value* known(Trace& trace, Value* seen, Reason reason = Reason::DataDependentValue);
-/// A call of a function of numbers in the graph. `example` is a value it may have, of the type.
-value::Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
-                           Owned<> example);
 
 /// For operands of which at least one is a Number and none a tensor.
 Value* number_binary(Trace& trace, int op, Value* left, Value* right);

@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "base/once.h"
+
 namespace gramme::protocol {
 
 PyObject* operator_function(const char* name) {
-  static PyObject* const module = take(PyImport_ImportModule("_operator")).release();
+  PyObject* const module = once([] { return take(PyImport_ImportModule("_operator")).release(); });
   return take(PyObject_GetAttrString(module, name)).release();
 }
 
@@ -56,12 +58,12 @@ std::vector<Comparison> make_comparisons() {
 }  // namespace
 
 const Operator& operator_row(int op) {
-  static const auto* rows = new std::vector<Operator>(make_operators());
+  const auto* const rows = once([] { return new std::vector<Operator>(make_operators()); });
   return (*rows)[plain_operator(op)];
 }
 
 const Comparison& comparison_row(int op) {
-  static const auto* rows = new std::vector<Comparison>(make_comparisons());
+  const auto* const rows = once([] { return new std::vector<Comparison>(make_comparisons()); });
   return (*rows)[op];
 }
 

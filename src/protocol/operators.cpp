@@ -1,11 +1,13 @@
 // Unary and binary operators: constants are folded, tensors go to the graph, classes of the program are asked.
 
+#include "base/once.h"
 #include "cpython/concrete.h"
 #include "protocol/combine.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/percent.h"
 #include "protocol/special.h"
+#include "protocol/tensors.h"
 
 namespace gramme::protocol {
 
@@ -65,9 +67,11 @@ Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
 }
 
 Value* tensor_binary(Trace& trace, int op, Value* left, Value* right) {
-  if (!trace.function_modes.empty()) return seen_by_modes(trace, op, left, right);
+  if (!trace.scope().function_modes().empty()) return seen_by_modes(trace, op, left, right);
   const Operator& row = operator_row(op);
   bool in_place = is_in_place(op) && left->kind == Kind::Tensor;
+  refuse_replaced(trace, {left, right}, {row.method, row.reflected});
+  if (in_place) refuse_replaced(trace, {left}, {row.in_place_method});
   return trace.emit(in_place ? row.in_place : row.function, {left, right});
 }
 
@@ -84,16 +88,34 @@ bool reflected_first(Trace& trace, Value* left, Value* right, PyObject* reflecte
   return a != b && PyType_IsSubtype(b, a) && trace.type_lookup(a, reflected) != trace.type_lookup(b, reflected);
 }
 
+bool is_frozen(Value* seen) {
+  auto* set = as<Set>(seen);
+  return set && set->frozen;
+}
+
+/// Does the method of the left operand's own type, in C, take what the right operand holds? Then it is not asked.
+bool converts(int op, Value* left, Value* part) {
+  if (left->kind == Kind::Set && part->kind == Kind::Set) return true;
+  if (left->kind == Kind::Dict && part->kind == Kind::Dict) return plain_operator(op) == NB_OR;
+  bool real = is_int(part) || extends(part, &PyLong_Type) || extends(part, &PyFloat_Type);
+  PyTypeObject* type = type_of(left);
+  bool plain = left->kind == Kind::Constant || left->kind == Kind::Number;
+  bool takes = plain && real && (type == &PyFloat_Type || type == &PyComplex_Type);
+  if (takes && part->kind == Kind::Object) cannot(Reason::ArgumentKind, "an operand of type " + type_name(part));
+  return takes;
+}
+
 /// What the classes' own methods answer; null if none has one or all return NotImplemented.
 Value* user_binary(Trace& trace, int op, Value* left, Value* right) {
   const Operator& row = operator_row(op);
   if (is_in_place(op))
     if (Value* result = attempt(trace, left, row.in_place_method, {right})) return result;
+  if (is_in_place(op) && converts(op, left, builtin_part(right)) && !is_frozen(left)) return nullptr;
   bool first = reflected_first(trace, left, right, row.reflected);
   if (first)
     if (Value* result = attempt(trace, right, row.reflected, {left})) return result;
   if (Value* result = attempt(trace, left, row.method, {right})) return result;
-  if (first || type_of(left) == type_of(right)) return nullptr;
+  if (first || type_of(left) == type_of(right) || converts(op, left, builtin_part(right))) return nullptr;
   return attempt(trace, right, row.reflected, {left});
 }
 
@@ -127,6 +149,23 @@ Value* builtin_binary(Trace& trace, int op, Operands operands) {
   return combine(trace, op, operands);
 }
 
+/// An operator that all numbers in C have, or all sets.
+bool is_common(int op, Value* right) {
+  switch (plain_operator(op)) {
+    case NB_ADD:
+    case NB_MULTIPLY:
+    case NB_TRUE_DIVIDE:
+    case NB_POWER:
+      return builtin_part(right)->kind == Kind::Constant;
+    case NB_AND:
+    case NB_OR:
+    case NB_XOR:
+      return builtin_part(right)->kind == Kind::Set;
+    default:
+      return plain_operator(op) == NB_SUBTRACT;
+  }
+}
+
 }  // namespace
 
 Value* binary(Trace& trace, int op, Value* left, Value* right) {
@@ -135,16 +174,37 @@ Value* binary(Trace& trace, int op, Value* left, Value* right) {
   if (left->kind == Kind::Constant && right->kind == Kind::Constant)
     return fold_binary(trace, op, left->object, right->object);
   bool formats = plain_operator(op) == NB_REMAINDER && is_text(left);
-  bool extends =
+  bool in_place =
       op == NB_INPLACE_ADD && payload_for(trace, left, operator_row(op).in_place_method);  // list subclasses first
-  if (!formats && !extends && (has_own_class(left) || has_own_class(right))) {
+  for (Value* operand : {left, right})
+    if (auto* held = payload_of(operand); held && held->kind == Kind::Deque)
+      cannot(Reason::ArgumentKind, "an operator of a deque's subclass");
+  if (op == NB_INPLACE_OR && left->kind == Kind::Dict && has_own_class(right)) {  // dict's method comes first
+    static PyObject* const update = intern("update");
+    call_method(trace, left, update, {right});
+    return left;
+  }
+  if (!formats && !in_place && (has_own_class(left) || has_own_class(right))) {
     if (overrides_torch_functions(trace, left) || overrides_torch_functions(trace, right))
       cannot(Reason::ArgumentKind, "an operand with __torch_function__");
-    if (Value* result = user_binary(trace, op, left, right)) return result;
+    const bool left_first = takes_first(left, right);
+    if (left_first && (is_opaque_scalar(right) || !is_common(op, right)))
+      cannot(Reason::ArgumentKind, "an operand of type " + type_name(right));
+    Value* result = left_first ? nullptr : user_binary(trace, op, left, right);
+    if (result) return result;
+    if (is_opaque_scalar(left) || is_opaque_scalar(right))
+      cannot(Reason::ArgumentKind, "operands of types " + type_name(left) + " and " + type_name(right));
   }
   Value *a = builtin_part(left), *b = formats ? right : builtin_part(right);
   bool tensor = a->kind == Kind::Tensor || b->kind == Kind::Tensor;
   if (tensor && (a->kind == Kind::Object || b->kind == Kind::Object)) unsupported(trace, op, left, right);
+  if (op == NB_INPLACE_ADD && a->kind == Kind::List && has_own_class(right)) {
+    extend(trace, a, right);
+    return left;
+  }
+  for (Value* part : {left == a ? nullptr : a, right == b ? nullptr : b})
+    if (auto* held = part ? as<Dict>(part) : nullptr; held && held->type == &PyODict_Type)
+      cannot(Reason::ArgumentKind, "an operator of an OrderedDict's subclass");  // makes another of it
   bool dicts = plain_operator(op) == NB_OR && left != a && a->kind == Kind::Dict && b->kind == Kind::Dict;
   if (dicts && static_cast<Dict*>(b)->type != &PyDict_Type && !payload_for(trace, left, operator_row(op).method))
     cannot(Reason::ArgumentKind, "a dict's subclass with its own operators beside " + type_name(b));
@@ -162,12 +222,15 @@ struct UnaryRow {
 };
 
 const UnaryRow& unary_row(Unary op) {
-  static const UnaryRow rows[] = {
-      {operator_function("neg"), intern("__neg__"), PyNumber_Negative, "bad operand type for unary -: '{}'"},
-      {operator_function("pos"), intern("__pos__"), PyNumber_Positive, "bad operand type for unary +: '{}'"},
-      {operator_function("invert"), intern("__invert__"), PyNumber_Invert, "bad operand type for unary ~: '{}'"},
-  };
-  return rows[static_cast<int>(op)];
+  using Rows = std::array<UnaryRow, 3>;
+  const Rows* rows = once([] {
+    return new Rows{{
+        {operator_function("neg"), intern("__neg__"), PyNumber_Negative, "bad operand type for unary -: '{}'"},
+        {operator_function("pos"), intern("__pos__"), PyNumber_Positive, "bad operand type for unary +: '{}'"},
+        {operator_function("invert"), intern("__invert__"), PyNumber_Invert, "bad operand type for unary ~: '{}'"},
+    }};
+  });
+  return (*rows)[static_cast<size_t>(op)];
 }
 
 }  // namespace
@@ -182,12 +245,36 @@ Value* unary(Trace& trace, Unary op, Value* operand) {
     case Kind::Constant:
       return folded(trace, row.fold(part->object));
     case Kind::Tensor:
+      refuse_replaced(trace, {part}, {row.method});
       return trace.emit(row.function, {part});
     case Kind::Number:
       return number_unary(trace, op, static_cast<Number*>(part));
-    default:
+    case Kind::Lazy:
+    case Kind::Tuple:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       raise_about(trace, PyExc_TypeError, row.text, operand);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 // ---- truth
@@ -241,9 +328,24 @@ bool truth(Trace& trace, Value* operand) {
       return length(trace, operand) != 0;
     case Kind::Null:
       GRAMME_BUG("the truth of a stack slot without a value");
-    default:
+    case Kind::Lazy:
+    case Kind::Slice:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
       return true;
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 // ---- identity
@@ -284,6 +386,8 @@ bool same(Trace& trace, Value* left, Value* right) {
   left = trace.see(left);
   right = trace.see(right);
   if (left == right) return true;
+  for (Value* side : {left, right})
+    if (auto* number = as<Number>(side)) known_number(trace, number, Reason::DataDependentValue);
   if (left->kind != right->kind) return false;
   switch (left->kind) {
     case Kind::Constant:
@@ -299,9 +403,29 @@ bool same(Trace& trace, Value* left, Value* right) {
       if (empty && a->type == &PyTuple_Type && b->type == &PyTuple_Type) return true;
       return trace.same(left, right);
     }
-    default:
+    case Kind::Lazy:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Object:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return trace.same(left, right);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 }  // namespace gramme::protocol

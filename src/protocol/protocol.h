@@ -115,10 +115,27 @@ bool matches(Trace& trace, Value* exception, Value* classinfo);  // `except clas
 // ---- models of C functions (models.cpp)
 /// A model of a C function, method descriptor or type: what calling it does to values. For methods args[0] is self.
 using Model = Value* (*)(Trace& trace, const Args& args);
-void add_model(PyObject* callable, Model model);  // kept for the life of the process; the object is held
-Model find_model(PyObject* callable);             // null if there is none
+/// For which arguments a model is written. Self of a method is always of the method's type, or of a subclass.
+enum class Takes : uint8_t {
+  Unstated,
+  Plain,  // values of the builtins' own types; an instance of a subclass of one (an int's, a tuple's …) ends the
+          // segment
+  Asked,  // any: the model asks the class for what the C function asks it for
+};
+/// A model as it may be called: ends the segment for arguments that it is not written for.
+struct Modelled {
+  PyObject* callable = nullptr;
+  Model model = nullptr;
+  Takes takes = Takes::Unstated;
+  explicit operator bool() const { return model != nullptr; }
+  Value* operator()(Trace& trace, const Args& args) const;
+};
+/// Kept for the life of the process; the object is held.
+void add_model(PyObject* callable, Model model, Takes takes = Takes::Unstated);
+Modelled find_model(PyObject* callable);
 /// add_model for an attribute of a module or type that exists in this Python; quietly nothing if it does not.
-void add_model(const char* module, const char* qualified_name, Model model);
+void add_model(const char* module, const char* qualified_name, Model model, Takes takes = Takes::Unstated);
+std::vector<Modelled> all_models();
 /// A model of a Python function that cannot be named by an object: made by a call, or imported later. By where its code
 /// is from.
 using FunctionModel = Value* (*)(Trace& trace, value::Function* function, const Args& args);

@@ -10,6 +10,7 @@ Object* make_exception(Trace& trace, PyTypeObject* type, std::vector<Value*> arg
 }
 
 void raise(Trace& trace, PyObject* type, const std::string& message) {
+  trace.guard_names_in(message);
   trace.raise(make_exception(trace, reinterpret_cast<PyTypeObject*>(type), {trace.text(message)}));
 }
 

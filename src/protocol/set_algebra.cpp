@@ -34,7 +34,7 @@ Table combined(SetOperation operation, Table left, Table& right) {
       return selected(left, right, true);
     case SetOperation::Difference:
       return selected(left, right, false);
-    default:
+    case SetOperation::SymmetricDifference:
       break;
   }
   Table result = selected(left, right, false), others = selected(right, left, false);
@@ -101,10 +101,16 @@ Owned<> real_view(Trace& trace, View::Which which, Table& entries) {
   return take(PyObject_CallMethod(dict.get(), which == View::Keys ? "keys" : "items", nullptr));
 }
 
+/// The members of a set's subclass are taken directly, whatever its __iter__ says.
+Value* set_part(Value* seen) {
+  Value* held = payload_of(seen);
+  return held && held->kind == Kind::Set ? held : seen;
+}
+
 }  // namespace
 
 Keys keys_of(Trace& trace, Value* iterable) {
-  iterable = trace.see(iterable);
+  iterable = set_part(trace.see(iterable));
   if (auto* set = as<Set>(iterable)) return operand_of(trace, set);
   Keys keys;
   Value* iterator = get_iterator(trace, iterable);
@@ -129,7 +135,7 @@ Keys operand_of(Trace& trace, Value* seen) {
 
 /// From other iterables than sets and dicts CPython takes item by item, so what failed in between leaves its trace.
 void update_set(Trace& trace, Set* set, Value* iterable) {
-  iterable = trace.see(iterable);
+  iterable = set_part(trace.see(iterable));
   auto* dict = as<Dict>(iterable);
   if (iterable->kind == Kind::Set || (dict && dict->type == &PyDict_Type)) {
     combine_by_method(trace, SetOperation::Union, set, {iterable}, true);

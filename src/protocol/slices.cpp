@@ -58,7 +58,7 @@ Span span_of(Trace& trace, Slice* slice, size_t length) {
 
 Value* get_slice(Trace& trace, Value* sequence, Slice* slice) {
   auto* tuple = as<Tuple>(sequence);
-  const std::vector<Value*>& items = tuple ? tuple->items : static_cast<List*>(sequence)->items;
+  const std::vector<Value*>& items = tuple ? tuple->items : static_cast<List*>(sequence)->items();
   Span span = span_of(trace, slice, items.size());
   if (!tuple) return trace.list(picked(items, span));
   bool whole = span.start == 0 && span.step == 1 && static_cast<size_t>(span.count) == items.size();
@@ -69,11 +69,11 @@ Value* get_slice(Trace& trace, Value* sequence, Slice* slice) {
 }
 
 void set_slice(Trace& trace, List* list, Slice* slice, Value* value) {
-  Span span = span_of(trace, slice, list->items.size());
+  Span span = span_of(trace, slice, list->items().size());
   if (span.step == 1) {
     std::vector<Value*> values = assignable(trace, value, "can only assign an iterable");
     trace.will_change(list);
-    auto& items = list->items;
+    auto& items = list->items();
     Py_ssize_t size = static_cast<Py_ssize_t>(items.size());  // iterating may have changed the list
     Py_ssize_t start = std::min(span.start, size), stop = std::min(std::max(span.start, span.stop), size);
     items.erase(items.begin() + start, items.begin() + stop);
@@ -88,19 +88,19 @@ void set_slice(Trace& trace, List* list, Slice* slice, Value* value) {
   }
   trace.will_change(list);
   for (Py_ssize_t i = 0; i < span.count; ++i)
-    list->items.at(static_cast<size_t>(span.at(i))) = values[static_cast<size_t>(i)];
+    list->items().at(static_cast<size_t>(span.at(i))) = values[static_cast<size_t>(i)];
 }
 
 void delete_slice(Trace& trace, List* list, Slice* slice) {
-  Span span = span_of(trace, slice, list->items.size());
+  Span span = span_of(trace, slice, list->items().size());
   if (span.count == 0) return;
   trace.will_change(list);
-  std::vector<bool> gone(list->items.size());
+  std::vector<bool> gone(list->items().size());
   for (Py_ssize_t i = 0; i < span.count; ++i) gone[static_cast<size_t>(span.at(i))] = true;
   std::vector<Value*> rest;
   for (size_t i = 0; i < gone.size(); ++i)
-    if (!gone[i]) rest.push_back(list->items[i]);
-  list->items = std::move(rest);
+    if (!gone[i]) rest.push_back(list->items()[i]);
+  list->items() = std::move(rest);
 }
 
 }  // namespace gramme::protocol

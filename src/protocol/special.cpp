@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "aten/classes.h"
 #include "protocol/number.h"
 
 namespace gramme::protocol {
@@ -43,9 +44,45 @@ bool has_own_class(Value* seen) {
       return is_heap_type(static_cast<Tuple*>(seen)->type);
     case Kind::Class:
       return Py_TYPE(seen->object) != &PyType_Type;
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return false;
   }
+  GRAMME_BUG("a value of no kind");
+}
+
+bool extends(Value* seen, PyTypeObject* number) {
+  auto* object = as<Object>(seen);
+  return object && PyType_IsSubtype(object->type, number);
+}
+
+bool extends_builtin(Value* seen) {
+  auto* tuple = as<Tuple>(seen);
+  bool leaf = false;
+  for (PyTypeObject* type : {&PyLong_Type, &PyFloat_Type, &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type})
+    leaf = leaf || extends(seen, type);
+  return leaf || payload_of(seen) || (tuple && is_heap_type(tuple->type));
 }
 
 Value* payload_for(Trace& trace, Value* seen, PyObject* name) {
@@ -59,7 +96,8 @@ Value* payload_for(Trace& trace, Value* seen, PyObject* name) {
 Value* own_method(Trace& trace, Value* seen, PyObject* name) {
   if (!has_own_class(seen)) return nullptr;
   PyObject* raw = trace.type_lookup(type_of(seen), name);
-  if (!raw || raw == Py_None) return nullptr;
+  if (!raw) return nullptr;
+  if (raw == Py_None) cannot(Reason::OpaqueCallback, std::string(PyUnicode_AsUTF8(name)) + " that is None");
   if (is_c_method(raw)) {
     if (owner(raw) == &PyBaseObject_Type || seen->kind != Kind::Object) return nullptr;  // of tuple or type: modelled
     if (payload_for(trace, seen, name)) return nullptr;
@@ -102,7 +140,24 @@ Value* table_key(Trace& trace, Value* key) {
     case Kind::Object:
       if (forbidden(trace, key, hash)) unhashable(trace, key);
       break;
-    default:
+    case Kind::Tensor:
+      if (!aten::is_plain_class(static_cast<Tensor*>(key)->record->type))
+        cannot(Reason::OpaqueCallback, "a tensor of a subclass as a key");
+      break;
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       break;
   }
   if (!hashable(key)) cannot(Reason::OpaqueCallback, "a dict or set key of type " + type_name(key));
@@ -211,6 +266,42 @@ bool has_index(Trace& trace, Value* seen) {
   return seen->kind == Kind::Object && trace.type_lookup(static_cast<Object*>(seen)->type, name);
 }
 
+namespace {
+
+/// The type in C that an instance of a subclass is a number, text or set to operators.
+PyTypeObject* builtin_base(PyTypeObject* type) {
+  for (PyTypeObject* base :
+       {&PyLong_Type, &PyFloat_Type, &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type, &PySet_Type, &PyFrozenSet_Type})
+    if (PyType_IsSubtype(type, base)) return base;
+  return nullptr;
+}
+
+/// int, float, complex: each takes those before it. 0: no number.
+int number_rank(PyTypeObject* type) {
+  if (type == &PyLong_Type) return 1;
+  return type == &PyFloat_Type ? 2 : type == &PyComplex_Type ? 3 : 0;
+}
+
+}  // namespace
+
+bool is_opaque_scalar(Value* seen) {
+  auto* object = as<Object>(seen);
+  PyTypeObject* base = object && !object->payload && !is_address(object) ? builtin_base(object->type) : nullptr;
+  return base && base != &PySet_Type && base != &PyFrozenSet_Type;
+}
+
+bool takes_first(Value* left, Value* right) {
+  if (right->kind != Kind::Object || has_own_class(left)) return false;
+  PyTypeObject *type = type_of(left), *subclass = type_of(right), *taken = builtin_base(subclass);
+  if (!taken || PyType_IsSubtype(subclass, type)) return false;
+  const int rank = number_rank(taken);
+  if (left->kind == Kind::Tensor) return rank > 0;
+  PyTypeObject* own = builtin_base(type);
+  if (rank > 0) return own && rank <= number_rank(own);
+  const bool sets = taken == &PySet_Type || taken == &PyFrozenSet_Type;
+  return sets && (own == &PySet_Type || own == &PyFrozenSet_Type || left->kind == Kind::View);
+}
+
 Value* folded(Trace& trace, PyObject* result) {
   if (!result) raise_current(trace);
   return trace.adopt(Owned<>::steal(result));
@@ -243,15 +334,37 @@ bool runs_code(Trace& trace, Value* value) {
     case Kind::Tuple:
       return any(static_cast<Tuple*>(value)->items);
     case Kind::List:
-      return any(static_cast<List*>(value)->items);
+      return any(static_cast<List*>(value)->items());
     case Kind::Dict:
       trace.load(static_cast<Dict*>(value));
       return any_entry(static_cast<Dict*>(value)->entries);
     case Kind::Set:
       return any_entry(static_cast<Set*>(value)->entries);
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return false;
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ Value* payload_for(Trace& trace, Value* seen, PyObject* name);
 Value* own_method(Trace& trace, Value* seen, PyObject* name);
 /// Calls own_method; null if there is none or it returned NotImplemented.
 Value* attempt(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);
+/// Is it an instance of a subclass of a builtin's type that holds a value (an int's, a tuple's …)?
+bool extends_builtin(Value* seen);
+/// Is it an instance of a subclass of the number's type, whose value gramme may not know?
+bool extends(Value* seen, PyTypeObject* number);
 /// Is the class' special method set to None, which forbids the operation?
 bool forbidden(Trace& trace, Value* seen, PyObject* name);
 
@@ -36,6 +40,12 @@ bool is_constant_of(Value* seen, PyTypeObject* type);
 bool is_int(Value* seen);
 /// Does PyIndex_Check hold? (Numbers: by their type.)
 bool has_index(Trace& trace, Value* seen);
+/// An instance of a subclass of int, float, complex, str or bytes whose content no guard says (those of enumerations
+/// are known).
+bool is_opaque_scalar(Value* seen);
+/// Is the left operand of a type in C which takes the right one, of a subclass of a type in C, before the class of the
+/// right one is asked?
+bool takes_first(Value* left, Value* right);
 /// The result of a really called function: adopted, or its error as the program's exception.
 Value* folded(Trace& trace, PyObject* result);
 /// `raise type(text)` with "{}" in the text replaced by the name of the value's type.

@@ -23,7 +23,7 @@ Value* pair(Trace& trace, Value* first, Value* second) { return trace.tuple({fir
 // ---- sequences
 
 const std::vector<Value*>* items_field(Value* seen) {
-  if (auto* list = as<List>(seen)) return &list->items;
+  if (auto* list = as<List>(seen)) return &list->items();
   if (auto* tuple = as<Tuple>(seen)) return &tuple->items;
   if (auto* deque = as<Deque>(seen)) return &deque->items;
   return nullptr;

@@ -32,7 +32,7 @@ Owned<> typing_key(Trace& trace, Value* key) {
   auto* tuple = as<Tuple>(key);
   auto* list = as<List>(key);
   if (!tuple && !list) return {};
-  const std::vector<Value*>& items = tuple ? tuple->items : list->items;
+  const std::vector<Value*>& items = tuple ? tuple->items : list->items();
   Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) {
     Owned<> item = typing_key(trace, items[i]);

@@ -45,18 +45,17 @@ PyTypeObject* defining_class(PyObject* raw) {
 /// Containers whose repr is being made: one that holds itself shows as "...".
 class Active {
  public:
-  explicit Active(Value* container) : again_(std::find(stack().begin(), stack().end(), container) != stack().end()) {
-    stack().push_back(container);
+  Active(Trace& trace, Value* container)
+      : stack_(trace.state<Stack>()), again_(std::find(stack_.begin(), stack_.end(), container) != stack_.end()) {
+    stack_.push_back(container);
   }
-  ~Active() { stack().pop_back(); }
+  ~Active() { stack_.pop_back(); }
   Active(const Active&) = delete;
   bool again() const { return again_; }
 
  private:
-  static std::vector<Value*>& stack() {
-    static thread_local std::vector<Value*> values;
-    return values;
-  }
+  struct Stack : std::vector<Value*> {};
+  Stack& stack_;
   bool again_;
 };
 
@@ -128,14 +127,14 @@ Value* dict_repr(Trace& trace, Dict* dict) {
 }
 
 Value* container_repr(Trace& trace, Value* seen) {
-  Active active(seen);
+  Active active(trace, seen);
   if (active.again()) {
     if (seen->kind == Kind::List || seen->kind == Kind::Deque) return trace.text("[...]");
     return trace.text(seen->kind == Kind::Tuple ? "(...)" : "{...}");
   }
   switch (seen->kind) {
     case Kind::List:
-      return repr_of_items(trace, "[", static_cast<List*>(seen)->items, "]");
+      return repr_of_items(trace, "[", static_cast<List*>(seen)->items(), "]");
     case Kind::Tuple:
       return tuple_repr(trace, static_cast<Tuple*>(seen));
     case Kind::Deque:
@@ -148,9 +147,28 @@ Value* container_repr(Trace& trace, Value* seen) {
       return set_repr(trace, static_cast<Set*>(seen));
     case Kind::View:
       return view_repr(trace, static_cast<View*>(seen));
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::Slice:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return slice_repr(trace, static_cast<Slice*>(seen));
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 // ---- exceptions
@@ -176,6 +194,7 @@ Value* exception_repr(Trace& trace, Object* exception, Tuple* args) {
   static PyObject* const repr_name = intern("__repr__");
   PyTypeObject* definer = defining_class(trace.type_lookup(exception->type, repr_name));
   if (definer != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) return nullptr;
+  trace.guard_names_in(_PyType_Name(exception->type));
   return repr_of_items(trace, std::string(_PyType_Name(exception->type)) + "(", args->items, ")");
 }
 
@@ -225,11 +244,25 @@ Value* to_repr(Trace& trace, Value* object) {
       if (has_address(object)) break;
       [[fallthrough]];
     case Kind::Class:
+      for (PyObject* name : {intern("__module__"), intern("__qualname__")}) find_attribute(trace, object, name);
+      [[fallthrough]];
     case Kind::Module:
       return folded(trace, PyObject_Repr(object->object));
     case Kind::Tensor:
       cannot(Reason::DataDependentValue, "the text of a tensor");
-    default:
+    case Kind::Lazy:
+    case Kind::Number:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       break;
   }
   cannot(Reason::ArgumentKind, "repr() of " + type_name(object) + ", which shows an address");

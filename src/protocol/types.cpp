@@ -1,4 +1,5 @@
 // Types of values, instance checks and construction.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
@@ -15,13 +16,35 @@ PyTypeObject* named(const char* module, const char* name) {
   return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(imported.get(), name)).release());
 }
 
-PyTypeObject* view_type(View::Which which) {
-  return which == View::Keys ? &PyDictKeys_Type : which == View::Values ? &PyDictValues_Type : &PyDictItems_Type;
+/// Of an iterator over the items or entries of a container.
+PyTypeObject* walk_type(Iterator* iterator) {
+  Value* over = iterator->parts.empty() ? nullptr : iterator->parts[0];
+  bool backwards = iterator->increment < 0;
+  auto* view = over ? as<View>(over) : nullptr;
+  if (view) over = view->dict;
+  if (!over) return nullptr;
+  auto* dict = as<Dict>(over);
+  if (dict && PyType_IsSubtype(dict->type, &PyODict_Type)) return &PyODictIter_Type;
+  View::Which which = view ? view->which : View::Keys;
+  static PyTypeObject* const kTypes[][2] = {{&PyDictIterKey_Type, &PyDictRevIterKey_Type},
+                                            {&PyDictIterValue_Type, &PyDictRevIterValue_Type},
+                                            {&PyDictIterItem_Type, &PyDictRevIterItem_Type}};
+  if (dict || over->kind == Kind::InstanceDict) return kTypes[which][backwards];
+  if (over->kind == Kind::Set) return &PySetIter_Type;
+  if (over->kind == Kind::List) return &PyListIter_Type;
+  return over->kind == Kind::Tuple ? &PyTupleIter_Type : nullptr;
 }
 
 PyTypeObject* iterator_type(Iterator* iterator) {
-  static PyTypeObject* list_iterator = Py_TYPE(take(PyObject_GetIter(take(PyList_New(0)).get())).get());
+  PyTypeObject* const list_iterator =
+      once([] { return Py_TYPE(take(PyObject_GetIter(take(PyList_New(0)).get())).get()); });
   switch (iterator->sort) {
+    case Iterator::Sequence:
+    case Iterator::Entries:
+      if (PyTypeObject* type = walk_type(iterator)) return type;
+      return list_iterator;
+    case Iterator::Range:
+      return &PyRangeIter_Type;
     case Iterator::Enumerate:
       return &PyEnum_Type;
     case Iterator::Zip:
@@ -32,24 +55,64 @@ PyTypeObject* iterator_type(Iterator* iterator) {
       return &PyFilter_Type;
     case Iterator::Reversed:
       return &PyReversed_Type;
-    default:
+    case Iterator::Chain:
+    case Iterator::Repeat:
+    case Iterator::Count:
+    case Iterator::Cycle:
+    case Iterator::Islice:
+    case Iterator::StarMap:
+    case Iterator::Accumulate:
+    case Iterator::TakeWhile:
+    case Iterator::DropWhile:
+    case Iterator::CallUntil:
+    case Iterator::Other:
       return list_iterator;
   }
+  GRAMME_BUG("a value of no kind");
+}
+
+// ---- one for each kind whose row in kinds.def says ASKED
+
+PyTypeObject* asked_type(Tensor* tensor) {
+  PyTypeObject* const torch_tensor = once([] { return named("torch", "Tensor"); });
+  return tensor->record->type ? tensor->record->type : torch_tensor;
+}
+PyTypeObject* asked_type(Number* number) { return number->type; }
+PyTypeObject* asked_type(Tuple* tuple) { return tuple->type; }
+PyTypeObject* asked_type(Dict* dict) { return dict->type; }
+PyTypeObject* asked_type(Set* set) { return set->frozen ? &PyFrozenSet_Type : &PySet_Type; }
+PyTypeObject* asked_type(Deque*) {
+  PyTypeObject* const deque = once([] { return named("collections", "deque"); });
+  return deque;
+}
+PyTypeObject* asked_type(View* view) {
+  return view->which == View::Keys     ? &PyDictKeys_Type
+         : view->which == View::Values ? &PyDictValues_Type
+                                       : &PyDictItems_Type;
+}
+PyTypeObject* asked_type(Iterator* iterator) { return iterator_type(iterator); }
+PyTypeObject* asked_type(Object* object) { return object->type; }
+PyTypeObject* asked_type(Partial*) {
+  PyTypeObject* const partial = once([] { return named("functools", "partial"); });
+  return partial;
+}
+[[noreturn]] PyTypeObject* never_asked(Value* seen) {
+  GRAMME_BUG(std::string("the type of a ") + kind_name(seen->kind));
 }
 
 Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, Value* subject) {
   PyTypeObject* meta = Py_TYPE(cls->object);
   PyObject* hook = trace.type_lookup(meta, hook_name);
-  Model model = hook ? find_model(hook) : nullptr;
+  auto model = hook ? find_model(hook) : Modelled{};
   if (model && hook != cpython::type_lookup(&PyType_Type, hook_name)) {
     Value* values[] = {cls, subject};
     return model(trace, Args{values, 2, nullptr, 0});
   }
   if (!hook || !PyFunction_Check(hook)) return nullptr;
-  static PyTypeObject* abc = named("abc", "ABCMeta");
+  PyTypeObject* const abc = once([] { return named("abc", "ABCMeta"); });
   if (hook == cpython::type_lookup(abc, hook_name)) {
     const char* name = hook_name == k_instancecheck ? "_abc_instancecheck" : "_abc_subclasscheck";
-    static PyObject* module = PyImport_ImportModule("_abc");
+    PyObject* const module = once([] { return PyImport_ImportModule("_abc"); });
     return call(trace, trace.pinned(trace.keep(take(PyObject_GetAttrString(module, name)))), {cls, subject});
   }
   return call(trace, trace.type_attribute(meta, hook_name), {cls, subject});
@@ -63,59 +126,24 @@ bool real_subclass(Trace& trace, PyTypeObject* type, PyObject* cls) {
 }  // namespace
 
 PyTypeObject* type_of(Value* seen) {
-  static PyTypeObject* torch_tensor = named("torch", "Tensor");
-  static PyTypeObject* deque = named("collections", "deque");
-  static PyTypeObject* partial = named("functools", "partial");
   switch (seen->kind) {
-    case Kind::Constant:
-    case Kind::Builtin:
-    case Kind::Class:
-    case Kind::Module:
-      return Py_TYPE(seen->object);
-    case Kind::Tensor:
-      return static_cast<Tensor*>(seen)->record->type ? static_cast<Tensor*>(seen)->record->type : torch_tensor;
-    case Kind::Number:
-      return static_cast<Number*>(seen)->type;
-    case Kind::Tuple:
-      return static_cast<Tuple*>(seen)->type;
-    case Kind::List:
-      return &PyList_Type;
-    case Kind::Dict:
-      return static_cast<Dict*>(seen)->type;
-    case Kind::Set:
-      return static_cast<Set*>(seen)->frozen ? &PyFrozenSet_Type : &PySet_Type;
-    case Kind::Deque:
-      return deque;
-    case Kind::Slice:
-      return &PySlice_Type;
-    case Kind::View:
-      return view_type(static_cast<View*>(seen)->which);
-    case Kind::Iterator:
-      return iterator_type(static_cast<Iterator*>(seen));
-    case Kind::Generator:
-      return &PyGen_Type;
-    case Kind::Function:
-      return &PyFunction_Type;
-    case Kind::Cell:
-      return &PyCell_Type;
-    case Kind::Method:
-      return &PyMethod_Type;
-    case Kind::BuiltinMethod:
-      return &PyCFunction_Type;
-    case Kind::Namespace:
-    case Kind::InstanceDict:
-      return &PyDict_Type;
-    case Kind::Object:
-      return static_cast<Object*>(seen)->type;
-    case Kind::Partial:
-      return partial;
-    case Kind::Super:
-      return &PySuper_Type;
-    case Kind::Lazy:
-    case Kind::Null:
-      break;
+#define FIXED(type) &type
+#define OF_OBJECT Py_TYPE(seen->object)
+#define ASKED asked_type(static_cast<T*>(seen))
+#define NONE never_asked(seen)
+#define KIND(name, properties, type, rebuilt, text) \
+  case Kind::name: {                                \
+    using T [[maybe_unused]] = value::name;         \
+    return type;                                    \
   }
-  GRAMME_BUG(std::string("the type of a ") + kind_name(seen->kind));
+#include "value/kinds.def"
+#undef KIND
+#undef NONE
+#undef ASKED
+#undef OF_OBJECT
+#undef FIXED
+  }
+  GRAMME_BUG("a value of no kind");
 }
 
 Value* class_value(Trace& trace, PyTypeObject* type) { return trace.pinned(reinterpret_cast<PyObject*>(type)); }
@@ -126,8 +154,42 @@ Value* payload_of(Trace& trace, Value* value) {
   return object && object->payload ? object->payload : value;
 }
 
+namespace {
+
+/// An object that is no instance by its type is asked for its `__class__`, by code of the program where it has some.
+void refuse_own_class(Trace& trace, Value* object) {
+  static PyObject* const getattribute = intern("__getattribute__");
+  if (object->kind != Kind::Object) return;
+  PyTypeObject* type = static_cast<Object*>(object)->type;
+  for (PyObject* name : {k_class, getattribute}) {
+    PyObject* found = trace.type_lookup(type, name);
+    bool in_c = found && (Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type));
+    if (!in_c)
+      cannot(Reason::OpaqueCallback, std::string("isinstance() of a ") + type->tp_name + ", which tells its own class");
+  }
+}
+
+/// `int | str`: one after the other.
+Value* parts_of_union(Trace& trace, Value* classinfo) {
+  static PyObject* const args = intern("__args__");
+  if (classinfo->kind != Kind::Constant) return nullptr;
+  Owned<> parts = Owned<>::steal(PyObject_GetAttr(classinfo->object, args));
+  if (!parts) PyErr_Clear();
+  if (!parts || !PyTuple_Check(parts.get())) return nullptr;
+  std::vector<Value*> items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) {
+    PyObject* part = PyTuple_GET_ITEM(parts.get(), i);
+    if (!PyType_Check(part)) return nullptr;
+    items.push_back(trace.pinned(part));
+  }
+  return trace.tuple(std::move(items));
+}
+
+}  // namespace
+
 bool isinstance(Trace& trace, Value* object, Value* classinfo) {
   classinfo = trace.see(classinfo);
+  if (Value* parts = parts_of_union(trace, classinfo)) classinfo = parts;
   if (auto* several = as<Tuple>(classinfo)) {
     for (Value* one : several->items)
       if (isinstance(trace, object, one)) return true;
@@ -137,6 +199,7 @@ bool isinstance(Trace& trace, Value* object, Value* classinfo) {
   PyTypeObject* type = type_of(object);
   if (auto* cls = as<Class>(classinfo)) {
     if (type == cls->type()) return true;
+    if (!PyType_IsSubtype(type, cls->type())) refuse_own_class(trace, object);
     if (Value* answer = instance_check_by_python(trace, cls, k_instancecheck, object)) return truth(trace, answer);
     return real_subclass(trace, type, cls->object);
   }
@@ -150,6 +213,7 @@ bool isinstance(Trace& trace, Value* object, Value* classinfo) {
 
 bool issubclass(Trace& trace, Value* cls, Value* classinfo) {
   classinfo = trace.see(classinfo);
+  if (Value* parts = parts_of_union(trace, classinfo)) classinfo = parts;
   if (auto* several = as<Tuple>(classinfo)) {
     for (Value* one : several->items)
       if (issubclass(trace, cls, one)) return true;
@@ -175,9 +239,29 @@ bool callable(Trace& trace, Value* object) {
     case Kind::Class:
     case Kind::Partial:
       return true;
-    default:
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::Tuple:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Set:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Cell:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::InstanceDict:
+    case Kind::Super:
+    case Kind::Null:
       return trace.type_lookup(type_of(object), k_call) != nullptr;
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 namespace {
@@ -205,19 +289,19 @@ Value* tuple_instance(Trace& trace, PyTypeObject* type, const Args& args) {
 /// The payload that the type's base in C holds, or null for a plain object. Ends the segment for bases gramme does not
 /// model.
 Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
+  PyTypeObject* base = cpython::builtin_base(type);
+  if (!base) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), which an extension module makes");
   if (is_subtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));
   if (is_subtype(type, &PyDict_Type)) {
     Dict* dict = trace.dict();
     if (is_subtype(type, &PyODict_Type)) dict->type = &PyODict_Type;
-    static PyTypeObject* defaultdict = named("collections", "defaultdict");
+    PyTypeObject* const defaultdict = once([] { return named("collections", "defaultdict"); });
     if (is_subtype(type, defaultdict)) cannot(Reason::CallUnknown, "a subclass of defaultdict");
     return dict;
   }
   if (is_subtype(type, &PyList_Type)) return trace.list({});
   if (is_subtype(type, &PySet_Type)) return trace.make<Set>();
-  PyTypeObject* base = type;
-  while (base->tp_flags & Py_TPFLAGS_HEAPTYPE && base->tp_base) base = base->tp_base;
   if (base != &PyBaseObject_Type) cannot(Reason::CallUnknown, std::string(type->tp_name) + "()");
   return nullptr;
 }
@@ -252,6 +336,15 @@ Value* new_type(Trace& trace, PyTypeObject* meta, const Args& args) {
   return make_class(trace, meta, args[0], bases->items, names, keywords);
 }
 
+/// Whether a class is abstract may be assigned.
+void guard_abstract(Trace& trace, PyTypeObject* type) {
+  static PyObject* const name = intern("__abstractmethods__");
+  PyObject* methods = Py_IS_TYPE(type, &PyType_Type) ? nullptr : PyDict_GetItem(type->tp_dict, name);
+  if (!methods || trace.is_made(type)) return;
+  const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
+  trace.guard({trace.pool->child(cls, source::Kind::TypeAttr, name), guards::Kind::Identity, share(methods)});
+}
+
 /// object.__new__ refuses classes with abstract methods; the constructors of other bases do not ask.
 void refuse_abstract(Trace& trace, PyTypeObject* type) {
   Owned<> none = take(PyTuple_New(0));
@@ -271,6 +364,7 @@ Value* allocate(Trace& trace, Class* cls, const Args& args) {
   static PyObject* finalizer = intern("__del__");
   if (trace.type_lookup(type, finalizer))
     cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
+  guard_abstract(trace, type);
   if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
     bool excess = (args.positional || args.keywords) && type->tp_init == PyBaseObject_Type.tp_init;  // refused before
     if (payload || excess) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/once.h"
 #include "cpython/objects.h"
 
 namespace gramme::runtime {
@@ -35,6 +36,17 @@ PyObject* keyword_default(PyFunctionObject* function, int slot) {
   PyObject* name = PyTuple_GET_ITEM(cpython::code_of(function)->co_localsplusnames, slot);
   if (function->func_kwdefaults) cpython::dict_lookup(function->func_kwdefaults, name, &value);
   return value;
+}
+
+/// A finalizer might call the function whose arguments are being bound, or reset the table that the binder is in.
+Owned<> new_tuple(Py_ssize_t size) {
+  WithoutCollection no_finalizers;
+  return Owned<>::steal(PyTuple_New(size));
+}
+
+Owned<> new_dict() {
+  WithoutCollection no_finalizers;
+  return Owned<>::steal(PyDict_New());
 }
 
 }  // namespace
@@ -133,10 +145,10 @@ bool Binder::place_defaults(PyFunctionObject* function, Shape& shape) {
     bound.locals()[slot++] = bound.rest_.get();
   }
   if (code->co_flags & CO_VARKEYWORDS && shape.extra.empty() && !gives_extra_away_) {
-    static PyObject* const empty = PyDict_New();  // only guards look at it
+    PyObject* const empty = once([] { return new_dict().release(); });  // only guards look at it
     bound.locals()[slot] = empty;
   } else if (code->co_flags & CO_VARKEYWORDS) {
-    bound.extra_ = Owned<>::steal(PyDict_New());
+    bound.extra_ = new_dict();
     bool complete = static_cast<bool>(bound.extra_);
     for (int32_t i : shape.extra) {
       PyObject* keyword = PyTuple_GET_ITEM(shape.kwnames.get(), i);
@@ -149,7 +161,7 @@ bool Binder::place_defaults(PyFunctionObject* function, Shape& shape) {
 }
 
 bool Binder::collect_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound) {
-  bound.rest_ = Owned<>::steal(PyTuple_New(count));
+  bound.rest_ = new_tuple(count);
   if (!bound.rest_) return false;
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(bound.rest_.get(), i, share(args[i]).release());
   return true;
@@ -161,7 +173,7 @@ bool Binder::collect_rest(PyObject* const* args, Py_ssize_t count, BoundArgument
   if (gives_rest_away_ || rest_->lent || count < kLong) return false;
   if (!rest_->tuple || PyTuple_GET_SIZE(rest_->tuple.get()) != count) {
     rest_->drop();
-    rest_->tuple = Owned<>::steal(PyTuple_New(count));
+    rest_->tuple = new_tuple(count);
     if (!rest_->tuple) return PyErr_Clear(), false;
     PyObject_GC_UnTrack(rest_->tuple.get());  // the collector would take its borrowed items for references
   }

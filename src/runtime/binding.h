@@ -58,7 +58,8 @@ class BoundArguments {
 /// of a known shape costs a few ns and about 1 ns an argument. Belongs to one code object.
 class Binder {
  public:
-  /// False (without an error set) if CPython would refuse the arguments or there is no memory.
+  /// False (without an error set) if CPython would refuse the arguments or there is no memory. Runs no Python: the
+  /// garbage collector is off where it allocates.
   bool bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             BoundArguments& bound);
   /// A segment reads the *args tuple itself: each call needs one of its own, not one that is used again.

@@ -1,11 +1,18 @@
 #include "runtime/call.h"
 
+#include "base/stack.h"
 #include "cpython/evaluator.h"
 #include "cpython/objects.h"
 #include "runtime/chain.h"
 
 namespace gramme::runtime {
 namespace {
+
+/// What CPython raises where its own count of levels ends.
+[[gnu::cold]] PyObject* refuse_depth() {
+  PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
+  return nullptr;
+}
 
 /// C++ exceptions end here: Python must not see them.
 template <class Body>
@@ -21,9 +28,20 @@ PyObject* guarded(Body body) noexcept {
   return nullptr;
 }
 
+/// A call whose frame runs as a chain of segments.
+struct FrameCall {
+  std::shared_ptr<Family> family;
+  bool plain = false;  // the frame went to CPython as it was
+};
+
 PyObject* run_frame(void* context, PyThreadState* thread, cpython::LiveFrame frame) {
-  const auto& family = *static_cast<const std::shared_ptr<Family>*>(context);
-  return guarded([&] { return Chain(family, thread, frame).run(); });
+  auto& call = *static_cast<FrameCall*>(context);
+  return guarded([&] {
+    Chain chain(call.family, thread, frame);
+    PyObject* result = chain.run();
+    call.plain = chain.ran_plainly();
+    return result;
+  });
 }
 
 bool runs_plainly(PyThreadState* thread, PyFunctionObject* function) {
@@ -33,18 +51,25 @@ bool runs_plainly(PyThreadState* thread, PyFunctionObject* function) {
 
 enum class Answer : uint8_t { Given, NoSegment, Refused };
 
-/// The value of a segment that starts at the function's start and returns. Refused: the arguments do not fit, or the
-/// graph raised.
-Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyObject** result) {
+/// The value of a segment that starts at the function's start and returns. Refused: the graph raised. Until a segment
+/// has hit no Python runs, which might reset the family or reorder the segments.
+Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyObject** result,
+              std::unique_ptr<Failure>& failure) {
+  plan::Dropped dropped;
   for (size_t i = 0; i < start.segments.size(); ++i) {
     if (start.segments[i]->exit.kind != plan::ExitKind::Return) continue;
     SegmentRun run(start.segments[i]);
-    if (!run.check(roots)) continue;
+    if (!run.check(roots, dropped)) continue;
     start.hit(i);
+    const GraphResult graph = run.graph(&family);
+    if (graph == GraphResult::Failed) {
+      family.count(&Counters::graph_errors);
+      failure = run.take_failure();
+      return Answer::Refused;
+    }
     ++family.counters.frameless;
-    const GraphResult graph = run.graph();
-    if (graph == GraphResult::Failed) return ++family.counters.graph_errors, Answer::Refused;
     *result = nullptr;
+    if (graph == GraphResult::Raised) run.raise(roots.function);
     if (graph == GraphResult::Done && run.replay()) *result = Py_NewRef(run.value(run.segment().exit.result));
     return Answer::Given;
   }
@@ -53,8 +78,17 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
 
 [[gnu::cold]] PyObject* call_plainly(Family& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                                      PyObject* kwnames) {
-  ++family.counters.plain;
+  family.count(&Counters::plain);
+  if (!has_room(Room::Call)) return refuse_depth();
   return PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
+}
+
+/// After a graph that raised.
+[[gnu::cold]] PyObject* call_again(const std::shared_ptr<Family>& family, std::unique_ptr<Failure> failure,
+                                   PyFunctionObject* function, PyObject* const* args, size_t nargsf,
+                                   PyObject* kwnames) {
+  PlainRun run(PyThreadState_Get(), std::move(failure), family->capturer().backend());
+  return run.finish(call_plainly(*family, function, args, nargsf, kwnames));
 }
 
 [[gnu::hot]] PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function,
@@ -62,7 +96,7 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
   PyThreadState* thread = PyThreadState_Get();
   ++family->counters.calls;
   if (runs_plainly(thread, function)) return call_plainly(*family, function, args, nargsf, kwnames);
-  CodeTable& table = *family->table(cpython::code_of(function));
+  CodeTable& table = *family->table(cpython::code_of(function));  // as long as no Python runs
   PyObject* handled = cpython::handled_exception(thread);
   ResumePoint& start = table.point(0, handled != nullptr);
   if (start.returning) {
@@ -70,19 +104,22 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
     if (!table.binder.bind(function, args, PyVectorcall_NARGS(nargsf), kwnames, bound))
       return call_plainly(*family, function, args, nargsf, kwnames);
     PyObject* result;
-    switch (answer(*family, start, {bound.locals(), nullptr, function, handled}, &result)) {
+    std::unique_ptr<Failure> failure;
+    switch (answer(*family, start, {bound.locals(), nullptr, function, handled}, &result, failure)) {
       case Answer::Given:
         return result;
       case Answer::Refused:
-        return call_plainly(*family, function, args, nargsf, kwnames);
+        return call_again(family, std::move(failure), function, args, nargsf, kwnames);
       case Answer::NoSegment:
         break;
     }
   }
-  std::shared_ptr<Family> keep = family;
-  const uint64_t captures = keep->counters.captures;
-  PyObject* result = cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_frame, &keep);
-  if (keep->counters.captures == captures) ++keep->counters.chained;
+  if (!has_room(Room::Capture)) return call_plainly(*family, function, args, nargsf, kwnames);
+  FrameCall frame_call{family};
+  Counters& counters = frame_call.family->counters;
+  const uint64_t captures = counters.captures;
+  PyObject* result = cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_frame, &frame_call);
+  if (counters.captures == captures && !frame_call.plain) ++counters.chained;
   return result;
 }
 

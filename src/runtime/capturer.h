@@ -35,6 +35,8 @@ class Capturer {
   virtual void recompiling(const FrameView&, const std::vector<std::string>& /*failing_guards*/) {}
   virtual int recompile_limit() const = 0;
   virtual bool fullgraph() const = 0;
+  /// Who compiles the graphs; for messages, and asked for `locate` (python/gramme/_handover.py). May be null.
+  virtual PyObject* backend() const { return nullptr; }
   /// For the garbage collector: visits each Python object that this holds a reference to.
   virtual int traverse(visitproc, void*) const { return 0; }
 };

@@ -4,6 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "aten/dispatched.h"
+#include "aten/modes.h"
+#include "aten/spec.h"
 #include "base/error.h"
 #include "cpython/objects.h"
 #include "runtime/call.h"
@@ -28,6 +31,7 @@ class CaptureScope {
 
  private:
   ResumePoint& point_;
+  aten::Uncounted uncounted_;
 };
 
 constexpr int kFailuresBeforeFreeze = 2;
@@ -118,8 +122,11 @@ PyObject* Chain::run() {
     if (next == Turn::Again) continue;
     if (next == Turn::Return) return result_;
     if (next == Turn::Leave) return nullptr;
-    ++family_->counters.handovers;
-    return linked.evaluate();
+    plain_ = frame_.next() == 0;
+    family_->count(plain_ ? &Counters::plain : &Counters::handovers);
+    if (!failure_) return linked.evaluate();
+    PlainRun plain(thread_, std::move(failure_), family_->capturer().backend());
+    return plain.finish(linked.evaluate());
   }
 }
 
@@ -142,13 +149,18 @@ Chain::Turn Chain::turn() {
   ResumePoint& point = table_->point(offset, cpython::handled_exception(thread_) != nullptr);
   if (point.steps) return step(point.steps_into_callee);
   std::optional<SegmentRun> run;
-  return find_hit(point, run) ? run_segment(*run) : capture(point);
+  if (find_hit(point, run)) return run_segment(*run);
+  if (aten::can_capture()) return capture(point);
+  if (offset != 0) return step(false);  // the frame itself may leave the mode again
+  return Turn::Evaluate;
 }
 
+/// Until a segment has hit no Python runs, which might add segments or reorder them.
 bool Chain::find_hit(ResumePoint& point, std::optional<SegmentRun>& run) {
+  plan::Dropped dropped;
   for (size_t i = 0; i < point.segments.size(); ++i) {
     run.emplace(point.segments[i]);
-    if (!run->check(roots())) continue;
+    if (!run->check(roots(), dropped)) continue;
     point.hit(i);
     return true;
   }
@@ -188,7 +200,7 @@ PyObject* call_callee(void* context, PyObject* callable, PyObject* const* args, 
 }  // namespace
 
 Chain::Turn Chain::step(bool into_callee) {
-  ++family_->counters.steps;
+  family_->count(&Counters::steps);
   const cpython::CallHook hook{call_callee, &family_};
   cpython::StepResult result = cpython::step(thread_, frame_, into_callee ? &hook : nullptr);
   switch (result.outcome) {
@@ -206,12 +218,12 @@ Chain::Turn Chain::step(bool into_callee) {
 }
 
 bool Chain::may_capture(ResumePoint& point) {
-  if (point.frozen || point.capturing || capture_depth) return false;
+  if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
   Capturer& capturer = family_->capturer();
   const int limit = capturer.recompile_limit();
   if (static_cast<int>(point.segments.size()) < limit) return true;
-  std::string failing = point.segments.empty() ? "" : point.segments.front()->guards.explain(roots());
   CaptureScope scope(point);  // it warns, which may run anything
+  std::string failing = point.segments.empty() ? "" : point.segments.front()->guards.explain(roots());
   point.frozen = capturer.limit_reached(view(), limit, failing);
   return !point.frozen;
 }
@@ -228,7 +240,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
   SegmentPtr segment;
   try {
     if (!may_capture(point)) return Turn::Evaluate;
-    ++family_->counters.captures;
+    family_->count(&Counters::captures);
     CaptureScope scope(point);
     tell_reasons(point);
     segment = family_->capturer().capture(view());
@@ -238,16 +250,16 @@ Chain::Turn Chain::capture(ResumePoint& point) {
   } catch (const std::exception& error) {
     PyErr_Clear();
     segment.reset();
+    point.frozen = ++point.failures >= kFailuresBeforeFreeze;
     if (!warn(error.what(), frame_.code(), code_.line(instruction().at))) return abandon();
   }
-  if (segment) return run_new(point, segment);
-  point.frozen = ++point.failures >= kFailuresBeforeFreeze;
-  return Turn::Evaluate;
+  return segment ? run_new(point, segment) : Turn::Evaluate;
 }
 
 Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   SegmentRun run(segment);
-  if (!run.check(roots())) {  // a compile takes long and lets other threads run
+  plan::Dropped dropped;
+  if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
     const std::string why = "what it depends on changed while it was captured: " + segment->guards.explain(roots());
@@ -255,19 +267,24 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   }
   point.steps = ends_at_once(*segment, point.offset);
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
+  point.failures = 0;
   point.add(segment);
   tell_binder(*segment, frame_.code(), table_->binder);
   return run_segment(run);
 }
 
 Chain::Turn Chain::run_segment(SegmentRun& run) {
-  ++family_->counters.segments;
-  switch (run.graph()) {
+  family_->count(&Counters::segments);
+  switch (run.graph(family_.get())) {
     case GraphResult::Done:
       break;
     case GraphResult::Failed:
-      ++family_->counters.graph_errors;
+      family_->count(&Counters::graph_errors);
+      failure_ = run.take_failure();
       return Turn::Evaluate;
+    case GraphResult::Raised:
+      family_->count(&Counters::graph_errors);
+      return leave_past_handlers(run);
     case GraphResult::Interrupted:
       return raise_here();
   }
@@ -311,6 +328,20 @@ Chain::Turn Chain::raise_here() {
   frame_.set_current(at);
   return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, at}) ? Turn::Again
                                                                                               : Turn::Leave;
+}
+
+/// What a graph raised after something was written for good leaves the frame: its handlers would see the variables of
+/// the segment's start. A frame that has not begun has no cells yet, so its traceback entry is made.
+Chain::Turn Chain::leave_past_handlers(SegmentRun& run) {
+  const bool begun = frame_.next() != 0;
+  const int unit = run.raise(begun ? nullptr : frame_.function());
+  if (begun) {
+    frame_.set_current(unit < 0 ? instruction().at : unit);
+    cpython::add_traceback(thread_, frame_);
+  }
+  frame_.drop(frame_.depth());
+  cpython::set_handled_exception(thread_, Owned<>(handled_).release());
+  return Turn::Leave;
 }
 
 /// The exception that is set leaves the frame past all its handlers: it is not the program's.

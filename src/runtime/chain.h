@@ -20,6 +20,8 @@ class Chain {
   Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame);
   /// What the evaluator would give for the frame.
   PyObject* run();
+  /// Did CPython get the frame before anything had happened in it?
+  bool ran_plainly() const { return plain_; }
 
  private:
   /// What comes after a segment or an instruction.
@@ -41,6 +43,7 @@ class Chain {
   Turn leave_by(SegmentRun& run);
   void write_back(SegmentRun& run);
   Turn raise_here();
+  Turn leave_past_handlers(SegmentRun& run);
   Turn abandon();
   const bytecode::Instruction& instruction() const;
   plan::Roots roots() const;
@@ -52,7 +55,9 @@ class Chain {
   cpython::LiveFrame frame_;
   const bytecode::Code& code_;
   PyObject* result_ = nullptr;
-  Owned<> handled_;  // what the thread handled when the frame began
+  bool plain_ = false;
+  std::unique_ptr<Failure> failure_;  // of the graph for which CPython runs the rest
+  Owned<> handled_;                   // what the thread handled when the frame began
 };
 
 }  // namespace gramme::runtime

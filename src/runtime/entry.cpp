@@ -98,7 +98,7 @@ bool copy_wrapper_attributes(PyObject* entry, PyObject* function) {
 }  // namespace
 
 PyTypeObject* entry_type() {
-  static PyTypeObject type = make_type();
+  static PyTypeObject type = make_type();  // no Python: fields
   return (type.tp_flags & Py_TPFLAGS_READY) || PyType_Ready(&type) == 0 ? &type : nullptr;
 }
 

@@ -143,7 +143,7 @@ PyTypeObject make_type() {
 }  // namespace
 
 PyTypeObject* module_call_type() {
-  static PyTypeObject type = make_type();
+  static PyTypeObject type = make_type();  // no Python: fields
   return (type.tp_flags & Py_TPFLAGS_READY) || PyType_Ready(&type) == 0 ? &type : nullptr;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "aten/dispatched.h"
 #include "aten/spec.h"
+#include "base/once.h"
 
 namespace gramme::runtime {
 namespace {
@@ -11,12 +13,12 @@ namespace {
 class RandomState {
  public:
   [[gnu::cold]] void save() {
-    static PyObject* const get = torch_function("get_rng_state");
+    PyObject* const get = once([] { return torch_function("get_rng_state"); });
     state_ = Owned<>::steal(get ? PyObject_CallNoArgs(get) : nullptr);
     if (!state_) PyErr_Clear();
   }
   [[gnu::cold]] void restore() {
-    static PyObject* const set = torch_function("set_rng_state");
+    PyObject* const set = once([] { return torch_function("set_rng_state"); });
     if (!state_ || !set) return;
     ErrorState keep;
     if (!Owned<>::steal(PyObject_CallOneArg(set, state_.get()))) PyErr_Clear();
@@ -76,16 +78,28 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
   registers_ = large_.get();
 }
 
-[[gnu::hot]] bool SegmentRun::check(const plan::Roots& roots) {
-  if (!segment_->guards.check(roots, registers_)) return false;
+[[gnu::hot]] bool SegmentRun::check(const plan::Roots& roots, plan::Dropped& dropped) {
+  if (!segment_->guards.check(roots, registers_, dropped)) return false;
   owned_ = read_count();
-  // counts by hand: registers are the raw array that plan::Replay::run works on
-  for (int i = 0; i < owned_; ++i) Py_XINCREF(registers_[i]);
   return true;
 }
 
-[[gnu::hot]] GraphResult SegmentRun::graph() {
+[[gnu::hot]] GraphResult SegmentRun::graph(const Family* family) {
   if (!segment_->compiled) return GraphResult::Done;
+  return is_metered() ? run_metered(family) : run_graph(family);
+}
+
+/// What the graph dispatches depends on the backend; what eager execution would have dispatched does not.
+[[gnu::cold]] GraphResult SegmentRun::run_metered(const Family* family) {
+  aten::Uncounted uncounted;
+  const GraphResult result = run_graph(family);
+  if (result != GraphResult::Done) return result;
+  ++thread_counters().graphs;
+  thread_counters().operators += segment_->operators;
+  return result;
+}
+
+[[gnu::hot]] GraphResult SegmentRun::run_graph(const Family* family) {
   RandomState random;
   if (segment_->random) random.save();
   Inputs inputs(*segment_, registers_);
@@ -95,17 +109,33 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
   }
   aten::SavedModes modes;
   if (segment_->sets_modes) modes.save();
-  if (call_graph()) return GraphResult::Done;
+  size_t failed = Failure::kUnknown;
+  Py_ssize_t given = segment_->graph_outputs;
+  if (call_graph(&failed, &given)) return GraphResult::Done;
   const bool interrupted = PyErr_Occurred() && is_interrupt();
-  if (!interrupted) PyErr_Clear();
+  if (!interrupted) fail(family ? family->capturer().backend() : nullptr, failed, given);
+  const bool lasts = !interrupted && (failure_->at_once || wrote_for_good());
+  if (!interrupted && !lasts) let_go(*failure_);
   modes.restore();
   if (interrupted) return GraphResult::Interrupted;
+  if (lasts) return GraphResult::Raised;
   if (segment_->random) random.restore();
   inputs.restore();
   return GraphResult::Failed;
 }
 
-[[gnu::hot]] bool SegmentRun::call_graph() {
+[[gnu::cold]] void SegmentRun::fail(PyObject* backend, size_t node, Py_ssize_t given) {
+  const bool wrong = given != segment_->graph_outputs;
+  failure_ = wrong ? wrong_outputs(backend, segment_->graph_outputs, given)
+                   : runtime::take_failure(backend, segment_->compiled.get(), node);
+}
+
+bool SegmentRun::wrote_for_good() const {
+  const plan::LastingWrites* lasting = segment_->lasting.get();
+  return lasting && (failure_->node == Failure::kUnknown || failure_->node >= lasting->first);
+}
+
+[[gnu::hot]] bool SegmentRun::call_graph(size_t* failed, Py_ssize_t* given) {
   constexpr size_t kInputs = 64;
   PyObject* few[kInputs];
   std::vector<PyObject*> many;
@@ -119,17 +149,23 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
   PyObject* compiled = segment_->compiled.get();
   if (!segment_->call) {
     auto outputs = Owned<>::steal(PyObject_Vectorcall(compiled, inputs, count, nullptr));
-    return outputs && take_outputs(outputs.get());
+    return outputs && take_outputs(outputs.get(), given);
   }
   const auto outputs = static_cast<size_t>(segment_->graph_outputs);
-  if (!segment_->call(compiled, inputs, count, registers_ + owned_, outputs)) return false;
+  if (!segment_->call(compiled, inputs, count, registers_ + owned_, outputs, failed)) return false;
   owned_ += segment_->graph_outputs;
   return true;
 }
 
-bool SegmentRun::take_outputs(PyObject* outputs) {
+bool SegmentRun::take_outputs(PyObject* outputs, Py_ssize_t* given) {
   auto items = Owned<>::steal(PySequence_Fast(outputs, "a compiled graph gives a tuple or list"));
-  if (!items || PySequence_Fast_GET_SIZE(items.get()) != segment_->graph_outputs) return false;
+  if (!items) {
+    *given = -1;
+    PyErr_Clear();
+    return false;
+  }
+  *given = PySequence_Fast_GET_SIZE(items.get());
+  if (*given != segment_->graph_outputs) return false;
   for (int i = 0; i < segment_->graph_outputs; ++i)
     registers_[owned_++] = Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i));
   return true;
@@ -147,6 +183,21 @@ bool SegmentRun::take_outputs(PyObject* outputs) {
 [[gnu::hot]] bool SegmentRun::replay() {
   set_up_replay();
   return segment_->replay.ops.empty() || segment_->replay.run(registers_);
+}
+
+[[gnu::cold]] int SegmentRun::raise(PyFunctionObject* root) {
+  if (segment_->lasting && !failure_->at_once) replay_until(failure_->node);
+  return raise_at_node(segment_->lasting.get(), *failure_, root);
+}
+
+/// There are no outputs; what is replayed needs none.
+void SegmentRun::replay_until(size_t node) {
+  size_t operations = 0;
+  if (node == Failure::kUnknown) return;
+  for (const auto& happened : segment_->lasting->happened)
+    if (happened.node <= node) operations = happened.operations;
+  set_up_replay();
+  if (!segment_->replay.run(registers_, operations)) PyErr_Clear();
 }
 
 /// The segment holds the constants.

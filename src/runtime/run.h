@@ -1,17 +1,19 @@
 // Running one segment: its guards, its graph, its effects.
 //
 //   SegmentRun run(segment);
-//   if (run.check(roots) && run.graph(thread) == GraphResult::Done && run.replay()) use(run.value(register));
+//   if (run.check(roots, dropped) && run.graph(&family) == GraphResult::Done && run.replay()) use(run.value(register));
 #pragma once
 #include <memory>
 
+#include "runtime/failure.h"
 #include "runtime/table.h"
 
 namespace gramme::runtime {
 
 enum class GraphResult : uint8_t {
   Done,
-  Failed,       // the graph raised and nothing happened yet: run plainly instead. No error is set
+  Failed,       // the graph raised, and it is as if it had not run: run plainly instead. See take_failure()
+  Raised,       // it raised what must leave the frame now: raise()
   Interrupted,  // KeyboardInterrupt, SystemExit, the end of a checkpoint's recomputation: an error is set
 };
 
@@ -22,9 +24,13 @@ class SegmentRun {
   SegmentRun(const SegmentRun&) = delete;
 
   /// Evaluates the guards; runs no Python. On success this holds references to all that graph and replay read.
-  bool check(const plan::Roots& roots);
-  /// Calls the compiled graph, if there is one. Its results become registers.
-  GraphResult graph();
+  bool check(const plan::Roots& roots, plan::Dropped& dropped);
+  /// Calls the compiled graph, if there is one. Its results become registers. The backend of the family may be asked
+  /// what an exception means; it may be null.
+  GraphResult graph(const Family* family);
+  std::unique_ptr<Failure> take_failure() { return std::move(failure_); }
+  /// After Raised: makes the effects that came before the node that raised, and sets its exception. See raise_at_node.
+  int raise(PyFunctionObject* root);
   /// Makes the effects; only then every register has its value. False with an error set: a bug or no memory.
   bool replay();
   /// Borrowed; null for kNull.
@@ -34,12 +40,19 @@ class SegmentRun {
   void release();
 
  private:
-  bool call_graph();
-  bool take_outputs(PyObject* outputs);
+  GraphResult run_graph(const Family* family);
+  GraphResult run_metered(const Family* family);
+  /// `*failed`: the node that raised, if that is known. `*given`: the number of outputs.
+  bool call_graph(size_t* failed, Py_ssize_t* given);
+  bool take_outputs(PyObject* outputs, Py_ssize_t* given);
+  void fail(PyObject* backend, size_t node, Py_ssize_t given);
+  bool wrote_for_good() const;
+  void replay_until(size_t node);
   void set_up_replay();
   int read_count() const { return static_cast<int>(segment_->guards.description().reads.size()); }
 
   SegmentPtr segment_;
+  std::unique_ptr<Failure> failure_;
   static constexpr int kSmall = 128;
   int owned_ = 0;         // registers_[0, owned_) are owned references or null, but for the replay's constants
   PyObject** registers_;  // raw, as plan::Replay::run wants them; only this class counts

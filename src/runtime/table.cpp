@@ -4,6 +4,11 @@
 
 namespace gramme::runtime {
 
+Counters& thread_counters() {
+  thread_local Counters counters;
+  return counters;
+}
+
 void ResumePoint::add(SegmentPtr segment) {
   if (segment->exit.kind == plan::ExitKind::Return) ++returning;
   segments.insert(segments.begin(), std::move(segment));

@@ -8,6 +8,7 @@
 #include "plan/segment.h"
 #include "runtime/binding.h"
 #include "runtime/capturer.h"
+#include "runtime/counters.h"
 
 namespace gramme::runtime {
 
@@ -19,11 +20,11 @@ struct ResumePoint {
   bool handling = false;
   std::vector<SegmentPtr> segments;  // last hit first
   bool capturing = false;            // by some thread; the others run plainly meanwhile
-  bool frozen = false;               // no more captures: the limit was reached, or they kept failing
+  bool frozen = false;               // no more captures: the limit was reached, or several in a row failed
   bool steps = false;                // a segment from here ended at once: the instruction is carried out without a look
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
-  int failures = 0;
-  int returning = 0;  // segments whose exit is Return
+  int failures = 0;                  // since the last segment
+  int returning = 0;                 // segments whose exit is Return
 
   void add(SegmentPtr segment);
   /// Moves the index-th segment to the front.
@@ -38,25 +39,13 @@ class CodeTable {
   /// Made at the first request; the address stays.
   ResumePoint& point(int offset, bool handling);
   const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
-  Binder binder;
+  Binder binder;  // binding runs no Python either: the table is still there afterwards
 
  private:
   void add_point(int offset, bool handling);
 
   Owned<PyCodeObject> code_;
   std::vector<std::unique_ptr<ResumePoint>> points_;  // 2 * offset + handling; null where nothing happened yet
-};
-
-struct Counters {
-  uint64_t calls = 0;      // of the entry and of callees captured on their own
-  uint64_t frameless = 0;  // answered without a frame
-  uint64_t chained = 0;    // answered in a frame without a new capture
-  uint64_t plain = 0;      // run by CPython from the start
-  uint64_t captures = 0;
-  uint64_t segments = 0;   // run inside frames
-  uint64_t steps = 0;      // instructions carried out for real
-  uint64_t handovers = 0;  // frames given to CPython in their middle
-  uint64_t graph_errors = 0;
 };
 
 /// Everything that belongs to one entry: its function's table and those of callees that are captured on their own.
@@ -68,14 +57,18 @@ class Family {
   const std::shared_ptr<CodeTable>& table(PyCodeObject* code) {
     return last_ && last_->code() == code ? last_ : find_table(code);
   }
-  /// Drops all segments.
+  /// Drops all segments; the family is empty before the first of them is.
   void clear() {
     last_.reset();
-    tables_.clear();
+    std::exchange(tables_, {}).clear();
   }
   const std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>>& tables() const { return tables_; }
   /// For the garbage collector: visits each strong reference that the tables hold.
   int traverse(visitproc visit, void* arg) const;
+  void count(uint64_t Counters::* what) {
+    ++(counters.*what);
+    if (is_metered()) ++(thread_counters().*what);
+  }
   Counters counters;
 
  private:

@@ -1,8 +1,11 @@
 #include "source/constant.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <string_view>
 
 #include "base/ref.h"
@@ -26,6 +29,7 @@ size_t mix(size_t seed, size_t value) { return seed ^ (value + 0x9e3779b97f4a7c1
 
 /// The three fields of a range, which its type reads without running Python: the items of a range are exact ints.
 Owned<> range_fields(PyObject* range) {
+  WithoutCollection no_finalizers;  // guards compare ranges
   Owned<> fields = take(PyTuple_New(3));
   const char* names[] = {"start", "stop", "step"};
   for (int i = 0; i < 3; ++i)
@@ -53,31 +57,39 @@ bool same_tuple(PyObject* a, PyObject* b) {
   return true;
 }
 
-}  // namespace
+/// A tuple of tuples of … is a constant while it is shallow: what is done with constants goes down to the leaves.
+constexpr int kDeepest = 100;
 
-bool is_constant(PyObject* object) {
+bool is_constant_above(PyObject* object, int depth);
+
+bool are_constants(PyObject* const* objects, Py_ssize_t count, int depth) {
+  return depth > 0 &&
+         std::all_of(objects, objects + count, [=](PyObject* object) { return is_constant_above(object, depth - 1); });
+}
+
+bool is_constant_above(PyObject* object, int depth) {
   if (is_singleton(object) || PyLong_CheckExact(object) || PyUnicode_CheckExact(object) || PyFloat_CheckExact(object) ||
       PyBytes_CheckExact(object) || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type)
     return true;
-  if (PyTuple_CheckExact(object)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      if (!is_constant(PyTuple_GET_ITEM(object, i))) return false;
-    return true;
-  }
+  if (PyTuple_CheckExact(object))
+    return are_constants(reinterpret_cast<PyTupleObject*>(object)->ob_item, PyTuple_GET_SIZE(object), depth);
   if (PyFrozenSet_CheckExact(object)) {
     Py_ssize_t at = 0;
     PyObject* item;
     Py_hash_t hash;
     while (_PySet_NextEntry(object, &at, &item, &hash))
-      if (!is_constant(item)) return false;
+      if (!are_constants(&item, 1, depth)) return false;
     return true;
   }
-  if (PySlice_Check(object)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(object);
-    return is_constant(slice->start) && is_constant(slice->stop) && is_constant(slice->step);
-  }
-  return false;
+  if (!PySlice_Check(object)) return false;
+  auto* slice = reinterpret_cast<PySliceObject*>(object);
+  PyObject* const parts[] = {slice->start, slice->stop, slice->step};
+  return are_constants(parts, std::size(parts), depth);
 }
+
+}  // namespace
+
+bool is_constant(PyObject* object) { return is_constant_above(object, kDeepest); }
 
 bool same_constant(PyObject* a, PyObject* b) {
   if (a == b) return true;
@@ -141,6 +153,12 @@ size_t constant_hash(PyObject* object) {
                   Py_TYPE(object) == &PyRange_Type || (PyFrozenSet_CheckExact(object) && is_constant(object));
   if (own_hash) return mix(seed, static_cast<size_t>(PyObject_Hash(object)));
   return mix(seed, std::hash<void*>()(object));
+}
+
+bool is_narrow(PyObject* object) {
+  static_assert(PyLong_SHIFT == 30);
+  if (PyLong_CheckExact(object)) return Py_SIZE(object) >= -1 && Py_SIZE(object) <= 1;
+  return PyFloat_CheckExact(object) && std::fabs(PyFloat_AS_DOUBLE(object)) <= kNarrow;
 }
 
 std::string describe(PyObject* object) {

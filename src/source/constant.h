@@ -16,6 +16,9 @@ bool is_constant(PyObject* object);
 bool same_constant(PyObject* a, PyObject* b);
 /// Do two sets hold the same constants?
 bool same_elements(PyObject* a, PyObject* b);
+/// An int or float of magnitude 2**30 at most; no NaN.
+bool is_narrow(PyObject* object);
+constexpr double kNarrow = 1 << 30;
 /// Equal for the same constants; by address for any other object.
 size_t constant_hash(PyObject* object);
 /// Its repr; for other objects the name of the type. Runs no code of the user.

@@ -1,5 +1,7 @@
 #include "source/source.h"
 
+#include <bit>
+
 #include "source/constant.h"
 #include "source/printer.h"
 
@@ -125,6 +127,10 @@ std::string suffix(const Source& source) {
     }
     case Kind::IteratorOf:
       return ".__reduce__()[1][0]";
+    case Kind::Name: {
+      static constexpr const char* kNames[] = {".__name__", ".__qualname__", ".__module__", ".__doc__"};
+      return kNames[source.index];
+    }
     case Kind::WeakTarget:
       return "()";
     default:
@@ -156,17 +162,22 @@ std::string Source::print() const {
   return print(this);
 }
 
+/// In this order: a path and its reverse are others.
+static size_t mixed(size_t hash, size_t more) {
+  const size_t product = (std::rotl(hash, 17) ^ more) * 0x9e3779b97f4a7c15;
+  return product ^ product >> 32;
+}
+
 const Source* Pool::intern(Kind kind, const Source* base, PyObject* key, int64_t index) {
-  size_t hash = static_cast<size_t>(kind) * 31 + static_cast<size_t>(index);
-  hash = hash * 1000003 + reinterpret_cast<size_t>(base) / alignof(Source);
-  if (key) hash = hash * 1000003 + constant_hash(key);
+  size_t hash = mixed(base ? base->path : 0, static_cast<size_t>(kind) << 32 ^ static_cast<size_t>(index));
+  if (key) hash = mixed(hash, constant_hash(key));
   auto [first, last] = table_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     const Source* known = it->second;
     bool same_key = key && known->key ? same_constant(key, known->key.get()) : !key && !known->key;
     if (known->kind == kind && known->base == base && known->index == index && same_key) return known;
   }
-  sources_.push_back({kind, base, share(key), index, static_cast<uint32_t>(sources_.size()), {}});
+  sources_.push_back({kind, base, share(key), index, static_cast<uint32_t>(sources_.size()), hash, {}});
   table_.emplace(hash, &sources_.back());
   return &sources_.back();
 }

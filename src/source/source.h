@@ -28,6 +28,7 @@ struct Source {
   Owned<> key;         // a constant (str, int, …) or, for Pinned, the object
   int64_t index;
   uint32_t id;               // dense in its pool; a base has a smaller id than its children
+  size_t path;               // a hash of the whole path: what knows sources of other pools tells them apart by it
   mutable Owned<> variable;  // the parameter of the user's function that has it, or null
   const Source* root() const {
     const Source* s = this;

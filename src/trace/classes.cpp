@@ -1,6 +1,7 @@
 // What classes hold: real ones, guarded, and what the program wrote to them; classes that the program makes.
 #include "cpython/objects.h"
-#include "trace/trace.h"
+#include "plan/walk.h"
+#include "trace/capture.h"
 
 namespace gramme::trace {
 
@@ -15,12 +16,12 @@ PyTypeObject* mro_item(PyTypeObject* type, Py_ssize_t i) {
 
 // ---- looking up
 
-PyObject* Trace::type_lookup(PyTypeObject* type, PyObject* name) {
+PyObject* Capture::type_lookup(PyTypeObject* type, PyObject* name) {
   ClassEntry written;
   return find_written(type, name, written) ? written.raw : real_type_lookup(type, name);
 }
 
-PyObject* Trace::real_type_lookup(PyTypeObject* type, PyObject* name) {
+PyObject* Capture::real_type_lookup(PyTypeObject* type, PyObject* name) {
   uint64_t key = reinterpret_cast<uint64_t>(type) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<uint64_t>(name);
   auto known = lookups_.find(key);
   if (known != lookups_.end()) return known->second;
@@ -42,18 +43,18 @@ PyObject* Trace::real_type_lookup(PyTypeObject* type, PyObject* name) {
   return found;
 }
 
-void Trace::guard_mro(PyTypeObject* type) {
+void Capture::guard_mro(PyTypeObject* type) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_made(type)) return;
   const Source* cls = pool->pinned(reinterpret_cast<PyObject*>(type));
   guard({pool->child(cls, SK::Mro), guards::Kind::Identity, share(type->tp_mro)});
 }
 
-bool Trace::is_subtype(PyTypeObject* type, PyTypeObject* base) {
+bool Capture::is_subtype(PyTypeObject* type, PyTypeObject* base) {
   if (type != base) guard_mro(type);
   return PyType_IsSubtype(type, base);
 }
 
-Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
+Value* Capture::type_attribute(PyTypeObject* type, PyObject* name) {
   ClassEntry written;
   if (find_written(type, name, written)) return written.value;
   PyObject* found = real_type_lookup(type, name);
@@ -65,21 +66,60 @@ Value* Trace::type_attribute(PyTypeObject* type, PyObject* name) {
   return wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
 }
 
+// ---- names
+
+void Capture::guard_name(PyObject* named, const Source* source, int64_t index) {
+  PyObject** address = plan::name_address(named, index);
+  if (!address || (PyType_Check(named) && is_made(reinterpret_cast<PyTypeObject*>(named)))) return;
+  const Source* name = pool->child(source, SK::Name, index);
+  if (!*address) return guard_absent(name);
+  auto kind = PyUnicode_CheckExact(*address) || *address == Py_None ? guards::Kind::Constant : guards::Kind::Identity;
+  guard({name, kind, share(*address)});
+}
+
+/// Of every type that a value had there is a fact: what makes, looks up or tells apart guards it.
+void Capture::guard_names_in(const std::string& text) {
+  auto contains = [&](PyObject* name) {
+    const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;
+    if (!utf8) PyErr_Clear();
+    return utf8 && text.find(utf8) != std::string::npos;
+  };
+  auto guard_contained = [&](PyObject* named, const Source* source) {
+    for (int64_t index : {0, 1})
+      if (PyObject** address = plan::name_address(named, index); address && contains(*address))
+        guard_name(named, source, index);
+  };
+  std::unordered_set<PyObject*> types;
+  for (const guards::Fact& fact : facts_) {
+    const Source* root = fact.source;
+    while (root->base) root = root->base;
+    for (PyObject* object : {root->kind == SK::Pinned ? root->key.get() : nullptr, fact.object.get()})
+      if (object && PyType_Check(object)) types.insert(object);
+  }
+  for (PyObject* type : types) guard_contained(type, pool->pinned(type));
+  std::vector<Function*> functions;
+  each_known([&](Value* value) {
+    auto* function = as<Function>(value);
+    if (function && function->existing() && function->described) functions.push_back(function);
+  });
+  for (Function* function : functions) guard_contained(function->object, function->source);
+}
+
 // ---- what the program wrote
 
-Class* Trace::written_class(PyTypeObject* type) const {
+Class* Capture::written_class(PyTypeObject* type) const {
   for (Class* cls : written_classes_)
     if (cls->type() == type) return cls;
   return nullptr;
 }
 
-bool Trace::is_made(PyTypeObject* type) const {
+bool Capture::is_made(PyTypeObject* type) const {
   Class* cls = written_class(type);
   return cls && !cls->existing();
 }
 
 /// Along the MRO, if a class on the way to the real answer was written; what is found behind a deletion is guarded.
-bool Trace::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) {
+bool Capture::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) {
   if (written_classes_.empty()) return false;
   bool deleted = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
@@ -102,7 +142,7 @@ bool Trace::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) 
   return deleted;
 }
 
-Trace::ClassEntry Trace::own_class_entry(PyTypeObject* type, PyObject* name) {
+Capture::ClassEntry Capture::own_class_entry(PyTypeObject* type, PyObject* name) {
   Class* cls = written_class(type);
   if (Attribute* written = cls ? find(cls->attributes, name) : nullptr)
     return {cls->raws[static_cast<size_t>(written - cls->attributes.data())], written->value};
@@ -110,7 +150,7 @@ Trace::ClassEntry Trace::own_class_entry(PyTypeObject* type, PyObject* name) {
   return {raw, raw ? pinned(raw) : nullptr};
 }
 
-Class* Trace::new_class(Owned<> type, Attributes attributes, std::vector<PyObject*> raws) {
+Class* Capture::new_class(Owned<> type, Attributes attributes, std::vector<PyObject*> raws) {
   PyObject* object = keep(std::move(type));
   auto* result = make<Class>(nullptr, object);
   result->attributes = std::move(attributes);
@@ -121,14 +161,14 @@ Class* Trace::new_class(Owned<> type, Attributes attributes, std::vector<PyObjec
   return result;
 }
 
-void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
+void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
   if (!written_class(cls->type())) written_classes_.push_back(cls);
   Attribute* known = find(cls->attributes, name);
   bool anew = known && !known->value && value;  // it was deleted: it takes its place at the end
   if (cls->existing() && anew)
-    effects.add_anew(effects::Kind::StoreClassAttr, cls, name, graph.length());
+    effects_.add_anew(effects::Kind::StoreClassAttr, cls, name, moment());
   else if (cls->existing())
-    effects.add(effects::Kind::StoreClassAttr, cls, name, graph.length());
+    effects_.add(effects::Kind::StoreClassAttr, cls, name, moment());
   if (anew) {
     auto at = known - cls->attributes.data();
     cls->attributes.erase(cls->attributes.begin() + at);
@@ -146,12 +186,12 @@ void Trace::store_class_attribute(Class* cls, PyObject* name, Value* value, PyOb
   if (cls->shown) show(cls, {name, value});
 }
 
-void Trace::show(Class* cls, const Attribute& written) {
+void Capture::show(Class* cls, const Attribute& written) {
   if (!written.value) cannot(Reason::AttributeUnknown, "the __dict__ of a class from which an attribute was deleted");
   cls->shown->entries.set(constant(written.name), written.value);
 }
 
-Dict* Trace::class_names(Class* cls) {
+Dict* Capture::class_names(Class* cls) {
   if (!cls->existing()) cannot(Reason::AttributeUnknown, "the __dict__ of a class made in the capture");
   if (cls->shown) return cls->shown;
   cls->shown = make<Dict>(pool->child(cls->source, SK::InstanceDict), cls->type()->tp_dict);

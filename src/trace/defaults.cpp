@@ -3,7 +3,8 @@
 #include <set>
 #include <string_view>
 
-#include "trace/trace.h"
+#include "base/once.h"
+#include "trace/scope.h"
 
 namespace gramme::trace {
 
@@ -22,8 +23,9 @@ class Default {
 
  private:
   static void set(PyObject* dtype) {
-    static PyObject* const setter =
-        take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "set_default_dtype")).release();
+    PyObject* const setter = once([] {
+      return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "set_default_dtype")).release();
+    });
     if (!Owned<>::steal(PyObject_CallOneArg(setter, dtype))) PyErr_Clear();
   }
 
@@ -86,9 +88,9 @@ bool is_whole(const Argument& argument) {
 }
 
 /// x.to(dtype), in the graph.
-Argument converted(Trace& trace, const Argument& x, PyObject* dtype, const graph::Position* position) {
+Argument converted(Scope& scope, Arena& arena, const Argument& x, PyObject* dtype, const graph::Position* position) {
   static PyObject* const name = intern("to");
-  auto* args = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * 2));
+  auto* args = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * 2));
   new (args) Argument(x);
   new (args + 1) Argument;
   args[1].object = dtype;
@@ -97,49 +99,52 @@ Argument converted(Trace& trace, const Argument& x, PyObject* dtype, const graph
   call.target = name;
   call.args = args;
   call.arg_count = 2;
-  const Outcome& outcome = meta::infer(call, trace.levels);
+  const Outcome& outcome = meta::infer(call, scope.levels());
   if (outcome.error || outcome.result.kind != Result::Tensor)
     cannot(Reason::LateEffect, "an operation that depends on torch.set_default_dtype");
   Argument result;
   result.kind = Argument::Tensor;
-  result.node = trace.graph.call(call, position);
+  result.node = scope.graph().call(call, position);
+  result.node->operators = outcome.operators;
   result.node->record = result.record = outcome.result.record;
   return result;
 }
 
 /// The call on numbers of the dtype instead of whole ones.
-meta::Call with_converted(Trace& trace, const meta::Call& call, PyObject* dtype, const graph::Position* position) {
+meta::Call with_converted(Scope& scope, Arena& arena, const meta::Call& call, PyObject* dtype,
+                          const graph::Position* position) {
   meta::Call result = call;
-  auto* args = static_cast<Argument*>(trace.arena.bytes_for(sizeof(Argument) * (call.arg_count + 1)));
+  auto* args = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * (call.arg_count + 1)));
   for (uint32_t i = 0; i < call.arg_count; ++i)
-    new (args + i) Argument(is_whole(call.args[i]) ? converted(trace, call.args[i], dtype, position) : call.args[i]);
+    new (args + i)
+        Argument(is_whole(call.args[i]) ? converted(scope, arena, call.args[i], dtype, position) : call.args[i]);
   result.args = args;
   return result;
 }
 
 }  // namespace
 
-void Trace::note_default_dtype(PyObject* before, PyObject* now) {
+void Scope::note_default_dtype(PyObject* before, PyObject* now) {
   if (!first_dtype_) first_dtype_ = share(before);
   dtype_ = share(now);
 }
 
 /// The call becomes one that gives under the first default what the program's gives under its own.
-const Outcome& Trace::infer(meta::Call& call) {
-  const Outcome& wanted = meta::infer(call, levels);
+const Outcome& Scope::infer(meta::Call& call) {
+  const Outcome& wanted = meta::infer(call, levels_);
   if (dtype_ == first_dtype_ || wanted.error) return wanted;
   const Outcome expected = wanted;
   Default first(first_dtype_.get(), dtype_.get());
-  if (const Outcome& plain = meta::infer(call, levels); alike(plain, expected)) return plain;
+  if (const Outcome& plain = meta::infer(call, levels_); alike(plain, expected)) return plain;
   if (expected.result.kind == Result::Tensor) {
-    meta::Call typed = with_dtype(arena, call, meta::dtype_object(*expected.result.record));
-    if (const Outcome& outcome = meta::infer(typed, levels); alike(outcome, expected)) {
+    meta::Call typed = with_dtype(capture_.arena, call, meta::dtype_object(*expected.result.record));
+    if (const Outcome& outcome = meta::infer(typed, levels_); alike(outcome, expected)) {
       call = typed;
       return outcome;
     }
     if (converts_whole_numbers(call) && expected.mutations.empty()) {
-      meta::Call on_numbers = with_converted(*this, call, dtype_.get(), position());
-      if (const Outcome& outcome = meta::infer(on_numbers, levels); alike(outcome, expected)) {
+      meta::Call on_numbers = with_converted(*this, capture_.arena, call, dtype_.get(), capture_.position());
+      if (const Outcome& outcome = meta::infer(on_numbers, levels_); alike(outcome, expected)) {
         call = on_numbers;
         return outcome;
       }

@@ -18,11 +18,11 @@ std::vector<graph::Node*> apart(const Trace& trace, std::vector<graph::Node*>& a
   std::vector<graph::Node*> tensors, result;
   std::vector<PyObject*> objects;
   std::vector<uint32_t> all;
-  for (graph::Node* input : trace.graph.placeholders()) {
+  for (graph::Node* input : trace.scope().graph().placeholders()) {
     if (!input->record) continue;
     all.push_back(static_cast<uint32_t>(tensors.size()));
     tensors.push_back(input);
-    objects.push_back(trace.input(input));
+    objects.push_back(trace.scope().input(input));
   }
   std::vector<uintptr_t> addresses;
   if (aten::all_apart(objects.data(), all, addresses)) return tensors;
@@ -42,14 +42,14 @@ void guard_pair(Trace& trace, guards::Kind kind, const Source* source, const Sou
 
 /// Where some input is written, none may share memory with another unless it did at capture.
 void guard_overlaps(Trace& trace) {
-  if (!trace.inputs_written) return;
+  if (!trace.scope().inputs_written()) return;
   std::vector<graph::Node*> aliased, group = apart(trace, aliased);
   for (size_t i = 1; i < group.size(); ++i)
     guard_pair(trace, guards::Kind::Apart, group[i - 1]->source, group[i]->source);
   for (graph::Node* node : aliased) {
     for (graph::Node* other : group) guard_pair(trace, guards::Kind::NoOverlap, node->source, other->source);
     for (graph::Node* other : aliased)
-      if (node->id < other->id && !aten::overlap(trace.input(node), trace.input(other)))
+      if (node->id < other->id && !aten::overlap(trace.scope().input(node), trace.scope().input(other)))
         guard_pair(trace, guards::Kind::NoOverlap, node->source, other->source);
   }
 }
@@ -67,22 +67,17 @@ std::vector<Value*> known(Trace& trace) {
 /// A tensor that gained a gradient by a write may have been a view, and all views of its base gained one with it: what
 /// is elsewhere must stay there.
 void guard_gained(Trace& trace) {
-  if (trace.gained().empty()) return;
+  if (trace.scope().gained().empty()) return;
   for (Value* value : known(trace)) {
     if (value->kind != Kind::Tensor) continue;
-    for (Tensor* gained : trace.gained())
+    for (Tensor* gained : trace.scope().gained())
       if (value != gained) guard_pair(trace, guards::Kind::OtherStorage, gained->source, value->source);
   }
 }
 
-bool is_mutable_kind(Kind kind) {
-  return kind == Kind::List || kind == Kind::Dict || kind == Kind::Set || kind == Kind::Deque || kind == Kind::Object ||
-         kind == Kind::Cell || kind == Kind::Iterator || kind == Kind::Partial;
-}
-
 /// Is it part of what the trace knows of the object that somebody else could change?
 bool can_be_mistaken(Value* value) {
-  return is_mutable_kind(value->kind) || value->kind == Kind::Function || value->keyed ||
+  return is_mutable(value->kind) || value->kind == Kind::Function || value->keyed ||
          (value->kind == Kind::Tensor && static_cast<Tensor*>(value)->dict_seen);
 }
 
@@ -129,6 +124,13 @@ void guard_distinct(Trace& trace) {
       trace.guard({value->source, value->written || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
 }
 
+/// Numbers that were to vary and turned out to be needed as constants.
+std::vector<bool> constants(const Trace& trace) {
+  std::vector<bool> result(trace.pool->size());
+  for (const Source* source : trace.specialized()) result[source->id] = true;
+  return result;
+}
+
 /// Without the facts that others imply: what is read or looked into, or has something below it, is present.
 std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Source*>& reads) {
   std::vector<bool> implied(trace.pool->size());
@@ -142,8 +144,10 @@ std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Sou
     if (fact.other) mark(fact.other);
   }
   std::vector<guards::Fact> kept;
+  const std::vector<bool> constant = constants(trace);
   for (const guards::Fact& fact : trace.facts()) {
     mark(fact.source->base);
+    if (constant[fact.source->id] && fact.kind != guards::Kind::Constant) continue;
     if (fact.kind != guards::Kind::Present || !implied[fact.source->id]) kept.push_back(fact);
   }
   return kept;
@@ -151,10 +155,10 @@ std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Sou
 
 /// Without gradients nothing depends on requires_grad. What is changed keeps it: backends write by the kind of tensor.
 void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
-  const auto& effects = trace.effects.entries();
+  const auto& effects = trace.effects().entries();
   bool calls = std::any_of(effects.begin(), effects.end(),
                            [](const effects::Effect& effect) { return effect.kind == effects::Kind::Call; });
-  if (trace.autograd_seen || trace.inputs_written || calls) return;
+  if (trace.scope().autograd_seen() || trace.scope().inputs_written() || calls) return;
   for (guards::Fact& fact : facts)
     if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);
 }
@@ -175,43 +179,100 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
 
 /// Backends keep the modes of their parts to themselves: a mode entered here could not be left by a later segment.
 void check_modes_left(Trace& trace) {
-  if (trace.entered_modes.empty() && trace.level_steps.empty()) return;
-  if (!trace.entered_modes.empty()) trace.stop_at = *trace.entered_modes.begin();
-  if (!trace.level_steps.empty()) trace.stop_at = std::min(trace.stop_at, trace.level_steps.front());
-  cannot(Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
+  const size_t entered = trace.scope().first_open_mode();
+  if (entered != SIZE_MAX)
+    trace.stop_at(entered, Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
+
+/// What must be known if the graph raises after a write that lasts.
+class Lasting {
+ public:
+  explicit Lasting(const Trace& trace) : trace_(trace), first_(trace.scope().lasting()) {
+    if (first_) made_ = trace.scope().graph().nodes();
+  }
+  /// Its part of the replay ends here. All parts before it count as one with it, up to the first that needs the graph.
+  void note(const effects::Effect& effect, const Rebuilder& rebuild) {
+    if (!first_ || !rebuild.outputs().empty()) return;
+    settled_ = std::max(settled_, effect.settled);
+    happened_.push_back({settled_, rebuild.operations()});
+  }
+  /// When the graph has its final nodes.
+  std::unique_ptr<plan::LastingWrites> take() {
+    if (!first_) return nullptr;
+    auto result = std::make_unique<plan::LastingWrites>();
+    for (const graph::Node* node : trace_.scope().graph().nodes()) {
+      if (node->id < first_->id) ++result->first;
+      result->place_of.push_back(place(*result, node->position));
+    }
+    for (const plan::LastingWrites::Happened& happened : happened_)
+      result->happened.push_back({place_in_graph(happened.node), happened.operations});
+    return result;
+  }
+
+ private:
+  int place(plan::LastingWrites& result, const graph::Position* position) {
+    if (!position) return -1;
+    if (auto known = places_.find(position); known != places_.end()) return known->second;
+    const int caller = place(result, position->caller);
+    result.places.push_back({share(reinterpret_cast<PyObject*>(position->code)), position->unit, caller});
+    return places_[position] = static_cast<int>(result.places.size()) - 1;
+  }
+
+  /// The first node that is left of those made after so many.
+  size_t place_in_graph(size_t made) const {
+    if (made >= made_.size()) return trace_.scope().graph().nodes().size();
+    const auto& nodes = trace_.scope().graph().nodes();
+    auto found =
+        std::find_if(nodes.begin(), nodes.end(), [&](const graph::Node* node) { return node->id >= made_[made]->id; });
+    return static_cast<size_t>(found - nodes.begin());
+  }
+
+  const Trace& trace_;
+  const graph::Node* first_;
+  std::vector<graph::Node*> made_;  // all nodes, before unneeded ones are dropped
+  std::unordered_map<const graph::Position*, int> places_;
+  std::vector<plan::LastingWrites::Happened> happened_;  // counted in nodes made
+  size_t settled_ = 0;
+};
 
 }  // namespace
 
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   check_modes_left(trace);
   Rebuilder rebuild(trace);
-  for (const effects::Effect& effect : trace.effects.entries()) rebuild.replay(effect);
-  if (aten::grad_enabled() != trace.grad_at_start()) rebuild.set_grad_mode(aten::grad_enabled());
+  Lasting lasting(trace);
+  for (const effects::Effect& effect : trace.effects().entries()) {
+    rebuild.replay(effect);
+    lasting.note(effect, rebuild);
+  }
+  if (aten::grad_enabled() != trace.scope().grad_at_start()) rebuild.set_grad_mode(aten::grad_enabled());
   plan::Exit exit;
   lower_exit(rebuild, end, exit);
-  trace.graph.outputs = rebuild.outputs();
-  for (graph::Node* node : trace.graph.outputs) node->output = true;
-  trace.graph.remove_redundant_grad_modes(trace.grad_at_start());
-  trace.graph.remove_dead();
+  trace.scope().graph().outputs = rebuild.outputs();
+  for (graph::Node* node : trace.scope().graph().outputs) node->output = true;
+  trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
+  trace.scope().graph().remove_dead();
   guard_overlaps(trace);
   guard_gained(trace);
   guard_distinct(trace);
   std::vector<int> inputs;
-  for (graph::Node* placeholder : trace.graph.placeholders()) inputs.push_back(rebuild.read(placeholder->source));
+  for (graph::Node* placeholder : trace.scope().graph().placeholders())
+    inputs.push_back(rebuild.read(placeholder->source));
   std::vector<int> restored;
-  for (Tensor* tensor : trace.restored()) restored.push_back(rebuild.read(tensor->source));
+  for (Tensor* tensor : trace.scope().restored()) restored.push_back(rebuild.read(tensor->source));
   std::vector<guards::Fact> facts = pruned(trace, rebuild.reads());
   forget_autograd(trace, facts);
-  plan::GuardDescription guards{trace.pool, std::move(facts), rebuild.reads(), trace.initial_state()};
+  plan::GuardDescription guards{trace.pool, std::move(facts), rebuild.reads(), trace.scope().initial_state()};
   auto segment = std::make_unique<plan::Segment>(std::move(guards));
   segment->graph_inputs = std::move(inputs);
-  segment->graph_outputs = static_cast<int>(trace.graph.outputs.size());
-  segment->random = trace.random;
-  segment->effects = effects::print(trace.effects);
+  segment->graph_outputs = static_cast<int>(trace.scope().graph().outputs.size());
+  segment->random = trace.scope().random();
+  segment->effects = effects::print(trace.effects());
   segment->restored = std::move(restored);
-  segment->sets_modes = trace.sets_modes;
-  segment->operations = static_cast<int>(trace.graph.length());
+  segment->lasting = lasting.take();
+  segment->sets_modes = trace.scope().sets_modes();
+  segment->operations = static_cast<int>(trace.scope().graph().length());
+  for (const graph::Node* node : trace.scope().graph().nodes()) segment->operators += node->operators;
   rebuild.number_registers(exit);
   segment->replay = rebuild.take_replay();
   segment->exit = std::move(exit);

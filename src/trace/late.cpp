@@ -1,5 +1,5 @@
 // Tensors that replay changes after the graph ran, and what a write says about tensors that share memory.
-#include "trace/trace.h"
+#include "trace/scope.h"
 
 namespace gramme::trace {
 
@@ -28,10 +28,16 @@ void gain(Tensor* tensor, const Tensor* written, bool inside_vmap) {
 
 }  // namespace
 
-void Trace::fix(Tensor* tensor, const char* effect) {
+void Scope::found(Tensor* tensor) {
+  for (Tensor* gained : gained_)
+    if (aten::same_storage(tensor->object, gained->object))
+      cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
+  node(tensor);  // placeholders come in the order in which inputs are looked into; unused ones are dropped
+}
+
+void Scope::fix(Tensor* tensor, const char* effect) {
   if (tensor->used && tensor->made_at) {
-    stop_at = tensor->made_at;
-    cannot(Reason::LateEffect, std::string(effect) + " on a tensor that was used");
+    capture_.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
   }
   // What uses an input is behind the hook whoever runs the graph; a value of the graph is handed out by it.
   bool input = tensor->existing() && !tensor->made_at;
@@ -39,26 +45,26 @@ void Trace::fix(Tensor* tensor, const char* effect) {
   tensor->late = input && tensor->late != Tensor::Closed ? Tensor::Fixed : Tensor::Closed;
 }
 
-void Trace::close(Tensor* tensor) {
+void Scope::close(Tensor* tensor) {
   if (tensor->late == Tensor::Free) late_.push_back(tensor);
   tensor->late = Tensor::Closed;
 }
 
-void Trace::note_written(Tensor* tensor, bool gained) {
+void Scope::note_written(Tensor* tensor, bool gained) {
   for (Tensor* late : late_)
     if (shares_memory(late, tensor)) cannot(Reason::LateEffect, "a write to a tensor");
-  size_t now = inliner ? inliner->steps() : 0;
+  size_t now = capture_.steps();
   tensor->used = false;
   for (Tensor* t = tensor; t; t = t->base) {
     t->made_at = now;
-    if (t->existing()) inputs_written = true;
+    if (t->existing()) inputs_written_ = true;
   }
   if (!gained) return;
   Tensor* root = tensor;
   while (root->base && root->differentiable) root = root->base;
-  gain(root, tensor, !levels.empty());
+  gain(root, tensor, !levels_.empty());
   if (!root->existing()) return;
-  each_known([&](Value* value) {
+  capture_.each_known([&](Value* value) {
     auto* other = as<Tensor>(value);
     if (other && other != root && other->existing() && aten::same_storage(other->object, root->object))
       cannot(Reason::MutationUnsupported, "a write that makes several inputs need a gradient");

@@ -1,7 +1,8 @@
 // From a real object to its value: what kind it is, and the guards of having looked.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
-#include "trace/trace.h"
+#include "trace/capture.h"
 
 namespace gramme::trace {
 
@@ -60,27 +61,27 @@ bool is_held_member(PyObject* member) {
 
 bool is_c_callable(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  static PyTypeObject* method_wrapper = type_named("types", "MethodWrapperType");
+  PyTypeObject* const method_wrapper = once([] { return type_named("types", "MethodWrapperType"); });
   return PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
          type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
          type == method_wrapper;
 }
 
 /// One that goes on through a list. Where the program loops over it, the position would be another one at each turn.
-Iterator* realize_list_iterator(Trace& trace, PyObject* object, const Source* source) {
-  auto* result = trace.make<Iterator>(source, object);
+Iterator* realize_list_iterator(Capture& capture, PyObject* object, const Source* source) {
+  auto* result = capture.make<Iterator>(source, object);
   result->sort = Iterator::Sequence;
-  const Source* of = trace.pool->child(source, SK::IteratorOf);
+  const Source* of = capture.pool->child(source, SK::IteratorOf);
   PyObject* list = *cpython::list_iterator_list(object);
   result->done = !list;
   if (!list) {
-    trace.guard_absent(of);
+    capture.guard_absent(of);
     return result;
   }
   guards::Fact position{source, guards::Kind::Position, {}};
   position.number = result->index = *cpython::list_iterator_position(object);
-  trace.guard(std::move(position));
-  result->parts = {trace.see(trace.wrap(list, of))};
+  capture.guard(std::move(position));
+  result->parts = {capture.see(capture.wrap(list, of))};
   return result;
 }
 
@@ -92,12 +93,12 @@ bool is_list_iterator(PyObject* object) {
 
 }  // namespace
 
-Value* Trace::force(Lazy* lazy) {
+Value* Capture::force(Lazy* lazy) {
   if (!lazy->target) lazy->target = realize(lazy->object, lazy->source);
   return lazy->target;
 }
 
-Value* Trace::realize(PyObject* object, const Source* source) {
+Value* Capture::realize(PyObject* object, const Source* source) {
   if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return number(object, source);
   if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
       object == Py_Ellipsis || object == Py_NotImplemented || PyComplex_CheckExact(object) ||
@@ -122,16 +123,7 @@ Value* Trace::realize(PyObject* object, const Source* source) {
   }
   Value* result = realize_object(object, source);
   known_[object] = result;
-  switch (result->kind) {
-    case Kind::Object:
-    case Kind::Function:
-    case Kind::Partial:
-    case Kind::Dict:
-      note_dict_of(object);
-      break;
-    default:
-      break;
-  }
+  if (owns_dict(result->kind)) note_dict_of(object);
   return result;
 }
 
@@ -142,32 +134,14 @@ namespace {
 }  // namespace
 
 /// Attributes are known as those of the object, items as those of a dict: what is both would be in two states.
-void Trace::note_dict_of(PyObject* object) {
+void Capture::note_dict_of(PyObject* object) {
   PyObject** dict = cpython::instance_dict_address(object);
   if (!dict || !*dict) return;
   if (known_.contains(*dict)) cannot_hold_twice();
   dicts_of_known_.insert(*dict);
 }
 
-/// Ints and floats: constants, unless earlier captures saw them change.
-Value* Trace::number(PyObject* object, const Source* source) {
-  // A float on the stack is what an instruction carried out for real has just computed: it will be another one next
-  // time.
-  bool computed = source->kind == SK::Stack && PyFloat_CheckExact(object);
-  if (computed || !policy.dynamic.empty()) {
-    std::string name = source->print();
-    if ((computed || policy.dynamic.contains(name)) && !policy.specialized.contains(name)) {
-      guard_type(source, Py_TYPE(object));
-      auto* result = make<Number>(source, object);
-      result->type = Py_TYPE(object);
-      return result;
-    }
-  }
-  guard({source, guards::Kind::Constant, share(object)});
-  return make<Constant>(source, object);
-}
-
-Value* Trace::realize_object(PyObject* object, const Source* source) {
+Value* Capture::realize_object(PyObject* object, const Source* source) {
   PyTypeObject* type = Py_TYPE(object);
   const KnownTypes& known = known_types();
   if (PyFunction_Check(object)) return realize_function(object, source);
@@ -242,7 +216,7 @@ Value* Trace::realize_object(PyObject* object, const Source* source) {
   return result;
 }
 
-Value* Trace::realize_tuple(PyObject* object, const Source* source) {
+Value* Capture::realize_tuple(PyObject* object, const Source* source) {
   guard_length(source, PyTuple_GET_SIZE(object));
   auto* result = make<Tuple>(source, object);
   result->type = Py_TYPE(object);
@@ -257,16 +231,27 @@ Value* Trace::realize_tuple(PyObject* object, const Source* source) {
   return instance;
 }
 
-List* Trace::list_payload(PyObject* object, const Source* source) {
-  guard_length(source, PyList_GET_SIZE(object));
+List* Capture::list_payload(PyObject* object, const Source* source) {
   auto* result = make<List>(source, object);
-  result->items.reserve(PyList_GET_SIZE(object));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
-    result->items.push_back(wrap(PyList_GET_ITEM(object, i), pool->child(source, SK::Item, i)));
+  result->unread = &lists_;
   return result;
 }
 
-Value* Trace::realize_list(PyObject* object, const Source* source) {
+/// What was appended before anybody looked stays behind what was there.
+void Capture::Lists::read(List* list) {
+  list->unread = nullptr;
+  Py_ssize_t size = PyList_GET_SIZE(list->object);
+  capture.guard_length(list->source, size);
+  std::vector<Value*> items;
+  items.reserve(size + list->own_items.size());
+  for (Py_ssize_t i = 0; i < size; ++i)
+    items.push_back(capture.wrap(PyList_GET_ITEM(list->object, i), capture.pool->child(list->source, SK::Item, i)));
+  if (list->written) capture.originals_[list] = items;
+  items.insert(items.end(), list->own_items.begin(), list->own_items.end());
+  list->own_items = std::move(items);
+}
+
+Value* Capture::realize_list(PyObject* object, const Source* source) {
   List* list = list_payload(object, source);
   if (PyList_CheckExact(object)) return list;
   auto* instance = make<Object>(source, object);
@@ -275,13 +260,13 @@ Value* Trace::realize_list(PyObject* object, const Source* source) {
   return instance;
 }
 
-Dict* Trace::dict_payload(PyObject* object, const Source* source) {
+Dict* Capture::dict_payload(PyObject* object, const Source* source) {
   auto* result = make<Dict>(source, object);
   result->loaded = false;
   return result;
 }
 
-Value* Trace::realize_dict(PyObject* object, const Source* source) {
+Value* Capture::realize_dict(PyObject* object, const Source* source) {
   if (dicts_of_known_.contains(object) || namespaces_.contains(object)) cannot_hold_twice();
   PyTypeObject* type = Py_TYPE(object);
   Dict* dict = dict_payload(object, source);
@@ -304,10 +289,14 @@ Value* Trace::realize_dict(PyObject* object, const Source* source) {
   return instance;
 }
 
-Value* Trace::realize_set(PyObject* object, const Source* source) {
+Value* Capture::realize_set(PyObject* object, const Source* source) {
   auto* result = make<Set>(source, object);
   result->frozen = PyFrozenSet_Check(object);
-  Owned<> items = take(PySequence_List(object)), places = take(PySet_New(nullptr));
+  Owned<> items = take(PyList_New(0)), places = take(PySet_New(nullptr));
+  PyObject* member;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &member, &hash);)  // a subclass may iterate in its own way
+    check(PyList_Append(items.get(), member));
   bool constants = true;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
     constants = constants && is_held_member(PyList_GET_ITEM(items.get(), i));
@@ -332,7 +321,7 @@ Value* Trace::realize_set(PyObject* object, const Source* source) {
   return instance;
 }
 
-Value* Trace::realize_deque(PyObject* object, const Source* source) {
+Value* Capture::realize_deque(PyObject* object, const Source* source) {
   auto* result = make<Deque>(source, object);
   auto* deque = cpython::as_deque(object);
   result->maxlen = deque->maxlen;
@@ -348,7 +337,7 @@ Value* Trace::realize_deque(PyObject* object, const Source* source) {
 }
 
 /// Module-level functions are held by the segment; closures are guarded by code, defaults and the cells that are read.
-Value* Trace::realize_function(PyObject* object, const Source* source) {
+Value* Capture::realize_function(PyObject* object, const Source* source) {
   auto* function = cpython::as_function(object);
   static PyObject* inner = intern("<locals>");
   bool made_by_a_call = function->func_closure || PyUnicode_Contains(function->func_qualname, inner) > 0;
@@ -360,7 +349,7 @@ Value* Trace::realize_function(PyObject* object, const Source* source) {
   return make<Function>(pool->pinned(object), object);
 }
 
-Value* Trace::realize_c_function(PyObject* object, const Source* source) {
+Value* Capture::realize_c_function(PyObject* object, const Source* source) {
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
   // pybind11 keeps a record of its own where other functions have their module
   bool record = self && (PyCapsule_CheckExact(self) || strncmp(Py_TYPE(self)->tp_name, "pybind11", 8) == 0);
@@ -371,17 +360,15 @@ Value* Trace::realize_c_function(PyObject* object, const Source* source) {
   cannot(Reason::SourceUnknown, "a C method bound before the capture");
 }
 
-Value* Trace::realize_tensor(PyObject* object, const Source* source) {
+Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   guards::Fact fact{source, guards::Kind::Tensor, {}};
   fact.spec = aten::tensor_spec(object);
+  if (!aten::matches(*fact.spec, object)) throw Unguardable{};  // a tangent, sizes that only its class knows
   guard(std::move(fact));
-  for (Tensor* gained : gained_)
-    if (aten::same_storage(object, gained->object))
-      cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
   if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
-  node(result);  // placeholders come in the order in which inputs are looked into; unused ones are dropped
+  found(result);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stack.h"
 #include "cpython/objects.h"
 
 namespace gramme::trace {
@@ -18,7 +19,7 @@ PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuil
 }  // namespace
 
 Rebuilder::Rebuilder(Trace& trace) : trace_(trace) {
-  for (const effects::Effect& effect : trace.effects.entries())
+  for (const effects::Effect& effect : trace.effects().entries())
     if (effect.kind == effects::Kind::Call) calls_.push_back(&effect);
 }
 
@@ -34,10 +35,8 @@ Register Rebuilder::operator()(Value* value) {
     replay_calls(static_cast<size_t>(value->made_by));
     return memo_.at(value);
   }
-  if (depth_ == kDeepest) unsupported("objects nested too deeply");
-  ++depth_;
+  if (!has_room(Room::Capture)) unsupported("objects nested too deeply");
   Register result = make(value);
-  --depth_;
   memo_[value] = result;
   return result;
 }
@@ -116,8 +115,7 @@ Register Rebuilder::call(PyObject* callable, const std::vector<Register>& regist
 
 /// It would outlive its torch.vmap: the call runs for real.
 void Rebuilder::refuse_batched(const Tensor* tensor) {
-  trace_.stop_at = tensor->made_at - 1;
-  unsupported("a tensor inside torch.vmap, elsewhere");
+  trace_.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside torch.vmap, elsewhere");
 }
 
 Register Rebuilder::make(Value* value) {
@@ -126,85 +124,68 @@ Register Rebuilder::make(Value* value) {
     return read(value->source);
   }
   switch (value->kind) {
-    case Kind::Constant:
-    case Kind::Builtin:
-      return constant(value->object);
-    case Kind::Class:
-      return make_class(static_cast<Class*>(value));
-    case Kind::Tensor: {
-      auto* tensor = static_cast<Tensor*>(value);
-      if (tensor->record->inner) refuse_batched(tensor);
-      if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
-      Register result = output(tensor->node);
-      memo_[value] = result;
-      store_attributes(result, tensor->attributes);
-      return result;
-    }
-    case Kind::Number:
-      return output(static_cast<Number*>(value)->node);
-    case Kind::Tuple:
-      return make_tuple(static_cast<Tuple*>(value));
-    case Kind::List:
-      return make_list(static_cast<List*>(value));
-    case Kind::Dict:
-      return make_dict(static_cast<Dict*>(value));
-    case Kind::Set:
-      return make_set(static_cast<Set*>(value));
-    case Kind::Deque:
-      return make_deque(static_cast<Deque*>(value));
-    case Kind::Function:
-      return make_function(static_cast<Function*>(value));
-    case Kind::Object:
-      return make_object(static_cast<Object*>(value));
-    case Kind::Generator:
-      return make_generator(static_cast<Generator*>(value));
-    case Kind::Iterator:
-      return make_iterator(static_cast<Iterator*>(value));
-    case Kind::Partial:
-      return make_partial(static_cast<Partial*>(value));
-    case Kind::Slice: {
-      auto* slice = static_cast<Slice*>(value);
-      Register start = (*this)(slice->start), stop = (*this)(slice->stop), step = (*this)(slice->step);
-      return call(reinterpret_cast<PyObject*>(&PySlice_Type), {start, stop, step});
-    }
-    case Kind::Cell: {
-      Register result = made(ReplayKind::MakeCell);
-      memo_[value] = result;
-      fill_cell(static_cast<Cell*>(value));
-      return result;
-    }
-    case Kind::Method: {
-      auto* method = static_cast<Method*>(value);
-      Register function = (*this)(method->function), self = (*this)(method->self);
-      if (auto* known = remembered(value)) return *known;
-      Register result = made(ReplayKind::MakeMethod);
-      replay_.ops.back().a = function;
-      replay_.ops.back().b = self;
-      return result;
-    }
-    case Kind::BuiltinMethod:
-      return make_builtin_method(static_cast<BuiltinMethod*>(value));
-    case Kind::View: {
-      auto* view = static_cast<View*>(value);
-      if (view->dict->kind != Kind::Dict) unsupported("a view of an instance's attributes");
-      PyObject* method = PyDict_GetItemString(PyDict_Type.tp_dict, view->which == View::Keys     ? "keys"
-                                                                   : view->which == View::Values ? "values"
-                                                                                                 : "items");
-      return call(method, {(*this)(view->dict)});
-    }
-    case Kind::InstanceDict: {
-      Register owner = (*this)(static_cast<InstanceDict*>(value)->owner);
-      return call(builtin("vars"), {owner});
-    }
-    default:
-      unsupported(std::string("a ") + kind_name(value->kind));
+#define REBUILT make_new(static_cast<T*>(value))
+#define NEVER never(value)
+#define KIND(name, properties, type, rebuilt, text) \
+  case Kind::name: {                                \
+    using T [[maybe_unused]] = value::name;         \
+    return rebuilt;                                 \
   }
+#include "value/kinds.def"
+#undef KIND
+#undef NEVER
+#undef REBUILT
+  }
+  GRAMME_BUG("a value of no kind");
 }
+
+Register Rebuilder::never(Value* value) { unsupported(std::string("a ") + kind_name(value->kind)); }
+
+Register Rebuilder::make_new(Constant* value) { return constant(value->object); }
+Register Rebuilder::make_new(Builtin* value) { return constant(value->object); }
+Register Rebuilder::make_new(Number* value) { return output(value->node); }
+
+Register Rebuilder::make_new(Tensor* tensor) {
+  if (tensor->record->inner) refuse_batched(tensor);
+  if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
+  Register result = output(tensor->node);
+  memo_[tensor] = result;
+  store_attributes(result, tensor->attributes);
+  return result;
+}
+
+Register Rebuilder::make_new(Slice* slice) {
+  Register start = (*this)(slice->start), stop = (*this)(slice->stop), step = (*this)(slice->step);
+  return call(reinterpret_cast<PyObject*>(&PySlice_Type), {start, stop, step});
+}
+
+Register Rebuilder::make_new(Cell* cell) {
+  Register result = made(ReplayKind::MakeCell);
+  memo_[cell] = result;
+  fill_cell(cell);
+  return result;
+}
+
+Register Rebuilder::make_new(Method* method) {
+  Register function = (*this)(method->function), self = (*this)(method->self);
+  if (auto* known = remembered(method)) return *known;
+  Register result = made(ReplayKind::MakeMethod);
+  replay_.ops.back().a = function;
+  replay_.ops.back().b = self;
+  return result;
+}
+
+Register Rebuilder::make_new(View* view) {
+  if (view->dict->kind != Kind::Dict) unsupported("a view of an instance's attributes");
+  const char* name = view->which == View::Keys ? "keys" : view->which == View::Values ? "values" : "items";
+  return call(PyDict_GetItemString(PyDict_Type.tp_dict, name), {(*this)(view->dict)});
+}
+
+Register Rebuilder::make_new(InstanceDict* dict) { return call(builtin("vars"), {(*this)(dict->owner)}); }
 
 /// What a compiled graph returns may have a history, whatever it was inside: the real operation makes the leaf.
 void Rebuilder::new_leaf(Tensor* tensor) {
-  trace_.stop_at = tensor->made_at;
-  unsupported("a leaf made by an operation");
+  trace_.stop_at(tensor->made_at, Reason::ReplayUnsupported, "a leaf made by an operation");
 }
 
 void Rebuilder::number_registers(plan::Exit& exit) {

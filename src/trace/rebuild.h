@@ -26,6 +26,7 @@ class Rebuilder {
   const std::vector<graph::Node*>& outputs() const { return outputs_; }
   /// Turns the registers of each sort into one numbering, in the replay and the exit.
   void number_registers(plan::Exit& exit);
+  size_t operations() const { return replay_.ops.size(); }
   plan::Replay take_replay() { return std::move(replay_); }
 
  private:
@@ -48,32 +49,43 @@ class Rebuilder {
 
   [[noreturn]] void new_leaf(value::Tensor* tensor);
   [[noreturn]] void refuse_batched(const value::Tensor* tensor);
-  plan::Register make_tuple(value::Tuple* tuple);
-  plan::Register make_list(value::List* list);
-  plan::Register make_dict(value::Dict* dict);
-  plan::Register make_set(value::Set* set);
+  [[noreturn]] plan::Register never(Value* value);
+  // What the capture made: one overload for each kind that kinds.def calls REBUILT.
+  plan::Register make_new(value::Constant* value);
+  plan::Register make_new(value::Builtin* value);
+  plan::Register make_new(value::Number* value);
+  plan::Register make_new(value::Tensor* tensor);
+  plan::Register make_new(value::Slice* slice);
+  plan::Register make_new(value::Cell* cell);
+  plan::Register make_new(value::Method* method);
+  plan::Register make_new(value::View* view);
+  plan::Register make_new(value::InstanceDict* dict);
+  plan::Register make_new(value::Tuple* tuple);
+  plan::Register make_new(value::List* list);
+  plan::Register make_new(value::Dict* dict);
+  plan::Register make_new(value::Set* set);
   plan::Register make_own_set(value::Set* set);
   void fill_set(plan::Register target, value::Set* set, plan::ReplayKind otherwise);
-  plan::Register make_deque(value::Deque* deque);
-  plan::Register make_function(value::Function* function);
+  plan::Register make_new(value::Deque* deque);
+  plan::Register make_new(value::Function* function);
   void store_attributes(plan::Register target, const value::Attributes& attributes, PyTypeObject* type = nullptr);
   void store_attribute(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
   void store_slot(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
-  plan::Register make_object(value::Object* object);
-  plan::Register make_class(value::Class* cls);
+  plan::Register make_new(value::Object* object);
+  plan::Register make_new(value::Class* cls);
   static PyObject* init_abstract();
-  plan::Register make_builtin_method(value::BuiltinMethod* method);
+  plan::Register make_new(value::BuiltinMethod* method);
   /// What was made meanwhile: an immutable value may be reached again from its own parts.
   const plan::Register* remembered(Value* value) const;
   void fill_cell(value::Cell* cell);
   // rebuild_frames.cpp
-  plan::Register make_generator(value::Generator* generator);
+  plan::Register make_new(value::Generator* generator);
   plan::Register frame_object(interp::Frame* frame);
   void fill_frame(plan::Register target, plan::Register function, const FrameState& state, int phase);
   void describe_exception(plan::Register result, value::Object* exception);
   void set_field(plan::Register exception, const char* name, plan::Register value);
   // rebuild_iterators.cpp
-  plan::Register make_iterator(value::Iterator* iterator);
+  plan::Register make_new(value::Iterator* iterator);
   plan::Register over_sequence(value::Iterator* iterator);
   plan::Register over_reversed(value::Iterator* iterator);
   plan::Register over_entries(value::Iterator* iterator);
@@ -84,7 +96,7 @@ class Rebuilder {
   plan::Register itertool(const char* name, const std::vector<plan::Register>& registers);
   void set_state(PyTypeObject* type, plan::Register iterator, plan::Register state);
   plan::Register call_method(PyTypeObject* type, const char* name, const std::vector<plan::Register>& registers);
-  plan::Register make_partial(value::Partial* partial);
+  plan::Register make_new(value::Partial* partial);
   plan::Register call(PyObject* callable, const std::vector<plan::Register>& registers);
 
   void replay_attribute(const effects::Effect& effect);
@@ -112,8 +124,6 @@ class Rebuilder {
   std::unordered_set<Value*> opened_;  // classes whose namespace is being made
   std::vector<value::Cell*> waiting_;  // cells that will hold one of them
   int made_ = 0;
-  static constexpr int kDeepest = 10'000;
-  int depth_ = 0;
   std::vector<const effects::Effect*> calls_;  // of the log, in order
   size_t called_ = 0;                          // the first so many are replayed
 };

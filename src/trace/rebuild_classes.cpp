@@ -1,4 +1,5 @@
 // How classes, what is special in their namespaces, and cells come into being when a segment has run.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "trace/rebuild.h"
 
@@ -26,7 +27,7 @@ void Rebuilder::fill_cell(Cell* cell) {
 }
 
 /// A class is known by its name and bases first; its functions may refer to it by their cells only.
-Register Rebuilder::make_class(Class* cls) {
+Register Rebuilder::make_new(Class* cls) {
   if (!opened_.insert(cls).second) cannot(Reason::ReplayUnsupported, "a class that is in its own namespace");
   PyTypeObject* type = cls->type();
   auto* heap = reinterpret_cast<PyHeapTypeObject*>(type);
@@ -66,8 +67,8 @@ Register Rebuilder::make_class(Class* cls) {
 }
 
 PyObject* Rebuilder::init_abstract() {
-  static PyObject* made =
-      take(PyObject_GetAttrString(take(PyImport_ImportModule("_abc")).get(), "_abc_init")).release();
+  PyObject* const made = once(
+      [] { return take(PyObject_GetAttrString(take(PyImport_ImportModule("_abc")).get(), "_abc_init")).release(); });
   return made;
 }
 
@@ -87,7 +88,7 @@ std::optional<Register> Rebuilder::make_descriptor(Object* object) {
 }
 
 /// By the descriptor itself: the class of the object may have another attribute of the name.
-Register Rebuilder::make_builtin_method(BuiltinMethod* method) {
+Register Rebuilder::make_new(BuiltinMethod* method) {
   Register self = (*this)(method->self);
   if (auto* known = remembered(method)) return *known;
   if (Py_IS_TYPE(method->object, &PyClassMethodDescr_Type)) {

@@ -10,7 +10,7 @@ using plan::Register;
 using plan::ReplayKind;
 using plan::ReplayOp;
 
-Register Rebuilder::make_tuple(Tuple* tuple) {
+Register Rebuilder::make_new(Tuple* tuple) {
   std::vector<Register> items = all(tuple->items);
   if (auto* known = remembered(tuple)) return *known;
   Register result =
@@ -19,14 +19,14 @@ Register Rebuilder::make_tuple(Tuple* tuple) {
   return result;
 }
 
-Register Rebuilder::make_list(List* list) {
+Register Rebuilder::make_new(List* list) {
   Register result = made(ReplayKind::MakeList);
   memo_[list] = result;
-  if (!list->items.empty()) with_operands(ReplayKind::FillList, result, all(list->items));
+  if (!list->items().empty()) with_operands(ReplayKind::FillList, result, all(list->items()));
   return result;
 }
 
-Register Rebuilder::make_dict(Dict* dict) {
+Register Rebuilder::make_new(Dict* dict) {
   Register result;
   if (dict->factory) {
     Register factory = (*this)(dict->factory);
@@ -54,7 +54,7 @@ void Rebuilder::fill_dict(Register target, Table& table) {
   table.each([&](Table::Entry& entry) { store_hashed(target, table, entry); });
 }
 
-Register Rebuilder::make_set(Set* set) {
+Register Rebuilder::make_new(Set* set) {
   if (set->places) {
     Register result = made(ReplayKind::CopySet, set->places);
     replay_.ops.back().number = set->frozen;
@@ -92,7 +92,7 @@ void Rebuilder::fill_set(Register target, Set* set, ReplayKind otherwise) {
   if (set->places) replay_.ops.back().object = share(set->places);
 }
 
-Register Rebuilder::make_deque(Deque* deque) {
+Register Rebuilder::make_new(Deque* deque) {
   Register maxlen = constant(deque->maxlen < 0 ? Py_None : trace_.keep(take(PyLong_FromSsize_t(deque->maxlen))));
   Register result = made(ReplayKind::MakeDeque);
   replay_.ops.back().a = maxlen;

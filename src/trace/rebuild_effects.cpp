@@ -105,10 +105,11 @@ void Rebuilder::replay_slot(const effects::Effect& effect) {
 }
 
 void Rebuilder::replay_list(List* list) {
+  if (list->unread) return with_operands(ReplayKind::FillList, (*this)(list), all(list->own_items));
   const std::vector<Value*>& before = *trace_.original_items(list);
-  bool grown = list->items.size() >= before.size() && std::equal(before.begin(), before.end(), list->items.begin());
+  bool grown = list->items().size() >= before.size() && std::equal(before.begin(), before.end(), list->items().begin());
   Register target = (*this)(list);
-  std::vector<Value*> items(list->items.begin() + (grown ? before.size() : 0), list->items.end());
+  std::vector<Value*> items(list->items().begin() + (grown ? before.size() : 0), list->items().end());
   with_operands(grown ? ReplayKind::FillList : ReplayKind::AssignList, target, all(items));
 }
 

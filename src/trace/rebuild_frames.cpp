@@ -30,7 +30,7 @@ void Rebuilder::fill_frame(Register target, Register function, const FrameState&
   call(cpython::frame_filler(), parts);
 }
 
-Register Rebuilder::make_generator(Generator* generator) {
+Register Rebuilder::make_new(Generator* generator) {
   if (generator->handled) unsupported("a generator left while it handles an exception");
   Register function = (*this)(generator->function);
   if (auto* known = remembered(generator)) return *known;  // it is in its function's closure

@@ -1,5 +1,6 @@
 // Iterators that escape: made again from what they go through, and put where they were. None of this runs code of the
 // program: what is called is C code that only makes an iterator or steps over keys and members.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "cpython/replayed.h"
 #include "trace/rebuild.h"
@@ -35,8 +36,8 @@ PyTypeObject* forward_type(Value* sequence) {
   if (sequence->kind == Kind::Tuple) return &PyTupleIter_Type;
   if (sequence->kind == Kind::Object) return &PySeqIter_Type;
   if (sequence->kind != Kind::Constant) return nullptr;
-  static PyTypeObject* const ascii = iterator_type("iter('')");
-  static PyTypeObject* const text = iterator_type("iter('\\u1234')");
+  PyTypeObject* const ascii = once([] { return iterator_type("iter('')"); });
+  PyTypeObject* const text = once([] { return iterator_type("iter('\\u1234')"); });
   if (PyUnicode_Check(sequence->object)) return PyUnicode_IS_ASCII(sequence->object) ? ascii : text;
   return PyBytes_Check(sequence->object) ? &PyBytesIter_Type : nullptr;
 }
@@ -95,7 +96,7 @@ Register Rebuilder::container_of(Value* container) {
 }
 
 Register Rebuilder::over_sequence(Iterator* iterator) {
-  static PyTypeObject* const deque_iterator = imported_type("_collections", "_deque_iterator");
+  PyTypeObject* const deque_iterator = once([] { return imported_type("_collections", "_deque_iterator"); });
   Value* sequence = trace_.see(iterator->parts.at(0));
   if (iterator->done) {
     if (sequence->kind != Kind::List && sequence->kind != Kind::Tuple) unsupported("an exhausted iterator");
@@ -107,13 +108,16 @@ Register Rebuilder::over_sequence(Iterator* iterator) {
     return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(iterator->index)});
   PyTypeObject* type = forward_type(sequence);
   if (!type) unsupported("an iterator over a " + std::string(kind_name(sequence->kind)));
-  Register made = call(builtin("iter"), {(*this)(sequence)});
+  // A subclass may iterate in its own way.
+  bool list = sequence->kind == Kind::List, tuple = sequence->kind == Kind::Tuple;
+  Register made = list || tuple ? call_method(list ? &PyList_Type : &PyTuple_Type, "__iter__", {(*this)(sequence)})
+                                : call(builtin("iter"), {(*this)(sequence)});
   if (iterator->index != 0) set_state(type, made, integer(iterator->index));
   return made;
 }
 
 Register Rebuilder::over_reversed(Iterator* iterator) {
-  static PyTypeObject* const deque_iterator = imported_type("_collections", "_deque_reverse_iterator");
+  PyTypeObject* const deque_iterator = once([] { return imported_type("_collections", "_deque_reverse_iterator"); });
   Value* sequence = trace_.see(iterator->parts.at(0));
   bool list = sequence->kind == Kind::List, tuple = sequence->kind == Kind::Tuple;
   if (iterator->done && (list || tuple))
@@ -149,7 +153,10 @@ Register Rebuilder::over_entries(Iterator* iterator) {
   Register source = container_of(container);
   constexpr const char* kViews[] = {"keys", "values", "items"};
   if (view) source = call_method(dict->type, kViews[view->which], {source});
-  Register made = call(builtin(iterator->increment < 0 ? "reversed" : "iter"), {source});
+  bool backwards = iterator->increment < 0;
+  PyTypeObject* type = view ? nullptr : dict ? dict->type : members->frozen ? &PyFrozenSet_Type : &PySet_Type;
+  Register made = type ? call_method(type, backwards ? "__reversed__" : "__iter__", {source})
+                       : call(builtin(backwards ? "reversed" : "iter"), {source});
   for (Py_ssize_t i = 0; i < passed; ++i) call(builtin("next"), {made});
   return made;
 }
@@ -207,7 +214,15 @@ Register Rebuilder::over_others(Iterator* iterator) {
     case Iterator::CallUntil:
       if (iterator->done) unsupported("an exhausted iterator");
       return call(builtin("iter"), {part(0), part(1)});
-    default:
+    case Iterator::Sequence:
+    case Iterator::Range:
+    case Iterator::Entries:
+    case Iterator::Reversed:
+    case Iterator::Enumerate:
+    case Iterator::Zip:
+    case Iterator::Map:
+    case Iterator::Filter:
+    case Iterator::Other:
       break;
   }
   if (!iterator->maker || iterator->done) unsupported("an iterator that was advanced");
@@ -217,7 +232,7 @@ Register Rebuilder::over_others(Iterator* iterator) {
   return call(iterator->maker, parts);
 }
 
-Register Rebuilder::make_iterator(Iterator* iterator) {
+Register Rebuilder::make_new(Iterator* iterator) {
   auto sources = [&](size_t from) {
     std::vector<Register> registers;
     if (from == 1) registers.push_back((*this)(iterator->parts.at(0)));  // a function
@@ -239,18 +254,31 @@ Register Rebuilder::make_iterator(Iterator* iterator) {
     case Iterator::Enumerate:
       return call(builtin("enumerate"), {source_of(iterator->parts.at(0)), integer(iterator->index)});
     case Iterator::Zip: {
-      static PyObject* const strict = take(PyRun_String("__import__('functools').partial(zip, strict=True)",
-                                                        Py_eval_input, PyEval_GetBuiltins(), PyEval_GetBuiltins()))
-                                          .release();
+      PyObject* const strict = once([] {
+        return take(PyRun_String("__import__('functools').partial(zip, strict=True)", Py_eval_input,
+                                 PyEval_GetBuiltins(), PyEval_GetBuiltins()))
+            .release();
+      });
       return call(iterator->stop == 1 ? strict : builtin("zip"), sources(0));
     }
     case Iterator::Map:
       return call(builtin("map"), sources(1));
     case Iterator::Filter:
       return iterator->stop == 1 ? itertool("filterfalse", sources(1)) : call(builtin("filter"), sources(1));
-    default:
+    case Iterator::Chain:
+    case Iterator::Repeat:
+    case Iterator::Count:
+    case Iterator::Cycle:
+    case Iterator::Islice:
+    case Iterator::StarMap:
+    case Iterator::Accumulate:
+    case Iterator::TakeWhile:
+    case Iterator::DropWhile:
+    case Iterator::CallUntil:
+    case Iterator::Other:
       return over_others(iterator);
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 }  // namespace gramme::trace

@@ -1,4 +1,5 @@
 // How functions, instances and their attributes come into being when a segment has run.
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "trace/rebuild.h"
 
@@ -20,7 +21,7 @@ bool is_shadowed(PyTypeObject* type, PyObject* name) {
 }
 }  // namespace
 
-Register Rebuilder::make_function(Function* function) {
+Register Rebuilder::make_new(Function* function) {
   Register globals = (*this)(function->globals);
   auto optional = [&](Value* value) { return value ? (*this)(value) : kNull; };
   std::vector<Register> parts{constant(function->name),        constant(function->qualname),
@@ -76,7 +77,7 @@ void Rebuilder::store_slot(Register target, PyObject* name, Value* value, PyType
   store.object = share(member);
 }
 
-Register Rebuilder::make_object(Object* object) {
+Register Rebuilder::make_new(Object* object) {
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
   if (object->type == &_PyWeakref_RefType || is_address(object)) {
@@ -85,12 +86,15 @@ Register Rebuilder::make_object(Object* object) {
   }
   if (object->type == &PyDictProxy_Type)
     return call(reinterpret_cast<PyObject*>(object->type), {(*this)(object->payload)});
-  static PyObject* simple_namespace =
-      take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
+  PyObject* const simple_namespace = once([] {
+    return take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
+  });
   if (std::optional<Register> descriptor = make_descriptor(object)) return *descriptor;
   bool plain = object->type == &PyBaseObject_Type || reinterpret_cast<PyObject*>(object->type) == simple_namespace;
   if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && !plain)
     unsupported(std::string("a new ") + object->type->tp_name);
+  if (!plain && !cpython::builtin_base(object->type))
+    unsupported(std::string("a new ") + object->type->tp_name + ", which an extension module makes");
   bool of_made = trace_.is_made(object->type);
   Register cls = of_made ? (*this)(trace_.pinned(reinterpret_cast<PyObject*>(object->type))) : kNull;
   auto* type = of_made ? nullptr : reinterpret_cast<PyObject*>(object->type);
@@ -118,7 +122,7 @@ Register Rebuilder::make_object(Object* object) {
   if (object->payload && !exception) {
     memo_[object->payload] = result;
     if (auto* dict = as<Dict>(object->payload)) fill_dict(result, dict->entries);
-    if (auto* list = as<List>(object->payload)) with_operands(ReplayKind::FillList, result, all(list->items));
+    if (auto* list = as<List>(object->payload)) with_operands(ReplayKind::FillList, result, all(list->items()));
     if (auto* set = as<Set>(object->payload)) {
       if (set->frozen) unsupported("a new instance of a subclass of frozenset");
       fill_set(result, set, ReplayKind::FillSet);
@@ -131,7 +135,7 @@ Register Rebuilder::make_object(Object* object) {
   return result;
 }
 
-Register Rebuilder::make_partial(Partial* partial) {
+Register Rebuilder::make_new(Partial* partial) {
   Register function = (*this)(partial->function);
   std::vector<Register> args = all(partial->args), keywords;
   for (Attribute& keyword : partial->keywords) {

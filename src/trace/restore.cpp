@@ -1,8 +1,9 @@
-// Inputs written before an operation that may raise on data: if the graph raises, their content is put back, and the
-// frame runs plainly from where the segment began.
+// Inputs written before an operation that may raise: if the graph raises, their content is put back, and the frame runs
+// plainly from where the segment began. What cannot be put back, or was not kept since nothing was expected to raise,
+// is never written twice: the exception leaves the frame.
 #include <algorithm>
 
-#include "trace/trace.h"
+#include "trace/scope.h"
 
 namespace gramme::trace {
 
@@ -18,13 +19,33 @@ bool can_be_put_back(const Tensor* root) {
 
 }  // namespace
 
-void Trace::expect_raise() {
-  for (const Write& write : writes_)
-    if (!can_be_put_back(write.root)) cannot(Reason::OperatorMayRaise);
-  restored_ = writes_.size();
+/// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
+/// that effects of the segment are missing. Nobody knows where a graph raised whose backend does not tell.
+void Scope::refuse_lasting_write() const {
+  if (!capture_.policy.locates || !capture_.effects().empty() || capture_.inliner->handles(true))
+    cannot(Reason::OperatorMayRaise);
 }
 
-bool Trace::overwrites(const meta::Call& call, const std::vector<Tensor*>& leaves) const {
+void Scope::expect_raise() {
+  for (const Write& write : writes_)
+    if (!write.content) refuse_lasting_write();
+  if (reshaped_) refuse_lasting_write();
+  restored_ = writes_.size();
+  caught_ = caught_ || (!capture_.policy.locates && capture_.inliner->handles(false));
+}
+
+void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) {
+  for (const meta::Mutation& mutation : outcome.mutations) {
+    const bool content = mutation.record == leaves.at(mutation.leaf)->record;
+    for (Tensor* root = leaves.at(mutation.leaf); root; root = root->base) {
+      if (!root->existing() || (content && can_be_put_back(root))) continue;
+      if (outcome.may_raise) refuse_lasting_write();
+      if (caught_) cannot(Reason::OperatorMayRaise);
+    }
+  }
+}
+
+bool Scope::overwrites(const meta::Call& call, const std::vector<Tensor*>& leaves) const {
   static PyObject* const names[] = {intern("copy_"), intern("fill_"), intern("zero_"), intern("index_copy_"),
                                     intern("index_fill_")};
   if (call.kind != meta::Call::Method || leaves.empty()) return false;
@@ -34,31 +55,45 @@ bool Trace::overwrites(const meta::Call& call, const std::vector<Tensor*>& leave
          std::count(leaves.begin(), leaves.end(), self) == 1;
 }
 
-void Trace::note_input_written(Tensor* tensor, bool overwritten) {
+void Scope::note_input_written(Tensor* tensor, const graph::Node* node, bool overwritten) {
   for (Tensor* root = tensor; root; root = root->base) {
     if (!root->existing()) continue;
+    const bool content = can_be_put_back(root);
     auto known = std::find_if(writes_.begin(), writes_.end(), [&](const Write& write) { return write.root == root; });
     if (known == writes_.end())
-      writes_.push_back({root, overwritten});
+      writes_.push_back({root, node, overwritten, content});
     else
       known->overwritten = false;
+    if (!content && !reshaped_) reshaped_ = node;
   }
 }
 
-void Trace::note_raised_write() {
-  while (restored_ < writes_.size() && can_be_put_back(writes_[restored_].root)) ++restored_;
-}
-
-std::vector<Tensor*> Trace::restored() const {
+std::vector<Tensor*> Scope::restored() const {
   std::vector<Tensor*> found;
   for (size_t i = 0; i < restored_; ++i) {
-    Tensor* root = writes_[i].root;
-    bool shared = std::any_of(inputs_.begin(), inputs_.end(), [&](const auto& input) {
-      return input.second != root->object && aten::is_tensor(input.second) && aten::overlap(input.second, root->object);
-    });
-    if (!writes_[i].overwritten || shared) found.push_back(root);
+    const Write& write = writes_[i];
+    if (write.content && !is_written_over(write)) found.push_back(write.root);
   }
   return found;
+}
+
+/// A run that begins again writes it over before it reads it.
+bool Scope::is_written_over(const Write& write) const {
+  if (!write.overwritten) return false;
+  return std::none_of(inputs_.begin(), inputs_.end(), [&](const auto& input) {
+    return input.second != write.root->object && aten::is_tensor(input.second) &&
+           aten::overlap(input.second, write.root->object);
+  });
+}
+
+const graph::Node* Scope::lasting() const {
+  const graph::Node* first = reshaped_;
+  for (size_t i = 0; i < writes_.size(); ++i) {
+    const Write& write = writes_[i];
+    const bool lasts = !write.content || (i >= restored_ && !is_written_over(write));
+    if (lasts && (!first || write.node->id < first->id)) first = write.node;
+  }
+  return first;
 }
 
 }  // namespace gramme::trace

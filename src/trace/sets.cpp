@@ -8,13 +8,13 @@ using namespace value;
 
 namespace {
 
-Owned<> real_key(Trace& trace, Value* key);
+Owned<> real_key(Capture& capture, Value* key);
 
-Owned<> real_tuple(Trace& trace, Tuple* tuple) {
+Owned<> real_tuple(Capture& capture, Tuple* tuple) {
   if (tuple->type != &PyTuple_Type) return {};
   Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(tuple->items.size())));
   for (size_t i = 0; i < tuple->items.size(); ++i) {
-    Owned<> item = real_key(trace, trace.see(tuple->items[i]));
+    Owned<> item = real_key(capture, capture.see(tuple->items[i]));
     if (!item) return {};
     PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), item.release());
   }
@@ -22,7 +22,7 @@ Owned<> real_tuple(Trace& trace, Tuple* tuple) {
 }
 
 /// A real object that hashes as the key will: constants, tuples and frozensets of them, and what the segment holds.
-Owned<> real_key(Trace& trace, Value* key) {
+Owned<> real_key(Capture& capture, Value* key) {
   switch (key->kind) {
     case Kind::Constant:
       return share(key->object);
@@ -33,16 +33,37 @@ Owned<> real_key(Trace& trace, Value* key) {
       return held && plain ? share(key->object) : Owned<>();
     }
     case Kind::Tuple:
-      return real_tuple(trace, static_cast<Tuple*>(key));
+      return real_tuple(capture, static_cast<Tuple*>(key));
     case Kind::Set:
-      return static_cast<Set*>(key)->frozen ? real_set(trace, static_cast<Set*>(key)) : Owned<>();
-    default:
+      return static_cast<Set*>(key)->frozen ? real_set(capture, static_cast<Set*>(key)) : Owned<>();
+    case Kind::Lazy:
+    case Kind::Tensor:
+    case Kind::Number:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::Object:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return {};
   }
+  GRAMME_BUG("a value of no kind");
 }
 
-PyObject* places_of(Trace& trace, Set* set) {
-  if (!set->places && set->placed) set->places = trace.keep(take(PySet_New(nullptr)));
+PyObject* places_of(Capture& capture, Set* set) {
+  if (!set->places && set->placed) set->places = capture.keep(take(PySet_New(nullptr)));
   return set->places;
 }
 
@@ -59,20 +80,20 @@ Owned<> copy(PyObject* places, bool frozen = false) {
 
 }  // namespace
 
-void add_member(Trace& trace, Set* set, Value* key) {
+void add_member(Capture& capture, Set* set, Value* key) {
   if (set->entries.find(key)) return;
   set->entries.set(key, nullptr);
-  Owned<> real = set->placed ? real_key(trace, key) : Owned<>();
+  Owned<> real = set->placed ? real_key(capture, key) : Owned<>();
   if (real)
-    check(PySet_Add(places_of(trace, set), real.get()));
+    check(PySet_Add(places_of(capture, set), real.get()));
   else
     lose_places(set);
 }
 
-bool discard_member(Trace& trace, Set* set, Value* key) {
+bool discard_member(Capture& capture, Set* set, Value* key) {
   Table::Entry* entry = set->entries.find(key);
   if (!entry) return false;
-  if (set->placed) check(PySet_Discard(set->places, real_key(trace, entry->key).get()));
+  if (set->placed) check(PySet_Discard(set->places, real_key(capture, entry->key).get()));
   return set->entries.erase(key);
 }
 
@@ -82,33 +103,33 @@ void clear_members(Set* set) {
   set->placed = true;
 }
 
-void set_members(Trace& trace, Set* set, Table entries, Owned<> places) {
+void set_members(Capture& capture, Set* set, Table entries, Owned<> places) {
   set->entries = std::move(entries);
   set->placed = static_cast<bool>(places);
-  set->places = places ? trace.keep(std::move(places)) : nullptr;
+  set->places = places ? capture.keep(std::move(places)) : nullptr;
 }
 
-Value* pop_member(Trace& trace, Set* set) {
-  guard_places(trace, set);
+Value* pop_member(Capture& capture, Set* set) {
+  guard_places(capture, set);
   if (!set->placed && set->entries.size() > 1) return nullptr;
   Value* key = set->entries.first()->key;
   if (set->placed) {
     Owned<> popped = take(PySet_Pop(set->places));
-    key = set->entries.find(trace.adopt(std::move(popped)))->key;
+    key = set->entries.find(capture.adopt(std::move(popped)))->key;
   }
   set->entries.erase(key);
   return key;
 }
 
-Value* next_member(Trace& trace, Set* set, Py_ssize_t& place) {
+Value* next_member(Capture& capture, Set* set, Py_ssize_t& place) {
   PyObject* key = nullptr;
   Py_hash_t hash = 0;
   if (!set->places || !_PySet_NextEntry(set->places, &place, &key, &hash)) return nullptr;
-  return set->entries.find(trace.adopt(share(key)))->key;
+  return set->entries.find(capture.adopt(share(key)))->key;
 }
 
-std::vector<Value*> members(Trace& trace, Set* set) {
-  guard_places(trace, set);
+std::vector<Value*> members(Capture& capture, Set* set) {
+  guard_places(capture, set);
   if (set->entries.has_own() && set->entries.size() > 1)
     cannot(Reason::ArgumentKind, "going through a set of keys with their own hash");
   std::vector<Value*> result;
@@ -116,30 +137,32 @@ std::vector<Value*> members(Trace& trace, Set* set) {
     set->entries.each([&](Table::Entry& entry) { result.push_back(entry.key); });
     return result;
   }
-  for (Py_ssize_t at = 0; Value* member = next_member(trace, set, at);) result.push_back(member);
+  for (Py_ssize_t at = 0; Value* member = next_member(capture, set, at);) result.push_back(member);
   return result;
 }
 
-void guard_places(Trace& trace, Set* set) {
+void guard_places(Capture& capture, Set* set) {
   if (!set->existing() || set->written || !set->places) return;
-  trace.guard({set->source, guards::Kind::Places, copy(set->places)});
+  capture.guard({set->source, guards::Kind::Places, copy(set->places)});
 }
 
-Owned<> real_set(Trace& trace, Set* set) { return set->placed ? copy(places_of(trace, set), set->frozen) : Owned<>(); }
+Owned<> real_set(Capture& capture, Set* set) {
+  return set->placed ? copy(places_of(capture, set), set->frozen) : Owned<>();
+}
 
-Owned<> real_list(Trace& trace, Table& keys) {
+Owned<> real_list(Capture& capture, Table& keys) {
   Owned<> result = take(PyList_New(0));
   bool all = true;
   keys.each([&](Table::Entry& entry) {
-    Owned<> key = all ? real_key(trace, entry.key) : Owned<>();
+    Owned<> key = all ? real_key(capture, entry.key) : Owned<>();
     all = static_cast<bool>(key);
     if (all) check(PyList_Append(result.get(), key.get()));
   });
   return all ? result : Owned<>();
 }
 
-Owned<> real_dict(Trace& trace, Table& keys) {
-  Owned<> list = real_list(trace, keys);
+Owned<> real_dict(Capture& capture, Table& keys) {
+  Owned<> list = real_list(capture, keys);
   if (!list) return {};
   Owned<> result = take(PyDict_New());
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)

@@ -3,8 +3,8 @@
 
 #include "cpython/objects.h"
 #include "source/constant.h"
+#include "trace/capture.h"
 #include "trace/sets.h"
-#include "trace/trace.h"
 
 namespace gramme::trace {
 
@@ -25,12 +25,12 @@ Attributes& own_attributes(Value* object) {
 
 /// A dict that a call in replay changes: the segment is captured again, with that call traced.
 void look_into(const Dict* dict) {
-  if (dict->hidden) throw NeedsConstant{dict->source->print()};
+  if (dict->hidden) throw NeedsConstant{{dict->source}};
 }
 }  // namespace
 
 /// What a look-up found. That there is something is a guard, also if nobody looks at what it is.
-Value* Trace::found_at(PyObject* object, const Source* source) {
+Value* Capture::found_at(PyObject* object, const Source* source) {
   guard({source, guards::Kind::Present, {}});
   return wrap(object, source);
 }
@@ -38,12 +38,12 @@ Value* Trace::found_at(PyObject* object, const Source* source) {
 // ---- attributes
 
 /// An object that a call in replay returns: what it has is not known; null asks for all of it.
-void Trace::refuse_late(Value* object, PyObject* name) {
+void Capture::refuse_late(Value* object, PyObject* name) {
   auto* instance = as<Object>(object);
   if (instance && instance->made_by >= 0 && (!name || !type_lookup(instance->type, name))) cannot_ask_late(instance);
 }
 
-Value* Trace::own_attribute(Value* object, PyObject* name) {
+Value* Capture::own_attribute(Value* object, PyObject* name) {
   Attributes& attributes = own_attributes(object);
   if (Attribute* known = find(attributes, name)) return known->value;
   refuse_late(object, name);
@@ -63,14 +63,14 @@ Value* Trace::own_attribute(Value* object, PyObject* name) {
   return result;
 }
 
-void Trace::store_own_attribute(Value* object, PyObject* name, Value* value) {
+void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
-  bool deleted = known && !known->value && effects.contains(effects::Kind::StoreAttr, object, name);
+  bool deleted = known && !known->value && effects_.contains(effects::Kind::StoreAttr, object, name);
   if (object->existing() && deleted && value)
-    effects.add_anew(effects::Kind::StoreAttr, object, name, graph.length());
+    effects_.add_anew(effects::Kind::StoreAttr, object, name, moment());
   else if (object->existing())
-    effects.add(effects::Kind::StoreAttr, object, name, graph.length());
+    effects_.add(effects::Kind::StoreAttr, object, name, moment());
   if (!known) {
     attributes.push_back({name, value});
     return;
@@ -84,7 +84,7 @@ void Trace::store_own_attribute(Value* object, PyObject* name, Value* value) {
   attributes.push_back({name, value});
 }
 
-Value* Trace::slot_attribute(Object* object, PyObject* name) {
+Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (Attribute* known = find(object->slots, name)) return known->value;
   if (object->made_by >= 0) cannot_ask_late(object);
   if (!object->existing()) return nullptr;
@@ -99,15 +99,15 @@ Value* Trace::slot_attribute(Object* object, PyObject* name) {
   return result;
 }
 
-void Trace::store_slot_attribute(Object* object, PyObject* name, Value* value) {
-  if (object->existing()) effects.add(effects::Kind::StoreSlot, object, name, graph.length());
+void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
+  if (object->existing()) effects_.add(effects::Kind::StoreSlot, object, name, moment());
   if (Attribute* known = find(object->slots, name))
     known->value = value;
   else
     object->slots.push_back({name, value});
 }
 
-Attributes Trace::all_attributes(Value* object) {
+Attributes Capture::all_attributes(Value* object) {
   refuse_late(object, nullptr);
   if (!object->existing()) {
     Attributes live;
@@ -128,12 +128,12 @@ Attributes Trace::all_attributes(Value* object) {
     Py_INCREF(name);  // counts by hand: InternInPlace takes a reference and gives one
     PyUnicode_InternInPlace(&name);
     keep(Owned<>::steal(name));
-    const effects::Effect* written = effects.find(effects::Kind::StoreAttr, object, name);
+    const effects::Effect* written = effects_.find(effects::Kind::StoreAttr, object, name);
     if (written && written->anew) continue;  // behind the others, where it was stored again
     if (Value* value = own_attribute(object, name)) live.push_back({name, value});
   }
   if (!object->written) return live;
-  for (const effects::Effect& effect : effects.entries()) {
+  for (const effects::Effect& effect : effects_.entries()) {
     if (effect.kind != effects::Kind::StoreAttr || effect.target != object) continue;
     Attribute* written = find(own_attributes(object), effect.name);
     if (written->value && !find(live, effect.name)) live.push_back(*written);
@@ -143,7 +143,7 @@ Attributes Trace::all_attributes(Value* object) {
 
 // ---- globals
 
-Value* Trace::global(Namespace* names, PyObject* name) {
+Value* Capture::global(Namespace* names, PyObject* name) {
   auto known = names->names.find(name);
   if (known != names->names.end()) return known->second.value;
   PyObject* found = nullptr;
@@ -156,14 +156,14 @@ Value* Trace::global(Namespace* names, PyObject* name) {
   return result;
 }
 
-void Trace::store_global(Namespace* names, PyObject* name, Value* value) {
-  effects.add(effects::Kind::StoreGlobal, names, name, graph.length());
+void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
+  effects_.add(effects::Kind::StoreGlobal, names, name, moment());
   names->names[name] = {value, true};
 }
 
 // ---- cells
 
-Value* Trace::cell_content(Cell* cell) {
+Value* Capture::cell_content(Cell* cell) {
   if (cell->read) return cell->content;
   cell->read = true;
   PyObject* content = PyCell_GET(cell->object);
@@ -173,15 +173,15 @@ Value* Trace::cell_content(Cell* cell) {
   return cell->content;
 }
 
-void Trace::store_cell(Cell* cell, Value* content) {
-  if (cell->existing()) effects.add(effects::Kind::StoreCell, cell, nullptr, graph.length());
+void Capture::store_cell(Cell* cell, Value* content) {
+  if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());
   cell->read = true;
   cell->content = content;
 }
 
 // ---- functions
 
-void Trace::describe(Function* function) {
+void Capture::describe(Function* function) {
   if (function->described || !function->existing()) return;
   function->described = true;
   auto* real = cpython::as_function(function->object);
@@ -212,35 +212,50 @@ void Trace::describe(Function* function) {
 
 // ---- containers
 
-void Trace::will_change(Value* container) {
+void Capture::will_change(Value* container) {
   container = see(container);
   if (auto* dict = as<Dict>(container)) look_into(dict);
   if (auto* deque = as<Deque>(container)) ++deque->moves;
   note_content(container);
 }
 
-void Trace::will_store_item(Value* sequence) { note_content(see(sequence)); }
+void Capture::will_store_item(Value* sequence) { note_content(see(sequence)); }
 
-void Trace::note_content(Value* container) {
+namespace {
+/// What leaves the container dies when replay changes it, after the effects that come later in the program.
+void refuse_finalizers(PyObject* container) {
+  auto visit = [](PyObject* held, void*) {
+    PyTypeObject* type = Py_TYPE(held);
+    return static_cast<int>((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_finalize);
+  };
+  traverseproc traverse = container ? Py_TYPE(container)->tp_traverse : nullptr;
+  if (traverse && traverse(container, visit, nullptr))
+    cannot(Reason::CallSkipped, "a change of a container that holds objects with finalizers");
+}
+}  // namespace
+
+void Capture::note_content(Value* container) {
   if (!container->existing() || container->written) return;
-  if (auto* list = as<List>(container)) originals_[list] = list->items;
+  bool plain = container->kind != Kind::Iterator && container->kind != Kind::Generator;
+  if (plain) refuse_finalizers(container->object);
+  if (auto* list = as<List>(container); list && !list->unread) originals_[list] = list->own_items;
   if (auto* deque = as<Deque>(container)) originals_[deque] = deque->items;
   if (auto* set = as<Set>(container)) guard_places(*this, set);
-  effects.add(effects::Kind::Content, container, nullptr, graph.length());
+  effects_.add(effects::Kind::Content, container, nullptr, moment());
 }
 
-const std::vector<Value*>* Trace::original_items(Value* container) const {
+const std::vector<Value*>* Capture::original_items(Value* container) const {
   auto found = originals_.find(container);
   return found == originals_.end() ? nullptr : &found->second;
 }
 
-Value* Trace::as_key(Value* key) {
+Value* Capture::as_key(Value* key) {
   key = see(key);
   if (key->kind == Kind::Number) constant_of(key);  // specialises
   return key;
 }
 
-Value* Trace::dict_get(Dict* dict, Value* key) {
+Value* Capture::dict_get(Dict* dict, Value* key) {
   look_into(dict);
   key = as_key(key);
   if (!dict->entries.admits(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
@@ -301,17 +316,17 @@ std::vector<size_t> stored_hashes(PyObject* dict) {
 }
 
 /// Keys that compare themselves are where their hashes were when they were stored.
-void guard_hashes(Trace& trace, const Dict* dict, const std::vector<size_t>& hashes) {
+void guard_hashes(Capture& capture, const Dict* dict, const std::vector<size_t>& hashes) {
   Owned<> numbers = take(PyTuple_New(static_cast<Py_ssize_t>(hashes.size())));
   for (size_t i = 0; i < hashes.size(); ++i)
     PyTuple_SET_ITEM(numbers.get(), static_cast<Py_ssize_t>(i),
                      take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(hashes[i]))).release());
-  trace.guard({dict->source, guards::Kind::Hashes, numbers});
+  capture.guard({dict->source, guards::Kind::Hashes, numbers});
 }
 }  // namespace
 
 /// Keys that are objects are read at their places: the guards hold no object of the program.
-void Trace::load_keys(Dict* dict, Table& into) {
+void Capture::load_keys(Dict* dict, Table& into) {
   auto entries = entries_of(dict->object);
   bool held = std::all_of(entries.begin(), entries.end(), [](auto& entry) { return is_held_key(entry.first); });
   std::vector<size_t> hashes;  // where there are keys that compare themselves
@@ -338,7 +353,7 @@ void Trace::load_keys(Dict* dict, Table& into) {
   guard({dict->source, guards::Kind::Keys, keys});
 }
 
-void Trace::load(Dict* dict) {
+void Capture::load(Dict* dict) {
   look_into(dict);
   if (dict->loaded) return;
   Table known = std::move(dict->entries);
@@ -351,7 +366,7 @@ void Trace::load(Dict* dict) {
   });
 }
 
-size_t Trace::dict_size(Dict* dict) {
+size_t Capture::dict_size(Dict* dict) {
   look_into(dict);
   if (!dict->loaded && dict->entries.size() == 0 && !dict->written) {
     guard_length(dict->source, PyDict_GET_SIZE(dict->object));
@@ -361,7 +376,7 @@ size_t Trace::dict_size(Dict* dict) {
   return dict->entries.size();
 }
 
-void Trace::dict_set(Dict* dict, Value* key, Value* value) {
+void Capture::dict_set(Dict* dict, Value* key, Value* value) {
   key = as_key(key);
   if (!dict->entries.admits(key)) cannot(Reason::ArgumentKind, "a dict key with its own equality");
   if (!dict->loaded && key->kind != Kind::Constant) load(dict);
@@ -370,7 +385,7 @@ void Trace::dict_set(Dict* dict, Value* key, Value* value) {
   dict->entries.set(key, value).changed = true;
 }
 
-bool Trace::dict_erase(Dict* dict, Value* key) {
+bool Capture::dict_erase(Dict* dict, Value* key) {
   key = see(key);
   if (!dict_get(dict, key)) return false;
   load(dict);

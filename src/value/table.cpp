@@ -87,9 +87,25 @@ bool hashable(Value* key) {
     case Kind::Module:
     case Kind::Cell:
       return true;
-    default:
+    case Kind::Lazy:
+    case Kind::Number:
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Namespace:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return false;
   }
+  GRAMME_BUG("a value of no kind");
 }
 
 size_t hash_key(Value* key) {

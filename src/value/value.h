@@ -6,6 +6,7 @@
 #pragma once
 #include <Python.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,14 @@ struct Frame;
 namespace gramme::value {
 
 enum class Kind : uint8_t {
-#define KIND(name, text) name,
+#define KIND(name, properties, type, rebuilt, text) name,
 #include "value/kinds.def"
 #undef KIND
 };
 const char* kind_name(Kind kind);
+/// The columns of kinds.def.
+bool is_mutable(Kind kind);
+bool owns_dict(Kind kind);
 
 struct Value {
   Kind kind;
@@ -41,6 +45,8 @@ struct Value {
   explicit Value(Kind k, const source::Source* s = nullptr, PyObject* o = nullptr) : kind(k), source(s), object(o) {}
   bool existing() const { return source != nullptr; }
 };
+
+struct List;
 
 /// value as T if it is one, else null.
 template <class T>
@@ -85,7 +91,8 @@ struct Number : ValueOf<Number> {
   static constexpr Kind kKind = Kind::Number;
   using ValueOf::ValueOf;
   graph::Node* node = nullptr;
-  PyTypeObject* type = nullptr;  // int, float, bool; `object` is an example
+  PyTypeObject* type = nullptr;  // int, float, bool; `object` is what it is now, or an example
+  double bound = HUGE_VAL;       // its magnitude is never more, and it is no NaN; infinite: nothing is known
 };
 
 struct Tuple : ValueOf<Tuple> {
@@ -95,11 +102,22 @@ struct Tuple : ValueOf<Tuple> {
   std::vector<Value*> items;
 };
 
+/// Reads existing lists when somebody looks into them.
+class ListReader {
+ public:
+  virtual ~ListReader() = default;
+  virtual void read(List* list) = 0;
+};
+
 struct List : ValueOf<List> {
   static constexpr Kind kKind = Kind::List;
   using ValueOf::ValueOf;
-  std::vector<Value*> items;
-  size_t kept = 0;  // of an existing list: the first `kept` items are as they were
+  ListReader* unread = nullptr;   // of an existing list while nobody looked into it
+  std::vector<Value*> own_items;  // of an unread list those that were appended to it, else all
+  std::vector<Value*>& items() {
+    if (unread) unread->read(this);
+    return own_items;
+  }
 };
 
 struct Dict : ValueOf<Dict> {
@@ -194,6 +212,7 @@ struct Function : ValueOf<Function> {
   Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
   std::vector<Value*> closure;                                               // Cells
   bool described = false;  // existing: the fields above are filled and guarded
+  bool called = false;     // stands in the graph: what its body looks up by name is guarded
   Attributes fields;       // of a new one: __doc__ and __module__, where the program set them
   Attributes attributes;   // its dict: as of Object
   Value* dict = nullptr;   // its InstanceDict once asked for

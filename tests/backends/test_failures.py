@@ -92,3 +92,170 @@ def test_verify_correctness_refuses() -> None:
         with pytest.raises(BackendCompilerFailed, match="incorrect results of backend one_off"):
             gramme.compile(double, backend=one_off)(X)
     assert torch.equal(gramme.compile(double, backend=one_off)(X), double(X) + 1)
+
+
+# ---- graphs that fail when they run
+
+
+def raising(kind: type[Exception] = ArithmeticError, calls: int = 0) -> Any:
+    """A backend whose graphs run and then raise, from the call after the first `calls` on."""
+
+    def raises(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        seen = []
+
+        def run(*arguments: Any) -> Any:
+            seen.append(1)
+            result = graph.forward(*arguments)
+            if len(seen) > calls:
+                raise kind("a defect")
+            return result
+
+        return run
+
+    return raises
+
+
+def one_too_many(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+    return lambda *arguments: (*graph.forward(*arguments), 1)
+
+
+COUNT: list[int] = []
+
+
+def counted(x: torch.Tensor) -> torch.Tensor:
+    COUNT.append(1)
+    return x * 2
+
+
+def counted_in_a_try(x: torch.Tensor) -> torch.Tensor:
+    COUNT.append(1)
+    try:
+        return x * 2
+    except (ArithmeticError, RuntimeError):
+        return x * 3
+    finally:
+        COUNT.append(2)
+
+
+def counted_in_a_with(x: torch.Tensor) -> torch.Tensor:
+    COUNT.append(1)
+    with torch.no_grad():
+        return x * 2
+
+
+def counted_in_the_middle(x: torch.Tensor) -> torch.Tensor:
+    COUNT.append(1)
+    gramme.graph_break()
+    return x * 2
+
+
+PLAIN = [counted, counted_in_a_try, counted_in_a_with, counted_in_the_middle]
+
+
+@pytest.mark.parametrize("calls", [0, 2])
+@pytest.mark.parametrize("program", PLAIN, ids=lambda p: p.__name__)
+def test_a_backends_own_exception_is_raised_after_the_effects(program: Any, calls: int) -> None:
+    compiled = gramme.compile(program, backend=raising(calls=calls))
+    for call in range(calls + 2):
+        COUNT.clear()
+        program(X)
+        expected = list(COUNT)
+        COUNT.clear()
+        if call < calls:
+            assert torch.equal(compiled(X), X * 2)
+        else:
+            with pytest.raises(gramme.BackendError, match="backend 'raises'.*ArithmeticError.*a defect") as caught:
+                compiled(X)
+            assert isinstance(caught.value.__cause__, ArithmeticError)
+            assert "took place" in caught.value.__notes__[0]
+        assert expected == COUNT
+
+
+def test_suppressed_it_is_a_warning() -> None:
+    compiled = gramme.compile(counted, backend=raising())
+    with torch._dynamo.config.patch(suppress_errors=True), pytest.warns(RuntimeWarning, match="'raises'.*a defect"):
+        assert torch.equal(compiled(X), X * 2)
+
+
+def written(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1) * 2
+
+
+def written_in_a_try(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    try:
+        return x * 2
+    except ArithmeticError:
+        return x * 3
+
+
+def written_in_the_middle(x: torch.Tensor) -> torch.Tensor:
+    gramme.graph_break()
+    x.add_(1)
+    return x * 2
+
+
+@pytest.mark.parametrize("program", [written, written_in_a_try, written_in_the_middle], ids=lambda p: p.__name__)
+def test_after_a_write_nothing_runs_again(program: Any) -> None:
+    compiled, x = gramme.compile(program, backend=raising(calls=1)), torch.zeros(1)
+    assert compiled(x).item() == 2
+    for done in (2.0, 3.0):
+        with pytest.raises(ArithmeticError, match="a defect") as caught:
+            compiled(x)
+        assert x.item() == done
+        assert program.__name__ in [frame.name for frame in caught.traceback]
+
+
+@pytest.mark.parametrize("program", [*PLAIN, written, written_in_the_middle], ids=lambda p: p.__name__)
+def test_a_wrong_number_of_outputs(program: Any) -> None:
+    compiled, x = gramme.compile(program, backend=one_too_many), torch.zeros(1)
+    for call in (1, 2):
+        with pytest.raises(gramme.BackendError, match="backend 'one_too_many'.*gave 2 outputs, .* has 1"):
+            compiled(x)
+        assert x.item() == (call if program.__name__.startswith("written") else 0)
+
+
+def test_an_exception_that_the_program_handles_is_the_programs() -> None:
+    def program(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        try:
+            return x[i] * 2
+        except IndexError:
+            return x
+
+    for backend in ("eager", "native", "aot_eager", raising(calls=10)):
+        compiled = gramme.compile(program, backend=backend)
+        for i in (0, 1, 9, 2, 9):
+            assert torch.equal(compiled(X, torch.tensor([i])), program(X, torch.tensor([i])))
+
+
+def test_modes_and_random_numbers_are_put_back() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            y = torch.rand(2)
+        return x[:2] + y
+
+    compiled = gramme.compile(program, backend=raising())
+    torch.manual_seed(3)
+    program(X)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    with pytest.raises(gramme.BackendError):
+        compiled(X)
+    assert torch.is_grad_enabled()
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+def test_modes_that_a_failing_graph_entered_are_left(backend: str) -> None:
+    def program(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        try:
+            with torch.autocast("cpu", torch.bfloat16), torch.inference_mode():
+                y = x[i]
+        except IndexError:
+            y = x * 2
+        return y, torch.is_autocast_enabled("cpu")
+
+    compiled = gramme.compile(program, backend=backend)
+    for i in (1, 9, 1, 9):
+        assert compiled(X, torch.tensor([i]))[1] is False
+        assert not torch.is_autocast_enabled("cpu")

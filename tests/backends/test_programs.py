@@ -43,8 +43,9 @@ def shape_and_numbers(text: str) -> tuple[str, list[float]]:
 @pytest.mark.parametrize("program", [case(program) for program in programs()])
 def test_as_eager(program: Program) -> None:
     compiled = gramme.compile(program.function, backend="aot_eager")
+    plain = program.category == "module_hooks"  # AOTAutograd makes handles, and so ids, of its own while it compiles
     for seed, n in (0, 4), (0, 4), (2, MISS_N):
-        eager, captured = (str(observe(f, program, seed, n)) for f in (program.function, compiled))
+        eager, captured = (str(observe(f, program, seed, n, plain=plain)) for f in (program.function, compiled))
         (text, numbers), (expected_text, expected) = shape_and_numbers(captured), shape_and_numbers(eager)
         assert text == expected_text
         assert numbers == pytest.approx(expected, rel=1e-4, abs=1e-5, nan_ok=True)

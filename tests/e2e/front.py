@@ -98,5 +98,10 @@ class Compiled:
         return gramme.statistics(self.call).hits if GRAMME else None
 
     @property
+    def plain_runs(self) -> int | None:
+        """Calls that ran plainly from the start; None where the front end does not count them."""
+        return gramme.statistics(self.call).plain_runs if GRAMME else None
+
+    @property
     def segments(self) -> int:
         return gramme.statistics(self.call).segments if GRAMME else len(self.recorder.graphs)

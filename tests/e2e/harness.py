@@ -79,8 +79,19 @@ def _streams() -> str:
 def _warned(caught: list[warnings.WarningMessage]) -> str:
     """The warnings that the program's own lines issued."""
     own = [w for w in caught if w.filename.startswith(TESTS) and w.filename not in HERE]
-    own = [w for w in own if not str(w.message).startswith("gramme ")]  # the recompile limit
+    own = [w for w in own if not _is_grammes(w)]
     return "\n".join(f"{w.category.__name__} {w.message} {Path(w.filename).name}:{w.lineno}" for w in own)
+
+
+def _is_grammes(warning: warnings.WarningMessage) -> bool:
+    return str(warning.message).startswith("gramme ")
+
+
+def _refuse_plain_runs(caught: list[warnings.WarningMessage], program: Program) -> None:
+    """A program that runs plainly is right for the wrong reason."""
+    for warning in caught:
+        if _is_grammes(warning) and "plainly" in str(warning.message):
+            pytest.fail(f"{program.name}: {warning.message}", pytrace=False)
 
 
 @contextlib.contextmanager
@@ -95,16 +106,18 @@ def restored_modes() -> Iterator[None]:
         torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
 
 
-def observe(call: Callable[..., Any], program: Program, seed: int = 0, n: int = 4, steps: int = 3) -> Outcome:
-    """Run `call` on new arguments of the program and write down what came of it."""
+def observe(
+    call: Callable[..., Any], program: Program, seed: int = 0, n: int = 4, steps: int = 3, plain: bool = False
+) -> Outcome:
+    """Run `call` on new arguments of the program and write down what came of it; `plain`: it may warn of plain runs."""
     program.setup()
     try:
-        return _observe(call, program, seed, n, steps)
+        return _observe(call, program, seed, n, steps, plain or bool(program.plain))
     finally:
         program.setup()
 
 
-def _observe(call: Callable[..., Any], program: Program, seed: int, n: int, steps: int) -> Outcome:
+def _observe(call: Callable[..., Any], program: Program, seed: int, n: int, steps: int, plain: bool) -> Outcome:
     tensors = Tensors(seed, n, steps)
     args, kwargs = program.make_args(tensors), program.make_kwargs(tensors)
     _seed(seed)
@@ -126,6 +139,8 @@ def _observe(call: Callable[..., Any], program: Program, seed: int, n: int, step
             if chained is not None:
                 raised += f"\nchained frames {user_frames(chained.__traceback__)}"
         modes, streams = _modes(), _streams()
+    if not plain:
+        _refuse_plain_runs(caught, program)
     if program.backward:
         roots = [r for r in _tensors(result) if r.requires_grad]
         if roots:
@@ -165,12 +180,14 @@ def check(program: Program, *, fullgraph: bool) -> Compiled:
     assert_same(observe(program.function, program, seed), observe(compiled, program, seed), f"{program.name}, again")
     if program.hits:
         assert compiled.captures == first, f"{program.name}: equal arguments were captured again"
-        assert hits is None or compiled.hits > hits, f"{program.name}: the second call was no hit"
+        assert hits is None or compiled.hits > hits or program.plain, f"{program.name}: the second call was no hit"
     again = compiled.captures
     eager = observe(program.function, program, 2, MISS_N)
     assert_same(eager, observe(compiled, program, 2, MISS_N), f"{program.name}, other shapes")
     if program.hits and program.misses and program.one_graph and compiled.recorder.graphs:
         assert compiled.captures > again, f"{program.name}: other shapes were answered without a capture"
+    if program.plain and compiled.plain_runs is not None:
+        assert compiled.plain_runs > 0, f"{program.name} runs plainly no more"
     return compiled
 
 

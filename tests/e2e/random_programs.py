@@ -72,8 +72,8 @@ class Writer:
         self.nested = 0
 
     def source(self) -> str:
-        self.put("i0 = len(items)")
-        self.ints.append("i0")
+        self.put("i0, varies = len(items), table['y']")
+        self.ints += ["i0", "varies"]
         while self.budget > 0:
             self.statement()
         self.put(f"return {self.value()}, {self.value()}, items[-1:], {self.r.choice(self.ints)}")
@@ -104,6 +104,17 @@ class Writer:
             lambda: f"{known()} // {r.choice([2, 3, 0] if r.random() < 0.1 else [2, 3])}",
             lambda: f"min({known()}, {r.randint(0, 9)})",
             lambda: "len(table)",
+            self.size,
+        )
+
+    def size(self) -> str:
+        """What depends on the value of a number by way of a tensor's shape."""
+        tensor, known = self.tensor(), self.r.choice(self.ints)
+        return self.pick(
+            lambda: f"len({tensor}[: {known}])",
+            lambda: f"torch.zeros(abs({known}) % 7, 2).numel()",
+            lambda: f"torch.arange({known} % 5 + 1).shape[0]",
+            lambda: f"{tensor}.repeat({known} % 3).size(0)",
         )
 
     def condition(self) -> str:
@@ -156,6 +167,8 @@ class Writer:
             lambda: f"({self.tensor()} * {self.tensor()}.sum() * 0.1)",
             lambda: f"sum([{self.any()}, {self.any()}], {self.int()})",
             lambda: "box.bump()",
+            lambda: f"torch.ones({r.choice(self.ints)} % 6).sum()",
+            lambda: f"({self.tensor()} + {self.tensor()}[{r.choice(self.ints)} % 4])",
             lambda: f"(lambda z, k={self.int()}: z * 2 - k)({self.any()})",
         )
 
@@ -450,7 +463,7 @@ def generate(seed: int) -> str:
 
 def make_args(t: Tensors) -> tuple[Any, ...]:
     a = t()
-    return a, t(), [1, a, t(), 4], {"x": t(), "y": 2}, Box(t()), []
+    return a, t(), [1, a, t(), t.steps + 1], {"x": t(), "y": t.steps - 1}, Box(t()), []
 
 
 def compiled_source(source: str, name: str = "random_program") -> Program:
@@ -460,32 +473,47 @@ def compiled_source(source: str, name: str = "random_program") -> Program:
     scope: dict[str, Any] = {"torch": torch, "Block": Block, "graph_break": graph_break}
     exec(compile(source, file, "exec"), scope)
     nothing = lambda *_: {}  # noqa: E731
-    return Program(name, "random", scope["f"], make_args, nothing, False, True, True, False, nothing, nothing, "", "")
+    return Program(
+        name,
+        "random",
+        scope["f"],
+        make_args,
+        nothing,
+        False,
+        True,
+        True,
+        False,
+        nothing,
+        nothing,
+        "",
+        "",
+        "a number that shapes tensors may meet the recompile limit",
+    )
 
 
-CALLS = ((0, 4), (0, 4), (1, 4), (2, 6), (0, 4))
+CALLS = ((0, 4, 3), (0, 4, 3), (1, 4, 4), (2, 6, 2), (0, 4, 6))  # seed, size of tensors, and a number in the arguments
 
 
 def difference(source: str) -> tuple[str, str] | None:
     return difference_of(compiled_source(source))
 
 
-def _seen(call: Callable[..., Any], program: Program, seed: int, n: int) -> str:
+def _seen(call: Callable[..., Any], program: Program, seed: int, n: int, steps: int) -> str:
     """The outcome but for warnings, which an operation that fails issues once more while it is captured."""
-    return str(dataclasses.replace(observe(call, program, seed, n), warned=""))
+    return str(dataclasses.replace(observe(call, program, seed, n, steps), warned=""))
 
 
 def difference_of(program: Program) -> tuple[str, str] | None:
     """The first eager and captured outcome that differ, or None."""
     compiled = Compiled(program.function)
-    for seed, n in CALLS:
+    for seed, n, steps in CALLS:
         try:
             with _time_limit(20):
-                eager = _seen(program.function, program, seed, n)
+                eager = _seen(program.function, program, seed, n, steps)
         except _TooLongError:
             return None  # nothing to compare with
         with _time_limit(60):
-            captured = _seen(compiled.call, program, seed, n)
+            captured = _seen(compiled.call, program, seed, n, steps)
         if eager != captured:
             return eager, captured
     return None

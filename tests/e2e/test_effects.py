@@ -68,7 +68,7 @@ def test_each_effect_is_printed() -> None:
     lines = [line for segment in segments for line in segment.effects]
     assert "StoreAttr L['box'].x = L['v']" in lines
     assert "StoreSlot L['slotted'].x = 1" in lines
-    assert "Content L['row'] = 2 items" in lines
+    assert "Content L['row'] = 1 item more" in lines
     assert "Content L['table'] = 1 item more" in lines
     assert any(line.startswith("StoreClassAttr ") and line.endswith(".shared = 'text'") for line in lines)
     assert any(line.startswith("StoreGlobal ") and line.endswith(".LAST = L['box']") for line in lines)

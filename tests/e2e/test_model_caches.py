@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import gramme
 import pytest
@@ -12,7 +11,7 @@ pytest.importorskip("transformers")
 
 import transformers
 
-from e2e.models import MODELS, VOCABULARY, same, tensors
+from e2e.models import MODELS, VOCABULARY, eagerly, same, tensors
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +39,7 @@ def decode(call: Callable[..., Any], cache: Any, masked: bool = False) -> tuple[
 
 
 def eager(*args: Any, **kwargs: Any) -> Any:
-    """Told that it is being compiled: transformers makes masks then that it leaves out otherwise."""
-    with mock.patch.object(torch.compiler, "is_compiling", return_value=True):
+    with eagerly():
         return decode(*args, **kwargs)
 
 
@@ -89,7 +87,7 @@ def test_a_full_static_cache_raises_as_eager() -> None:
                 call(input_ids=torch.full((1, 1), 5), past_key_values=cache, use_cache=True)
         return str(raised.value), tensors(cache)
 
-    with mock.patch.object(torch.compiler, "is_compiling", return_value=True):
+    with eagerly():
         message, left = fill(model)
     actual = fill(compiled)
     assert actual[0] == message

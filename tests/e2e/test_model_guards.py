@@ -5,7 +5,6 @@ import copy
 import random
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import gramme
 import pytest
@@ -14,7 +13,7 @@ from torch import nn
 
 pytest.importorskip("transformers")
 
-from e2e.models import MODELS, same
+from e2e.models import MODELS, eagerly, same
 
 pytestmark = pytest.mark.slow
 
@@ -261,10 +260,9 @@ class Mutator:
 
 
 def as_compiled(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Eager, told that it is being compiled: transformers makes other masks then, which draw other random numbers."""
 
     def run(**arguments: Any) -> Any:
-        with mock.patch.object(torch.compiler, "is_compiling", return_value=True):
+        with eagerly():
             return call(**arguments)
 
     return run

@@ -149,7 +149,7 @@ def test_a_loss_after_running_statistics() -> None:
 
 
 def test_an_input_that_needs_a_gradient_is_not_put_back() -> None:
-    """Its history in autograd could not be: the segment ends before the operation that may raise."""
+    """Its history in autograd could not be: the exception leaves the frame, and the write is not made again."""
 
     def program(table: torch.Tensor, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         y = x * 2
@@ -168,7 +168,18 @@ def test_an_input_that_needs_a_gradient_is_not_put_back() -> None:
             except IndexError:
                 seen.append(f"IndexError {x.tolist()} {x._version}")
         assert seen[0] == seen[1]
+    assert gramme.statistics(compiled).segments == 1
+
+
+def test_a_handler_ends_the_segment_before_what_may_raise() -> None:
+    def program(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        x.mul_(3)
+        try:
+            return F.embedding(at, torch.ones(4, 3))
+        except IndexError:
+            return x
+
     with pytest.raises(gramme.CaptureError, match="may raise"):
         gramme.compile(program, backend="eager", fullgraph=True)(
-            torch.ones(4, 3), torch.ones(2, requires_grad=True) * 2, torch.tensor([0])
+            torch.ones(2, requires_grad=True) * 2, torch.tensor([0])
         )

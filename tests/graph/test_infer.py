@@ -164,6 +164,10 @@ def test_may_raise() -> None:
         (operator.mod, i, i),
         (operator.setitem, x, i, 0.0),
         ("scatter_", x, 0, i[None], 1.0),
+        (F.one_hot, i, 3),
+        (torch.searchsorted, x, x),
+        (torch.linalg.pinv, x),
+        ("fill_", i.to(torch.uint8), 999),
     ]
     no = [
         (operator.add, x, x),
@@ -175,6 +179,12 @@ def test_may_raise() -> None:
         (torch.div, i, 2),
         (operator.setitem, x, 0, 0.0),
         (F.softmax, x, -1),
+        ("fill_", i, 999),
+        ("addcdiv_", x, x, x),
+        (torch._foreach_add, [x, x], 1.0),
+        (F.batch_norm, x, x[0], x[1], None, None, True),
+        (F.conv1d, x[None], x[None]),
+        (F.scaled_dot_product_attention, x, x, x),
     ]
     for target, *args in yes:
         assert infer(target, *args)["may_raise"], target

@@ -28,7 +28,7 @@ def holds(plan: Any, x: object, y: object = None, **kwargs: Any) -> bool:
 
 
 T = torch.ones(2, 3)
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 
 
 def in_order(*items: int) -> set[int]:
@@ -49,6 +49,13 @@ def at(position: int) -> Iterator[int]:
 CHECKS = [
     ("Type", int, 7, True, "type(L['x']) changed from int to bool"),
     ("Type", dict, {}, collections.OrderedDict(), "type(L['x']) changed from dict to collections.OrderedDict"),
+    ("Narrow", int, 2**30 - 1, 2**30, "L['x'] is beyond 2**30: 1073741824"),
+    ("Narrow", int, -(2**30) + 1, -(2**62), None),
+    ("Narrow", int, 1, True, "type(L['x']) changed from int to bool"),
+    ("Narrow", float, -(2.0**30), 2.0**31, None),
+    ("Narrow", float, 0.5, NAN, "L['x'] is beyond 2**30: nan"),
+    ("Narrow", float, 0.5, -INF, None),
+    ("Narrow", float, 1.0, 1, None),
     ("Constant", 1, 1, True, "L['x'] changed from 1 to True"),
     ("Constant", 1, 1, 1.0, "L['x'] changed from 1 to 1.0"),
     ("Constant", 10**30, 10**30, -(10**30), None),

@@ -189,6 +189,23 @@ def test_impostor_of_another_type(place: str) -> None:
         put(int("1000") + i)
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_impostor_beyond_the_bound(place: str) -> None:
+    """Only the type and the magnitude are facts: a number that varies."""
+    holder, put = PLACES[place](1000.5)
+    facts = Facts("x")
+    facts.walk(holder, (("Local", "x"),))
+    narrow = [(p, "Narrow", float) if k == "Constant" and v == 1000.5 else (p, k, v) for p, k, v in facts.facts]
+    plan = TestGuards(["x"], narrow)
+    for i in range(40):
+        assert plan.check([holder]) is not None, plan.explain([holder])
+        put(None)
+        put(float("1e300"))
+        assert plan.check([holder]) is None
+        put(None)
+        put(float("1000.5") + i)
+
+
 def test_set_elements_are_held() -> None:
     s = {int("1000")}
     plan = TestGuards(["x"], [((("Local", "x"),), "SetIs", frozenset({int("1000")}))])

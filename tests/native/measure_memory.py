@@ -2,13 +2,11 @@
 since it replaces the allocator of its process."""
 
 import contextlib
-import functools
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import gramme
 import torch
@@ -68,9 +66,10 @@ def compare(function: Any, args: Any, kwargs: Any, grad: bool, eagerly: Any = co
     if isinstance(function, torch.nn.Module):
         function.train(grad)
     compiled = gramme.compile(function, backend="native")
-    with eagerly():
-        for warm_up in range(2):  # what libraries keep after their first use
+    for warm_up, told in enumerate((contextlib.nullcontext, eagerly)):  # what libraries keep after their first use
+        with told():
             measure(function, args, kwargs, warm_up, grad)
+    with eagerly():
         random = draws(function, args, kwargs)
         eager = [measure(function, args, kwargs, seed, grad) for seed in range(CALLS)]
     native = []
@@ -96,18 +95,11 @@ def corpus(grad: bool) -> Any:
         yield name, compare(*make(), {}, grad)
 
 
-@contextlib.contextmanager
-def as_if_compiled(case: Any) -> Iterator[None]:
-    """Models make masks that they do without eagerly."""
-    with case.eagerly(), mock.patch("transformers.masking_utils.is_tracing", return_value=True):
-        yield
-
-
 def models(grad: bool) -> Any:
-    from e2e.models import MODELS
+    from e2e.models import MODELS, eagerly
 
     for name, case in MODELS.items():
-        yield name, compare(case.make(), (), case.arguments(0), grad, functools.partial(as_if_compiled, case))
+        yield name, compare(case.make(), (), case.arguments(0), grad, eagerly)
 
 
 if __name__ == "__main__":

@@ -247,12 +247,14 @@ def test_what_is_no_size_is_not_taken_for_one(other: Any) -> None:
 
 
 def test_numbers_beyond_64_bits() -> None:
-    """Python's numbers do not end; a tape says that its do."""
-    graph = native.from_graph_module(module_of(lambda x, n: (x, n * n)))
-    graph(tensor(3), 3)
-    with pytest.raises(RuntimeError, match="64 bits"):
-        graph(tensor(3), 2**40)
-    assert graph(tensor(3), 5)[1] == 25
+    """Python's numbers do not end: what a tape cannot compute runs step by step, before anything was written."""
+    graph = native.from_graph_module(module_of(lambda x, n: (x.add_(1), n * n, -n, (n + 1) * 2)))
+    for n in (3, 2**40, 5, 2**62, -(2**63), 2**63 - 1, 2**63, 4):
+        x = torch.zeros(3)
+        result, *numbers = graph(x, n)
+        assert result is x
+        assert torch.equal(x, torch.ones(3))
+        assert numbers == [n * n, -n, (n + 1) * 2]
 
 
 def test_an_operator_that_refuses_a_size() -> None:

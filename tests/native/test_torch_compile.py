@@ -158,3 +158,11 @@ assert "gramme" in sys.modules
 def test_by_name_without_importing_gramme() -> None:
     run = subprocess.run([sys.executable, "-c", BY_NAME], capture_output=True, text=True, check=False, cwd="/")
     assert run.returncode == 0, run.stderr
+
+
+def test_numbers_that_outgrow_64_bits() -> None:
+    function = torch.compile(lambda x, v: (x * v, v + 1), backend="gramme_native")
+    for v in (1, 2, 3, 2**62, 2**63 - 1, 2**63, 4):
+        product, number = function(torch.ones(1), v)
+        assert number == v + 1
+        assert torch.equal(product, torch.ones(1) * v)

@@ -93,6 +93,8 @@ class Program:
     """Why it is not captured as one graph."""
     known: str
     """The family that PyTorch's front end gets or got wrong to which it belongs."""
+    plain: str = ""
+    """Why gramme runs the program or a part of it plainly, perhaps with a warning."""
 
 
 _registry: dict[str, Program] = {}
@@ -111,6 +113,7 @@ def program(
     state: Callable[[], object] = lambda: None,
     why: str = "",
     known: str = "",
+    plain: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function. One that says why is not captured as one graph."""
 
@@ -132,6 +135,7 @@ def program(
             state,
             why,
             known,
+            plain,
         )
         return function
 

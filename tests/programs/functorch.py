@@ -179,7 +179,7 @@ def sizes_that_do_not_fit(x, y):
         return str(error), x + 1
 
 
-@program(CATEGORY, matrix)
+@program(CATEGORY, matrix, plain="it raises")
 def argument_errors(x):
     messages = []
     for make in (

@@ -102,7 +102,7 @@ def failing_operations_are_caught(x, bag):
     return x + len(bag.log)
 
 
-@program("fx_errors", lambda t: (t(), Bag(log=[])))
+@program("fx_errors", lambda t: (t(), Bag(log=[])), plain="it raises")
 def writes_at_places_that_are_no_indices(x, bag):
     bag.x = x
     for write in (lambda: x.__setitem__(x, 1.0), lambda: x.index_put_((x,), x + 1)):

@@ -321,7 +321,7 @@ def print_of_a_generator(x):
     return log, x + 1
 
 
-@program("fx_iterators", lambda t: (t(), [1, 2, 3]))
+@program("fx_iterators", lambda t: (t(), [1, 2, 3]), plain="it raises")
 def star_arguments_consume_iterators(x, row):
     it = iter(row)
 

@@ -70,7 +70,7 @@ def local_class_with_all_sorts_of_members(x):
     return made(x), Local.plus(made.v, 1), len(Local.items)
 
 
-@program("fx_local_classes")
+@program("fx_local_classes", plain="taken for one that raises")
 def local_class_with_slots(x):
     class Local:
         __slots__ = ("a",)
@@ -189,6 +189,7 @@ def local_abstract_class(x):
     "fx_local_classes",
     why="dataclass() generates the source of __init__ and runs it with exec()",
     hits=False,
+    plain="each class is a new one to the functions of dataclasses, which meet the recompile limit",
 )
 def local_data_class(x):
     @dataclass

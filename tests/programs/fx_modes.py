@@ -674,7 +674,10 @@ def mode_function_reached_indirectly(x):
 
 
 @program(
-    CATEGORY, lambda t: (t(grad=True), torch.tensor([99])), known="an exception inside no_grad leaving gradients off"
+    CATEGORY,
+    lambda t: (t(grad=True), torch.tensor([99])),
+    known="an exception inside no_grad leaving gradients off",
+    plain="its graph raises",
 )
 def lookup_fails_inside_no_grad(x, index):
     try:
@@ -686,7 +689,10 @@ def lookup_fails_inside_no_grad(x, index):
 
 
 @program(
-    CATEGORY, lambda t: (t(grad=True), torch.tensor([99])), known="an exception inside no_grad leaving gradients off"
+    CATEGORY,
+    lambda t: (t(grad=True), torch.tensor([99])),
+    known="an exception inside no_grad leaving gradients off",
+    plain="its graph raises",
 )
 def lookup_fails_under_several_modes(x, index):
     try:
@@ -697,7 +703,7 @@ def lookup_fails_under_several_modes(x, index):
     return y, torch.is_autocast_enabled("cpu"), torch.is_inference_mode_enabled()
 
 
-@program(CATEGORY, lambda t: (t(grad=True), torch.tensor([99])))
+@program(CATEGORY, lambda t: (t(grad=True), torch.tensor([99])), plain="its graph raises")
 def lookup_fails_after_the_mode_was_left_off(x, index):
     torch.set_grad_enabled(False)
     return x[index]

@@ -104,7 +104,7 @@ def attention_with_dropout(x):
     return a, F.scaled_dot_product_attention(x, x, x, dropout_p=0.0), F.dropout1d(x[0], 0.5)
 
 
-@program(CATEGORY, lambda t: (t(), torch.tensor([77])))
+@program(CATEGORY, lambda t: (t(), torch.tensor([77])), plain="its graph raises")
 def stream_put_back_when_the_lookup_fails(x, index):
     noise = torch.rand(2)
     try:

@@ -44,6 +44,7 @@ void destroy_stored(void* pointer) {
 }
 
 Py_ssize_t extra_index() {
+  // no Python: a count in the interpreter
   static const Py_ssize_t index = _PyEval_RequestCodeExtraIndex(destroy_stored);
   return index;
 }

@@ -1,5 +1,7 @@
 #include "cpython/frame.h"
 
+#include <frameobject.h>
+
 #include "cpython/v311/internal.h"
 
 namespace gramme::cpython {
@@ -49,6 +51,27 @@ void add_traceback(PyThreadState* thread, LiveFrame frame) {
     PyTraceBack_Here(object);
     Py_DECREF(object);
   }
+}
+
+Owned<> traceback_entry(PyObject* inner, PyCodeObject* code, int unit, PyObject* globals) {
+  Owned<> empty = Owned<>::steal(globals ? nullptr : PyDict_New());
+  PyFrameObject* frame = PyFrame_New(PyThreadState_Get(), code, globals ? globals : empty.get(), nullptr);
+  auto held = Owned<>::steal(reinterpret_cast<PyObject*>(frame));
+  if (!held) return {};
+  if (unit >= 0) frame->f_frame->prev_instr = _PyCode_CODE(code) + unit;
+  const int byte = unit < 0 ? 0 : unit * static_cast<int>(sizeof(_Py_CODEUNIT));
+  const int line = unit < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, byte);
+  return Owned<>::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii",
+                                              inner ? inner : Py_None, held.get(), byte, line));
+}
+
+Owned<> take_exception() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Owned<> kind = Owned<>::steal(type), error = Owned<>::steal(value), where = Owned<>::steal(traceback);
+  if (error && where) PyException_SetTraceback(error.get(), where.get());
+  return error;
 }
 
 bool unwind(LiveFrame frame, int unit) {

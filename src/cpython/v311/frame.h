@@ -3,6 +3,7 @@
 #include <Python.h>
 #include <internal/pycore_frame.h>
 
+#include "base/ref.h"
 #include "cpython/code.h"
 
 namespace gramme::cpython {
@@ -101,6 +102,12 @@ inline bool tracing_active(PyThreadState* thread) {
 PyObject* handled_exception(PyThreadState* thread);
 /// Sets the exception that the current function or generator handles, and drops the old one. Takes a reference over.
 void set_handled_exception(PyThreadState* thread, PyObject* owned);
+
+/// A traceback entry in front of `inner` (may be null) for a frame of the code that stood at the code unit; -1: at its
+/// start. The frame has no variables. Null with an error set.
+Owned<> traceback_entry(PyObject* inner, PyCodeObject* code, int unit, PyObject* globals);
+/// The exception that is set, with its traceback; none is set afterwards.
+Owned<> take_exception();
 
 /// Adds the linked frame's line to the traceback of the exception that is set.
 void add_traceback(PyThreadState* thread, LiveFrame frame);

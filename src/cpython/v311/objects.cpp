@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/once.h"
+#include "base/ref.h"
 #include "cpython/v311/internal.h"
 
 namespace gramme::cpython {
@@ -251,6 +253,28 @@ PyObject** deque_item_address(PyObject* object, Py_ssize_t index) {
   layout::DequeBlock* block = deque->left_block;
   for (; position >= layout::kDequeBlock; position -= layout::kDequeBlock) block = block->right;
   return &block->data[position];
+}
+
+namespace {
+/// _abc.c's module state.
+struct AbcState {
+  PyTypeObject* data_type;
+  unsigned long long registrations;
+};
+
+const uint64_t* find_abc_registrations() {
+  Owned<> module = Owned<>::steal(PyImport_ImportModule("_abc"));
+  Owned<> token = Owned<>::steal(module ? PyObject_CallMethod(module.get(), "get_cache_token", nullptr) : nullptr);
+  auto* state = token ? static_cast<AbcState*>(PyModule_GetState(module.get())) : nullptr;
+  bool known = state && PyLong_AsUnsignedLongLong(token.get()) == state->registrations;
+  PyErr_Clear();
+  static_assert(sizeof(state->registrations) == sizeof(uint64_t));
+  return known ? reinterpret_cast<const uint64_t*>(&state->registrations) : nullptr;
+}
+}  // namespace
+
+const uint64_t* abc_registrations() {
+  return once([] { return find_abc_registrations(); });
 }
 
 }  // namespace gramme::cpython

@@ -53,6 +53,10 @@ PyObject* type_lookup(PyTypeObject* type, PyObject* name);
 /// meta.__new__(meta, name, bases, names) as type does it, but no __set_name__ and no __init_subclass__ is called. A
 /// new reference; null with a Python error.
 PyObject* make_type(PyTypeObject* meta, PyObject* name, PyObject* bases, PyObject* names);
+/// The type whose tp_new makes the instances, if all below it are made by class statements: object or another type of
+/// CPython's own, never changed. Null if an extension (pybind11, Cython, …) has a part in it: its instances hold what
+/// only its own constructor fills in.
+PyTypeObject* builtin_base(PyTypeObject* type);
 /// The type's version, forcing one if it has none yet; 0 if the type cannot have one (then nothing may be concluded).
 unsigned type_tag(PyTypeObject* type);
 inline const unsigned* type_tag_address(PyTypeObject* type) { return &type->tp_version_tag; }
@@ -124,6 +128,8 @@ inline PyObject* proxy_mapping(PyObject* proxy) { return reinterpret_cast<layout
 /// 0: its variable; 1: what that held before; 2: the thread's context, if the token is good in it. Null if there is
 /// none.
 PyObject* token_part(PyObject* token, int part);
+/// The count that every registration with an abstract base class raises; null if it is not where it is expected.
+const uint64_t* abc_registrations();
 
 // ---- iterators of lists
 

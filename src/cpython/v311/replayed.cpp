@@ -2,6 +2,7 @@
 
 #include <frameobject.h>
 
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "cpython/v311/internal.h"
 
@@ -142,35 +143,35 @@ PyMethodDef filler_definition{"fill_frame", fill, METH_VARARGS, nullptr};
 }  // namespace
 
 PyObject* generator_maker() {
-  static PyObject* made = function(maker_definition);
+  PyObject* const made = once([] { return function(maker_definition); });
   return made;
 }
 PyObject* frame_maker() {
-  static PyObject* made = function(frame_definition);
+  PyObject* const made = once([] { return function(frame_definition); });
   return made;
 }
 PyObject* frame_filler() {
-  static PyObject* made = function(filler_definition);
+  PyObject* const made = once([] { return function(filler_definition); });
   return made;
 }
 
 PyObject* hashed_setter() {
-  static PyObject* made = function(setter_definition);
+  PyObject* const made = once([] { return function(setter_definition); });
   return made;
 }
 
 PyObject* hashed_deleter() {
-  static PyObject* made = function(deleter_definition);
+  PyObject* const made = once([] { return function(deleter_definition); });
   return made;
 }
 
 PyObject* iterator_mover() {
-  static PyObject* made = function(mover_definition);
+  PyObject* const made = once([] { return function(mover_definition); });
   return made;
 }
 
 PyObject* iterable_of() {
-  static PyObject* made = PyType_FromSpec(&iterable_spec);
+  PyObject* const made = once([] { return PyType_FromSpec(&iterable_spec); });
   if (!made) Py_FatalError("gramme: out of memory");
   return made;
 }

@@ -1,5 +1,8 @@
 // type.__new__ without the calls it makes: __set_name__ of what is in the namespace, __init_subclass__ of the bases.
+#include <cstring>
+
 #include "base/error.h"
+#include "base/once.h"
 #include "base/ref.h"
 #include "cpython/objects.h"
 
@@ -9,12 +12,12 @@ namespace {
 
 /// Does nothing in place of the bases' __init_subclass__: it stands right behind the new class in its MRO.
 PyObject* silent_base() {
-  static PyObject* made = [] {
+  PyObject* const made = once([] {
     Owned<> method = take(PyStaticMethod_New(reinterpret_cast<PyObject*>(&PyDict_Type)));
     Owned<> names = take(Py_BuildValue("{sO}", "__init_subclass__", method.get()));
     return take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s()O", "silent", names.get()))
         .release();
-  }();
+  });
   return made;
 }
 
@@ -28,20 +31,21 @@ PyObject* silent_mro(PyObject* type, PyObject*) {
 }
 
 /// A metaclass below `meta` whose classes have the silent base in their MRO.
-Owned<> silent_meta(PyTypeObject* meta) {
+Owned<> new_silent_meta(PyTypeObject* meta) {
   static PyMethodDef mro{"mro", &silent_mro, METH_NOARGS, nullptr};
-  auto make = [](PyTypeObject* base) {
-    Owned<> made =
-        Owned<>::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "silent", base));
-    if (!made) return made;
-    auto* type = reinterpret_cast<PyTypeObject*>(made.get());
-    Owned<> method = take(PyDescr_NewMethod(type, &mro));
-    check(PyDict_SetItemString(type->tp_dict, "mro", method.get()));
-    PyType_Modified(type);
-    return made;
-  };
-  static PyObject* plain = make(&PyType_Type).release();
-  return meta == &PyType_Type ? share(plain) : make(meta);
+  Owned<> made =
+      Owned<>::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "silent", meta));
+  if (!made) return made;
+  auto* type = reinterpret_cast<PyTypeObject*>(made.get());
+  Owned<> method = take(PyDescr_NewMethod(type, &mro));
+  check(PyDict_SetItemString(type->tp_dict, "mro", method.get()));
+  PyType_Modified(type);
+  return made;
+}
+
+Owned<> silent_meta(PyTypeObject* meta) {
+  if (meta != &PyType_Type) return new_silent_meta(meta);
+  return share(once([] { return new_silent_meta(&PyType_Type).release(); }));
 }
 
 /// By a hook in Python; those in C (of property) run no code of the program.
@@ -69,7 +73,32 @@ bool put_told(PyTypeObject* type, PyObject* names) {
   return true;
 }
 
+/// A class whose slots are those of every class statement.
+PyTypeObject* model_class() {
+  return once([] {
+    return reinterpret_cast<PyTypeObject*>(
+        take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sOsO}", "model", "__new__", Py_None,
+                                   "__init__", Py_None))
+            .release());
+  });
+}
+
+bool is_made_by_statement(PyTypeObject* type) {
+  const PyTypeObject *model = model_class(), *base = type->tp_base;
+  return type->tp_dealloc == model->tp_dealloc && (type->tp_new == model->tp_new || type->tp_new == base->tp_new) &&
+         (type->tp_init == model->tp_init || type->tp_init == base->tp_init);
+}
+
+/// CPython names its own types without a module, but for those of its library in C.
+bool is_of_interpreter(PyTypeObject* type) { return !std::strchr(type->tp_name, '.') || type == &PyODict_Type; }
+
 }  // namespace
+
+PyTypeObject* builtin_base(PyTypeObject* type) {
+  for (; type->tp_flags & Py_TPFLAGS_HEAPTYPE; type = type->tp_base)
+    if (!is_made_by_statement(type)) return nullptr;
+  return is_of_interpreter(type) ? type : nullptr;
+}
 
 PyObject* make_type(PyTypeObject* meta, PyObject* name, PyObject* bases, PyObject* names) {
   static PyObject* const own_mro = intern("mro");

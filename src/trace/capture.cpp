@@ -1,5 +1,5 @@
 // Values and guards of a capture.
-#include "trace/trace.h"
+#include "trace/capture.h"
 
 #include "cpython/objects.h"
 #include "source/constant.h"
@@ -23,67 +23,58 @@ Value* Args::keyword(PyObject* name) const {
   return nullptr;
 }
 
-Trace::Trace(const Policy& policy)
-    : policy(policy), state_(aten::GlobalState::read()), grad_at_start_(aten::grad_enabled()) {
+Capture::Capture(const Policy& policy) : policy(policy) {
   none_ = make<Constant>(nullptr, Py_None);
   true_ = make<Constant>(nullptr, Py_True);
   false_ = make<Constant>(nullptr, Py_False);
   null_ = make<Null>();
 }
 
-Trace::~Trace() { put_back(); }
-
-void Trace::put_back() {
-  for (size_t i = undo.size(); i-- > 0;) undo[i]();
-  undo.clear();
-  if (aten::grad_enabled() != grad_at_start_) aten::set_grad_enabled(grad_at_start_);
-}
-
-PyObject* Trace::keep(Owned<> object) {
+PyObject* Capture::keep(Owned<> object) {
   kept_.push_back(std::move(object));
   return kept_.back().get();
 }
 
-Value* Trace::constant(PyObject* object) {
+Value* Capture::constant(PyObject* object) {
   if (object == Py_None) return none_;
   if (object == Py_True) return true_;
   if (object == Py_False) return false_;
   return make<Constant>(nullptr, keep(share(object)));
 }
 
-Value* Trace::constant(Owned<> object) {
+Value* Capture::constant(Owned<> object) {
   if (object.get() == Py_None) return none_;
   if (object.get() == Py_True) return true_;
   if (object.get() == Py_False) return false_;
   return make<Constant>(nullptr, keep(std::move(object)));
 }
 
-Value* Trace::integer(int64_t n) { return constant(take(PyLong_FromLongLong(n))); }
-Value* Trace::text(const std::string& s) {
+Value* Capture::integer(int64_t n) { return constant(take(PyLong_FromLongLong(n))); }
+Value* Capture::text(const std::string& s) {
   return constant(take(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogateescape")));
 }
 
-Tuple* Trace::tuple(std::vector<Value*> items) {
+Tuple* Capture::tuple(std::vector<Value*> items) {
   auto* result = make<Tuple>();
   result->items = std::move(items);
   return result;
 }
 
-List* Trace::list(std::vector<Value*> items) {
+List* Capture::list(std::vector<Value*> items) {
   auto* result = make<List>();
-  result->items = std::move(items);
+  result->own_items = std::move(items);
   return result;
 }
 
-Dict* Trace::dict() { return make<Dict>(); }
+Dict* Capture::dict() { return make<Dict>(); }
 
-Value* Trace::pinned(PyObject* object) {
+Value* Capture::pinned(PyObject* object) {
   auto found = known_.find(object);
   if (found != known_.end()) return found->second;
   return see(wrap(object, pool->pinned(object)));
 }
 
-Namespace* Trace::namespace_of(PyObject* dict, const Source* source) {
+Namespace* Capture::namespace_of(PyObject* dict, const Source* source) {
   Namespace*& names = namespaces_[dict];
   if (names) return names;
   if (known_.contains(dict)) cannot(Reason::AttributeUnknown, "globals that are reached as a dict");
@@ -91,7 +82,7 @@ Namespace* Trace::namespace_of(PyObject* dict, const Source* source) {
   return names;
 }
 
-Value* Trace::wrap(PyObject* object, const Source* source) {
+Value* Capture::wrap(PyObject* object, const Source* source) {
   if (object == Py_None && source->kind == source::Kind::Pinned) return none_;
   kept_.push_back(share(object));
   return make<Lazy>(source, object);
@@ -99,27 +90,26 @@ Value* Trace::wrap(PyObject* object, const Source* source) {
 
 // ---- constants and containers of constants as real objects
 
-PyObject* Trace::constant_of(Value* value) {
+PyObject* Capture::constant_of(Value* value) {
   value = see(value);
   if (value->kind == Kind::Constant) return value->object;
-  if (value->kind == Kind::Number && value->source) throw NeedsConstant{value->source->print()};
-  return nullptr;
+  return value->kind == Kind::Number ? specialized_value(static_cast<Number*>(value)) : nullptr;
 }
 
 namespace {
 
 /// Fills a real container with the concrete forms of values; false if one has none.
-bool concrete_items(Trace& trace, const std::vector<Value*>& values, std::vector<Owned<>>& out) {
+bool concrete_items(Capture& capture, const std::vector<Value*>& values, std::vector<Owned<>>& out) {
   for (Value* value : values) {
-    out.push_back(trace.concrete(value));
+    out.push_back(capture.concrete(value));
     if (!out.back()) return false;
   }
   return true;
 }
 
-Owned<> concrete_tuple(Trace& trace, Tuple* tuple) {
+Owned<> concrete_tuple(Capture& capture, Tuple* tuple) {
   std::vector<Owned<>> items;
-  if (!concrete_items(trace, tuple->items, items)) return {};
+  if (!concrete_items(capture, tuple->items, items)) return {};
   Owned<> plain = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) PyTuple_SET_ITEM(plain.get(), i, items[i].release());
   if (tuple->type == &PyTuple_Type) return plain;
@@ -127,34 +117,34 @@ Owned<> concrete_tuple(Trace& trace, Tuple* tuple) {
   return take(PyTuple_Type.tp_new(tuple->type, args.get(), nullptr));
 }
 
-Owned<> concrete_list(Trace& trace, const std::vector<Value*>& values) {
+Owned<> concrete_list(Capture& capture, const std::vector<Value*>& values) {
   std::vector<Owned<>> items;
-  if (!concrete_items(trace, values, items)) return {};
+  if (!concrete_items(capture, values, items)) return {};
   Owned<> list = take(PyList_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(list.get(), i, items[i].release());
   return list;
 }
 
-Owned<> concrete_dict(Trace& trace, Dict* dict) {
+Owned<> concrete_dict(Capture& capture, Dict* dict) {
   if (dict->type != &PyDict_Type) return {};
-  trace.load(dict);
+  capture.load(dict);
   Owned<> result = take(PyDict_New());
   bool all = true;
   dict->entries.each([&](Table::Entry& entry) {
     if (!all) return;
-    Owned<> key = trace.concrete(entry.key), item = key ? trace.concrete(entry.value) : Owned<>();
+    Owned<> key = capture.concrete(entry.key), item = key ? capture.concrete(entry.value) : Owned<>();
     all = static_cast<bool>(item);
     if (all) check(PyDict_SetItem(result.get(), key.get(), item.get()));
   });
   return all ? result : Owned<>();
 }
 
-Owned<> concrete_set(Trace& trace, Set* set) {
-  if (Owned<> placed = real_set(trace, set)) return placed;
+Owned<> concrete_set(Capture& capture, Set* set) {
+  if (Owned<> placed = real_set(capture, set)) return placed;
   Owned<> result = take(PySet_New(nullptr));
   bool all = true;
   set->entries.each([&](Table::Entry& entry) {
-    Owned<> key = all ? trace.concrete(entry.key) : Owned<>();
+    Owned<> key = all ? capture.concrete(entry.key) : Owned<>();
     all = static_cast<bool>(key);
     if (all) check(PySet_Add(result.get(), key.get()));
   });
@@ -168,15 +158,16 @@ bool is_number_or_text(Value* value) {
   return payload && payload->kind == Kind::Constant && value->source && value->source->kind == source::Kind::Pinned;
 }
 
-Owned<> concrete_slice(Trace& trace, Slice* slice) {
-  Owned<> start = trace.concrete(slice->start), stop = trace.concrete(slice->stop), step = trace.concrete(slice->step);
+Owned<> concrete_slice(Capture& capture, Slice* slice) {
+  Owned<> start = capture.concrete(slice->start), stop = capture.concrete(slice->stop),
+          step = capture.concrete(slice->step);
   if (!start || !stop || !step) return {};
   return take(PySlice_New(start.get(), stop.get(), step.get()));
 }
 
 }  // namespace
 
-Owned<> Trace::concrete(Value* value) {
+Owned<> Capture::concrete(Value* value) {
   Deeper deeper(*this);
   value = see(value);
   switch (value->kind) {
@@ -185,13 +176,14 @@ Owned<> Trace::concrete(Value* value) {
       return share(value->object);
     case Kind::Class:
       return value->existing() ? share(value->object) : Owned<>();
-    case Kind::Number:
-      constant_of(value);
-      return {};
+    case Kind::Number: {
+      PyObject* known = constant_of(value);
+      return known ? share(known) : Owned<>();
+    }
     case Kind::Tuple:
       return concrete_tuple(*this, static_cast<Tuple*>(value));
     case Kind::List:
-      return concrete_list(*this, static_cast<List*>(value)->items);
+      return concrete_list(*this, static_cast<List*>(value)->items());
     case Kind::Dict:
       return concrete_dict(*this, static_cast<Dict*>(value));
     case Kind::Set:
@@ -200,12 +192,28 @@ Owned<> Trace::concrete(Value* value) {
       return concrete_slice(*this, static_cast<Slice*>(value));
     case Kind::Object:
       return is_number_or_text(value) ? share(value->object) : Owned<>();
-    default:
+    case Kind::Lazy:
+    case Kind::Tensor:
+    case Kind::Deque:
+    case Kind::View:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::BuiltinMethod:
+    case Kind::Module:
+    case Kind::Namespace:
+    case Kind::InstanceDict:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
       return {};
   }
+  GRAMME_BUG("a value of no kind");
 }
 
-Value* Trace::adopt(Owned<> object) {
+Value* Capture::adopt(Owned<> object) {
   PyObject* o = object.get();
   if (source::is_constant(o) && !PyTuple_Check(o) && !PyFrozenSet_Check(o) && !PySlice_Check(o))
     return constant(std::move(object));
@@ -217,7 +225,8 @@ Value* Trace::adopt(Owned<> object) {
   }
   if (PyList_CheckExact(o)) {
     auto* result = make<List>();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) result->items.push_back(adopt(share(PyList_GET_ITEM(o, i))));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
+      result->own_items.push_back(adopt(share(PyList_GET_ITEM(o, i))));
     return result;
   }
   if (PyDict_CheckExact(o)) {
@@ -256,29 +265,30 @@ Value* Trace::adopt(Owned<> object) {
 
 // ---- guards
 
-void Trace::guard(guards::Fact fact) {
+void Capture::guard(guards::Fact fact) {
   using K = guards::Kind;
   bool about_itself =
       fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
   if (fact.source->kind == source::Kind::Pinned && about_itself) return;
-  uint64_t other = fact.other ? fact.other->id + 1 : 0;
+  const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
+  uint64_t other = second ? second->id + 1 : 0;
   uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
   if (fact_keys_.insert(key).second) facts_.push_back(std::move(fact));
 }
 
-void Trace::guard_type(const Source* source, PyTypeObject* type) {
+void Capture::guard_type(const Source* source, PyTypeObject* type) {
   guard({source, guards::Kind::Type, share(reinterpret_cast<PyObject*>(type))});
 }
 
-void Trace::guard_absent(const Source* source) { guard({source, guards::Kind::Absent, {}}); }
+void Capture::guard_absent(const Source* source) { guard({source, guards::Kind::Absent, {}}); }
 
-void Trace::guard_length(const Source* source, size_t length) {
+void Capture::guard_length(const Source* source, size_t length) {
   guards::Fact fact{source, guards::Kind::Length, {}};
   fact.number = static_cast<int64_t>(length);
   guard(std::move(fact));
 }
 
-Value* Trace::address(Value* object) {
+Value* Capture::address(Value* object) {
   object = see(object);
   if (object->kind == Kind::Constant || object->kind == Kind::Number)
     cannot(Reason::ArgumentKind, "id() of a constant");
@@ -300,7 +310,7 @@ bool is_weak_reference(Value* seen) {
 }
 }  // namespace
 
-bool Trace::same(Value* a, Value* b) {
+bool Capture::same(Value* a, Value* b) {
   a = see(a);
   b = see(b);
   if (a == b) return true;

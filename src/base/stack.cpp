@@ -1,0 +1,52 @@
+#include "base/stack.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gramme {
+namespace {
+
+/// The thread's stack, which grows down from `end`.
+struct Stack {
+  uintptr_t begin = 0, end = 0;
+
+  [[gnu::cold]] void read() {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void* lowest = nullptr;
+    size_t size = 0, guard = 0;
+    pthread_attr_getstack(&attributes, &lowest, &size);
+    pthread_attr_getguardsize(&attributes, &guard);
+    pthread_attr_destroy(&attributes);
+    begin = reinterpret_cast<uintptr_t>(lowest) + guard;
+    end = reinterpret_cast<uintptr_t>(lowest) + size;
+  }
+  bool contains(uintptr_t address) const { return address >= begin && address < end; }
+  /// Bytes that must be left: a share of a small stack.
+  size_t wanted(Room room) const {
+    constexpr size_t kCapture = 512 << 10, kCall = 64 << 10;
+    return room == Room::Capture ? std::min(kCapture, (end - begin) / 2) : std::min(kCall, (end - begin) / 6);
+  }
+  bool has(Room room, uintptr_t at) const { return !contains(at) || at - begin >= wanted(room); }
+};
+
+thread_local constinit Stack stack;
+
+/// The limit of the main thread may have been raised since it was read.
+[[gnu::cold]] bool still_lacks(Room room, uintptr_t at) {
+  stack.read();
+  return !stack.has(room, at);
+}
+
+}  // namespace
+
+bool has_room(Room room) {
+  const auto at = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  if (stack.end == 0) [[unlikely]]
+    stack.read();
+  return stack.has(room, at) || !still_lacks(room, at);
+}
+
+}  // namespace gramme

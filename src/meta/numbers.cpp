@@ -1,0 +1,172 @@
+#include "meta/numbers.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/once.h"
+#include "base/ref.h"
+
+namespace gramme::meta {
+
+/// What the table says of one target.
+struct NumberTaker {
+  std::vector<Takes> positions;  // as many as there may be positional arguments
+  std::unordered_map<PyObject*, Takes> keywords;
+};
+
+namespace {
+
+using Takers = std::unordered_map<PyObject*, NumberTaker>;  // callables and interned method names; held for good
+
+struct Row {
+  const char* name;
+  Takes how;
+  uint32_t positions, most;
+  const char* keywords;
+};
+
+void add(NumberTaker& taker, const Row& row) {
+  taker.positions.resize(row.most, Takes::Not);
+  for (uint32_t i = 0; i < row.most; ++i)
+    if (row.positions >> i & 1) taker.positions[i] = row.how;
+  std::string rest = row.keywords;
+  for (size_t space; !rest.empty(); rest = space == std::string::npos ? "" : rest.substr(space + 1)) {
+    space = rest.find(' ');
+    taker.keywords[intern(rest.substr(0, space).c_str())] = row.how;
+  }
+}
+
+void add_function(Takers& takers, const char* module, const std::string& name, const Row& row) {
+  Owned<> owner = take(PyImport_ImportModule(module));
+  if (PyObject* found = PyObject_GetAttrString(owner.get(), name.c_str()))
+    add(takers[found], row);
+  else
+    PyErr_Clear();
+}
+
+const Takers& takers() {
+  const Takers* known = once([] {
+    static constexpr Row kRows[] = {
+#define TAKES_NUMBER(name, how, positions, most, keywords) {#name, Takes::how, positions, most, keywords},
+#include "meta/targets.def"
+#undef TAKES_NUMBER
+    };
+    auto* made = new Takers;
+    for (const Row& row : kRows) {
+      std::string name = row.name;
+      add_function(*made, "operator", name, row);
+      add_function(*made, "operator", "i" + name, row);
+      add_function(*made, "torch", name, row);
+      add_function(*made, "torch", name + "_", row);
+      for (const std::string& method : {name, name + "_", "__" + name + "__", "__r" + name + "__", "__i" + name + "__"})
+        add((*made)[intern(method.c_str())], row);
+    }
+    return made;
+  });
+  return *known;
+}
+
+PyObject* input_name() {
+  static PyObject* const name = intern("input");
+  return name;
+}
+
+const NumberTaker* taker_of(const Call& call) {
+  auto found = takers().find(call.target);
+  if (found == takers().end() || call.arg_count > found->second.positions.size()) return nullptr;
+  for (uint32_t i = 0; i < call.keyword_count; ++i) {
+    PyObject* name = call.keyword_names[i];
+    if (name != input_name() && !found->second.keywords.contains(name)) return nullptr;
+  }
+  return &found->second;
+}
+
+/// The tensors of a call, as far as they say which numbers fit.
+struct Tensors {
+  bool any = false, all_floating = true, all_discrete = true;
+  double largest = HUGE_VAL;  // that can be converted to the dtype of each
+};
+
+double largest_of(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::ScalarType::Double:
+    case c10::ScalarType::ComplexDouble:
+      return std::numeric_limits<double>::max();
+    case c10::ScalarType::Float:
+    case c10::ScalarType::ComplexFloat:
+    case c10::ScalarType::BFloat16:
+      return 0x1p127;
+    case c10::ScalarType::Half:
+      return 65504;
+    case c10::ScalarType::Long:
+      return 0x1p62;
+    case c10::ScalarType::Int:
+      return 0x1p30;
+    default:
+      return -1;
+  }
+}
+
+Tensors tensors_of(const Call& call) {
+  Tensors result;
+  each_leaf(call, [&](const Argument& leaf) {
+    if (leaf.kind != Argument::Tensor || !leaf.record) return;
+    auto dtype = static_cast<c10::ScalarType>(leaf.record->dtype);
+    result.any = true;
+    result.all_floating &= c10::isFloatingType(dtype);
+    result.all_discrete &= c10::isIntegralType(dtype, true);
+    // A mask is never what a number is converted to, but what is filled under it.
+    if (dtype != c10::ScalarType::Bool) result.largest = std::min(result.largest, largest_of(dtype));
+  });
+  return result;
+}
+
+bool depends(Takes how, const Argument& number, const Tensors& tensors) {
+  constexpr double kSixtyFourBits = 0x1p63;
+  const bool is_float = PyFloat_Check(number.object);
+  const bool fits_64_bits = is_float || number.bound < kSixtyFourBits;
+  // Among integers a float is converted to the default dtype, whichever that is.
+  const bool fits = number.bound <= tensors.largest && !(is_float && tensors.all_discrete);
+  switch (how) {
+    case Takes::Not:
+      return true;
+    case Takes::Mixes:
+      return !fits_64_bits;
+    case Takes::Divides:
+      return !fits_64_bits || !tensors.all_floating;
+    case Takes::Scales:
+      return !fits;
+    case Takes::Raises:
+      return !fits || !tensors.all_floating;
+  }
+  return true;
+}
+
+}  // namespace
+
+NumberPlaces::NumberPlaces(const Call& call) : taker_(taker_of(call)) {}
+
+Takes NumberPlaces::at(uint32_t position) const { return taker_ ? taker_->positions[position] : Takes::Not; }
+
+Takes NumberPlaces::under(PyObject* keyword) const {
+  if (!taker_ || keyword == input_name()) return Takes::Not;
+  return taker_->keywords.at(keyword);
+}
+
+void each_number(const Call& call, const std::function<void(const Argument&, bool)>& visit) {
+  const NumberPlaces places(call);
+  const Tensors tensors = tensors_of(call);
+  auto look = [&](const Argument& argument, Takes how) {
+    each_leaf(argument, [&](const Argument& leaf) {
+      if (leaf.kind == Argument::Number) visit(leaf, !tensors.any || depends(how, leaf, tensors));
+    });
+  };
+  for (uint32_t i = 0; i < call.arg_count; ++i) look(call.args[i], places.at(i));
+  for (uint32_t i = 0; i < call.keyword_count; ++i) look(call.keyword_args[i], places.under(call.keyword_names[i]));
+}
+
+}  // namespace gramme::meta

@@ -1,0 +1,132 @@
+#include "protocol/tensors.h"
+
+#include <string_view>
+#include <unordered_map>
+
+#include "aten/classes.h"
+#include "base/once.h"
+#include "cpython/objects.h"
+#include "protocol/operator_table.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+/// What PyTorch itself says about tensors; held for good.
+struct Torch {
+  PyTypeObject* tensor;
+  PyObject *inherited, *disabled;                    // __torch_function__ as found on a class
+  std::unordered_map<PyObject*, PyObject*> methods;  // special methods of torch.Tensor by interned name
+
+  Torch() {
+    PyObject* module = take(PyImport_ImportModule("torch")).release();
+    tensor = reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module, "Tensor")).release());
+    Owned<> core = take(PyObject_GetAttrString(module, "_C"));
+    disabled = take(PyObject_GetAttrString(core.get(), "_disabled_torch_function_impl")).release();
+    inherited = share(cpython::type_lookup(tensor, intern("__torch_function__"))).release();
+    for (int op = 0; op < kOperators; ++op)
+      for (PyObject* name : {operator_row(op).method, operator_row(op).reflected, operator_row(op).in_place_method})
+        note(name);
+    for (int op = Py_LT; op <= Py_GE; ++op) note(comparison_row(op).method);
+    for (const char* name : {"__neg__", "__pos__", "__invert__", "__abs__", "__getitem__", "__setitem__", "__len__",
+                             "__iter__", "__reversed__", "unbind", "dim", "shape"})
+      note(intern(name));
+  }
+
+ private:
+  void note(PyObject* name) { methods[name] = share(cpython::type_lookup(tensor, name)).release(); }
+};
+
+const Torch& torch() {
+  return *once([] { return new Torch; });
+}
+
+}  // namespace
+
+void note_tensor_methods() { torch(); }
+
+Asked asked_for(Trace& trace, const Tensor* tensor) {
+  static PyObject* const name = intern("__torch_function__");
+  PyTypeObject* type = tensor->record->type;
+  if (aten::is_plain_class(type)) return Asked::Nobody;
+  PyObject* found = trace.type_lookup(type, name);
+  if (!found || found == torch().disabled) return Asked::Nobody;
+  return found == torch().inherited ? Asked::Default : Asked::Subclass;
+}
+
+void refuse_torch_function(Trace& trace, const Tensor* tensor, const std::string& wanted) {
+  if (asked_for(trace, tensor) == Asked::Subclass)
+    cannot(Reason::CallUnknown, wanted + " of a tensor whose class has a __torch_function__");
+}
+
+void refuse_subclass(const Tensor* tensor, const std::string& wanted) {
+  if (!aten::is_plain_class(tensor->record->type)) cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
+}
+
+void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::initializer_list<PyObject*> methods) {
+  for (Value* operand : operands) {
+    auto* tensor = as<Tensor>(operand);
+    if (!tensor) continue;
+    for (PyObject* name : methods) {
+      auto own = torch().methods.find(name);
+      if (own == torch().methods.end()) GRAMME_BUG("a special method of tensors that nobody noted");
+      if (trace.type_lookup(tensor->record->type, name) != own->second)
+        cannot(Reason::CallUnknown, "Tensor." + std::string(PyUnicode_AsUTF8(name)) + ", which the program replaced");
+    }
+  }
+}
+
+namespace {
+
+/// Is the dict that of a module of PyTorch?
+bool is_of_torch(PyObject* names) {
+  static PyObject* const key = intern("__name__");
+  PyObject* module = PyDict_GetItemWithError(names, key);
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  const std::string_view text = name ? name : "";
+  return text == "torch" || text.starts_with("torch.");
+}
+
+void refuse_replacement(PyObject* found, PyObject* name) {
+  if (PyFunction_Check(found) && !is_of_torch(PyFunction_GET_GLOBALS(found)))
+    cannot(Reason::CallUnknown, std::string(PyUnicode_AsUTF8(name)) + ", which the program replaced");
+}
+
+/// `names` are a module's; those of modules in it are looked at too, a few deep: torch._C._nn.
+void guard_names(Trace& trace, Namespace* names, PyObject* wanted, int depth) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(wanted); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(wanted, i);
+    PyObject* found = PyDict_GetItemWithError(names->object, name);
+    const bool module = found && PyModule_CheckExact(found) && is_of_torch(PyModule_GetDict(found));
+    if (!found || !(module || PyFunction_Check(found) || PyCFunction_Check(found))) continue;
+    auto written = names->names.find(name);
+    if (written != names->names.end() && written->second.written)
+      cannot(Reason::CallUnknown, std::string(PyUnicode_AsUTF8(name)) + ", which the program replaced");
+    refuse_replacement(found, name);
+    trace.guard({trace.pool->child(names->source, source::Kind::Value, name), guards::Kind::Identity, share(found)});
+    if (!module || depth == 0) continue;
+    auto* inner = as<Module>(trace.pinned(found));
+    guard_names(trace, static_cast<Namespace*>(inner->names), wanted, depth - 1);
+  }
+}
+
+}  // namespace
+
+void guard_lookups(Trace& trace, Function* function) {
+  constexpr int kDepth = 3;
+  if (function->called || !is_of_torch(PyFunction_GET_GLOBALS(function->object))) return;
+  function->called = true;
+  auto* real = cpython::as_function(function->object);
+  PyObject* wanted = cpython::code_of(real)->co_names;
+  const source::Source* source = trace.pool->child(function->source, source::Kind::Globals);
+  guard_names(trace, trace.namespace_of(real->func_globals, source), wanted, kDepth);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(wanted); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(wanted, i);
+    if (!cpython::type_lookup(torch().tensor, name)) continue;
+    if (PyObject* found = trace.type_lookup(torch().tensor, name)) refuse_replacement(found, name);
+  }
+}
+
+}  // namespace gramme::protocol

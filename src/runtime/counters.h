@@ -1,0 +1,29 @@
+// What happened to compiled functions: counted for each family, and for each thread while a meter is open.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace gramme::runtime {
+
+struct Counters {
+  uint64_t calls = 0;      // of the entry and of callees captured on their own
+  uint64_t frameless = 0;  // answered without a frame
+  uint64_t chained = 0;    // answered in a frame without a new capture
+  uint64_t plain = 0;      // run by CPython from the start
+  uint64_t captures = 0;
+  uint64_t segments = 0;   // run inside frames
+  uint64_t steps = 0;      // instructions carried out for real
+  uint64_t handovers = 0;  // frames given to CPython in their middle
+  uint64_t graph_errors = 0;
+  uint64_t graphs = 0;     // run to their end; counted for meters only, as operators is
+  uint64_t operators = 0;  // that eager execution would have dispatched in place of those graphs
+};
+
+/// Meters open in the process. While there is one, threads count; calls and frameless, which are a hit's, they do not.
+inline std::atomic<int> open_meters{0};
+inline bool is_metered() { return open_meters.load(std::memory_order_relaxed) > 0; }
+
+/// This thread's, of all families. A meter takes the difference between two moments.
+Counters& thread_counters();
+
+}  // namespace gramme::runtime

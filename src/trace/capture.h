@@ -1,0 +1,271 @@
+// What one capture knows of the program: its objects as values, what it read of them (facts), what it wrote (effects).
+//
+//   Value* x = capture.wrap(object, capture.pool->local(0, name));   // Lazy: nothing recorded yet
+//   Value* seen = capture.see(x);                                    // its kind, with guards
+//
+// A capture knows no graph: what belongs to one graph is a Scope, and the two together are a Trace (trace/trace.h).
+// Functions that take a Capture neither add operations nor ask for them.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/extensions.h"
+#include "effects/log.h"
+#include "guards/fact.h"
+#include "trace/inliner.h"
+#include "trace/policy.h"
+
+namespace gramme::trace {
+
+class Capture {
+ public:
+  explicit Capture(const Policy& policy);
+  virtual ~Capture() = default;
+  Capture(const Capture&) = delete;
+
+  Arena arena;
+  const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
+  const Policy& policy;
+  Inliner* inliner = nullptr;
+  Value* handled = nullptr;  // the exception being handled (sys.exc_info()), or null
+  int depth = 0;             // inlined calls
+  /// What a room further up keeps with the capture.
+  template <class T>
+  T& state() {
+    return states_.get<T>();
+  }
+
+  // ---- values
+  template <class T, class... A>
+  T* make(A&&... a) {
+    return arena.make<T>(std::forward<A>(a)...);
+  }
+  /// Keeps a real object alive until the end of the capture.
+  PyObject* keep(Owned<> object);
+  Value* constant(PyObject* object);  // shares it
+  Value* constant(Owned<> object);
+  Value* none() const { return none_; }
+  Value* boolean(bool b) const { return b ? true_ : false_; }
+  Value* integer(int64_t n);
+  Value* text(const std::string& s);
+  Value* null() const { return null_; }
+  value::Tuple* tuple(std::vector<Value*> items);
+  value::List* list(std::vector<Value*> items);
+  value::Dict* dict();
+  /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
+  Value* pinned(PyObject* object);
+  /// A real object that was made by running a pure C function on constants: constants and new containers of them.
+  Value* adopt(Owned<> object);
+  value::Namespace* namespace_of(PyObject* dict, const Source* source);
+
+  /// A real object at a source, not looked into.
+  Value* wrap(PyObject* object, const Source* source);
+  /// In the scope, one level deeper in a value: a container may contain itself.
+  class Deeper {
+   public:
+    explicit Deeper(Capture& capture) : capture_(capture) {
+      if (capture.nesting_ > kDeepest) cannot(Reason::TooDeep);
+      need_room();
+      ++capture.nesting_;
+    }
+    ~Deeper() { --capture_.nesting_; }
+    Deeper(const Deeper&) = delete;
+
+   private:
+    static constexpr int kDeepest = 500;
+    Capture& capture_;
+  };
+  /// What a value stands for; records the guards of looking into it. Never a Lazy.
+  Value* see(Value* value) {
+    return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
+  }
+  template <class T>
+  T* see_as(Value* value) {
+    return value::as<T>(see(value));
+  }
+  /// The constant's object, or null if it is none. Specialises a Number.
+  PyObject* constant_of(Value* value);
+  /// Numbers that were specialised, and that were taken as dynamic.
+  const std::vector<const Source*>& specialized() const { return specialized_; }
+  const std::vector<const Source*>& dynamic() const { return dynamic_; }
+  /// The number at its source is a constant from now on.
+  void note_specialized(const value::Number* number);
+  /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them),
+  /// else null.
+  Owned<> concrete(Value* value);
+  /// id(object): the same value for the same object, told apart from the addresses of all others asked for.
+  Value* address(Value* object);
+  void note_generator(value::Generator* generator) { generators_.push_back(generator); }
+  const std::vector<value::Generator*>& generators() const { return generators_; }  // made in the capture
+
+  // ---- state of existing objects, read through the log (state.cpp)
+  /// An instance's own attribute (no class, no descriptor): the value or null; guarded.
+  Value* own_attribute(Value* object, PyObject* name);                    // of an Object, Function, Partial or Dict
+  void store_own_attribute(Value* object, PyObject* name, Value* value);  // null deletes
+  Value* slot_attribute(value::Object* object, PyObject* name);           // member descriptors
+  void store_slot_attribute(value::Object* object, PyObject* name, Value* value);
+  /// Attributes by name in InstanceDict order. For existing objects guards the key set.
+  value::Attributes all_attributes(Value* object);
+  Value* global(value::Namespace* names, PyObject* name);  // null if absent
+  void store_global(value::Namespace* names, PyObject* name, Value* value);
+  Value* cell_content(value::Cell* cell);  // null if empty
+  void store_cell(value::Cell* cell, Value* content);
+  /// Existing dict: the entry under the key, read from the real dict if need be; null if missing.
+  Value* dict_get(value::Dict* dict, Value* key);
+  void dict_set(value::Dict* dict, Value* key, Value* value);
+  bool dict_erase(value::Dict* dict, Value* key);
+  /// All entries in order are in dict->entries afterwards.
+  void load(value::Dict* dict);
+  size_t dict_size(value::Dict* dict);
+  /// Call before changing a container's content.
+  void will_change(Value* container);
+  /// Instead of it: one item of a list or deque gets another value.
+  void will_store_item(Value* sequence);
+  /// What an existing list or deque held before its first change; null if it was never changed.
+  const std::vector<Value*>* original_items(Value* container) const;
+  void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
+  /// The attributes of an existing object are known from now on. Ends the segment if its dict is, too.
+  void note_dict_of(PyObject* object);
+
+  // ---- classes (classes.cpp)
+  /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
+  PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+  /// The same as a value with a source below the type.
+  Value* type_attribute(PyTypeObject* type, PyObject* name);
+  /// `type.__bases__` may be assigned.
+  void guard_mro(PyTypeObject* type);
+  /// PyType_IsSubtype, guarded.
+  bool is_subtype(PyTypeObject* type, PyTypeObject* base);
+  /// Class attributes the capture wrote: seen by every later look at the type or its subclasses.
+  /// `raw` is a real object of the value's type; both null delete.
+  void store_class_attribute(value::Class* cls, PyObject* name, Value* value, PyObject* raw);
+  /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
+  value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
+  bool is_made(PyTypeObject* type) const;
+  /// What its __dict__ shows: raw members by name, as the program left them.
+  value::Dict* class_names(value::Class* cls);
+  /// What a class holds under a name: a real object of its type, and the value.
+  struct ClassEntry {
+    PyObject* raw = nullptr;
+    Value* value = nullptr;
+  };
+  /// What the one class holds itself, as the program left it; not guarded.
+  ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
+
+  // ---- effects
+  const effects::Log& effects() const { return effects_; }
+  /// (target, name) was written: state of the target that the log does not keep itself.
+  void note_effect(effects::Kind kind, Value* target, PyObject* name) { effects_.add(kind, target, name, moment()); }
+  /// Replay calls the function. `result` stands for what it returns, which is there for whatever is rebuilt after it.
+  void call_in_replay(PyObject* function, std::vector<Value*> operands, Value* result = nullptr) {
+    effects_.add_call(function, std::move(operands), moment(), result);
+  }
+
+  // ---- the program's exceptions (raise.cpp)
+  value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
+  [[noreturn]] void raise(value::Object* exception);
+  /// Turns the Python error that is set into the program's exception.
+  [[noreturn]] void raise_current();
+
+  // ---- guards
+  void guard(guards::Fact fact);  // once each
+  void guard_type(const Source* source, PyTypeObject* type);
+  void guard_absent(const Source* source);
+  void guard_length(const Source* source, size_t length);
+  /// What a class or function is called, given to the program: source::Kind::Name says which name.
+  void guard_name(PyObject* named, const Source* source, int64_t index);
+  /// The names in a text for the program: of the classes and functions that the capture met.
+  void guard_names_in(const std::string& text);
+  const std::vector<guards::Fact>& facts() const { return facts_; }
+  /// a is b, of existing objects: a guard when both have sources.
+  bool same(Value* a, Value* b);
+
+  // ---- where the capture stands
+  /// Counts work against the budget.
+  void tick() {
+    if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
+  }
+  const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
+  /// Root steps begun; 0: before the first.
+  size_t steps() const { return inliner ? inliner->steps() : 0; }
+  /// The segment must end at this root step already.
+  [[noreturn]] void stop_at(size_t step, Reason reason, const std::string& detail) {
+    stop_at_ = step;
+    cannot(reason, detail);
+  }
+  size_t stops_at() const { return stop_at_; }
+
+  /// Every value made from a real object with identity.
+  template <class F>
+  void each_known(F&& f) {
+    for (auto& [object, value] : known_) f(value);
+  }
+  template <class F>
+  void each_namespace(F&& f) {
+    for (auto& [dict, names] : namespaces_) f(names);
+  }
+
+ protected:
+  /// Operations so far: where in the graph an effect lies.
+  virtual size_t moment() const = 0;
+  /// Somebody looked into a real tensor: it may become an input.
+  virtual void found(value::Tensor* tensor) = 0;
+  /// The number's value, with guards on what it was computed from: it is a Constant from now on. Null if that is data
+  /// of tensors.
+  virtual PyObject* specialized_value(value::Number* number) = 0;
+
+ private:
+  Value* force(value::Lazy* lazy);
+  Value* realize(PyObject* object, const Source* source);
+  Value* number(PyObject* object, const Source* source);
+  Value* found_at(PyObject* object, const Source* source);
+  Value* realize_tuple(PyObject* object, const Source* source);
+  Value* realize_list(PyObject* object, const Source* source);
+  Value* realize_dict(PyObject* object, const Source* source);
+  Value* realize_set(PyObject* object, const Source* source);
+  Value* realize_deque(PyObject* object, const Source* source);
+  Value* realize_function(PyObject* object, const Source* source);
+  Value* realize_c_function(PyObject* object, const Source* source);
+  Value* realize_tensor(PyObject* object, const Source* source);
+  Value* realize_object(PyObject* object, const Source* source);
+  value::Dict* dict_payload(PyObject* object, const Source* source);
+  value::List* list_payload(PyObject* object, const Source* source);
+  void load_keys(value::Dict* dict, value::Table& into);
+  Value* as_key(Value* key);
+  void refuse_late(Value* object, PyObject* name);
+  void note_content(Value* container);
+  value::Class* written_class(PyTypeObject* type) const;
+  void show(value::Class* cls, const value::Attribute& written);
+  bool find_written(PyTypeObject* type, PyObject* name, ClassEntry& found);
+  PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
+
+  effects::Log effects_;
+  Value *none_, *true_, *false_, *null_;
+  std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
+  std::unordered_map<PyObject*, value::Namespace*> namespaces_;
+  std::unordered_set<PyObject*> dicts_of_known_;  // the attributes of known objects
+  std::unordered_map<Value*, Value*> addresses_;
+  std::vector<Owned<>> kept_;
+  std::vector<guards::Fact> facts_;
+  std::unordered_set<uint64_t> fact_keys_;
+  std::unordered_map<uint64_t, PyObject*> lookups_;
+  std::vector<value::Class*> written_classes_;  // or made
+  std::unordered_map<Value*, std::vector<Value*>> originals_;
+  std::vector<value::Generator*> generators_;
+  std::vector<const Source*> specialized_, dynamic_;  // numbers
+  struct Lists final : value::ListReader {
+    explicit Lists(Capture& owner) : capture(owner) {}
+    void read(value::List* list) override;
+    Capture& capture;
+  } lists_{*this};
+  Extensions states_;
+  size_t instructions_ = 0;
+  size_t stop_at_ = SIZE_MAX;
+  int nesting_ = 0;
+};
+
+}  // namespace gramme::trace

@@ -1,0 +1,62 @@
+// How a capture runs Python functions: implemented by interp, asked by everybody who calls one.
+#pragma once
+#include <vector>
+
+#include "graph/graph.h"
+#include "value/value.h"
+
+namespace gramme::trace {
+
+using value::Value;
+
+/// Vectorcall's shape: values[0, positional) then one value for each name.
+struct Args {
+  Value* const* values = nullptr;
+  size_t positional = 0;
+  PyObject* const* names = nullptr;
+  size_t keywords = 0;
+
+  Value* operator[](size_t i) const { return values[i]; }
+  /// The keyword argument, or null.
+  Value* keyword(const char* name) const;
+  Value* keyword(PyObject* name) const;
+};
+
+/// Where a frame of the capture stands.
+struct FrameState {
+  value::Function* function;
+  int unit;                          // of the last instruction begun
+  const std::vector<Value*>& slots;  // null where unbound
+  const std::vector<Value*>& stack;
+  bool ended;  // nothing will run in it any more
+};
+
+/// Runs Python functions symbolically.
+class Inliner {
+ public:
+  virtual ~Inliner() = default;
+  virtual Value* call(value::Function* function, const Args& args) = 0;
+  /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or
+  /// null when it returned (`returned` then holds the value).
+  virtual Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) = 0;
+  /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable),
+  /// or null.
+  virtual Value* variable(PyObject* name) = 0;
+  /// Does a local of the nearest frame hold the value? Looks into no other.
+  virtual bool is_in_local(Value* seen) = 0;
+  /// What a slot of the root frame holds now, or null.
+  virtual Value* root_local(int64_t slot) = 0;
+  virtual value::Function* current_function() = 0;
+  virtual FrameState state(const interp::Frame& frame) = 0;
+  /// First argument of the nearest frame (for super()), or null.
+  virtual Value* first_argument() = 0;
+  virtual const graph::Position* position() = 0;
+  /// Does a frame on the stack have a handler over its instruction: except, finally, perhaps with?
+  virtual bool handles(bool with) const = 0;
+  /// User line of the instruction being executed in the root frame.
+  virtual int root_line() = 0;
+  /// Instructions of the root frame begun.
+  virtual size_t steps() = 0;
+};
+
+}  // namespace gramme::trace

@@ -1,0 +1,45 @@
+// What a capture is told before it begins, and what makes it begin again.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ref.h"
+#include "source/source.h"
+
+namespace gramme::trace {
+
+using source::Source;
+
+/// What the capture was told, and what earlier captures of the same resume point taught.
+struct Policy {
+  // By Source::path:
+  std::unordered_map<size_t, Owned<>> numbers;  // ints and floats that earlier captures were bound to
+  std::unordered_set<size_t> dynamic;           // those that changed between captures
+  std::unordered_set<size_t> specialized;       // those that turned out to be needed as constants
+  size_t max_instructions = 4'000'000;
+  size_t max_nodes = 400'000;
+  int max_depth = 500;   // inlined calls
+  bool whole = false;    // one graph was asked for
+  bool locates = false;  // the backend can tell which node raised
+  // For tests:
+  Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
+  size_t stop_at = SIZE_MAX;       // the root step at which the segment must end
+};
+
+/// Something that was taken as unknown must be known from the start: the capture starts again with it specialised.
+struct NeedsConstant {
+  std::vector<const Source*> sources;
+};
+
+/// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of
+/// its globals; not those of classes and modules.
+bool may_vary(const Source* source);
+
+/// A live object is in a state that no guard tells from others: nothing is captured this time.
+struct Unguardable {};
+
+}  // namespace gramme::trace

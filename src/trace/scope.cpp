@@ -1,0 +1,47 @@
+// The modes of a scope: what the thread is put in during the capture, and what the segment must leave again.
+#include "trace/scope.h"
+
+#include <algorithm>
+
+namespace gramme::trace {
+
+Scope::Scope(Capture& capture)
+    : capture_(capture),
+      graph_(capture.arena),
+      state_(aten::GlobalState::read()),
+      grad_at_start_(aten::grad_enabled()) {}
+
+void Scope::put_back() {
+  for (size_t i = undo_.size(); i-- > 0;) undo_[i]();
+  undo_.clear();
+  if (aten::grad_enabled() != grad_at_start_) aten::set_grad_enabled(grad_at_start_);
+}
+
+size_t Scope::enter_mode() {
+  const size_t step = capture_.steps() - 1;
+  entered_modes_.insert(step);
+  return step;
+}
+
+void Scope::enter_level(meta::VmapLevel level) {
+  levels_.push_back(level);
+  level_steps_.push_back(capture_.steps() - 1);
+}
+
+void Scope::leave_level() {
+  levels_.pop_back();
+  level_steps_.pop_back();
+}
+
+FunctionMode Scope::pop_function_mode() {
+  FunctionMode left = function_modes_.back();
+  function_modes_.pop_back();
+  return left;
+}
+
+size_t Scope::first_open_mode() const {
+  const size_t mode = entered_modes_.empty() ? SIZE_MAX : *entered_modes_.begin();
+  return level_steps_.empty() ? mode : std::min(mode, level_steps_.front());
+}
+
+}  // namespace gramme::trace

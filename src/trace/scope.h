@@ -1,0 +1,179 @@
+// What belongs to one graph of a capture: its nodes and inputs, what was written to them, the modes it is in.
+//
+// A capture has one scope, the graph of its segment. Only here operations are added to the graph.
+#pragma once
+#include <functional>
+#include <set>
+
+#include "graph/graph.h"
+#include "meta/infer.h"
+#include "plan/segment.h"
+#include "trace/capture.h"
+
+namespace gramme::trace {
+
+/// A torch function mode of the program.
+struct FunctionMode {
+  Value* mode;
+  size_t step;  // of the root frame, at which it was entered
+};
+
+class Scope {
+ public:
+  explicit Scope(Capture& capture);
+  ~Scope() { put_back(); }
+  Scope(const Scope&) = delete;
+
+  const graph::Graph& graph() const { return graph_; }
+  graph::Graph& graph() { return graph_; }
+  /// What a room further up keeps with the graph.
+  template <class T>
+  T& state() {
+    return states_.get<T>();
+  }
+
+  // ---- operations (emit.cpp)
+  /// The node of a tensor; makes the placeholder of an input at its first use.
+  graph::Node* node(value::Tensor* tensor);
+  graph::Node* node(value::Number* number);
+  /// An argument of a graph node from a value; ends the segment if the value cannot stand in a graph.
+  meta::Argument argument(Value* value);
+  /// Appends the call to the graph, with inference, mutations and aliasing; the result as a value.
+  Value* emit(PyObject* function, const Args& args);
+  Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
+  /// Appends the call of a function of Python numbers, without inference; `example` is its value now, and its magnitude
+  /// is never more than `bound`.
+  value::Number* emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type, double bound,
+                             Owned<> example);
+  /// Appends a call that changes the thread's state and is not inferred. Its value, if any, may be the argument of a
+  /// later such call.
+  graph::Node* emit_mode(PyObject* function, const std::vector<meta::Argument>& args);
+
+  // ---- inputs
+  /// The real object behind a placeholder.
+  PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
+  bool inputs_written() const { return inputs_written_; }  // some graph input was written in place
+  /// The real inputs that are written in place.
+  template <class F>
+  void each_written_input(F&& f) const {
+    for (const Write& write : writes_) f(write.root->object);
+  }
+  /// Existing tensors that need a gradient since a write.
+  const std::vector<value::Tensor*>& gained() const { return gained_; }
+  /// Somebody looked into a real tensor.
+  void found(value::Tensor* tensor);
+  /// See Capture::specialized_value.
+  PyObject* specialize(value::Number* number);
+
+  // ---- autograd and random numbers
+  /// Did an operation run with grad mode on, or the program look at a tensor's autograd state? Only then do guards.
+  bool autograd_seen() const { return autograd_seen_; }
+  bool requires_grad(const value::Tensor* tensor) {
+    autograd_seen_ = true;
+    return tensor->record->requires_grad;
+  }
+  bool is_leaf(const value::Tensor* tensor) {
+    autograd_seen_ = true;
+    return tensor->record->is_leaf;
+  }
+  bool random() const { return random_; }  // some operation draws from a generator
+
+  // ---- modes: the thread is really in them during the capture, so that what follows is inferred under them
+  const aten::GlobalState& initial_state() const { return state_; }
+  bool grad_at_start() const { return grad_at_start_; }
+  /// Run when the thread is put back in the state in which the capture found it, the last first.
+  void when_put_back(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
+  /// Nothing can be captured any more afterwards.
+  void put_back();
+  bool sets_modes() const { return sets_modes_; }  // the graph changes the thread's modes
+  /// The instruction being executed enters a mode, which the segment must leave again: where that was.
+  size_t enter_mode();
+  void leave_mode(size_t step) { entered_modes_.erase(entered_modes_.find(step)); }
+  void enter_level(meta::VmapLevel level);
+  void leave_level();
+  /// torch.vmap's that the graph entered and has not left yet.
+  const std::vector<meta::VmapLevel>& levels() const { return levels_; }
+  /// Torch function modes entered in the segment and not left, the innermost last.
+  const std::vector<FunctionMode>& function_modes() const { return function_modes_; }
+  void push_function_mode(FunctionMode mode) { function_modes_.push_back(mode); }
+  FunctionMode pop_function_mode();
+  /// The root step at which the first mode was entered that is still open; SIZE_MAX if none is.
+  size_t first_open_mode() const;
+
+  // ---- what replay does to tensors and to the process after the graph ran (late.cpp)
+  /// Replay attaches something to the tensor as it is now: later writes to its memory end the segment, and so does this
+  /// if an operation of the segment used it already, since some backends' gradients would then bypass it.
+  void fix(value::Tensor* tensor, const char* effect);
+  /// Replay changes what the tensor is to autograd: later uses end the segment.
+  void close(value::Tensor* tensor);
+  /// Replay puts the process in a state under which no later operation (no later random one) was captured.
+  void set_late_state(const char* name) { late_state_ = name; }
+  void set_late_seed(const char* name) { late_seed_ = name; }
+  /// torch's default dtype as the program set it: what follows is inferred under it and runs under the one before.
+  void note_default_dtype(PyObject* before, PyObject* now);
+
+  // ---- what is put back if the graph raises (restore.cpp)
+  /// An operation that may raise comes next: the inputs written so far are put back then. Ends the segment if one
+  /// cannot be, and the program might handle the exception.
+  void expect_raise();
+  /// The inputs whose content must be kept for that. Not those which every run writes over before it reads them.
+  std::vector<value::Tensor*> restored() const;
+  /// The first node that writes an input which is not put back; null if there is none. Once it ran, nothing may run
+  /// again.
+  const graph::Node* lasting() const;
+
+ private:
+  Value* emit_call(meta::Call& call, const Args& args);
+  void fill(meta::Call& call, const Args& args);
+  void specialize_needed(meta::Call& call, const Args& args);
+  [[noreturn]] void fail(const meta::Call& call, const std::string& message);
+  const meta::Outcome& infer(meta::Call& call);
+  void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
+                     const Args& args);
+  Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
+  value::Tensor* unwrap(value::Tensor* tensor, int levels);
+  void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
+                       bool overwritten);
+  /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it.
+  void note_written(value::Tensor* tensor, bool gained);
+  /// Does the call write over part of an input that nothing has read yet?
+  bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
+  void note_input_written(value::Tensor* tensor, const graph::Node* node, bool overwritten);
+  /// An operation comes next that writes, and may raise by itself.
+  void expect_write(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves);
+  void refuse_lasting_write() const;
+
+  struct Write {
+    value::Tensor* root;
+    const graph::Node* node;
+    bool overwritten;  // by the only operation that writes to it
+    bool content;      // nothing else of it changed, and autograd does not know
+  };
+  bool is_written_over(const Write& write) const;
+
+  Capture& capture_;
+  graph::Graph graph_;
+  std::unordered_map<const graph::Node*, PyObject*> inputs_;
+  std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
+  std::vector<value::Tensor*> leaves_;     // tensors of the call being built, in the order of its leaves
+  std::vector<value::Number*> numbers_;    // of the call being built, likewise
+  std::vector<Write> writes_;              // inputs written in place, by their first writes
+  size_t restored_ = 0;                    // so many were written before an operation that may raise, or by it
+  bool caught_ = false;                    // the program may handle what an operation of the segment raises
+  const graph::Node* reshaped_ = nullptr;  // the first that changed more of an input than its content
+  std::vector<value::Tensor*> late_;       // fixed or closed
+  std::vector<value::Tensor*> gained_;
+  bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;
+  aten::GlobalState state_;
+  bool grad_at_start_;
+  std::vector<std::function<void()>> undo_;
+  std::multiset<size_t> entered_modes_;  // root steps at which the graph entered modes that it has not left yet
+  std::vector<meta::VmapLevel> levels_;
+  std::vector<size_t> level_steps_;  // root steps at which they were entered
+  std::vector<FunctionMode> function_modes_;
+  const char *late_state_ = nullptr, *late_seed_ = nullptr;
+  Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
+  Extensions states_;
+};
+
+}  // namespace gramme::trace

@@ -243,7 +243,8 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (!numbers_.empty()) specialize_needed(call, args);
   if (call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant)
     cannot(Reason::ArgumentKind, "a tensor operation as a method of a constant");  // torch.fx writes 1.__rsub__(x)
-  if (!capture_.policy.locates && aten::grad_enabled() && is_lstm(call)) cannot(Reason::CallSkipped, "torch.lstm");
+  if (!capture_.policy.locates && !capture_.policy.whole && aten::grad_enabled() && is_lstm(call))
+    cannot(Reason::CallSkipped, "torch.lstm");
   std::vector<Tensor*> leaves = leaves_;
   const meta::Outcome& outcome = infer(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);

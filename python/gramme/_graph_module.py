@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from torch.fx._lazy_graph_module import _LazyGraphModule
@@ -11,12 +12,20 @@ if TYPE_CHECKING:
 
 __all__ = ["LazyGraphModule", "locate"]
 
+# FX names a graph's nodes while it prints them, in the nodes themselves: two threads that print one graph at once get
+# each other's names. One lock for all graphs, since a finalizer that runs meanwhile may call another one.
+_generating = threading.RLock()
+
 
 class LazyGraphModule(_LazyGraphModule):
     """A graph module whose Python is generated at the first call of `forward`.
 
     That call does not go through Module.__call__: hooks registered for all modules are meant for the program's.
     """
+
+    def real_recompile(self) -> None:
+        with _generating:
+            super().real_recompile()
 
     def _lazy_forward(self, *args: Any, **kwargs: Any) -> Any:
         self.real_recompile()

@@ -38,9 +38,12 @@ def observe(program: Documented, backend: str | None, own_state: bool = True) ->
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # else a warning comes in the first of the runs only
     try:
         return _observe(program, function, own_state)
     finally:
+        torch.set_warn_always(always)
         program.setup()
 
 

@@ -157,11 +157,12 @@ Value* is_enabled_for(Trace& trace, const Args& args) {
   return trace.inliner->call(trace.see_as<Function>(trace.pinned(function)), args);
 }
 
-/// What warnings calls after its filters changed: forgets what was shown.
+/// What warnings calls after its filters changed: forgets what was shown. Operations after it may warn.
 Value* filters_mutated(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("_warnings", "_filters_mutated"); });
   positional<0>(args, 0);
   trace.call_in_replay(function, {});
+  if (!trace.policy.whole) trace.scope().set_late_state("a change of the filters of warnings");
   return trace.none();
 }
 

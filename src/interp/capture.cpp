@@ -116,9 +116,11 @@ bool Attempt::callee_is_python() {
          (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL))
     ++at;
   const bytecode::Instruction& instruction = instructions[at];
-  if (instruction.op != bytecode::Op::CALL) return false;
-  Value* below = frame_.peek(instruction.arg + 2);
-  Value* callee = trace.see(below->kind == Kind::Null ? frame_.peek(instruction.arg + 1) : below);
+  const bool spread = instruction.op == bytecode::Op::CALL_FUNCTION_EX;
+  if (instruction.op != bytecode::Op::CALL && !spread) return false;
+  const int arguments = spread ? 1 + (instruction.arg & 1) : instruction.arg;
+  Value* below = frame_.peek(arguments + 2);
+  Value* callee = trace.see(below->kind == Kind::Null ? frame_.peek(arguments + 1) : below);
   if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
   if (callee->kind == Kind::Function && callee->object) {
     if (protocol::find_model(callee->object)) return false;

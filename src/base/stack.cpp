@@ -42,6 +42,11 @@ thread_local constinit Stack stack;
 
 }  // namespace
 
+uintptr_t lowest_with(Room room) {
+  if (stack.end == 0) stack.read();
+  return stack.contains(reinterpret_cast<uintptr_t>(__builtin_frame_address(0))) ? stack.begin + stack.wanted(room) : 0;
+}
+
 bool has_room(Room room) {
   const auto at = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (stack.end == 0) [[unlikely]]

@@ -2,6 +2,7 @@
 // about our own recursion, whose frames are larger than the evaluator's.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 namespace gramme {
 
@@ -10,6 +11,9 @@ enum class Room {
   Capture,  // a step of a capture: the deepest of what PyTorch runs to infer metadata
   Call,     // a call of a Python function from C, and whatever the C functions in it need
 };
+
+/// The lowest address at which there is as much; 0 on a stack that is not the thread's own.
+uintptr_t lowest_with(Room room);
 
 /// Is there as much? On a stack that is not the thread's own (of a coroutine library) nothing is known: yes. Some 5 ns.
 bool has_room(Room room);

@@ -59,7 +59,7 @@ namespace {
 class Current {
  public:
   Current(trace::Trace& trace, Frame*& slot, Frame& frame) : trace_(trace), slot_(slot), before_(slot) {
-    need_room();
+    trace.need_room();
     frame.back = slot;
     slot = &frame;
     ++trace_.depth;
@@ -105,6 +105,7 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   note_passed(frame, error);
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
   if (!handler) return false;
+  trace.told(error.exception);
   if (frame.root && raise_step == SIZE_MAX) raise_step = resumable_step_;
   frame.keyword_names = nullptr;
   frame.stack.resize(handler->depth);

@@ -195,7 +195,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
 void set_mode_dispatch(ModeDispatch dispatch) { mode_dispatch = dispatch; }
 
 Value* call(Trace& trace, Value* callee, const Args& args) {
-  need_room();
+  trace.need_room();
   const source::Source* path = callee->source;
   callee = trace.see(callee);
   switch (callee->kind) {

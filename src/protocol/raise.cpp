@@ -10,8 +10,9 @@ Object* make_exception(Trace& trace, PyTypeObject* type, std::vector<Value*> arg
 }
 
 void raise(Trace& trace, PyObject* type, const std::string& message) {
-  trace.guard_names_in(message);
-  trace.raise(make_exception(trace, reinterpret_cast<PyTypeObject*>(type), {trace.text(message)}));
+  Object* exception = make_exception(trace, reinterpret_cast<PyTypeObject*>(type), {trace.text(message)});
+  trace.note_own_text(exception);
+  trace.raise(exception);
 }
 
 void raise(Trace& trace, Value* exception) {

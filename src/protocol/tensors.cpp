@@ -65,10 +65,31 @@ void refuse_subclass(const Tensor* tensor, const std::string& wanted) {
   if (!aten::is_plain_class(tensor->record->type)) cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
 }
 
+namespace {
+
+/// What was asked last, for classes in which the program has written nothing; filed under the first of the methods.
+struct Unreplaced {
+  struct Entry {
+    PyTypeObject* type = nullptr;
+    PyObject* first = nullptr;
+    size_t count = 0;
+    bool operator==(const Entry&) const = default;
+  };
+  Entry entries[16];
+};
+
+}  // namespace
+
 void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::initializer_list<PyObject*> methods) {
+  auto& entries = trace.state<Unreplaced>().entries;
+  PyObject* first = *methods.begin();
+  auto& known = entries[reinterpret_cast<uintptr_t>(first) / 64 % std::size(entries)];
   for (Value* operand : operands) {
     auto* tensor = as<Tensor>(operand);
     if (!tensor) continue;
+    const Unreplaced::Entry asked{tensor->record->type, first, methods.size()};
+    if (known == asked && !trace.has_written_classes()) continue;
+    known = asked;
     for (PyObject* name : methods) {
       auto own = torch().methods.find(name);
       if (own == torch().methods.end()) GRAMME_BUG("a special method of tensors that nobody noted");

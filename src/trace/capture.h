@@ -8,12 +8,14 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/extensions.h"
+#include "base/stack.h"
 #include "effects/log.h"
 #include "guards/fact.h"
 #include "trace/inliner.h"
@@ -69,7 +71,7 @@ class Capture {
    public:
     explicit Deeper(Capture& capture) : capture_(capture) {
       if (capture.nesting_ > kDeepest) cannot(Reason::TooDeep);
-      need_room();
+      capture.need_room();
       ++capture.nesting_;
     }
     ~Deeper() { --capture_.nesting_; }
@@ -170,16 +172,21 @@ class Capture {
   [[noreturn]] void raise(value::Object* exception);
   /// Turns the Python error that is set into the program's exception.
   [[noreturn]] void raise_current();
+  /// The exception's text is the capture's own: the names in it are guarded once the program gets hold of it.
+  void note_own_text(value::Object* exception) { untold_.push_back(exception); }
+  /// The program handles the exception.
+  void told(Value* exception);
 
   // ---- guards
   void guard(guards::Fact fact);  // once each
   void guard_type(const Source* source, PyTypeObject* type);
   void guard_absent(const Source* source);
+  bool has_written_classes() const { return !written_classes_.empty(); }
   void guard_length(const Source* source, size_t length);
   /// What a class or function is called, given to the program: source::Kind::Name says which name.
   void guard_name(PyObject* named, const Source* source, int64_t index);
   /// The names in a text for the program: of the classes and functions that the capture met.
-  void guard_names_in(const std::string& text);
+  void guard_names_in(std::string_view text);
   const std::vector<guards::Fact>& facts() const { return facts_; }
   /// a is b, of existing objects: a guard when both have sources.
   bool same(Value* a, Value* b);
@@ -188,6 +195,11 @@ class Capture {
   /// Counts work against the budget.
   void tick() {
     if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
+  }
+  /// A step deeper: raises where the thread's stack would not do for it.
+  void need_room() const {
+    if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < lowest_) [[unlikely]]
+      gramme::need_room();
   }
   const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
   /// Root steps begun; 0: before the first.
@@ -254,6 +266,7 @@ class Capture {
   std::unordered_set<uint64_t> fact_keys_;
   std::unordered_map<uint64_t, PyObject*> lookups_;
   std::vector<value::Class*> written_classes_;  // or made
+  std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
   std::vector<const Source*> specialized_, dynamic_;  // numbers
@@ -266,6 +279,7 @@ class Capture {
   size_t instructions_ = 0;
   size_t stop_at_ = SIZE_MAX;
   int nesting_ = 0;
+  const uintptr_t lowest_ = lowest_with(Room::Capture);  // of the thread's stack
 };
 
 }  // namespace gramme::trace

@@ -78,16 +78,16 @@ void Capture::guard_name(PyObject* named, const Source* source, int64_t index) {
 }
 
 /// Of every type that a value had there is a fact: what makes, looks up or tells apart guards it.
-void Capture::guard_names_in(const std::string& text) {
+void Capture::guard_names_in(std::string_view text) {
   auto contains = [&](PyObject* name) {
     const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;
     if (!utf8) PyErr_Clear();
-    return utf8 && text.find(utf8) != std::string::npos;
+    return utf8 && text.find(utf8) != std::string_view::npos;
   };
-  auto guard_contained = [&](PyObject* named, const Source* source) {
+  auto guard_contained = [&](PyObject* named, auto source) {
     for (int64_t index : {0, 1})
       if (PyObject** address = plan::name_address(named, index); address && contains(*address))
-        guard_name(named, source, index);
+        guard_name(named, source(), index);
   };
   std::unordered_set<PyObject*> types;
   for (const guards::Fact& fact : facts_) {
@@ -96,13 +96,13 @@ void Capture::guard_names_in(const std::string& text) {
     for (PyObject* object : {root->kind == SK::Pinned ? root->key.get() : nullptr, fact.object.get()})
       if (object && PyType_Check(object)) types.insert(object);
   }
-  for (PyObject* type : types) guard_contained(type, pool->pinned(type));
+  for (PyObject* type : types) guard_contained(type, [&] { return pool->pinned(type); });
   std::vector<Function*> functions;
   each_known([&](Value* value) {
     auto* function = as<Function>(value);
     if (function && function->existing() && function->described) functions.push_back(function);
   });
-  for (Function* function : functions) guard_contained(function->object, function->source);
+  for (Function* function : functions) guard_contained(function->object, [&] { return function->source; });
 }
 
 // ---- what the program wrote

@@ -1,4 +1,6 @@
 // The program's own exceptions, raised symbolically.
+#include <algorithm>
+
 #include "source/constant.h"
 #include "trace/capture.h"
 
@@ -31,10 +33,23 @@ void Capture::raise_current() {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args.get()); ++i) {
     PyObject* arg = PyTuple_GET_ITEM(args.get(), i);
     if (!source::is_constant(arg)) cannot(Reason::OperatorFailed, "an exception with arguments that are no constants");
-    if (PyUnicode_Check(arg)) guard_names_in(PyUnicode_AsUTF8(arg));
     values.push_back(adopt(share(arg)));
   }
-  raise(exception(reinterpret_cast<PyTypeObject*>(owned_type.get()), std::move(values)));
+  Object* made = exception(reinterpret_cast<PyTypeObject*>(owned_type.get()), std::move(values));
+  note_own_text(made);
+  raise(made);
+}
+
+void Capture::told(Value* exception) {
+  for (; exception && !untold_.empty(); exception = as<Object>(exception) ? as<Object>(exception)->context : nullptr) {
+    exception = see(exception);
+    auto place = std::find(untold_.begin(), untold_.end(), exception);
+    if (place == untold_.end()) continue;
+    untold_.erase(place);
+    for (Value* argument : static_cast<Tuple*>(static_cast<Object*>(exception)->payload)->items)
+      if (argument->kind == Kind::Constant && PyUnicode_Check(argument->object))
+        guard_names_in(PyUnicode_AsUTF8(argument->object));
+  }
 }
 
 }  // namespace gramme::trace

@@ -6,7 +6,6 @@ import functools
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
@@ -14,11 +13,11 @@ import torch
 from . import _C
 from ._backends import resolve
 from ._module import OptimizedModule
+from ._options import Backend, Options
 
 __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statistics"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Backend = Callable[..., Any]
 _DEFAULT_RECOMPILE_LIMIT = 8
 _MOST_RECOMPILES = 2**31 - 1  # what C++ takes; sys.maxsize means no limit
 
@@ -43,61 +42,33 @@ def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
     return cast(types.FunctionType, call)
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a function is compiled with; makes its entries.
+def _compiled_class(cls: type, options: Options) -> type:
+    """The class, its instances' calls compiled."""
+    name = "_call_impl" if issubclass(cls, torch.nn.Module) else "__call__"
+    setattr(cls, name, options.entry(getattr(cls, name)))
+    return cls
 
-    Attributes:
-        backend: takes (graph module, example inputs), gives the callable that runs the graph.
-        fullgraph, recompile_limit: as given to compile.
-        keep_graphs: keep the graph modules for explain.
 
-    """
-
-    backend: Backend
-    fullgraph: bool
-    recompile_limit: int
-    keep_graphs: bool = False
-
-    def entry(self, function: types.FunctionType) -> _C.Entry:
-        """A Python function's compiled form."""
-        made = _C.make_entry(
-            function,
-            backend=self.backend,
-            fullgraph=self.fullgraph,
-            recompile_limit=self.recompile_limit,
-            keep_graphs=self.keep_graphs,
-        )
-        made._torchdynamo_orig_callable = function
-        made._torchdynamo_wrapper_id = id(made)
-        return made
-
-    def compiled(self, callable_: Any) -> Any:
-        """The compiled form of a function, a method, a module, a class or another callable."""
-        if isinstance(callable_, OptimizedModule):
-            return self.compiled(callable_._orig_mod)
-        if isinstance(callable_, torch.jit.ScriptModule):
-            raise RuntimeError("model: a scripted module has no Python to capture; compile the module it was made of")
-        if isinstance(callable_, torch.nn.Module):
-            return OptimizedModule(callable_, self)
-        if isinstance(callable_, type) and isinstance(getattr(callable_, "__call__", None), types.FunctionType):  # noqa: B004
-            return self._compiled_class(callable_)
-        if isinstance(callable_, _C.Entry):
-            return self.compiled(callable_.__wrapped__)
-        if isinstance(callable_, types.FunctionType):
-            return self.entry(callable_)
-        if isinstance(callable_, types.MethodType) and isinstance(callable_.__func__, types.FunctionType):
-            return types.MethodType(self.entry(callable_.__func__), callable_.__self__)
-        call = getattr(type(callable_), "__call__", None)  # noqa: B004 - the function itself is wanted
-        if isinstance(call, types.FunctionType):
-            return types.MethodType(self.entry(call), callable_)
-        return self.entry(_plain_wrapper(callable_))
-
-    def _compiled_class(self, cls: type) -> type:
-        """The class, its instances' calls compiled."""
-        name = "_call_impl" if issubclass(cls, torch.nn.Module) else "__call__"
-        setattr(cls, name, self.entry(getattr(cls, name)))
-        return cls
+def compiled_form(callable_: Any, options: Options) -> Any:
+    """The compiled form of a function, a method, a module, a class or another callable."""
+    if isinstance(callable_, OptimizedModule):
+        return compiled_form(callable_._orig_mod, options)
+    if isinstance(callable_, torch.jit.ScriptModule):
+        raise RuntimeError("model: a scripted module has no Python to capture; compile the module it was made of")
+    if isinstance(callable_, torch.nn.Module):
+        return OptimizedModule(callable_, options)
+    if isinstance(callable_, type) and isinstance(getattr(callable_, "__call__", None), types.FunctionType):  # noqa: B004
+        return _compiled_class(callable_, options)
+    if isinstance(callable_, _C.Entry):
+        return compiled_form(callable_.__wrapped__, options)
+    if isinstance(callable_, types.FunctionType):
+        return options.entry(callable_)
+    if isinstance(callable_, types.MethodType) and isinstance(callable_.__func__, types.FunctionType):
+        return types.MethodType(options.entry(callable_.__func__), callable_.__self__)
+    call = getattr(type(callable_), "__call__", None)  # noqa: B004 - the function itself is wanted
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(options.entry(call), callable_)
+    return options.entry(_plain_wrapper(callable_))
 
 
 def compile(
@@ -167,7 +138,7 @@ def compile(
             "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
         )
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
-    return Options(chosen, fullgraph, _recompile_limit(recompile_limit)).compiled(model)
+    return compiled_form(model, Options(chosen, fullgraph, _recompile_limit(recompile_limit)))
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:

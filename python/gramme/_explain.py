@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from . import _C
-from ._compile import Options, entry_of
+from ._compile import compiled_form, entry_of
 from ._native import native
+from ._options import Options
 
 __all__ = ["Explanation", "Segment", "explain"]
 
@@ -104,7 +105,7 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
         raise TypeError(f"function: expected a callable, got {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
-        compiled = Options(native, False, 64, keep_graphs=True).compiled(function)
+        compiled = compiled_form(function, Options(native, False, 64, keep_graphs=True))
         compiled(*args, **kwargs)
         return Explanation([Segment(**row) for row in _C.segments(entry_of(compiled))])
 

@@ -6,15 +6,13 @@ import sys
 import types
 import warnings
 from collections.abc import Sized
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch.nn.modules import module as torch_module
 
 from . import _C
-
-if TYPE_CHECKING:
-    from ._compile import Options
+from ._options import Options
 
 _OWN_HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = (

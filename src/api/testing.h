@@ -5,6 +5,7 @@
 namespace gramme::api {
 
 void bind_guards_testing(nanobind::module_& m);
+void bind_meta_testing(nanobind::module_& m);
 void bind_graph_testing(nanobind::module_& m);
 void bind_runtime_testing(nanobind::module_& m);
 void bind_capture_testing(nanobind::module_& m);
@@ -13,6 +14,7 @@ void bind_tape_testing(nanobind::module_& m);
 void bind_memory_testing(nanobind::module_& m);
 inline void bind_testing(nanobind::module_& m) {
   bind_guards_testing(m);
+  bind_meta_testing(m);
   bind_graph_testing(m);
   bind_runtime_testing(m);
   bind_capture_testing(m);

@@ -14,6 +14,7 @@
 
 #include "api/testing.h"
 #include "aten/spec.h"
+#include "aten/state.h"
 #include "plan/guard_plan.h"
 #include "source/constant.h"
 

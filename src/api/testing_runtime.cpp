@@ -280,7 +280,7 @@ void bind_objects(nb::module_& m) {
   m.def("lookup", lookup, "container"_a, "key"_a.none(), "attribute"_a = false);
   m.def("dict_entry", dict_entry, "dict"_a, "index"_a);
   m.def("slot", slot, "object"_a, "descriptor"_a);
-  m.def("plain_key", [](nb::handle key) { return cpython::is_plain_key(key.ptr()); }, "key"_a.none());
+  m.def("inert_key", [](nb::handle key) { return cpython::is_inert_key(key.ptr()); }, "key"_a.none());
   m.def(
       "type_tag", [](nb::handle type) { return cpython::type_tag(reinterpret_cast<PyTypeObject*>(type.ptr())); },
       "type"_a);

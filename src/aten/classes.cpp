@@ -4,6 +4,6 @@
 
 namespace gramme::aten {
 
-bool is_plain_class(PyTypeObject* type) { return THPVariable_CheckTypeExact(type); }
+bool is_exact_tensor_type(PyTypeObject* type) { return THPVariable_CheckTypeExact(type); }
 
 }  // namespace gramme::aten

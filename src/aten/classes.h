@@ -5,6 +5,6 @@
 namespace gramme::aten {
 
 /// Is it torch.Tensor or torch.nn.Parameter, not a subclass?
-bool is_plain_class(PyTypeObject* type);
+bool is_exact_tensor_type(PyTypeObject* type);
 
 }  // namespace gramme::aten

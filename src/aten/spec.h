@@ -1,9 +1,8 @@
-// What gramme knows of a tensor's outside, and of the thread's global state, without torch headers in the includer.
+// What gramme knows of a tensor's outside, without torch headers in the includer.
 #pragma once
 #include <Python.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,39 +62,5 @@ uint32_t version_of(PyObject* tensor);
 /// A copy of the tensor's content, and putting it back, out of autograd's sight. Null with a Python error.
 Owned<> content_of(PyObject* tensor);
 void put_back(PyObject* tensor, PyObject* content);
-
-/// Thread and process state every segment depends on: TLS key sets, grad, inference, forward AD modes, torch function
-/// state and mode stack length, autocast dtypes and cache, default dtype, deterministic flags, saved tensor hooks,
-/// tracing.
-struct GlobalState {
-  uint64_t included, excluded, bits, dtypes;
-  int64_t function_modes;
-  static GlobalState read();  // some 25 ns
-  /// Is the thread inside a functorch transform (torch.vmap, torch.func.grad)?
-  bool transforms() const;
-  bool operator==(const GlobalState&) const = default;
-  /// "grad mode changed from True to False"
-  std::string explain_difference(const GlobalState& now) const;
-};
-
-/// The thread's modes at one moment: grad, inference, autocast, torch functions.
-class SavedModes {
- public:
-  SavedModes();
-  ~SavedModes();
-  void save();     // some 200 ns
-  void restore();  // nothing if nothing was saved
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-bool grad_enabled();
-/// Does torch.jit.trace write down what this thread computes?
-bool jit_tracing();
-/// Does user code hear of each tensor that autograd saves?
-bool saved_tensors_hooked();
-void set_grad_enabled(bool on);
 
 }  // namespace gramme::aten

@@ -1,4 +1,6 @@
-// The thread's and process' state that every segment depends on.
+#include "aten/state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -7,13 +9,12 @@
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
-
-#include "aten/modes.h"
-#include "aten/spec.h"
 
 namespace gramme::aten {
 namespace {
@@ -153,10 +154,37 @@ void SavedModes::restore() {
   if (state_->nesting == 0) at::autocast::clear_cache();
 }
 
+[[gnu::cold]] bool RandomState::save() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  try {
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    state_ = take(THPVariable_Wrap(generator.get_state()));
+    return true;
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  } catch (const std::exception&) {  // c10's
+  }
+  return false;
+}
+
+[[gnu::cold]] void RandomState::restore() {
+  if (!state_) return;
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(THPVariable_Unpack(state_.get()));
+}
+
 bool can_capture() {
   const GlobalState state = GlobalState::read();
   return state.function_modes == 0 && !state.transforms() && !c10::impl::TorchDispatchModeTLS::any_modes_set() &&
          !torch::autograd::ForwardADLevel::try_get_by_idx(0);
+}
+
+bool kernels_alone() {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
+  return !c10::GradMode::is_enabled() && !c10::InferenceMode::is_enabled() && (keys.included_ - expected).empty() &&
+         !at::autocast::is_autocast_enabled(c10::kCPU);
 }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }

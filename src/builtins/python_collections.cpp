@@ -1,7 +1,7 @@
 // collections: deque, and what Counter counts with. OrderedDict and defaultdict are in python_dict.cpp.
 #include <opcode.h>
 
-#include "builtins/python_dict.h"
+#include "builtins/python_mapping.h"
 #include "protocol/combine.h"
 
 namespace gramme::builtins {

@@ -218,6 +218,12 @@ value::Set* new_set(Trace& trace, bool frozen) {
   return set;
 }
 
+value::Object* object_argument(Trace& trace, Value* self) {
+  auto* object = trace.see_as<value::Object>(self);
+  if (!object) cannot(Reason::ArgumentKind, std::string("a method of object called on ") + type_name(trace.see(self)));
+  return object;
+}
+
 PyTypeObject* class_argument(Trace& trace, Value* cls) {
   auto* found = trace.see_as<value::Class>(cls);
   if (!found) cannot(Reason::ArgumentKind, "a class made by a call gramme does not model");

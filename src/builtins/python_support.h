@@ -149,17 +149,22 @@ value::Set* changing_set(Trace& trace, Value* self);
 
 value::Set* new_set(Trace& trace, bool frozen);
 PyTypeObject* class_argument(Trace& trace, Value* cls);
+/// Self of a method of object, as an instance of a class of its own.
+value::Object* object_argument(Trace& trace, Value* self);
 /// Start and stop of index(x, start, stop) within `size`, as slices count.
 std::pair<Py_ssize_t, Py_ssize_t> clamp(Trace& trace, Value* start, Value* stop, Py_ssize_t size);
 /// What sort() makes of its reverse=, which must be an int.
 bool reverse_flag(Trace& trace, Value* reverse);
-/// items sorted as list.sort does it; if a comparison raises, in the order they had then (python_list.cpp).
+/// items sorted as list.sort does it; if a comparison raises, in the order they had then (python_sort.cpp).
 void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse);
 
 // ---- families, one file each
 void register_core();
 void register_numbers();
 void register_objects();
+void register_abc();
+void register_exceptions();
+void register_container_slots();
 void register_list();
 void register_dict();
 void register_set();
@@ -175,6 +180,7 @@ void register_descriptors();
 void register_heap();
 void register_inspect();
 void register_weakref();
-void register_misc();
+void register_logging();
+void register_process();
 
 }  // namespace gramme::builtins

@@ -1,99 +1,13 @@
-// torch's functions that are answered during the capture, or that stand in the graph in another form than they were
-// called.
+// torch's functions that stand in the graph in another form than they were called, and conditions that are checked in
+// the capture.
 #include "base/once.h"
-#include "builtins/builtins.h"
-#include "builtins/torch_rules.h"
 #include "builtins/torch_support.h"
-#include "builtins/torch_tensor.h"
 
 namespace gramme::builtins {
 
 using namespace value;
 
 namespace {
-
-// ---- questions about values
-
-/// torch.is_tensor(x): any tensor, also of a subclass.
-Value* is_tensor(Trace& trace, const Args& args) {
-  auto [object] = bind(args, 1, {"obj"});
-  return trace.boolean(trace.see(object)->kind == Kind::Tensor);
-}
-
-/// A call of a tensor's method in the form of a function: torch.numel(x), torch.is_complex(x).
-template <Text name>
-Value* of_tensor(Trace& trace, const Args& args) {
-  auto [input] = bind(args, 1, {"input"});
-  auto* tensor = trace.see_as<Tensor>(input);
-  if (!tensor) cannot(Reason::ArgumentKind, std::string("torch.") + name.text + " of something that is no tensor");
-  static PyObject* text = intern(name.text);
-  return protocol::call_method(trace, tensor, text, {});
-}
-
-/// isinstance(x, torch.FloatTensor): a dense tensor of that dtype on that device, whatever its class.
-Value* legacy_instance(Trace& trace, const Args& args) {
-  auto [type, object] = positional<2>(args, 2);
-  auto* cls = trace.see_as<Class>(type);
-  auto* tensor = trace.see_as<Tensor>(object);
-  if (!cls) cannot(Reason::ArgumentKind, "torch.tensortype.__instancecheck__");
-  if (!tensor) return trace.boolean(false);
-  auto is = [cls](const char* name, PyObject* object) {
-    return take(PyObject_GetAttrString(cls->object, name)).get() == object;
-  };
-  const meta::Record& record = *tensor->record;
-  if (!is("dtype", meta::dtype_object(record)) || !is("layout", meta::layout_object(record)))
-    return trace.boolean(false);
-  Owned<> device = take(PyObject_GetAttrString(meta::device_object(record), "type"));
-  const char* where = is("is_cuda", Py_True) ? "cuda" : is("is_xpu", Py_True) ? "xpu" : "cpu";
-  return trace.boolean(PyUnicode_CompareWithASCIIString(device.get(), where) == 0);
-}
-
-Value* type_name_of(Trace& trace, const Args& args) {
-  auto [object] = bind(args, 1, {"obj"});
-  auto* tensor = trace.see_as<Tensor>(object);
-  if (tensor) {
-    protocol::refuse_torch_function(trace, tensor, "torch.typename");
-    return type_text(trace, *tensor->record);
-  }
-  PyObject* const function = once([] { return real("torch", "typename"); });
-  return trace.inliner->call(trace.see_as<value::Function>(trace.pinned(function)), args);
-}
-
-/// Has the object a `__torch_function__` that would be asked? Plain tensors and parameters have one that is not.
-bool overrides(Trace& trace, Value* object) {
-  static PyObject* const hook = intern("__torch_function__");
-  PyObject* const disabled = once([] { return real("torch._C", "_disabled_torch_function_impl"); });
-  object = trace.see(object);
-  if (auto* tensor = as<Tensor>(object)) return protocol::asked_for(trace, tensor) != protocol::Asked::Nobody;
-  auto* other = as<Object>(object);
-  PyObject* found = other ? trace.type_lookup(other->type, hook) : nullptr;
-  return found && found != disabled;
-}
-
-/// has_torch_function(objects), has_torch_function_unary(object), has_torch_function_variadic(*objects)
-Value* has_torch_function(Trace& trace, const Args& args) {
-  if (trace.scope().initial_state().function_modes > 0 || !trace.scope().function_modes().empty())
-    cannot(Reason::CallUnknown, "a torch function mode");
-  std::vector<Value*> objects = all_positional(args);
-  if (objects.size() == 1) {
-    Value* seen = trace.see(objects[0]);
-    if (seen->kind == Kind::Tuple || seen->kind == Kind::List) objects = protocol::items_of(trace, seen);
-  }
-  for (Value* object : objects)
-    if (overrides(trace, object)) cannot(Reason::CallUnknown, "a class with __torch_function__");
-  return trace.boolean(false);
-}
-
-/// Without a mode on the stack it is the default of the process, which nothing but such a mode changes.
-Value* default_device(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch", "get_default_device"); });
-  if (trace.scope().initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
-  return fold_or_stop(trace, function, args, "torch.get_default_device");
-}
-
-Value* function_mode_enabled(Trace& trace, const Args&) {
-  return trace.boolean(trace.scope().initial_state().function_modes > 0 || !trace.scope().function_modes().empty());
-}
 
 // ---- checks
 
@@ -191,19 +105,6 @@ Value* of_numbers(Trace& trace, const Args& args) {
   return fold_or_stop(trace, function, args, name.text);
 }
 
-/// torch.compile(f) inside a capture is f.
-Value* compile(Trace&, const Args& args) {
-  if (args.positional == 1 && !args.keywords) return args[0];
-  cannot(Reason::CallUnknown, "torch.compile with options inside a capture");
-}
-
-/// torch.jit.annotate(type, value) is value.
-Value* annotate(Trace&, const Args& args) {
-  auto [type, value] = positional<2>(args, 2);
-  (void)type;
-  return value;
-}
-
 Value* one_hot(Trace& trace, const Args& args) {
   PyObject* const one_hot = once([] { return real("torch.nn.functional", "one_hot"); });
   auto [tensor, classes] = bind(args, 1, {"input", "num_classes"});
@@ -213,92 +114,6 @@ Value* one_hot(Trace& trace, const Args& args) {
   if (!classes || (count && PyLong_Check(count) && PyLong_AsLong(count) == -1))
     cannot(Reason::DataDependentValue, "one_hot without num_classes");
   return trace.emit(one_hot, args);
-}
-
-void register_questions() {
-  add_rows("torch", {{"is_tensor", &is_tensor},
-                     {"numel", &of_tensor<"numel">},
-                     {"is_floating_point", &of_tensor<"is_floating_point">},
-                     {"is_complex", &of_tensor<"is_complex">},
-                     {"is_signed", &of_tensor<"is_signed">},
-                     {"is_conj", &of_tensor<"is_conj">},
-                     {"is_neg", &of_tensor<"is_neg">},
-                     {"get_device", &of_tensor<"get_device">},
-                     {"is_nonzero", &refuse<Reason::DataDependentBranch, "torch.is_nonzero">},
-                     {"is_inference", &of_tensor<"is_inference">},
-                     {"typename", &type_name_of}});
-  add_rows(Py_TYPE(real("torch", "FloatTensor")), {{"__instancecheck__", &legacy_instance}});
-  add_rows("torch._C", {{"_has_torch_function", &has_torch_function},
-                        {"_has_torch_function_unary", &has_torch_function},
-                        {"_has_torch_function_variadic", &has_torch_function},
-                        {"_is_torch_function_mode_enabled", &function_mode_enabled}});
-}
-
-/// Stands in the graph, as in Dynamo: a module made in the capture reports itself when the graph runs.
-template <Text name>
-Value* log_usage(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch._C", name.text); });
-  std::vector<meta::Argument> arguments;
-  for (Value* value : all_positional(args)) arguments.push_back(trace.scope().argument(value));
-  trace.scope().emit_mode(function, arguments);
-  return trace.none();
-}
-
-/// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap the
-/// name and attributes of what it returns.
-Value* is_compiling(Trace& trace, const Args&) {
-  PyObject* const module_call = once([] { return PyFunction_GetCode(real("torch.nn", "Module._call_impl")); });
-  PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
-  value::Function* caller = trace.inliner->current_function();
-  auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
-  return trace.boolean(code != module_call && code != vmap);
-}
-
-void register_tracing_states() {
-  add_rows("torch.compiler", {{"is_compiling", &is_compiling},
-                              {"is_dynamo_compiling", &boolean_answer<true>},
-                              {"is_exporting", &boolean_answer<false>}});
-  add_rows("torch._utils", {{"is_compiling", &boolean_answer<true>}});
-  add_rows("torch.jit",
-           {{"is_scripting", &boolean_answer<false>}, {"is_tracing", &boolean_answer<false>}, {"annotate", &annotate}});
-  add_rows("torch._jit_internal", {{"is_scripting", &boolean_answer<false>}});
-  add_rows("torch._C", {{"_get_tracing_state", &none_answer},
-                        {"_is_tracing", &boolean_answer<false>},
-                        {"_log_api_usage_once", &log_usage<"_log_api_usage_once">},
-                        {"_log_api_usage_metadata", &log_usage<"_log_api_usage_metadata">}});
-  add_rows("torch.fx._symbolic_trace",
-           {{"is_fx_tracing", &boolean_answer<false>}, {"is_fx_symbolic_tracing", &boolean_answer<false>}});
-  // True as Dynamo answers it: the fused paths of nn.MultiheadAttention stay out of graphs.
-  add_rows("torch.nn.modules.activation", {{"_is_make_fx_tracing", &boolean_answer<true>}});
-  add_rows("torch", {{"compile", &compile}});
-}
-
-void register_state_questions() {
-  add_pure("torch", {"is_grad_enabled", "get_default_dtype", "is_autocast_enabled", "get_autocast_dtype",
-                     "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
-                     "is_autocast_cpu_enabled", "promote_types", "can_cast"});
-  add_pure("torch._C",
-           {"_is_any_autocast_enabled", "_is_autocast_available", "_get_privateuse1_backend_name",
-            "_is_torch_function_enabled", "_is_torch_function_all_disabled", "_get_deterministic_algorithms",
-            "_get_deterministic_algorithms_warn_only", "_has_distributed", "_infer_size"});
-  add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
-                     {"is_deterministic_algorithms_warn_only_enabled",
-                      &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},
-                     {"broadcast_shapes", &folded<"torch", "broadcast_shapes">},
-                     {"get_default_device", &default_device},
-                     {"compiled_with_cxx11_abi", &folded<"torch", "compiled_with_cxx11_abi">},
-                     {"is_inference_mode_enabled", &folded<"torch", "is_inference_mode_enabled">}});
-  add_rows("torch.cuda", {{"is_available", &folded<"torch.cuda", "is_available">},
-                          {"device_count", &folded<"torch.cuda", "device_count">},
-                          {"is_bf16_supported", &folded<"torch.cuda", "is_bf16_supported">},
-                          {"get_device_properties", &folded<"torch.cuda", "get_device_properties">},
-                          {"get_device_capability", &folded<"torch.cuda", "get_device_capability">}});
-  add_rows("torch.xpu", {{"is_available", &folded<"torch.xpu", "is_available">}});
-  add_rows("torch.backends.mps", {{"is_available", &folded<"torch.backends.mps", "is_available">}});
-  add_rows("torch.backends.cuda", {{"is_built", &folded<"torch.backends.cuda", "is_built">}});
-  add_rows("torch.accelerator", {{"is_available", &folded<"torch.accelerator", "is_available">}});
-  add_rows("torch.distributed", {{"is_available", &folded<"torch.distributed", "is_available">}});
-  add_rows("torch.distributed", {{"is_initialized", &folded<"torch.distributed", "is_initialized">}});
 }
 
 void register_checks() {
@@ -343,27 +158,9 @@ void register_numbers_of_torch() {
 }  // namespace
 
 void register_torch_functions() {
-  register_questions();
-  register_tracing_states();
-  register_state_questions();
   register_checks();
   register_makers();
   register_numbers_of_torch();
-}
-
-void register_torch() {
-  protocol::note_tensor_methods();
-  protocol::set_classifier(&classify);
-  protocol::set_tensor_attributes({&tensor_attribute, &set_tensor_attribute});
-  register_torch_functions();
-  register_torch_methods();
-  register_torch_hooks();
-  register_torch_leaves();
-  register_torch_modes();
-  register_torch_function_modes();
-  register_torch_state();
-  register_torch_dynamo();
-  register_torch_functorch();
 }
 
 }  // namespace gramme::builtins

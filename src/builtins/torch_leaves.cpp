@@ -27,8 +27,6 @@ bool has_relatives(Trace& trace, Tensor* tensor) {
 
 bool can_need_grad(const meta::Record& record) { return meta::is_floating_point(record) || meta::is_complex(record); }
 
-bool is_plain(const meta::Record& record) { return aten::is_plain_class(record.type); }
-
 Value* requires_grad_(Trace& trace, const Args& args) {
   auto [self, flag] = bind(args, 1, {"self", "requires_grad"});
   (void)self;
@@ -47,7 +45,7 @@ Value* make_parameter(Trace& trace, const Args& args) {
   auto* tensor = trace.see_as<Tensor>(data);
   if (!tensor || !wanted || !PyBool_Check(wanted)) cannot(Reason::ArgumentKind, "torch.nn.Parameter(…)");
   const meta::Record& record = *tensor->record;
-  if (!is_plain(record) || record.is_inference || (wanted == Py_True && !can_need_grad(record)))
+  if (!aten::is_exact_tensor_type(record.type) || record.is_inference || (wanted == Py_True && !can_need_grad(record)))
     cannot(Reason::ArgumentKind, "torch.nn.Parameter(…) of this tensor");
   auto* parameter = trace.make<Tensor>();
   parameter->record = meta::with_type(meta::with_requires_grad(&record, wanted == Py_True, true),
@@ -86,7 +84,8 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
   bool same = to.sizes == from.sizes && to.strides == from.strides && to.dtype == from.dtype &&
               to.device_type == from.device_type && to.device_index == from.device_index && to.layout == from.layout &&
               to.is_conj == from.is_conj && to.is_neg == from.is_neg && to.storage_offset == from.storage_offset;
-  if (!same || to.is_inference || from.is_inference || !is_plain(to) || !is_plain(from))
+  if (!same || to.is_inference || from.is_inference || !aten::is_exact_tensor_type(to.type) ||
+      !aten::is_exact_tensor_type(from.type))
     cannot(Reason::MutationUnsupported, "Tensor.data set to a tensor of another sort");
   trace.call_in_replay(setter, {tensor, data});
   trace.scope().close(tensor);

@@ -48,7 +48,9 @@ value::Tuple* size_of(Trace& trace, const meta::Record& record);
 Value* type_text(Trace& trace, const meta::Record& record);
 
 // ---- families, one file each
+void register_torch_questions();
 void register_torch_functions();
+void register_torch_metadata();
 void register_torch_functorch();
 void register_torch_hooks();
 void register_torch_leaves();

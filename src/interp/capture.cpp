@@ -160,14 +160,7 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
 bool compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
   trace.scope().put_back();
   if (trace.scope().graph().empty()) return true;
-  aten::SavedModes modes;
-  modes.save();
-  try {
-    return compile(trace, example_inputs(trace), segment);
-  } catch (...) {
-    modes.restore();
-    throw;
-  }
+  return aten::keeping_modes([&] { return compile(trace, example_inputs(trace), segment); });
 }
 
 /// A segment that does nothing and leaves the frame as it is.

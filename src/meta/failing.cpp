@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostBytes = 1 << 24;
 
-bool is_plain(const Record& record) {
+bool zeros_can_stand_for(const Record& record) {
   return THPVariable_CheckTypeExact(record.type) && !record.inner && !record.is_conj && !record.is_neg &&
          record.device_type == static_cast<int8_t>(c10::kCPU) && record.layout == static_cast<int8_t>(c10::kStrided);
 }
@@ -67,7 +67,7 @@ class Try {
     bool fit = true;
     each_leaf(call, [&](const Argument& argument) {
       if (argument.kind == Argument::Number || !fit || made_.contains(argument.node)) return;
-      fit = is_plain(*argument.record) && (bytes += bytes_of(*argument.record)) <= kMostBytes;
+      fit = zeros_can_stand_for(*argument.record) && (bytes += bytes_of(*argument.record)) <= kMostBytes;
       if (fit) made_[argument.node] = zeros(*argument.record);
     });
     for (auto& [node, tensor] : made_) versions_[node] = version(tensor);

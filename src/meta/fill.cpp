@@ -5,16 +5,13 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-#include <cmath>
-#include <limits>
-#include <optional>
-
 #include "aten/dispatched.h"
+#include "base/imported.h"
 #include "base/once.h"
 #include "meta/batched.h"
 #include "meta/build.h"
 #include "meta/fakes.h"
-#include "meta/numbers.h"
+#include "meta/overflow.h"
 #include "meta/silence.h"
 #include "meta/targets.h"
 #include "meta/watch.h"
@@ -34,10 +31,6 @@ struct Input {
   const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
   const at::Tensor& physical() const { return innermost(tensor()); }
 };
-
-PyObject* attribute(const char* module, const char* name) {
-  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name)).release();
-}
 
 PyTypeObject* plain_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
 
@@ -67,7 +60,7 @@ class Quiet {
 
  private:
   static void set(PyObject* disabled) {
-    PyObject* const log = once([] { return attribute("torch._subclasses.fake_tensor", "log"); });
+    PyObject* const log = once([] { return imported("torch._subclasses.fake_tensor", "log").release(); });
     if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
   }
   static inline int depth_ = 0;  // under the GIL; fills of other threads and nested ones count too
@@ -147,7 +140,7 @@ class Fill {
     if (!value) return failed();
     bool described = describe(value.get(), outcome_.result);
     find_mutations();
-    outcome_.may_raise |= overflows();
+    outcome_.may_raise |= overflows(call_, outcome_);
     if (!described) return unsupported();
     return {std::move(outcome_)};
   }
@@ -223,7 +216,7 @@ class Fill {
   }
 
   bool describe_tensor(PyObject* value, Result& result) {
-    PyObject* const fake_type = once([] { return attribute("torch._subclasses.fake_tensor", "FakeTensor"); });
+    PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
     const at::Tensor& tensor = THPVariable_Unpack(value);
     Owned<> with_data = take(THPVariable_Wrap(innermost(tensor)));
     if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
@@ -269,71 +262,6 @@ class Fill {
     return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass) : plain_type();
   }
 
-  // ---- scalars that real kernels may refuse
-
-  /// Does a Python number not fit the dtype of the result or of what is written? Fakes do not convert it.
-  bool overflows() const {
-    bool found = false;
-    auto check = [&](const Record& record) {
-      const auto dtype = static_cast<c10::ScalarType>(record.dtype);
-      each_scalar([&](double value) { found |= !fits(value, dtype); });
-    };
-    if (outcome_.result.record) check(*outcome_.result.record);
-    for (const Mutation& mutation : outcome_.mutations) check(*mutation.record);
-    return found;
-  }
-
-  static bool fits(double value, c10::ScalarType dtype) {
-    const bool real = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
-    if (!std::isfinite(value)) return real;
-    switch (dtype) {
-      case c10::kByte:
-        return value >= 0 && value <= 255;
-      case c10::kChar:
-        return value >= -128 && value <= 127;
-      case c10::kShort:
-        return std::abs(value) < 32768;
-      case c10::kInt:
-        return std::abs(value) < 2147483648.0;
-      case c10::kLong:
-        return std::abs(value) < 9.2e18;
-      case c10::kHalf:
-      case c10::kComplexHalf:
-        return std::abs(value) <= 65504;
-      case c10::kBFloat16:
-        return std::abs(value) <= std::numeric_limits<c10::BFloat16>::max();
-      case c10::kFloat:
-      case c10::kComplexFloat:
-        return std::abs(value) <= std::numeric_limits<float>::max();
-      case c10::kDouble:
-      case c10::kComplexDouble:
-      case c10::kBool:
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  template <class Visit>
-  static void each_scalar(const Argument& argument, Visit&& visit) {
-    if (argument.kind == Argument::Constant && argument.object &&
-        (PyFloat_Check(argument.object) || PyLong_Check(argument.object))) {
-      const double value = PyFloat_AsDouble(argument.object);
-      if (PyErr_Occurred()) PyErr_Clear();
-      visit(value);
-    }
-    for (uint32_t i = 0; i < argument.count; ++i) each_scalar(argument.items[i], visit);
-  }
-  /// Those that are converted to the dtype; the memo knows the values of no others.
-  template <class Visit>
-  void each_scalar(Visit&& visit) const {
-    const NumberPlaces places(call_);
-    for (uint32_t i = 0; i < call_.arg_count; ++i)
-      if (places.at(i) != Takes::Mixes) each_scalar(call_.args[i], visit);
-    for (uint32_t i = 0; i < call_.keyword_count; ++i)
-      if (places.under(call_.keyword_names[i]) != Takes::Mixes) each_scalar(call_.keyword_args[i], visit);
-  }
-
   // ---- what was written
 
   void find_mutations() {
@@ -365,18 +293,18 @@ class Fill {
   /// The fakes' own limits: with data the call may well succeed.
   static bool is_limit_of_fakes(PyObject* type) {
     PyObject* const operator_ =
-        once([] { return attribute("torch._subclasses.fake_tensor", "UnsupportedOperatorException"); });
+        once([] { return imported("torch._subclasses.fake_tensor", "UnsupportedOperatorException").release(); });
     PyObject* const fake =
-        once([] { return attribute("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException"); });
+        once([] { return imported("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException").release(); });
     return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) ||
            PyErr_GivenExceptionMatches(type, operator_) || PyErr_GivenExceptionMatches(type, fake);
   }
 
   static bool is_data_dependent(PyObject* type) {
     PyObject* const output =
-        once([] { return attribute("torch._subclasses.fake_tensor", "DataDependentOutputException"); });
+        once([] { return imported("torch._subclasses.fake_tensor", "DataDependentOutputException").release(); });
     PyObject* const shape =
-        once([] { return attribute("torch._subclasses.fake_tensor", "DynamicOutputShapeException"); });
+        once([] { return imported("torch._subclasses.fake_tensor", "DynamicOutputShapeException").release(); });
     return PyErr_GivenExceptionMatches(type, output) || PyErr_GivenExceptionMatches(type, shape);
   }
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "aten/spec.h"
+#include "aten/state.h"
 #include "base/error.h"
 #include "meta/numbers.h"
 #include "meta/watch.h"

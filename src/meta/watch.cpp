@@ -1,6 +1,5 @@
 #include "meta/watch.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 #include <c10/core/InferenceMode.h>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "meta/targets.h"
 
@@ -230,14 +230,10 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
   }
 }
 
-Owned<> attribute(const char* module, const char* name) {
-  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name));
-}
-
 /// The operator's own C++ body (its `decompose` may be a Python one), the parts under the mode again.
 PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwargs) {
   PyObject* const key = once([] {
-    return take(PyObject_GetAttrString(attribute("torch._C", "DispatchKey").get(), "CompositeImplicitAutograd"))
+    return take(PyObject_GetAttrString(imported("torch._C", "DispatchKey").get(), "CompositeImplicitAutograd"))
         .release();
   });
   Owned<> body = take(PyObject_GetAttrString(op, "_op_dk"));
@@ -292,7 +288,7 @@ PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(rei
 /// then.
 PyObject* watching_type() {
   PyObject* const type = once([] {
-    Owned<> base = attribute("torch._subclasses.fake_tensor", "FakeTensorMode");
+    Owned<> base = imported("torch._subclasses.fake_tensor", "FakeTensorMode");
     Owned<> made =
         take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
     Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));
@@ -314,11 +310,6 @@ Owned<> new_watching_mode() {
   return mode;
 }
 
-struct Watch::Saved {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  at::Generator copy = generator.clone();
-};
-
 Watch::Watch() : outer_(std::exchange(current, this)) {
   if (outer_) return;
   callback_ =
@@ -328,13 +319,11 @@ Watch::Watch() : outer_(std::exchange(current, this)) {
 Watch::~Watch() {
   if (callback_) at::removeCallback(*callback_);
   current = outer_;
-  if (!saved_) return;
-  std::lock_guard<std::mutex> lock(saved_->generator.mutex());
-  saved_->generator.set_state(saved_->copy.get_state());
+  generator_.restore();
 }
 
 void Watch::save_generator() {
-  if (!saved_) saved_ = std::make_unique<Saved>();
+  if (!std::exchange(drew_, true)) generator_.save();
 }
 
 }  // namespace gramme::meta

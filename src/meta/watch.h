@@ -4,10 +4,10 @@
 #include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 
-#include <memory>
 #include <optional>
 #include <unordered_set>
 
+#include "aten/state.h"
 #include "base/ref.h"
 
 namespace gramme::meta {
@@ -40,8 +40,8 @@ class Watch {
  private:
   Watch* outer_;
   std::optional<at::CallbackHandle> callback_;
-  struct Saved;
-  std::unique_ptr<Saved> saved_;
+  bool drew_ = false;
+  aten::RandomState generator_;
 };
 
 }  // namespace gramme::meta

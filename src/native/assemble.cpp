@@ -128,8 +128,8 @@ class Assembler {
   void choose_keys(Instruction& instruction) {
     if (!instruction.call) return;
     bool plain = true;
-    each_read(instruction, [&](Register r) { plain &= is_plain(r); });
-    each_write(instruction, [&](Register r) { plain &= is_plain(r); });
+    each_read(instruction, [&](Register r) { plain &= may_go_to_kernel(r); });
+    each_write(instruction, [&](Register r) { plain &= may_go_to_kernel(r); });
     const c10::OperatorHandle& op = instruction.call->op;
     if (!plain || !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) || !goes_below_autograd(op)) return;
     instruction.keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
@@ -137,7 +137,7 @@ class Assembler {
       instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);
   }
 
-  bool is_plain(Register r) const {
+  bool may_go_to_kernel(Register r) const {
     const Seen& seen = given_.recorder.seen(r);
     return seen.plain && plain_keys().isSupersetOf(seen.keys);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aten/spec.h"
+#include "aten/state.h"
 #include "native/frames.h"
 #include "native/place.h"
 

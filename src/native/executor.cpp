@@ -114,19 +114,6 @@ bool takes_numbers(const Program& program, PyObject* const* inputs) {
   return output;
 }
 
-/// A program that raises may be between entering a mode and leaving it.
-template <class Call>
-void keeping_modes(Call&& call) {
-  aten::SavedModes modes;
-  modes.save();
-  try {
-    call();
-  } catch (...) {
-    modes.restore();
-    throw;
-  }
-}
-
 /// What a caller wants of a program's output: all of it, or its items; and of an exception: the step, or a note of it.
 struct Wanted {
   PyObject** outputs;
@@ -162,7 +149,7 @@ struct Wanted {
     wanted.take(Owned<>::steal(output));
   };
   const bool may_stay = trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
-  may_stay ? keeping_modes(call) : call();
+  may_stay ? aten::keeping_modes(call) : call();
 }
 
 bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
@@ -190,7 +177,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
   }
   const bool stepwise = too_large || self.recording || self.recorded.size() >= kTapes ||
                         needs_python(inputs.get(), static_cast<size_t>(program.inputs));
-  keeping_modes([&] {
+  aten::keeping_modes([&] {
     wanted.take(stepwise ? run_plainly(self, inputs.get(), wanted.failed) : record(self, inputs.get(), wanted.failed));
   });
 }

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "aten/spec.h"
+#include "aten/state.h"
 #include "native/invoke.h"
 #include "native/linear_node.h"
 #include "native/views.h"
@@ -38,7 +38,7 @@ class Parts {
   std::optional<LinearShape> shape(Register output) const {
     if (product_ == kNone || output != result_) return std::nullopt;
     for (Register r : {input_, weight_, bias_, output})
-      if (r != kNone && !is_plain(r)) return std::nullopt;
+      if (r != kNone && !is_known_float(r)) return std::nullopt;
     const Seen &matrix = recorder_.seen(matrix_), &weight = recorder_.seen(weight_);
     if (matrix.sizes.size() != 2 || weight.sizes.size() != 2) return std::nullopt;
     LinearShape shape{recorder_.seen(input_).sizes, recorder_.seen(output).sizes};
@@ -57,7 +57,7 @@ class Parts {
     return argument.kind == OperatorArgument::Tensor ? argument.registers[0] : kNone;
   }
 
-  bool is_plain(Register r) const {
+  bool is_known_float(Register r) const {
     const Seen& seen = recorder_.seen(r);
     return seen.plain && !seen.data_shaped && seen.dtype == recorder_.seen(input_).dtype &&
            c10::isFloatingType(seen.dtype);
@@ -123,8 +123,8 @@ bool fits(const LinearShape& shape, const at::Tensor& input, const at::Tensor& w
 
 at::Tensor call_linear(const Linear& linear, const at::Tensor& input, const at::Tensor& weight,
                        const at::Tensor& bias) {
-  const bool plain = is_plain(input.key_set()) && is_plain(weight.key_set()) &&
-                     (!bias.defined() || is_plain(bias.key_set())) && is_hidden();
+  const bool plain = is_only_cpu(input.key_set()) && is_only_cpu(weight.key_set()) &&
+                     (!bias.defined() || is_only_cpu(bias.key_set())) && is_hidden();
   const bool differentiable =
       plain && fits(*linear.shape, input, weight) && torch::autograd::compute_requires_grad(input, weight, bias);
   if (!differentiable || has_tangent(input) || has_tangent(weight) || has_tangent(bias))

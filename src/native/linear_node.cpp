@@ -39,7 +39,7 @@ variable_list gradients_of(const LinearShape& shape, const Wanted& wanted, const
   variable_list found(wanted.size());
   if (!output.defined()) return found;
   std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-  if (!c10::GradMode::is_enabled() && is_plain(output.key_set())) below.emplace();
+  if (!c10::GradMode::is_enabled() && is_only_cpu(output.key_set())) below.emplace();
   const at::Tensor gradient = shape.flattens ? output.reshape({shape.rows, shape.out}) : output;
   if (wanted[kOfBias]) found[kOfBias] = gradient;  // the engine sums its rows
   if (wanted[of_input(shape)]) found[of_input(shape)] = gradient_of_input(shape, gradient, weight);
@@ -129,7 +129,7 @@ variable_list LinearBackward::apply_with_saved(const variable_list& gradients, S
 }  // namespace
 
 /// Do tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now?
-bool is_plain(c10::DispatchKeySet keys) {
+bool is_only_cpu(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet expected({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU});
   constexpr c10::DispatchKeySet beside({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
   const c10::impl::LocalDispatchKeySet tls = c10::impl::tls_local_dispatch_key_set();

@@ -19,7 +19,7 @@ struct LinearShape {
 };
 
 /// Do tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now?
-bool is_plain(c10::DispatchKeySet keys);
+bool is_only_cpu(c10::DispatchKeySet keys);
 
 /// A node that gives gradients to `bias` (undefined if there is none), `input` and `weight`, and saves what it needs of
 /// them.

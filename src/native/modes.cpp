@@ -5,14 +5,11 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/Dtype.h>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::native {
 namespace {
-
-PyObject* imported(const char* module, const char* name) {
-  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name)).release();
-}
 
 bool truth(PyObject* object, const char* name) {
   return check(PyObject_IsTrue(take(PyObject_GetAttrString(object, name)).get())) != 0;
@@ -87,11 +84,13 @@ void run_mode(const Instruction& instruction, Run& run) {
 }  // namespace
 
 std::optional<ModeCall> mode_call(const Step& step, PyObject* result) {
-  PyObject* const set_grad = once([] { return imported("torch._C", "_set_grad_enabled"); });
-  PyObject* const enter_autocast = once([] { return imported("torch.amp", "_enter_autocast"); });
-  PyObject* const exit_autocast = once([] { return imported("torch.amp", "_exit_autocast"); });
-  PyObject* const enter_inference = once([] { return imported("torch.autograd.grad_mode", "_enter_inference_mode"); });
-  PyObject* const exit_inference = once([] { return imported("torch.autograd.grad_mode", "_exit_inference_mode"); });
+  PyObject* const set_grad = once([] { return imported("torch._C", "_set_grad_enabled").release(); });
+  PyObject* const enter_autocast = once([] { return imported("torch.amp", "_enter_autocast").release(); });
+  PyObject* const exit_autocast = once([] { return imported("torch.amp", "_exit_autocast").release(); });
+  PyObject* const enter_inference =
+      once([] { return imported("torch.autograd.grad_mode", "_enter_inference_mode").release(); });
+  PyObject* const exit_inference =
+      once([] { return imported("torch.autograd.grad_mode", "_exit_inference_mode").release(); });
   if (step.kind != Step::Function || step.arguments.empty() || !step.keywords.empty()) return std::nullopt;
   const Operand& first = step.arguments[0];
   PyObject* target = step.target.get();

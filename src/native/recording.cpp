@@ -1,30 +1,19 @@
 #include "native/recording.h"
 
-#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "aten/spec.h"
+#include "aten/state.h"
 #include "native/assemble.h"
 #include "native/linear.h"
-#include "native/modes.h"
 #include "native/python_call.h"
 #include "native/targets.h"
 
 namespace gramme::native {
 namespace {
-
-/// May operators be called at their kernels, past autograd and whatever else the thread's modes would insert?
-bool is_plain_thread() {
-  const c10::impl::LocalDispatchKeySet tls = c10::impl::tls_local_dispatch_key_set();
-  const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
-  return !c10::GradMode::is_enabled() && !c10::InferenceMode::is_enabled() && (tls.included_ - expected).empty() &&
-         !at::autocast::is_autocast_enabled(c10::kCPU);
-}
 
 /// Tensors that operators made without data.
 struct Uninitialized {
@@ -54,16 +43,6 @@ Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
   return found;
 }
 
-/// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
-bool has_odd_tensor(PyObject* object) {
-  if (object && THPVariable_Check(object))
-    return !THPVariable_CheckExact(object) || THPVariable_Unpack(object).key_set().has_any(c10::python_ks);
-  if (!object || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-    if (has_odd_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
-  return false;
-}
-
 bool contains(const Place& place, Place::Kind kind) {
   if (place.kind == kind) return true;
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
@@ -90,10 +69,19 @@ bool holds_number(const Place& place) {
 
 }  // namespace
 
+bool has_odd_tensor(PyObject* object) {
+  if (object && THPVariable_Check(object))
+    return !THPVariable_CheckExact(object) || THPVariable_Unpack(object).key_set().has_any(c10::python_ks);
+  if (!object || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (has_odd_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
 Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes)
     : program_(std::move(program)),
       stepper_(*program_, inputs),
-      below_autograd_(is_plain_thread()),
+      below_autograd_(aten::kernels_alone()),
       recorder_(below_autograd_ ? Apart::Composites : Apart::Linear, any_sizes) {
   recorder_.reserve(2 * program_->steps.size());
   places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
@@ -178,112 +166,6 @@ bool Recording::takes_symbols(const Step& step) {
   });
   if (!numbers || others || !targets_.of(step).transparent || looks_at_sizes(step) || reads_numbers(step)) return false;
   return tensors || !is_arithmetic(step);
-}
-
-/// A sum or the like of numbers, or the size of a tensor: the tape computes it.
-bool Recording::add_number(size_t index) {
-  if (!recorder_.any_sizes()) return false;
-  const Step& step = program_->steps[index];
-  Numbers& numbers = recorder_.numbers();
-  PyObject* result = stepper_.value(program_->result(index));
-  if (!Numbers::fits(result)) return false;
-  NumberId made = -1;
-  Register of = kNone;
-  if (is_size_call(step) && place(step.arguments[0].value).kind == Place::Tensor) {
-    of = place(step.arguments[0].value).index;
-    made = numbers.size(PyLong_AsLongLong(step.arguments[1].object.get()), PyLong_AsLongLong(result));
-  } else if (std::optional<Expression::Kind> kind = arithmetic_of(step)) {
-    const std::optional<NumberId> a = number_at(step.arguments[0]);
-    const std::optional<NumberId> b = step.arguments.size() > 1 ? number_at(step.arguments[1]) : NumberId(-1);
-    if (!a || !b) return false;
-    const bool divides = *kind == Expression::FloorDivide || *kind == Expression::Modulo;
-    if (divides && !(numbers.is_constant(*b) && numbers.value(*b) > 0)) return false;
-    made = numbers.arithmetic(*kind, *a, *b, PyLong_AsLongLong(result));
-  } else {
-    return false;
-  }
-  place(program_->result(index)) = {Place::Number, made, {}, {}};
-  bind_computation(append(index), made, numbers.at(made), of);
-  return true;
-}
-
-std::optional<NumberId> Recording::number_at(const Operand& operand) {
-  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number) return place(operand.value).index;
-  if (operand.kind == Operand::Constant && Numbers::fits(operand.object.get()))
-    return recorder_.numbers().constant(PyLong_AsLongLong(operand.object.get()));
-  return std::nullopt;
-}
-
-bool Recording::add_mode(size_t index, PyObject* result) {
-  std::optional<ModeCall> call = mode_call(program_->steps[index], result);
-  if (!call) return false;
-  if (call->entered >= 0) {
-    auto slot = slots_.find(call->entered);
-    if (slot == slots_.end()) return false;
-    call->slot = slot->second;
-  } else if (call->kind != ModeCall::SetGrad) {
-    call->slot = slots_[program_->result(index)] = modes_++;
-  }
-  below_autograd_ &= call->kind == ModeCall::SetGrad && !call->on;
-  place(program_->result(index)) = {Place::Constant, 0, share(result), {}};
-  bind_mode(append(index), *call);
-  return true;
-}
-
-/// One of the results of an earlier step, which has its place already.
-bool Recording::add_element(size_t index) {
-  const Step& step = program_->steps[index];
-  if (!is_getitem(step) || step.arguments[0].kind != Operand::Value) return false;
-  const Place& whole = place(step.arguments[0].value);
-  PyObject* key = step.arguments[1].object.get();
-  if (whole.kind != Place::Sequence || step.arguments[1].kind != Operand::Constant || !PyLong_CheckExact(key))
-    return false;
-  const auto count = static_cast<Py_ssize_t>(whole.items.size());
-  Py_ssize_t at = PyLong_AsSsize_t(key);
-  if (at < 0) at += count;
-  if (at < 0 || at >= count) return false;
-  Place element = whole.items[static_cast<size_t>(at)];
-  place(program_->result(index)) = std::move(element);
-  return true;
-}
-
-/// A tensor made of Python numbers: a copy of it at each call.
-bool Recording::add_literal(size_t index, PyObject* result) {
-  const Step& step = program_->steps[index];
-  if (!makes_literal(step) || !is_fixed(step) || !THPVariable_CheckExact(result) ||
-      THPVariable_Unpack(result).requires_grad())
-    return false;
-  // no Python: the dispatcher's table
-  static const c10::OperatorHandle* const clone =
-      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
-  const at::Tensor& tensor = THPVariable_Unpack(result);
-  const Register original = recorder_.constant(tensor.clone()), copy = recorder_.add(tensor);
-  recorder_.forget();  // the copy made here
-  place(program_->result(index)) = {Place::Tensor, copy, {}, {}};
-  append(index).call = std::make_unique<OperatorCall>(
-      OperatorCall{*clone,
-                   {{OperatorArgument::Tensor, {}, {original}}, {OperatorArgument::Constant, {}, {}}},
-                   {{OperatorResult::Tensor, {copy}}}});
-  return true;
-}
-
-/// x.contiguous() of a tensor that is so, but may not be another time.
-bool Recording::add_contiguous(size_t index, PyObject* result) {
-  const Step& step = program_->steps[index];
-  if (!is_contiguous_call(step) || place(step.arguments[0].value).kind != Place::Tensor) return false;
-  const Register from = place(step.arguments[0].value).index;
-  if (!recorder_.seen(from).data_shaped || has_odd_tensor(result)) return false;
-  // no Python: the dispatcher's table
-  static const c10::OperatorHandle* const contiguous =
-      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::contiguous", ""));
-  const Register to = recorder_.add(THPVariable_Unpack(result), true);
-  place(program_->result(index)) = {Place::Tensor, to, {}, {}};
-  append(index).call = std::make_unique<OperatorCall>(
-      OperatorCall{*contiguous,
-                   {{OperatorArgument::Tensor, {}, {from}},
-                    {OperatorArgument::Constant, c10::IValue(c10::MemoryFormat::Contiguous), {}}},
-                   {{OperatorResult::Tensor, {to}}}});
-  return true;
 }
 
 /// Why the step cannot be replaced by the operators it called; empty if it can.

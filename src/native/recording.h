@@ -14,6 +14,9 @@
 
 namespace gramme::native {
 
+/// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
+bool has_odd_tensor(PyObject* object);
+
 class Recording {
  public:
   /// `any_sizes`: the tape is for tensors of other sizes too, and for other numbers among the inputs.

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "aten/spec.h"
+#include "aten/state.h"
 #include "base/ref.h"
 #include "guards/fact.h"
 #include "source/source.h"

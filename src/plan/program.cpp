@@ -116,7 +116,7 @@ class Lowering {
               .index = node.source->index,
               .key = node.source->key.get(),
               .source = node.source};
-    if (step.kind == SourceKind::Value && !cpython::is_plain_key(step.key))
+    if (step.kind == SourceKind::Value && !cpython::is_inert_key(step.key))
       GRAMME_BUG("a dict key whose comparison runs Python: " + node.source->print());
     step.first_check = static_cast<uint32_t>(program_.checks.size());
     for (const Fact* fact : node.facts) add_check(step, *fact);

@@ -74,7 +74,7 @@ Outcome read_entry(PyObject* dict, int64_t index, bool want_key, PyObject** valu
   }
   key = cpython::ordered_dict_key(dict, index);
   if (!key || want_key) return found(key, value);
-  if (!cpython::is_plain_key(key)) return Outcome::Unreadable;
+  if (!cpython::is_inert_key(key)) return Outcome::Unreadable;
   return looked_up(cpython::dict_lookup(dict, key, value));
 }
 

@@ -7,6 +7,7 @@
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
 #include "source/constant.h"
+#include "value/traits.h"
 
 namespace gramme::protocol {
 
@@ -190,6 +191,36 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
   return call(trace, method, args);
 }
 
+// ---- one overload for each kind whose row in kinds.def says CALLABLE
+
+using Path = const source::Source*;
+
+Value* called(Trace& trace, Function* function, const Args& args, Path) { return call_function(trace, function, args); }
+Value* called(Trace& trace, Builtin* builtin, const Args& args, Path) {
+  return call_builtin(trace, builtin->object, args);
+}
+Value* called(Trace& trace, Partial* partial, const Args& args, Path) { return call_partial(trace, partial, args); }
+Value* called(Trace& trace, Object* object, const Args& args, Path path) {
+  return call_object(trace, object, args, path);
+}
+
+Value* called(Trace& trace, Method* method, const Args& args, Path) {
+  Prepended all(method->self, args);
+  return call(trace, method->function, all.get());
+}
+
+Value* called(Trace& trace, BuiltinMethod* method, const Args& args, Path) {
+  Prepended all(method->self, args);
+  return call_builtin(trace, method->object, all.get());
+}
+
+Value* called(Trace& trace, Class* cls, const Args& args, Path) {
+  refuse_unseen_type(trace, cls->object);
+  if (auto model = find_model(cls->object)) return model(trace, args);
+  if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
+  return construct(trace, cls, args);
+}
+
 }  // namespace
 
 void set_mode_dispatch(ModeDispatch dispatch) { mode_dispatch = dispatch; }
@@ -198,53 +229,9 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
   trace.need_room();
   const source::Source* path = callee->source;
   callee = trace.see(callee);
-  switch (callee->kind) {
-    case Kind::Function:
-      return call_function(trace, static_cast<Function*>(callee), args);
-    case Kind::Method: {
-      auto* method = static_cast<Method*>(callee);
-      Prepended all(method->self, args);
-      return call(trace, method->function, all.get());
-    }
-    case Kind::Builtin:
-      return call_builtin(trace, callee->object, args);
-    case Kind::BuiltinMethod: {
-      auto* method = static_cast<BuiltinMethod*>(callee);
-      Prepended all(method->self, args);
-      return call_builtin(trace, method->object, all.get());
-    }
-    case Kind::Class: {
-      refuse_unseen_type(trace, callee->object);
-      if (auto model = find_model(callee->object)) return model(trace, args);
-      if (treatment(callee->object) == Treatment::InGraph) return trace.emit(callee->object, args);
-      return construct(trace, static_cast<Class*>(callee), args);
-    }
-    case Kind::Object:
-      return call_object(trace, static_cast<Object*>(callee), args, path);
-    case Kind::Partial:
-      return call_partial(trace, static_cast<Partial*>(callee), args);
-    case Kind::Lazy:
-    case Kind::Constant:
-    case Kind::Tensor:
-    case Kind::Number:
-    case Kind::Tuple:
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Set:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Cell:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::InstanceDict:
-    case Kind::Super:
-    case Kind::Null:
-      raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(callee->kind, CALLABLE))
+    raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
+  return as_kind<CALLABLE>(callee, [&](auto* seen) { return called(trace, seen, args, path); });
 }
 
 Value* call(Trace& trace, Value* callee, std::initializer_list<Value*> args) {

@@ -1,6 +1,7 @@
 // `item in container`.
 #include "protocol/number.h"
 #include "protocol/special.h"
+#include "value/traits.h"
 
 namespace gramme::protocol {
 
@@ -28,7 +29,7 @@ bool in_iteration(Trace& trace, Value* container, Value* item) {
 }
 
 /// A plain set stands for its frozen twin when it is looked for in a set.
-bool in_set(Trace& trace, Set* set, Value* item) {
+bool holds(Trace& trace, Set* set, Value* item) {
   item = trace.see(item);
   if (auto* other = as<Set>(item); other && !other->frozen) cannot(Reason::ArgumentKind, "a set looked for in a set");
   return set->entries.find(key_in(trace, set->entries, item)) != nullptr;
@@ -43,7 +44,7 @@ Value* lookup(Trace& trace, Value* mapping, Value* key) {
   return trace.own_attribute(static_cast<InstanceDict*>(mapping)->owner, name);
 }
 
-bool in_view(Trace& trace, View* view, Value* item) {
+bool holds(Trace& trace, View* view, Value* item) {
   if (view->which == View::Keys) return lookup(trace, view->dict, item) != nullptr;
   if (view->which == View::Values) return in_iteration(trace, view, item);
   auto* pair = trace.see_as<Tuple>(item);
@@ -52,7 +53,7 @@ bool in_view(Trace& trace, View* view, Value* item) {
   return found && equal(trace, found, pair->items[1]);
 }
 
-bool in_constant(Trace& trace, Value* container, Value* item) {
+bool holds(Trace& trace, Constant* container, Value* item) {
   item = known(trace, trace.see(item));
   if (PySequence_Check(container->object) && item->kind == Kind::Constant) {
     int result = PySequence_Contains(container->object, item->object);
@@ -62,14 +63,24 @@ bool in_constant(Trace& trace, Value* container, Value* item) {
   if (is_constant_of(container, &PyRange_Type)) return in_iteration(trace, container, item);
   if (is_constant_of(container, &PyUnicode_Type)) {
     Value* payload = builtin_part(item);
-    if (payload->kind == Kind::Constant) return in_constant(trace, container, payload);
+    if (payload->kind == Kind::Constant) return holds(trace, container, payload);
     raise_about(trace, PyExc_TypeError, "'in <string>' requires string as left operand, not {}", item);
   }
   bool bytes = is_constant_of(container, &PyBytes_Type);
-  if (bytes && has_index(trace, item)) return in_constant(trace, container, trace.integer(index(trace, item)));
+  if (bytes && has_index(trace, item)) return holds(trace, container, trace.integer(index(trace, item)));
   if (bytes) raise_about(trace, PyExc_TypeError, "a bytes-like object is required, not '{}'", item);
   raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
 }
+
+bool holds(Trace& trace, Tuple* tuple, Value* item) { return any_equal(trace, tuple->items, item); }
+bool holds(Trace& trace, List* list, Value* item) { return any_equal(trace, list->items(), item); }
+bool holds(Trace& trace, Deque* deque, Value* item) { return any_equal(trace, deque->items, item); }
+bool holds(Trace& trace, Dict* dict, Value* key) { return lookup(trace, dict, key) != nullptr; }
+bool holds(Trace& trace, Namespace* names, Value* key) { return lookup(trace, names, key) != nullptr; }
+bool holds(Trace& trace, InstanceDict* names, Value* key) { return lookup(trace, names, key) != nullptr; }
+bool holds(Trace& trace, Iterator* iterator, Value* item) { return in_iteration(trace, iterator, item); }
+bool holds(Trace& trace, Generator* generator, Value* item) { return in_iteration(trace, generator, item); }
+[[noreturn]] bool holds(Trace&, Tensor*, Value*) { cannot(Reason::DataDependentBranch, "`in` on a tensor"); }
 
 /// Objects and classes: __contains__, else iteration.
 bool in_object(Trace& trace, Value* container, Value* item) {
@@ -84,45 +95,9 @@ bool in_object(Trace& trace, Value* container, Value* item) {
 
 bool is_in(Trace& trace, Value* container, Value* item) {
   if (has_own_class(container)) return in_object(trace, container, item);
-  switch (container->kind) {
-    case Kind::Tuple:
-      return any_equal(trace, static_cast<Tuple*>(container)->items, item);
-    case Kind::List:
-      return any_equal(trace, static_cast<List*>(container)->items(), item);
-    case Kind::Deque:
-      return any_equal(trace, static_cast<Deque*>(container)->items, item);
-    case Kind::Dict:
-    case Kind::Namespace:
-    case Kind::InstanceDict:
-      return lookup(trace, container, item) != nullptr;
-    case Kind::Set:
-      return in_set(trace, static_cast<Set*>(container), item);
-    case Kind::View:
-      return in_view(trace, static_cast<View*>(container), item);
-    case Kind::Constant:
-      return in_constant(trace, container, item);
-    case Kind::Iterator:
-    case Kind::Generator:
-      return in_iteration(trace, container, item);
-    case Kind::Tensor:
-      cannot(Reason::DataDependentBranch, "`in` on a tensor");
-    case Kind::Lazy:
-    case Kind::Number:
-    case Kind::Slice:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Object:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(container->kind, CONTAINS))
+    raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
+  return as_kind<CONTAINS>(container, [&](auto* held) { return holds(trace, held, item); });
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* va
   return true;
 }
 
-bool is_plain_class(PyTypeObject* type) {
+bool is_made_by_object(PyTypeObject* type) {
   return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new == PyBaseObject_Type.tp_new;
 }
 
@@ -98,7 +98,7 @@ bool is_plain_class(PyTypeObject* type) {
 void set_class(Trace& trace, Object* object, Value* value) {
   static PyObject* const finalizer = intern("__del__");
   auto* cls = trace.see_as<Class>(value);
-  if (!is_plain_class(object->type) || trace.type_lookup(object->type, finalizer) || object->payload)
+  if (!is_made_by_object(object->type) || trace.type_lookup(object->type, finalizer) || object->payload)
     cannot(Reason::MutationUnsupported, "the class of a " + std::string(object->type->tp_name));
   Owned<> none = take(PyTuple_New(0)), given = cls ? share(cls->object) : stand_in(trace, trace.see(value));
   Owned<> like = take(PyBaseObject_Type.tp_new(object->type, none.get(), nullptr));

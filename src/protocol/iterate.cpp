@@ -1,4 +1,4 @@
-// iter() and next(). What each sort of iterator does is in iterators.cpp.
+// iter() and next(). What each sort of iterator does is in steps.cpp.
 #include "protocol/iterate.h"
 
 #include "base/once.h"
@@ -7,6 +7,7 @@
 #include "protocol/special.h"
 #include "protocol/steps.h"
 #include "protocol/tensors.h"
+#include "value/traits.h"
 
 namespace gramme::protocol {
 
@@ -40,7 +41,7 @@ std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   return items;
 }
 
-Value* constant_iterator(Trace& trace, Value* constant) {
+Value* iterator_of(Trace& trace, Constant* constant) {
   PyObject* object = constant->object;
   if (PyUnicode_CheckExact(object) || PyBytes_CheckExact(object))
     return make_iterator(trace, Iterator::Sequence, {constant});
@@ -48,6 +49,20 @@ Value* constant_iterator(Trace& trace, Value* constant) {
   if (!Py_TYPE(object)->tp_iter && !PySequence_Check(object)) not_iterable(trace, constant);
   cannot(Reason::ArgumentKind, "iterating over " + type_name(constant));
 }
+
+Value* iterator_of(Trace& trace, Tuple* tuple) { return make_iterator(trace, Iterator::Sequence, {tuple}); }
+Value* iterator_of(Trace& trace, List* list) { return make_iterator(trace, Iterator::Sequence, {list}); }
+Value* iterator_of(Trace& trace, Deque* deque) { return make_iterator(trace, Iterator::Sequence, {deque}); }
+Value* iterator_of(Trace& trace, Dict* dict) { return entries_iterator(trace, dict); }
+Value* iterator_of(Trace& trace, Set* set) { return entries_iterator(trace, set); }
+Value* iterator_of(Trace& trace, View* view) { return entries_iterator(trace, view); }
+Value* iterator_of(Trace& trace, InstanceDict* names) { return entries_iterator(trace, names); }
+Value* iterator_of(Trace&, Iterator* iterator) { return iterator; }
+Value* iterator_of(Trace&, Generator* generator) { return generator; }
+Value* iterator_of(Trace& trace, Tensor* tensor) {
+  return make_iterator(trace, Iterator::Sequence, {trace.tuple(rows(trace, tensor))});
+}
+[[noreturn]] Value* iterator_of(Trace&, Namespace*) { cannot(Reason::ArgumentKind, "iterating over globals()"); }
 
 bool is_c_iterator(Trace& trace, Object* object) {
   static PyObject* const next_name = intern("__next__");
@@ -115,42 +130,8 @@ Iterator* make_iterator(Trace& trace, Iterator::Sort sort, std::vector<Value*> p
 Value* get_iterator(Trace& trace, Value* iterable) {
   iterable = trace.see(iterable);
   if (has_own_class(iterable)) return object_iterator(trace, iterable);
-  switch (iterable->kind) {
-    case Kind::Tuple:
-    case Kind::List:
-    case Kind::Deque:
-      return make_iterator(trace, Iterator::Sequence, {iterable});
-    case Kind::Constant:
-      return constant_iterator(trace, iterable);
-    case Kind::Dict:
-    case Kind::Set:
-    case Kind::View:
-    case Kind::InstanceDict:
-      return entries_iterator(trace, iterable);
-    case Kind::Tensor:
-      return make_iterator(trace, Iterator::Sequence, {trace.tuple(rows(trace, static_cast<Tensor*>(iterable)))});
-    case Kind::Iterator:
-    case Kind::Generator:
-      return iterable;
-    case Kind::Namespace:
-      cannot(Reason::ArgumentKind, "iterating over globals()");
-    case Kind::Lazy:
-    case Kind::Number:
-    case Kind::Slice:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Object:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      not_iterable(trace, iterable);
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(iterable->kind, ITERABLE)) not_iterable(trace, iterable);
+  return as_kind<ITERABLE>(iterable, [&](auto* seen) { return iterator_of(trace, seen); });
 }
 
 Value* next(Trace& trace, Value* iterator) {

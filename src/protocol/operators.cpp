@@ -8,6 +8,7 @@
 #include "protocol/percent.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
+#include "value/traits.h"
 
 namespace gramme::protocol {
 
@@ -233,6 +234,15 @@ const UnaryRow& unary_row(Unary op) {
   return (*rows)[static_cast<size_t>(op)];
 }
 
+Value* applied(Trace& trace, Unary op, Constant* constant) {
+  return folded(trace, unary_row(op).fold(constant->object));
+}
+Value* applied(Trace& trace, Unary op, Tensor* tensor) {
+  refuse_replaced(trace, {tensor}, {unary_row(op).method});
+  return trace.emit(unary_row(op).function, {tensor});
+}
+Value* applied(Trace& trace, Unary op, Number* number) { return number_unary(trace, op, number); }
+
 }  // namespace
 
 Value* unary(Trace& trace, Unary op, Value* operand) {
@@ -241,191 +251,8 @@ Value* unary(Trace& trace, Unary op, Value* operand) {
   const UnaryRow& row = unary_row(op);
   if (Value* method = own_method(trace, operand, row.method)) return call(trace, method, {});
   Value* part = builtin_part(operand);
-  switch (part->kind) {
-    case Kind::Constant:
-      return folded(trace, row.fold(part->object));
-    case Kind::Tensor:
-      refuse_replaced(trace, {part}, {row.method});
-      return trace.emit(row.function, {part});
-    case Kind::Number:
-      return number_unary(trace, op, static_cast<Number*>(part));
-    case Kind::Lazy:
-    case Kind::Tuple:
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Set:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::Object:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      raise_about(trace, PyExc_TypeError, row.text, operand);
-  }
-  GRAMME_BUG("a value of no kind");
-}
-
-// ---- truth
-
-namespace {
-
-Value* user_truth(Trace& trace, Value* operand, PyObject* name) {
-  Value* method = own_method(trace, operand, name);
-  if (!method) return nullptr;
-  Value* result = trace.see(call(trace, method, {}));
-  if (result->kind == Kind::Number && static_cast<Number*>(result)->type == &PyBool_Type)
-    result = known(trace, result, Reason::DataDependentBranch);
-  if (!is_constant_of(result, &PyBool_Type))
-    raise_about(trace, PyExc_TypeError, "__bool__ should return bool, returned {}", result);
-  return result;
-}
-
-/// Objects, and classes with a metaclass: __bool__, then __len__, then true.
-bool object_truth(Trace& trace, Value* operand) {
-  static PyObject* const bool_name = intern("__bool__");
-  static PyObject* const len_name = intern("__len__");
-  if (Value* result = user_truth(trace, operand, bool_name)) return result->object == Py_True;
-  if (Value* payload = payload_for(trace, operand, bool_name)) return truth(trace, payload);
-  if (own_method(trace, operand, len_name) || payload_for(trace, operand, len_name)) return length(trace, operand) != 0;
-  return operand->kind != Kind::Tuple || !static_cast<Tuple*>(operand)->items.empty();
-}
-
-}  // namespace
-
-bool truth(Trace& trace, Value* operand) {
-  operand = trace.see(operand);
-  if (has_own_class(operand)) return object_truth(trace, operand);
-  switch (operand->kind) {
-    case Kind::Constant: {
-      int result = PyObject_IsTrue(operand->object);
-      if (result < 0) raise_current(trace);
-      return result == 1;
-    }
-    case Kind::Number:
-      return check(PyObject_IsTrue(known_number(trace, static_cast<Number*>(operand), Reason::DataDependentBranch))) ==
-             1;
-    case Kind::Tensor:
-      cannot(Reason::DataDependentBranch, "the truth of a tensor");
-    case Kind::Tuple:
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Set:
-    case Kind::Deque:
-    case Kind::View:
-    case Kind::InstanceDict:
-      return length(trace, operand) != 0;
-    case Kind::Null:
-      GRAMME_BUG("the truth of a stack slot without a value");
-    case Kind::Lazy:
-    case Kind::Slice:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::Object:
-    case Kind::Partial:
-    case Kind::Super:
-      return true;
-  }
-  GRAMME_BUG("a value of no kind");
-}
-
-// ---- identity
-
-namespace {
-
-/// Objects of which there is one for each value, or that are guarded by identity anyway.
-bool is_unique(PyObject* object) {
-  if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis || object == Py_NotImplemented) return true;
-  if (PyLong_CheckExact(object)) {
-    int overflow = 0;
-    long n = PyLong_AsLongAndOverflow(object, &overflow);
-    return !overflow && n >= -5 && n <= 256;
-  }
-  return !(PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
-           PyBytes_CheckExact(object) || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type);
-}
-
-/// Constants are guarded by value: their identity needs a guard of its own.
-bool same_constants(Trace& trace, Value* left, Value* right) {
-  bool result = left->object == right->object;
-  if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) ||
-      left == right)
-    return result;
-  if (left->source && right->source) {
-    guards::Fact fact{left->source, result ? guards::Kind::SameAs : guards::Kind::NotSameAs, {}};
-    fact.other = right->source;
-    trace.guard(std::move(fact));
-  } else if (result && (left->source || right->source)) {
-    trace.guard({left->source ? left->source : right->source, guards::Kind::Identity, share(left->object)});
-  }
-  return result;
-}
-
-}  // namespace
-
-bool same(Trace& trace, Value* left, Value* right) {
-  left = trace.see(left);
-  right = trace.see(right);
-  if (left == right) return true;
-  for (Value* side : {left, right})
-    if (auto* number = as<Number>(side)) known_number(trace, number, Reason::DataDependentValue);
-  if (left->kind != right->kind) return false;
-  switch (left->kind) {
-    case Kind::Constant:
-      return same_constants(trace, left, right);
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Builtin:
-    case Kind::Namespace:
-      return left->object == right->object;
-    case Kind::Tuple: {
-      auto *a = static_cast<Tuple*>(left), *b = static_cast<Tuple*>(right);  // () is one object
-      bool empty = a->items.empty() && b->items.empty();
-      if (empty && a->type == &PyTuple_Type && b->type == &PyTuple_Type) return true;
-      return trace.same(left, right);
-    }
-    case Kind::Lazy:
-    case Kind::Tensor:
-    case Kind::Number:
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Set:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Object:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      return trace.same(left, right);
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(part->kind, NUMERIC)) raise_about(trace, PyExc_TypeError, row.text, operand);
+  return as_kind<NUMERIC>(part, [&](auto* number) { return applied(trace, op, number); });
 }
 
 }  // namespace gramme::protocol

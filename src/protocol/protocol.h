@@ -46,23 +46,27 @@ Value* call_with(Trace& trace, Value* callee, const std::vector<Value*>& positio
 /// type(x) of any seen value.
 PyTypeObject* type_of(Value* seen);
 Value* class_value(Trace& trace, PyTypeObject* type);
+/// The container in C behind an instance of a subclass of dict, list, tuple or set; else the value itself. Seen.
+Value* payload_of(Trace& trace, Value* value);
+
+// ---- instances (instances.cpp)
 bool isinstance(Trace& trace, Value* object, Value* classinfo);
 bool issubclass(Trace& trace, Value* cls, Value* classinfo);
 bool callable(Trace& trace, Value* object);
+
+// ---- construction (construct.cpp, classes.cpp)
+/// A new instance: metaclass __call__, __new__, __init__.
+Value* construct(Trace& trace, value::Class* cls, const Args& args);
 /// What tp_new of the type's base in C makes: an Object (with a payload for dict, list, tuple, set, exceptions), a
 /// Tuple for namedtuples.
 Value* allocate(Trace& trace, value::Class* cls, const Args& args);
-/// The container in C behind an instance of a subclass of dict, list, tuple or set; else the value itself. Seen.
-Value* payload_of(Trace& trace, Value* value);
-/// type.__new__(meta, name, bases, names, **keywords) (classes.cpp).
+/// type.__new__(meta, name, bases, names, **keywords).
 Value* make_class(Trace& trace, PyTypeObject* meta, Value* name, const std::vector<Value*>& bases, value::Dict* names,
                   const value::Attributes& keywords);
 /// classmethod(function) or staticmethod(function).
 Value* method_descriptor(Trace& trace, PyTypeObject* type, Value* function);
-/// A new instance: metaclass __call__, __new__, __init__.
-Value* construct(Trace& trace, value::Class* cls, const Args& args);
 
-// ---- operators (operators.cpp)
+// ---- operators (operators.cpp, compare.cpp, truth.cpp, contains.cpp, identity.cpp)
 enum class Unary { Negative, Positive, Invert, Not };
 Value* unary(Trace& trace, Unary op, Value* operand);
 /// `op` is CPython's NB_* number; in-place variants included (NB_INPLACE_ADD …).
@@ -73,13 +77,13 @@ bool truth(Trace& trace, Value* operand);
 Value* contains(Trace& trace, Value* container, Value* item);  // a boolean Constant
 bool same(Trace& trace, Value* left, Value* right);            // is
 
-// ---- items (items.cpp)
+// ---- items (items.cpp, length.cpp, keys.cpp)
 Value* get_item(Trace& trace, Value* object, Value* key);
 void set_item(Trace& trace, Value* object, Value* key, Value* value);
 void delete_item(Trace& trace, Value* object, Value* key);
 Py_ssize_t length(Trace& trace, Value* object);
 /// A value made fit for a dict or set: seen all the way down. TypeError if it is unhashable; ends the segment where a
-/// class has its own equality. (special.cpp)
+/// class has its own equality.
 Value* table_key(Trace& trace, Value* key);
 /// The same for one look-up in a table, or one change of it, in which a class may have its own equality: its __hash__
 /// is run, and its __eq__ where a key has that hash. The key that the table has, if it is equal to one.

@@ -50,7 +50,7 @@ void note_tensor_methods() { torch(); }
 Asked asked_for(Trace& trace, const Tensor* tensor) {
   static PyObject* const name = intern("__torch_function__");
   PyTypeObject* type = tensor->record->type;
-  if (aten::is_plain_class(type)) return Asked::Nobody;
+  if (aten::is_exact_tensor_type(type)) return Asked::Nobody;
   PyObject* found = trace.type_lookup(type, name);
   if (!found || found == torch().disabled) return Asked::Nobody;
   return found == torch().inherited ? Asked::Default : Asked::Subclass;
@@ -62,7 +62,8 @@ void refuse_torch_function(Trace& trace, const Tensor* tensor, const std::string
 }
 
 void refuse_subclass(const Tensor* tensor, const std::string& wanted) {
-  if (!aten::is_plain_class(tensor->record->type)) cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
+  if (!aten::is_exact_tensor_type(tensor->record->type))
+    cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "plan/segment.h"
 
 namespace gramme::runtime {
 namespace {
@@ -36,6 +37,37 @@ PyObject* keyword_default(PyFunctionObject* function, int slot) {
   PyObject* name = PyTuple_GET_ITEM(cpython::code_of(function)->co_localsplusnames, slot);
   if (function->func_kwdefaults) cpython::dict_lookup(function->func_kwdefaults, name, &value);
   return value;
+}
+
+bool is_local(const source::Source* source, int slot) {
+  return source->kind == source::Kind::Local && source->index == slot;
+}
+
+/// Does it read the local variable itself, not just look into it?
+bool reads(const plan::Segment& segment, int slot) {
+  const auto& read = segment.guards.description().reads;
+  return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) { return is_local(source, slot); });
+}
+
+/// Where it looks into the local variable, a tuple; none if it looks at more than its type, length and items.
+std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, int slot) {
+  std::vector<Py_ssize_t> items;
+  auto follow = [&](const source::Source* source) {
+    for (; source && source->base; source = source->base) {
+      if (!is_local(source->base, slot)) continue;
+      items.push_back(source->index);
+      return source->kind == source::Kind::Item;
+    }
+    return true;
+  };
+  const plan::GuardDescription& description = segment.guards.description();
+  for (const guards::Fact& fact : description.facts) {
+    const bool plain = fact.kind == guards::Kind::Type || fact.kind == guards::Kind::Length;
+    const bool whole = is_local(fact.source, slot) || (fact.other && is_local(fact.other, slot));
+    if ((whole && !plain) || !follow(fact.source) || !follow(fact.other)) return std::nullopt;
+  }
+  if (!std::all_of(description.reads.begin(), description.reads.end(), follow)) return std::nullopt;
+  return items;
 }
 
 /// A finalizer might call the function whose arguments are being bound, or reset the table that the binder is in.
@@ -188,7 +220,20 @@ bool Binder::collect_rest(PyObject* const* args, Py_ssize_t count, BoundArgument
   return true;
 }
 
-void Binder::looks_into_rest(const std::optional<std::vector<Py_ssize_t>>& items) {
+void Binder::note_reads(const plan::Segment& segment, PyCodeObject* code) {
+  int slot = parameter_count(code);
+  if (code->co_flags & CO_VARARGS) {
+    if (reads(segment, slot))
+      gives_rest_away_ = true;
+    else
+      lends_for(items_read(segment, slot));
+    ++slot;
+  }
+  if (code->co_flags & CO_VARKEYWORDS && reads(segment, slot)) gives_extra_away_ = true;
+}
+
+/// A segment looks at these items of the *args tuple only; none: at any.
+void Binder::lends_for(const std::optional<std::vector<Py_ssize_t>>& items) {
   lends_all_ = lends_all_ || !items;
   if (items) lent_items_.insert(lent_items_.end(), items->begin(), items->end());
   std::sort(lent_items_.begin(), lent_items_.end());

@@ -13,6 +13,10 @@
 
 #include "base/ref.h"
 
+namespace gramme::plan {
+struct Segment;
+}
+
 namespace gramme::runtime {
 
 /// A tuple that is used for one call after the other. Its items are borrowed, and those of earlier calls where nobody
@@ -62,12 +66,8 @@ class Binder {
   /// garbage collector is off where it allocates.
   bool bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             BoundArguments& bound);
-  /// A segment reads the *args tuple itself: each call needs one of its own, not one that is used again.
-  void gives_rest_away() { gives_rest_away_ = true; }
-  /// A segment looks at these items of the *args tuple only; none: at any.
-  void looks_into_rest(const std::optional<std::vector<Py_ssize_t>>& items);
-  /// A segment reads the **kwargs dict itself: each call needs one of its own, also when it is empty.
-  void gives_extra_away() { gives_extra_away_ = true; }
+  /// What a segment of the code reads of *args and **kwargs decides how they are made from now on.
+  void note_reads(const plan::Segment& segment, PyCodeObject* code);
 
  private:
   struct Shape {
@@ -87,9 +87,11 @@ class Binder {
   static bool place_defaults(PyFunctionObject* function, Shape& shape);
   bool collect(PyCodeObject* code, const Shape& shape, PyObject* const* args, BoundArguments& bound);
   bool collect_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound);
+  void lends_for(const std::optional<std::vector<Py_ssize_t>>& items);
   bool lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound);
 
-  bool gives_rest_away_ = false, gives_extra_away_ = false;
+  bool gives_rest_away_ = false;   // some segment reads the *args tuple itself: each call needs one of its own
+  bool gives_extra_away_ = false;  // the same of the **kwargs dict, also when it is empty
   bool lends_all_ = false;
   std::vector<Py_ssize_t> lent_items_;  // unless lends_all_: no other item of a lent tuple is looked at
   std::shared_ptr<LentTuple> rest_ = std::make_shared<LentTuple>();

@@ -1,12 +1,10 @@
 #include "runtime/chain.h"
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "aten/dispatched.h"
-#include "aten/modes.h"
-#include "aten/spec.h"
+#include "aten/state.h"
 #include "base/error.h"
 #include "cpython/objects.h"
 #include "runtime/call.h"
@@ -46,47 +44,6 @@ bool warn(const char* what, PyCodeObject* code, int line) {
 bool ends_at_once(const plan::Segment& segment, int offset) {
   return segment.exit.kind == plan::ExitKind::Concrete && segment.exit.offset == offset && segment.operations == 0 &&
          segment.replay.ops.empty();
-}
-
-bool is_local(const source::Source* source, int slot) {
-  return source->kind == source::Kind::Local && source->index == slot;
-}
-
-/// Does it read the local variable itself, not just look into it?
-bool reads(const plan::Segment& segment, int slot) {
-  const auto& read = segment.guards.description().reads;
-  return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) { return is_local(source, slot); });
-}
-
-/// Where it looks into the local variable, a tuple; none if it looks at more than its type, length and items.
-std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, int slot) {
-  std::vector<Py_ssize_t> items;
-  auto follow = [&](const source::Source* source) {
-    for (; source && source->base; source = source->base) {
-      if (!is_local(source->base, slot)) continue;
-      items.push_back(source->index);
-      return source->kind == source::Kind::Item;
-    }
-    return true;
-  };
-  const plan::GuardDescription& description = segment.guards.description();
-  for (const guards::Fact& fact : description.facts) {
-    const bool plain = fact.kind == guards::Kind::Type || fact.kind == guards::Kind::Length;
-    const bool whole = is_local(fact.source, slot) || (fact.other && is_local(fact.other, slot));
-    if ((whole && !plain) || !follow(fact.source) || !follow(fact.other)) return std::nullopt;
-  }
-  if (!std::all_of(description.reads.begin(), description.reads.end(), follow)) return std::nullopt;
-  return items;
-}
-
-/// Segments that read *args or **kwargs are given tuples and dicts of their own.
-void tell_binder(const plan::Segment& segment, PyCodeObject* code, Binder& binder) {
-  int slot = code->co_argcount + code->co_kwonlyargcount;
-  if (code->co_flags & CO_VARARGS) {
-    reads(segment, slot) ? binder.gives_rest_away() : binder.looks_into_rest(items_read(segment, slot));
-    ++slot;
-  }
-  if (code->co_flags & CO_VARKEYWORDS && reads(segment, slot)) binder.gives_extra_away();
 }
 
 /// A frame may only be left where it can be resumed; anything else is a defect of the capturer.
@@ -269,7 +226,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
   point.failures = 0;
   point.add(segment);
-  tell_binder(*segment, frame_.code(), table_->binder);
+  table_->binder.note_reads(*segment, frame_.code());
   return run_segment(run);
 }
 

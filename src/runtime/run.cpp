@@ -4,35 +4,10 @@
 
 #include "aten/dispatched.h"
 #include "aten/spec.h"
-#include "base/once.h"
+#include "aten/state.h"
 
 namespace gramme::runtime {
 namespace {
-
-/// torch's default CPU generator, put back if a graph that draws from it raises.
-class RandomState {
- public:
-  [[gnu::cold]] void save() {
-    PyObject* const get = once([] { return torch_function("get_rng_state"); });
-    state_ = Owned<>::steal(get ? PyObject_CallNoArgs(get) : nullptr);
-    if (!state_) PyErr_Clear();
-  }
-  [[gnu::cold]] void restore() {
-    PyObject* const set = once([] { return torch_function("set_rng_state"); });
-    if (!state_ || !set) return;
-    ErrorState keep;
-    if (!Owned<>::steal(PyObject_CallOneArg(set, state_.get()))) PyErr_Clear();
-  }
-
- private:
-  static PyObject* torch_function(const char* name) {
-    auto torch = Owned<>::steal(PyImport_ImportModule("torch"));
-    PyObject* function = torch ? PyObject_GetAttrString(torch.get(), name) : nullptr;
-    if (!function) PyErr_Clear();
-    return function;
-  }
-  Owned<> state_;
-};
 
 /// Content of inputs that the graph writes before it may raise.
 class Inputs {
@@ -100,8 +75,8 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
 }
 
 [[gnu::hot]] GraphResult SegmentRun::run_graph(const Family* family) {
-  RandomState random;
-  if (segment_->random) random.save();
+  aten::RandomState random;
+  if (segment_->random && !random.save()) return GraphResult::Failed;
   Inputs inputs(*segment_, registers_);
   if (!inputs.save()) {
     PyErr_Clear();

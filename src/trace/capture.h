@@ -104,7 +104,7 @@ class Capture {
   void note_generator(value::Generator* generator) { generators_.push_back(generator); }
   const std::vector<value::Generator*>& generators() const { return generators_; }  // made in the capture
 
-  // ---- state of existing objects, read through the log (state.cpp)
+  // ---- state of existing objects, read through the log (state.cpp, containers.cpp)
   /// An instance's own attribute (no class, no descriptor): the value or null; guarded.
   Value* own_attribute(Value* object, PyObject* name);                    // of an Object, Function, Partial or Dict
   void store_own_attribute(Value* object, PyObject* name, Value* value);  // null deletes

@@ -1,5 +1,6 @@
 // Iterators that escape: made again from what they go through, and put where they were. None of this runs code of the
 // program: what is called is C code that only makes an iterator or steps over keys and members.
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "cpython/replayed.h"
@@ -13,15 +14,6 @@ using plan::Register;
 using plan::ReplayKind;
 
 namespace {
-
-Owned<> imported(const char* module, const char* name) {
-  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name));
-}
-
-/// Held for the life of the process.
-PyTypeObject* imported_type(const char* module, const char* name) {
-  return reinterpret_cast<PyTypeObject*>(imported(module, name).release());
-}
 
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "aten/state.h"
 #include "graph/graph.h"
 #include "meta/infer.h"
 #include "plan/segment.h"
@@ -32,7 +33,7 @@ class Scope {
     return states_.get<T>();
   }
 
-  // ---- operations (emit.cpp)
+  // ---- operations (emit.cpp, arguments.cpp)
   /// The node of a tensor; makes the placeholder of an input at its first use.
   graph::Node* node(value::Tensor* tensor);
   graph::Node* node(value::Number* number);

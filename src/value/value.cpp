@@ -1,27 +1,17 @@
-#include "value/value.h"
+#include "value/traits.h"
 
 namespace gramme::value {
-namespace {
 
-enum Property : uint8_t { MUTABLE = 1, OWNS_DICT = 2 };
-
-struct Row {
-  const char* name;
-  int properties;
-};
-
-constexpr Row kRows[] = {
-#define KIND(name, properties, type, rebuilt, text) {#name, properties},
+const char* kind_name(Kind kind) {
+  static constexpr const char* kNames[] = {
+#define KIND(name, properties, answers, type, rebuilt, text) #name,
 #include "value/kinds.def"
 #undef KIND
-};
+  };
+  return kNames[static_cast<size_t>(kind)];
+}
 
-const Row& row(Kind kind) { return kRows[static_cast<int>(kind)]; }
-
-}  // namespace
-
-const char* kind_name(Kind kind) { return row(kind).name; }
-bool is_mutable(Kind kind) { return row(kind).properties & MUTABLE; }
-bool owns_dict(Kind kind) { return row(kind).properties & OWNS_DICT; }
+bool is_mutable(Kind kind) { return has(kind, MUTABLE); }
+bool owns_dict(Kind kind) { return has(kind, OWNS_DICT); }
 
 }  // namespace gramme::value

@@ -145,7 +145,7 @@ def test_the_captured_graph_can_only_be_asked_during_the_call() -> None:
 
     backend = Keeps(lambda graph, inputs: graph.forward, "keeps", of_torch=False)
     gramme.compile(lambda x: x + 1, backend=backend)
-    gramme._compile.Options(backend, False, 8).compiled(lambda x: x + 1)(X)
+    gramme._compile.compiled_form(lambda x: x + 1, gramme._options.Options(backend, False, 8))(X)
     with pytest.raises(RuntimeError, match="has returned"):
         kept[0].sources()
 

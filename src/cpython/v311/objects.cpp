@@ -67,7 +67,7 @@ Py_ssize_t find_general(DictKeys* keys, PyObject* key, Py_hash_t hash, bool* nee
     PyObject* candidate = entries[index].me_key;
     if (candidate == key) return true;
     if (entries[index].me_hash != hash) return false;
-    if (!is_plain_key(candidate)) {
+    if (!is_inert_key(candidate)) {
       *needs_python = true;
       return true;
     }
@@ -87,7 +87,7 @@ PyObject** find_value(PyDictObject* dict, PyObject* key, bool* needs_python) {
   DictKeys* keys = dict->ma_keys;
   Py_ssize_t index;
   if (DK_IS_UNICODE(keys)) {
-    if (!PyUnicode_CheckExact(key)) return nullptr;  // a plain key that is no str equals no str
+    if (!PyUnicode_CheckExact(key)) return nullptr;  // an inert key that is no str equals no str
     index = find_unicode(keys, key, unicode_hash(key));
   } else {
     Py_hash_t hash = PyObject_Hash(key);
@@ -113,7 +113,7 @@ const uint8_t* values_prefix(PyObject* object) {
 
 }  // namespace
 
-bool is_plain_key(PyObject* key) {
+bool is_inert_key(PyObject* key) {
   PyTypeObject* type = Py_TYPE(key);
   if (type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
       type == &PyBytes_Type || type == &PyComplex_Type || type == &PyType_Type || type == &PyCFunction_Type)
@@ -122,7 +122,7 @@ bool is_plain_key(PyObject* key) {
     return true;  // compared by identity: None, functions, modules, most user objects
   if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
-      if (!is_plain_key(PyTuple_GET_ITEM(key, i))) return false;
+      if (!is_inert_key(PyTuple_GET_ITEM(key, i))) return false;
     return true;
   }
   if (type == &PyFrozenSet_Type) {
@@ -130,7 +130,7 @@ bool is_plain_key(PyObject* key) {
     PyObject* item;
     Py_hash_t hash;
     while (_PySet_NextEntry(key, &position, &item, &hash))
-      if (!is_plain_key(item)) return false;
+      if (!is_inert_key(item)) return false;
     return true;
   }
   return false;

@@ -25,8 +25,8 @@ enum class Lookup : uint8_t {
 };
 /// Is it an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None,
 /// Ellipsis, a type or builtin function (compared by identity), a tuple or frozenset of such?
-bool is_plain_key(PyObject* key);
-/// dict[key] for a plain key; runs no Python. `value` is null unless found.
+bool is_inert_key(PyObject* key);
+/// dict[key] for an inert key; runs no Python. `value` is null unless found.
 Lookup dict_lookup(PyObject* dict, PyObject* key, PyObject** value);
 /// Where the value found by dict_lookup is stored; null if absent. Valid until the dict's keys change.
 PyObject** dict_value_address(PyObject* dict, PyObject* key);

@@ -1,7 +1,5 @@
-// Logging and printing, sys.exc_info, the functions that are run for real; and the list of all
-// families.
+// Text that the program writes: print(), logging, warnings.
 #include "base/once.h"
-#include "builtins/builtins.h"
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -166,6 +164,8 @@ Value* filters_mutated(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+}  // namespace
+
 void register_logging() {
   add_rows("builtins", Takes::Asked, {{"print", &print}});
   add_rows("warnings", Takes::Asked, {{"warn", &write_text<"warnings", "warn">}});
@@ -184,77 +184,6 @@ void register_logging() {
                {"Logger.log", &log<"Logger.log">},
                {"Logger._log", &run_for_real<"logging.Logger._log">},
            });
-}
-
-// ---- sys
-
-/// The traceback is a stand-in that cannot leave the capture.
-Value* exception_info(Trace& trace, const Args& args) {
-  positional<0>(args, 0);
-  if (!trace.handled) return trace.tuple({trace.none(), trace.none(), trace.none()});
-  auto* traceback = trace.make<value::Object>();
-  traceback->type = &PyTraceBack_Type;
-  Value* exception = trace.see(trace.handled);
-  return trace.tuple({protocol::class_value(trace, protocol::type_of(exception)), exception, traceback});
-}
-
-void register_run_for_real() {
-  add_rows("time", Takes::Asked,
-           {
-               {"time", &run_for_real<"time.time">},
-               {"time_ns", &run_for_real<"time.time_ns">},
-               {"perf_counter", &run_for_real<"time.perf_counter">},
-               {"perf_counter_ns", &run_for_real<"time.perf_counter_ns">},
-               {"monotonic", &run_for_real<"time.monotonic">},
-               {"process_time", &run_for_real<"time.process_time">},
-               {"sleep", &run_for_real<"time.sleep">},
-           });
-  add_rows("_random", Takes::Asked,
-           {
-               {"Random.random", &run_for_real<"random.random">},
-               {"Random.getrandbits", &run_for_real<"random.getrandbits">},
-               {"Random.seed", &run_for_real<"random.seed">},
-               {"Random.getstate", &run_for_real<"random.getstate">},
-               {"Random.setstate", &run_for_real<"random.setstate">},
-           });
-  add_rows("sys", Takes::Asked,
-           {
-               {"_getframe", &run_for_real<"sys._getframe">},
-               {"getrefcount", &run_for_real<"sys.getrefcount">},
-               {"settrace", &run_for_real<"sys.settrace">},
-               {"setprofile", &run_for_real<"sys.setprofile">},
-               {"exit", &run_for_real<"sys.exit">},
-               {"exc_info", &exception_info},
-           });
-}
-
-}  // namespace
-
-void register_misc() {
-  register_logging();
-  register_run_for_real();
-}
-
-void register_python() {
-  register_core();
-  register_numbers();
-  register_objects();
-  register_list();
-  register_dict();
-  register_set();
-  register_text();
-  register_iterators();
-  register_itertools();
-  register_functools();
-  register_operator();
-  register_collections();
-  register_context();
-  register_copy();
-  register_descriptors();
-  register_heap();
-  register_inspect();
-  register_weakref();
-  register_misc();
 }
 
 }  // namespace gramme::builtins

@@ -1,0 +1,127 @@
+// Calls of a graph, made of Python objects by tests.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "aten/spec.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "meta/infer.h"
+
+namespace gramme::api {
+
+/// A node in the hands of a test.
+struct Ref {
+  graph::Node* node;
+};
+
+/// A Python number that the call shall take for known only at run time.
+struct RunTimeNumber {
+  nanobind::object example;
+  double bound;
+};
+
+inline nanobind::object borrow(PyObject* object) { return nanobind::borrow(object); }
+
+/// Runs C++ that may throw with a Python error set.
+template <class Body>
+auto guarded(Body&& body) {
+  try {
+    return body();
+  } catch (const PythonError&) {
+    throw nanobind::python_error();
+  }
+}
+
+/// Calls made of Python objects: tensors become nodes, one for each object.
+class Caller {
+ public:
+  explicit Caller(Arena& arena) : arena_(arena) {}
+
+  meta::Call call(nanobind::handle target, nanobind::args args, nanobind::kwargs kwargs) {
+    meta::Call call;
+    call.kind = nanobind::isinstance<nanobind::str>(target) ? meta::Call::Method : meta::Call::Function;
+    call.target = target.ptr();
+    if (call.kind == meta::Call::Method)
+      call.target = PyUnicode_InternFromString(nanobind::cast<std::string>(target).c_str());
+    call.arg_count = static_cast<uint32_t>(args.size());
+    call.args = arguments(args);
+    auto* names = static_cast<PyObject**>(arena_.bytes_for(sizeof(PyObject*) * (kwargs.size() + 1)));
+    auto* values = array(kwargs.size());
+    for (auto [name, value] : kwargs) {
+      names[call.keyword_count] = name.ptr();
+      values[call.keyword_count++] = argument(value);
+    }
+    call.keyword_names = names;
+    call.keyword_args = values;
+    return call;
+  }
+
+ private:
+  meta::Argument* array(size_t count) {
+    auto* items = static_cast<meta::Argument*>(arena_.bytes_for(sizeof(meta::Argument) * (count + 1)));
+    std::fill_n(items, count, meta::Argument());
+    return items;
+  }
+
+  template <class Sequence>
+  const meta::Argument* arguments(const Sequence& values) {
+    auto* items = array(values.size());
+    size_t i = 0;
+    for (nanobind::handle value : values) items[i++] = argument(value);
+    return items;
+  }
+
+  meta::Argument argument(nanobind::handle value) {
+    meta::Argument result;
+    if (nanobind::isinstance<Ref>(value)) {
+      result.node = nanobind::cast<Ref>(value).node;
+      result.kind = result.node->number_type ? meta::Argument::Number : meta::Argument::Tensor;
+      result.record = result.node->record;
+      result.object = example_of(result.node->number_type);
+    } else if (nanobind::isinstance<RunTimeNumber>(value)) {
+      result.kind = meta::Argument::Number;
+      result.object = nanobind::cast<RunTimeNumber&>(value).example.ptr();
+      result.bound = nanobind::cast<RunTimeNumber&>(value).bound;
+      result.node = arena_.make<graph::Node>();
+    } else if (aten::is_tensor(value.ptr())) {
+      result.kind = meta::Argument::Tensor;
+      graph::Node*& node = nodes_[value.ptr()];
+      if (!node) node = arena_.make<graph::Node>();
+      result.node = node;
+      result.record = meta::record_of(value.ptr());
+    } else if (PyTuple_Check(value.ptr()) && std::strcmp(Py_TYPE(value.ptr())->tp_name, "torch.Size") != 0) {
+      result.kind = meta::Argument::Tuple;
+      if (!PyTuple_CheckExact(value.ptr())) result.object = reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()));
+      result.count = static_cast<uint32_t>(nanobind::len(value));
+      result.items = arguments(nanobind::borrow<nanobind::tuple>(value));
+    } else if (PyList_Check(value.ptr())) {
+      result.kind = meta::Argument::List;
+      result.count = static_cast<uint32_t>(nanobind::len(value));
+      result.items = arguments(nanobind::borrow<nanobind::list>(value));
+    } else if (PySlice_Check(value.ptr())) {
+      auto* slice = reinterpret_cast<PySliceObject*>(value.ptr());
+      result.kind = meta::Argument::Slice;
+      result.count = 3;
+      result.items = arguments(nanobind::make_tuple(borrow(slice->start), borrow(slice->stop), borrow(slice->step)));
+    } else {
+      result.object = value.ptr();
+    }
+    return result;
+  }
+
+  static PyObject* example_of(PyTypeObject* number) {
+    static PyObject* const integer = PyLong_FromLong(2);
+    static PyObject* const real = PyFloat_FromDouble(2.5);
+    if (!number) return nullptr;
+    return number == &PyLong_Type ? integer : number == &PyFloat_Type ? real : Py_True;
+  }
+
+  Arena& arena_;
+  std::map<PyObject*, graph::Node*> nodes_;
+};
+
+}  // namespace gramme::api

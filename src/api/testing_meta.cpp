@@ -1,0 +1,122 @@
+// Test-only bindings of the room meta: ask for the metadata of calls from Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "api/testing.h"
+#include "api/testing_calls.h"
+#include "meta/numbers.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gramme::api {
+namespace {
+
+using meta::Argument;
+
+nb::object sizes(const std::vector<int64_t>& values) {
+  nb::list list;
+  for (int64_t value : values) list.append(value);
+  return nb::tuple(list);
+}
+
+nb::dict describe(const meta::Record& record) {
+  nb::dict d;
+  d["type"] = borrow(reinterpret_cast<PyObject*>(record.type));
+  d["dtype"] = borrow(meta::dtype_object(record));
+  d["device"] = borrow(meta::device_object(record));
+  d["layout"] = borrow(meta::layout_object(record));
+  d["shape"] = sizes(record.sizes);
+  d["stride"] = sizes(record.strides);
+  d["offset"] = record.storage_offset;
+  d["requires_grad"] = record.requires_grad;
+  d["is_leaf"] = record.is_leaf;
+  d["is_inference"] = record.is_inference;
+  d["is_conj"] = record.is_conj;
+  d["is_neg"] = record.is_neg;
+  return d;
+}
+
+nb::dict describe(const meta::Result& result) {
+  static constexpr const char* kKinds[] = {"tensor", "constant", "number", "sequence"};
+  nb::dict d;
+  d["kind"] = kKinds[result.kind];
+  if (result.record) d["record"] = describe(*result.record);
+  if (result.object) d["object"] = borrow(result.object.get());
+  d["same_as"] = result.same_as;
+  d["view_of"] = result.view_of;
+  nb::list items;
+  for (const meta::Result& item : result.items) items.append(describe(item));
+  d["items"] = items;
+  return d;
+}
+
+nb::dict describe(const meta::Outcome& outcome) {
+  nb::dict d;
+  d["result"] = describe(outcome.result);
+  nb::dict mutations;
+  for (const meta::Mutation& mutation : outcome.mutations)
+    mutations[nb::int_(mutation.leaf)] = describe(*mutation.record);
+  d["mutations"] = mutations;
+  d["random"] = outcome.random;
+  d["data_dependent"] = outcome.data_dependent;
+  d["may_raise"] = outcome.may_raise;
+  d["error"] = outcome.error;
+  d["message"] = outcome.message;
+  return d;
+}
+
+nb::dict infer(nb::object target, nb::args args, nb::kwargs kwargs) {
+  Arena arena;
+  meta::Call call = Caller(arena).call(target, args, kwargs);
+  return guarded([&] { return describe(meta::infer(call)); });
+}
+
+/// Of each number of the call, whether the Outcome depends on its value.
+std::vector<bool> depends_on_numbers(nb::object target, nb::args args, nb::kwargs kwargs) {
+  Arena arena;
+  meta::Call call = Caller(arena).call(target, args, kwargs);
+  std::vector<bool> result;
+  meta::each_number(call, [&](const Argument&, bool depends) { result.push_back(depends); });
+  return result;
+}
+
+double infer_nanoseconds(int repeats, nb::object target, nb::args args, nb::kwargs kwargs) {
+  Arena arena;
+  meta::Call call = Caller(arena).call(target, args, kwargs);
+  return guarded([&] {
+    meta::infer(call);
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i) meta::infer(call);
+    std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
+    return taken.count() / repeats;
+  });
+}
+
+nb::tuple infer_statistics() {
+  meta::InferStatistics s = meta::infer_statistics();
+  return nb::make_tuple(s.hits, s.misses, s.miss_seconds);
+}
+
+}  // namespace
+
+void bind_meta_testing(nb::module_& m) {
+  nb::class_<Ref>(m, "Ref");
+  nb::class_<RunTimeNumber>(m, "RunTimeNumber")
+      .def(
+          "__init__",
+          [](RunTimeNumber* self, nb::object example, double bound) {
+            new (self) RunTimeNumber{std::move(example), bound};
+          },
+          "example"_a, "bound"_a = HUGE_VAL);
+  m.def("depends_on_numbers", depends_on_numbers);
+  m.def("infer", infer);
+  m.def("infer_nanoseconds", infer_nanoseconds);
+  m.def("infer_statistics", infer_statistics);
+}
+
+}  // namespace gramme::api

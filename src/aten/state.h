@@ -1,0 +1,87 @@
+// The thread's and the process' state that changes what operators do: read, compared, saved and put back here, and
+// asked for by the other rooms. Without torch headers in the includer.
+//
+//   what                                               compared                     put back
+//   grad mode, inference mode, forward AD's mode       GlobalState                  SavedModes
+//   dispatch keys of the thread (autocast, functorch)  GlobalState                  SavedModes
+//   autocast's dtypes and cache                        GlobalState                  SavedModes
+//   torch functions: whether on, number of modes       GlobalState                  SavedModes
+//   hooks of saved tensors                             GlobalState                  SavedModes
+//   torch dispatch modes                               -: can_capture()             SavedModes
+//   levels of forward AD                               -: can_capture()             -: nothing of ours enters one
+//   torch.jit tracing                                  GlobalState                  -: nothing of ours starts one
+//   default dtype, deterministic algorithms            GlobalState                  -: no operation changes them
+//   random numbers (the default CPU generator)         -: they are read when drawn  RandomState
+//
+// Compared: by guards, by the memo of `meta` and by tapes; the rows are in state.cpp. Put back: where an exception
+// comes out of the middle of what may change it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/ref.h"
+
+namespace gramme::aten {
+
+struct GlobalState {
+  uint64_t included, excluded, bits, dtypes;
+  int64_t function_modes;
+  static GlobalState read();  // some 25 ns
+  /// Is the thread inside a functorch transform (torch.vmap, torch.func.grad)?
+  bool transforms() const;
+  bool operator==(const GlobalState&) const = default;
+  /// "grad mode changed from True to False"
+  std::string explain_difference(const GlobalState& now) const;
+};
+
+class SavedModes {
+ public:
+  SavedModes();
+  ~SavedModes();
+  void save();     // some 200 ns
+  void restore();  // nothing if nothing was saved
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Calls what may throw between entering a mode and leaving it.
+template <class Call>
+auto keeping_modes(Call&& call) {
+  SavedModes modes;
+  modes.save();
+  try {
+    return call();
+  } catch (...) {
+    modes.restore();
+    throw;
+  }
+}
+
+class RandomState {
+ public:
+  bool save();     // false if there is no memory for it
+  void restore();  // nothing if nothing was saved
+
+ private:
+  Owned<> state_;  // a tensor
+};
+
+/// May operators be captured now? Not under a torch function or dispatch mode, which hears of each and may do anything
+/// with it, not inside a functorch transform, and not inside a level of forward AD, whose tangents no guard tells
+/// apart.
+bool can_capture();
+/// May operators on plain CPU tensors be called at their kernels? Not where autograd, autocast or anything else of the
+/// thread's modes comes before those.
+bool kernels_alone();
+
+bool grad_enabled();
+void set_grad_enabled(bool on);
+/// Does torch.jit.trace write down what this thread computes?
+bool jit_tracing();
+/// Does user code hear of each tensor that autograd saves?
+bool saved_tensors_hooked();
+
+}  // namespace gramme::aten

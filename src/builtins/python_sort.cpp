@@ -1,0 +1,96 @@
+// What sorted() and list.sort() do.
+#include "base/once.h"
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Kind;
+
+using Keyed = std::vector<std::pair<Value*, Value*>>;  // key, item
+
+/// The order Python's own sort gives to constant keys; false if some key is none.
+bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
+  PyObject* const real_sorted = once([] { return real("builtins", "sorted"); });
+  Owned<> keys = take(PyList_New(0)), order = take(PyList_New(0));
+  for (size_t i = 0; i < keyed.size(); ++i) {
+    Owned<> key = inert(trace, keyed[i].first);
+    if (!key) return false;
+    check(PyList_Append(keys.get(), key.get()));
+    check(PyList_Append(order.get(), take(PyLong_FromSize_t(i)).get()));
+  }
+  Owned<> by_key = take(PyObject_GetAttrString(keys.get(), "__getitem__"));
+  Owned<> names = take(Py_BuildValue("{sOsO}", "key", by_key.get(), "reverse", reverse ? Py_True : Py_False));
+  Owned<> values = take(PyTuple_Pack(1, order.get()));
+  PyObject* sorted = PyObject_Call(real_sorted, values.get(), names.get());
+  if (!sorted) {  // compared one by one, it raises where it must and leaves the order it had then
+    PyErr_Clear();
+    return false;
+  }
+  Owned<> result = Owned<>::steal(sorted);
+  Keyed before = keyed;
+  for (size_t i = 0; i < keyed.size(); ++i) keyed[i] = before[PyLong_AsSize_t(PyList_GET_ITEM(sorted, i))];
+  return true;
+}
+
+/// The same comparisons in the same order as list.sort makes on fewer than 64 items: the run the list starts with, then
+/// binary insertion.
+void sort_few(Trace& trace, Keyed& keyed) {
+  size_t size = keyed.size();
+  auto less = [&](const auto& a, const auto& b) {
+    return protocol::truth(trace, protocol::compare(trace, Py_LT, a.first, b.first));
+  };
+  if (size < 2) return;
+  size_t sorted = 2;
+  bool descending = less(keyed[1], keyed[0]);
+  while (sorted < size && less(keyed[sorted], keyed[sorted - 1]) == descending) ++sorted;
+  if (descending) std::reverse(keyed.begin(), keyed.begin() + static_cast<Py_ssize_t>(sorted));
+  for (; sorted < size; ++sorted) {
+    auto pivot = keyed[sorted];
+    size_t low = 0, high = sorted;
+    while (low < high) {
+      size_t middle = low + (high - low) / 2;
+      if (less(pivot, keyed[middle]))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    for (size_t i = sorted; i > low; --i) keyed[i] = keyed[i - 1];
+    keyed[low] = pivot;
+  }
+}
+
+}  // namespace
+
+bool reverse_flag(Trace& trace, Value* reverse) {
+  if (!reverse) return false;
+  Value* seen = trace.see(reverse);
+  bool whole = seen->kind == Kind::Constant && PyLong_Check(seen->object);
+  if (!whole && seen->kind != Kind::Number) cannot(Reason::ArgumentKind, "sorting with a reverse that is no int");
+  return protocol::truth(trace, seen);
+}
+
+void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse) {
+  if (is_none(trace, key)) key = nullptr;
+  Keyed keyed;
+  for (Value* item : items) keyed.emplace_back(key ? protocol::call(trace, key, {item}) : item, item);
+  auto put_back = [&] {
+    if (reverse) std::reverse(keyed.begin(), keyed.end());
+    for (size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].second;
+  };
+  if (sort_constants(trace, keyed, reverse)) {
+    reverse = false;
+    return put_back();
+  }
+  if (items.size() >= 64) cannot(Reason::OpaqueCallback, "sorting 64 or more items that compare themselves");
+  if (reverse) std::reverse(keyed.begin(), keyed.end());  // and back at the end: equal items keep their order
+  try {
+    sort_few(trace, keyed);
+  } catch (const value::UserError&) {
+    put_back();
+    throw;
+  }
+  put_back();
+}
+
+}  // namespace gramme::builtins

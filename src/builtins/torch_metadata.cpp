@@ -1,0 +1,183 @@
+// Methods of tensors that the record answers: sizes, dtypes, memory formats.
+#include <algorithm>
+#include <array>
+
+#include "base/once.h"
+#include "builtins/torch_support.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+// ---- sizes
+
+/// The dim-th of sizes or strides; a dim out of range is left to the real call, which raises.
+Value* at_dim(Trace& trace, const std::vector<int64_t>& values, Value* dim, const char* method) {
+  PyObject* number = trace.constant_of(dim);
+  if (!number || !PyLong_CheckExact(number)) cannot(Reason::ArgumentKind, method);
+  int64_t n = static_cast<int64_t>(values.size()), at = PyLong_AsLongLong(number);
+  if (at < -n || at >= n) cannot(Reason::OperatorFailed, method);
+  return trace.integer(values[at < 0 ? at + n : at]);
+}
+
+Value* size(Trace& trace, const Args& args) {
+  auto [self, dim] = bind(args, 1, {"self", "dim"});
+  Tensor* tensor = self_tensor(trace, args, "size");
+  (void)self;
+  if (is_none(trace, dim)) return size_of(trace, *tensor->record);
+  return at_dim(trace, tensor->record->sizes, dim, "Tensor.size");
+}
+
+Value* stride(Trace& trace, const Args& args) {
+  auto [self, dim] = bind(args, 1, {"self", "dim"});
+  Tensor* tensor = self_tensor(trace, args, "stride");
+  (void)self;
+  if (!is_none(trace, dim)) return at_dim(trace, tensor->record->strides, dim, "Tensor.stride");
+  std::vector<Value*> strides;
+  for (int64_t stride : tensor->record->strides) strides.push_back(trace.integer(stride));
+  return trace.tuple(std::move(strides));
+}
+
+Value* length(Trace& trace, const Args& args) {
+  Tensor* tensor = self_tensor(trace, args, "__len__");
+  protocol::refuse_subclass(tensor, "len()");
+  if (tensor->record->sizes.empty()) protocol::raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
+  return trace.integer(tensor->record->sizes[0]);
+}
+
+/// A method without arguments that the record answers.
+template <Text name, class Answer>
+Value* answer(Trace& trace, const Args& args, Answer&& of_record) {
+  auto [self] = positional<1>(args, 1);
+  (void)self;
+  return of_record(*self_tensor(trace, args, name.text)->record);
+}
+
+Value* numel(Trace& trace, const Args& args) {
+  return answer<"numel">(trace, args, [&](const meta::Record& record) { return trace.integer(record.numel()); });
+}
+Value* dim(Trace& trace, const Args& args) {
+  return answer<"dim">(trace, args, [&](const meta::Record& record) { return trace.integer(record.dim()); });
+}
+Value* is_floating_point(Trace& trace, const Args& args) {
+  return answer<"is_floating_point">(
+      trace, args, [&](const meta::Record& record) { return trace.boolean(meta::is_floating_point(record)); });
+}
+Value* is_complex(Trace& trace, const Args& args) {
+  return answer<"is_complex">(trace, args,
+                              [&](const meta::Record& record) { return trace.boolean(meta::is_complex(record)); });
+}
+Value* is_inference(Trace& trace, const Args& args) {
+  return answer<"is_inference">(trace, args,
+                                [&](const meta::Record& record) { return trace.boolean(record.is_inference); });
+}
+Value* is_conj(Trace& trace, const Args& args) {
+  return answer<"is_conj">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_conj); });
+}
+Value* is_neg(Trace& trace, const Args& args) {
+  return answer<"is_neg">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_neg); });
+}
+
+/// x.element_size(), x.is_signed(): what the dtype says.
+template <Text method, Text attribute>
+Value* of_dtype(Trace& trace, const Args& args) {
+  return answer<method>(trace, args, [&](const meta::Record& record) {
+    return trace.constant(take(PyObject_GetAttrString(meta::dtype_object(record), attribute.text)));
+  });
+}
+
+Value* get_device(Trace& trace, const Args& args) {
+  return answer<"get_device">(trace, args, [&](const meta::Record& record) {
+    Owned<> index = take(PyObject_GetAttrString(meta::device_object(record), "index"));
+    return index.get() == Py_None ? trace.integer(-1) : trace.constant(index);
+  });
+}
+
+// ---- memory formats
+
+bool contiguous(const meta::Record& record) {
+  if (record.numel() == 0) return true;
+  int64_t expected = 1;
+  for (size_t d = record.sizes.size(); d-- > 0;) {
+    if (record.sizes[d] == 1) continue;
+    if (record.strides[d] != expected) return false;
+    expected *= record.sizes[d];
+  }
+  return true;
+}
+
+/// Channels innermost, then the space dimensions from the last to the first, then the batch; c10 counts empty tensors
+/// too.
+template <size_t N>
+bool channels_last(const meta::Record& record) {
+  if (record.sizes.size() != N) return false;
+  int64_t expected = 1;
+  for (size_t i = 0; i < N; ++i) {
+    size_t d = i == 0 ? 1 : i == N - 1 ? 0 : N - i;
+    if (record.sizes[d] == 1) continue;
+    if (record.strides[d] != expected) return false;
+    expected *= record.sizes[d];
+  }
+  return true;
+}
+
+Value* is_contiguous(Trace& trace, const Args& args) {
+  PyObject* const plain = once([] { return real("torch", "contiguous_format"); });
+  PyObject* const last_2d = once([] { return real("torch", "channels_last"); });
+  PyObject* const last_3d = once([] { return real("torch", "channels_last_3d"); });
+  if (args.positional > 1) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
+  const meta::Record& record = *self_tensor(trace, args, "is_contiguous")->record;
+  Value* argument = args.keyword("memory_format");
+  if (args.keywords > (argument ? 1u : 0u)) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
+  PyObject* format = argument ? trace.constant_of(argument) : plain;
+  if (record.strides.size() != record.sizes.size()) cannot(Reason::CallUnknown, "Tensor.is_contiguous without strides");
+  if (format == plain) return trace.boolean(contiguous(record));
+  if (format == last_2d) return trace.boolean(channels_last<4>(record));
+  if (format == last_3d) return trace.boolean(channels_last<5>(record));
+  cannot(Reason::ArgumentKind, "Tensor.is_contiguous of this memory format");
+}
+
+}  // namespace
+
+Value* type_text(Trace& trace, const meta::Record& record) {
+  static constexpr std::pair<const char*, const char*> kNames[] = {
+      {"float32", "Float"}, {"float64", "Double"}, {"float16", "Half"}, {"bfloat16", "BFloat16"}, {"uint8", "Byte"},
+      {"int8", "Char"},     {"int16", "Short"},    {"int32", "Int"},    {"int64", "Long"},        {"bool", "Bool"}};
+  const auto* const dtypes = once([] {
+    return new std::array<PyObject*, std::size(kNames)>([] {
+      std::array<PyObject*, std::size(kNames)> objects;
+      for (size_t i = 0; i < objects.size(); ++i) objects[i] = real("torch", kNames[i].first);
+      return objects;
+    }());
+  });
+  auto found = std::find(dtypes->begin(), dtypes->end(), meta::dtype_object(record));
+  if (found == dtypes->end()) cannot(Reason::CallUnknown, "Tensor.type() of this dtype");
+  Owned<> device = take(PyObject_GetAttrString(meta::device_object(record), "type"));
+  std::string where = PyUnicode_AsUTF8(device.get());
+  return trace.text("torch." + (where == "cpu" ? "" : where + ".") + kNames[found - dtypes->begin()].second + "Tensor");
+}
+
+void register_torch_metadata() {
+  auto* base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  add_rows(base, {{"size", &size},
+                  {"stride", &stride},
+                  {"numel", &numel},
+                  {"nelement", &numel},
+                  {"dim", &dim},
+                  {"ndimension", &dim},
+                  {"is_floating_point", &is_floating_point},
+                  {"is_complex", &is_complex},
+                  {"is_conj", &is_conj},
+                  {"is_inference", &is_inference},
+                  {"is_neg", &is_neg},
+                  {"is_signed", &of_dtype<"is_signed", "is_signed">},
+                  {"element_size", &of_dtype<"element_size", "itemsize">},
+                  {"get_device", &get_device},
+                  {"is_contiguous", &is_contiguous},
+                  {"__len__", &length}});
+  add_rows(reinterpret_cast<PyTypeObject*>(real("torch", "Tensor")), {{"__len__", &length}});
+}
+
+}  // namespace gramme::builtins

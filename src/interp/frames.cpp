@@ -1,0 +1,112 @@
+// What is asked about the frames under way: by builtins of their variables, by the trace where they stand.
+#include <algorithm>
+
+#include "interp/interpreter.h"
+
+namespace gramme::interp {
+
+using namespace value;
+
+using trace::Args;
+
+Value* Interpreter::variable(PyObject* name) {
+  PyObject* names = frame_->object()->co_localsplusnames;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) != 0) continue;
+    Value* value = frame_->slots[i];
+    auto* cell = value ? as<Cell>(trace.see(value)) : nullptr;
+    return cell ? trace.cell_content(cell) : value;
+  }
+  return nullptr;
+}
+
+Value* Interpreter::held_in(Value* slot) {
+  auto* cell = slot ? as<Cell>(slot) : nullptr;
+  return cell ? cell->content : slot;
+}
+
+bool Interpreter::is_in_local(Value* seen) {
+  return std::any_of(frame_->slots.begin(), frame_->slots.end(), [&](Value* value) {
+    value = held_in(value);
+    bool same = value && (value == seen || (value->object && value->object == seen->object));
+    return same && trace.see(value) == seen;
+  });
+}
+
+Value* Interpreter::locals() {
+  Frame& frame = *frame_;
+  bool optimized = frame.object()->co_flags & CO_OPTIMIZED;
+  if (!optimized || (frame.root && !from_start_))
+    cannot(Reason::CallSkipped, "locals");  // the live frame may have its dict already
+  if (!frame.locals) frame.locals = trace.dict();
+  for (size_t i = 0; i < frame.slots.size(); ++i) {
+    Value* value = frame.slots[i];
+    if (auto* cell = value ? as<Cell>(trace.see(value)) : nullptr) value = trace.cell_content(cell);
+    Value* name = trace.constant(frame.variable(static_cast<int>(i)));
+    if (value)
+      trace.dict_set(frame.locals, name, value);
+    else
+      trace.dict_erase(frame.locals, name);
+  }
+  return frame.locals;
+}
+
+namespace {
+Value* model_of_locals(trace::Trace& trace, const Args& args) {
+  protocol::expect(trace, args, "locals", 0, 0);
+  return static_cast<Interpreter*>(trace.inliner)->locals();
+}
+}  // namespace
+
+void register_models() {
+  protocol::add_model("builtins", "locals", &model_of_locals, protocol::Takes::Asked);
+  protocol::add_model("builtins", "__build_class__", &build_class, protocol::Takes::Asked);
+}
+
+/// The live frame of the root is not known to have ended where the segment does not go from its start to its return; a
+/// generator's goes on.
+trace::FrameState Interpreter::state(const Frame& frame) {
+  bool ended = frame.root ? from_start_ && returned_ : !(frame.generator && frame.generator->frame);
+  return {frame.function, frame.current->at, frame.slots, frame.stack, ended && !frame.locals};
+}
+
+Value* Interpreter::first_argument() {
+  if (frame_->object()->co_argcount == 0 || frame_->slots.empty() || !frame_->slots[0]) return nullptr;
+  Value* first = frame_->slots[0];
+  auto* cell = as<Cell>(trace.see(first));
+  return cell ? trace.cell_content(cell) : first;
+}
+
+const graph::Position* Interpreter::position_of(Frame* frame) {
+  if (!frame || !frame->current) return nullptr;
+  if (frame->position && frame->position->unit == frame->current->at) return frame->position;
+  frame->position =
+      trace.make<graph::Position>(frame->object(), static_cast<int>(frame->current->at), position_of(frame->back));
+  return frame->position;
+}
+
+namespace {
+/// Is the handler more than the end of a `with`, and of what clears up after it?
+bool is_of_program(const bytecode::Code& code, const bytecode::Handler& handler) {
+  const auto first = static_cast<size_t>(code.index_of(handler.target));
+  const auto& instructions = code.instructions();
+  if (instructions[first].op == bytecode::Op::COPY || instructions[first].op == bytecode::Op::POP_EXCEPT) return false;
+  return instructions[first].op != bytecode::Op::PUSH_EXC_INFO || first + 1 == instructions.size() ||
+         instructions[first + 1].op != bytecode::Op::WITH_EXCEPT_START;
+}
+}  // namespace
+
+bool Interpreter::handles(bool with) const {
+  for (const Frame* frame = frame_; frame; frame = frame->back) {
+    if (!frame->current) continue;
+    const bytecode::Handler* handler = frame->code->handler(frame->current->at);
+    while (handler && !with && !is_of_program(*frame->code, *handler)) {
+      const bytecode::Handler* outer = frame->code->handler(handler->target);
+      handler = outer == handler ? nullptr : outer;
+    }
+    if (handler) return true;
+  }
+  return false;
+}
+
+}  // namespace gramme::interp

@@ -1,0 +1,78 @@
+#include "meta/overflow.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <cmath>
+#include <limits>
+
+#include "meta/numbers.h"
+
+namespace gramme::meta {
+namespace {
+
+bool fits(double value, c10::ScalarType dtype) {
+  const bool real = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+  if (!std::isfinite(value)) return real;
+  switch (dtype) {
+    case c10::kByte:
+      return value >= 0 && value <= 255;
+    case c10::kChar:
+      return value >= -128 && value <= 127;
+    case c10::kShort:
+      return std::abs(value) < 32768;
+    case c10::kInt:
+      return std::abs(value) < 2147483648.0;
+    case c10::kLong:
+      return std::abs(value) < 9.2e18;
+    case c10::kHalf:
+    case c10::kComplexHalf:
+      return std::abs(value) <= 65504;
+    case c10::kBFloat16:
+      return std::abs(value) <= std::numeric_limits<c10::BFloat16>::max();
+    case c10::kFloat:
+    case c10::kComplexFloat:
+      return std::abs(value) <= std::numeric_limits<float>::max();
+    case c10::kDouble:
+    case c10::kComplexDouble:
+    case c10::kBool:
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <class Visit>
+void each_scalar(const Argument& argument, Visit&& visit) {
+  if (argument.kind == Argument::Constant && argument.object &&
+      (PyFloat_Check(argument.object) || PyLong_Check(argument.object))) {
+    const double value = PyFloat_AsDouble(argument.object);
+    if (PyErr_Occurred()) PyErr_Clear();
+    visit(value);
+  }
+  for (uint32_t i = 0; i < argument.count; ++i) each_scalar(argument.items[i], visit);
+}
+
+/// Those that are converted to the dtype; the memo knows the values of no others.
+template <class Visit>
+void each_scalar(const Call& call, Visit&& visit) {
+  const NumberPlaces places(call);
+  for (uint32_t i = 0; i < call.arg_count; ++i)
+    if (places.at(i) != Takes::Mixes) each_scalar(call.args[i], visit);
+  for (uint32_t i = 0; i < call.keyword_count; ++i)
+    if (places.under(call.keyword_names[i]) != Takes::Mixes) each_scalar(call.keyword_args[i], visit);
+}
+
+}  // namespace
+
+bool overflows(const Call& call, const Outcome& outcome) {
+  bool found = false;
+  auto check = [&](const Record& record) {
+    const auto dtype = static_cast<c10::ScalarType>(record.dtype);
+    each_scalar(call, [&](double value) { found |= !fits(value, dtype); });
+  };
+  if (outcome.result.record) check(*outcome.result.record);
+  for (const Mutation& mutation : outcome.mutations) check(*mutation.record);
+  return found;
+}
+
+}  // namespace gramme::meta

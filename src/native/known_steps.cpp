@@ -1,0 +1,117 @@
+// Steps of a recording that are known by their target, whatever operators they called: computations of numbers, changes
+// of modes, items of earlier results, literals.
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "native/assemble.h"
+#include "native/modes.h"
+#include "native/recording.h"
+
+namespace gramme::native {
+
+/// A sum or the like of numbers, or the size of a tensor: the tape computes it.
+bool Recording::add_number(size_t index) {
+  if (!recorder_.any_sizes()) return false;
+  const Step& step = program_->steps[index];
+  Numbers& numbers = recorder_.numbers();
+  PyObject* result = stepper_.value(program_->result(index));
+  if (!Numbers::fits(result)) return false;
+  NumberId made = -1;
+  Register of = kNone;
+  if (is_size_call(step) && place(step.arguments[0].value).kind == Place::Tensor) {
+    of = place(step.arguments[0].value).index;
+    made = numbers.size(PyLong_AsLongLong(step.arguments[1].object.get()), PyLong_AsLongLong(result));
+  } else if (std::optional<Expression::Kind> kind = arithmetic_of(step)) {
+    const std::optional<NumberId> a = number_at(step.arguments[0]);
+    const std::optional<NumberId> b = step.arguments.size() > 1 ? number_at(step.arguments[1]) : NumberId(-1);
+    if (!a || !b) return false;
+    const bool divides = *kind == Expression::FloorDivide || *kind == Expression::Modulo;
+    if (divides && !(numbers.is_constant(*b) && numbers.value(*b) > 0)) return false;
+    made = numbers.arithmetic(*kind, *a, *b, PyLong_AsLongLong(result));
+  } else {
+    return false;
+  }
+  place(program_->result(index)) = {Place::Number, made, {}, {}};
+  bind_computation(append(index), made, numbers.at(made), of);
+  return true;
+}
+
+std::optional<NumberId> Recording::number_at(const Operand& operand) {
+  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number) return place(operand.value).index;
+  if (operand.kind == Operand::Constant && Numbers::fits(operand.object.get()))
+    return recorder_.numbers().constant(PyLong_AsLongLong(operand.object.get()));
+  return std::nullopt;
+}
+
+bool Recording::add_mode(size_t index, PyObject* result) {
+  std::optional<ModeCall> call = mode_call(program_->steps[index], result);
+  if (!call) return false;
+  if (call->entered >= 0) {
+    auto slot = slots_.find(call->entered);
+    if (slot == slots_.end()) return false;
+    call->slot = slot->second;
+  } else if (call->kind != ModeCall::SetGrad) {
+    call->slot = slots_[program_->result(index)] = modes_++;
+  }
+  below_autograd_ &= call->kind == ModeCall::SetGrad && !call->on;
+  place(program_->result(index)) = {Place::Constant, 0, share(result), {}};
+  bind_mode(append(index), *call);
+  return true;
+}
+
+/// One of the results of an earlier step, which has its place already.
+bool Recording::add_element(size_t index) {
+  const Step& step = program_->steps[index];
+  if (!is_getitem(step) || step.arguments[0].kind != Operand::Value) return false;
+  const Place& whole = place(step.arguments[0].value);
+  PyObject* key = step.arguments[1].object.get();
+  if (whole.kind != Place::Sequence || step.arguments[1].kind != Operand::Constant || !PyLong_CheckExact(key))
+    return false;
+  const auto count = static_cast<Py_ssize_t>(whole.items.size());
+  Py_ssize_t at = PyLong_AsSsize_t(key);
+  if (at < 0) at += count;
+  if (at < 0 || at >= count) return false;
+  Place element = whole.items[static_cast<size_t>(at)];
+  place(program_->result(index)) = std::move(element);
+  return true;
+}
+
+/// A tensor made of Python numbers: a copy of it at each call.
+bool Recording::add_literal(size_t index, PyObject* result) {
+  const Step& step = program_->steps[index];
+  if (!makes_literal(step) || !is_fixed(step) || !THPVariable_CheckExact(result) ||
+      THPVariable_Unpack(result).requires_grad())
+    return false;
+  // no Python: the dispatcher's table
+  static const c10::OperatorHandle* const clone =
+      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
+  const at::Tensor& tensor = THPVariable_Unpack(result);
+  const Register original = recorder_.constant(tensor.clone()), copy = recorder_.add(tensor);
+  recorder_.forget();  // the copy made here
+  place(program_->result(index)) = {Place::Tensor, copy, {}, {}};
+  append(index).call = std::make_unique<OperatorCall>(
+      OperatorCall{*clone,
+                   {{OperatorArgument::Tensor, {}, {original}}, {OperatorArgument::Constant, {}, {}}},
+                   {{OperatorResult::Tensor, {copy}}}});
+  return true;
+}
+
+/// x.contiguous() of a tensor that is so, but may not be another time.
+bool Recording::add_contiguous(size_t index, PyObject* result) {
+  const Step& step = program_->steps[index];
+  if (!is_contiguous_call(step) || place(step.arguments[0].value).kind != Place::Tensor) return false;
+  const Register from = place(step.arguments[0].value).index;
+  if (!recorder_.seen(from).data_shaped || has_odd_tensor(result)) return false;
+  // no Python: the dispatcher's table
+  static const c10::OperatorHandle* const contiguous =
+      new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::contiguous", ""));
+  const Register to = recorder_.add(THPVariable_Unpack(result), true);
+  place(program_->result(index)) = {Place::Tensor, to, {}, {}};
+  append(index).call = std::make_unique<OperatorCall>(
+      OperatorCall{*contiguous,
+                   {{OperatorArgument::Tensor, {}, {from}},
+                    {OperatorArgument::Constant, c10::IValue(c10::MemoryFormat::Contiguous), {}}},
+                   {{OperatorResult::Tensor, {to}}}});
+  return true;
+}
+
+}  // namespace gramme::native

@@ -1,0 +1,150 @@
+// New instances: what type.__call__ and the constructors of types in C do.
+#include "base/imported.h"
+#include "base/once.h"
+#include "cpython/objects.h"
+#include "protocol/names.h"
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+using namespace names;
+
+namespace {
+
+/// The argument of tuple.__new__, list(), … as items.
+std::vector<Value*> items_of_first(Trace& trace, const Args& args) {
+  return args.positional ? items_of(trace, args[0]) : std::vector<Value*>();
+}
+
+bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return PyType_IsSubtype(type, base); }
+
+Value* tuple_instance(Trace& trace, PyTypeObject* type, const Args& args) {
+  Tuple* items = trace.tuple(items_of_first(trace, args));
+  bool transparent = type->tp_dictoffset == 0 && !cpython::has_managed_dict(type);
+  if (transparent) {
+    items->type = type;
+    return items;
+  }
+  auto* object = trace.make<Object>();
+  object->type = type;
+  object->payload = items;
+  return object;
+}
+
+/// The payload that the type's base in C holds, or null for a plain object. Ends the segment for bases gramme does not
+/// model.
+Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
+  PyTypeObject* base = cpython::builtin_base(type);
+  if (!base) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), which an extension module makes");
+  if (is_subtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+    return trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));
+  if (is_subtype(type, &PyDict_Type)) {
+    Dict* dict = trace.dict();
+    if (is_subtype(type, &PyODict_Type)) dict->type = &PyODict_Type;
+    PyTypeObject* const defaultdict = once([] { return imported_type("collections", "defaultdict"); });
+    if (is_subtype(type, defaultdict)) cannot(Reason::CallUnknown, "a subclass of defaultdict");
+    return dict;
+  }
+  if (is_subtype(type, &PyList_Type)) return trace.list({});
+  if (is_subtype(type, &PySet_Type)) return trace.make<Set>();
+  if (base != &PyBaseObject_Type) cannot(Reason::CallUnknown, std::string(type->tp_name) + "()");
+  return nullptr;
+}
+
+void initialise(Trace& trace, Value* instance, const Args& args, bool own_new) {
+  PyTypeObject* type = type_of(instance);
+  PyObject* init = trace.type_lookup(type, k_init);
+  if (init && PyFunction_Check(init)) {
+    Value* result = call(trace, bind(trace, init, trace.type_attribute(type, k_init), instance, type), args);
+    if (trace.see(result) != trace.none())
+      raise(trace, PyExc_TypeError,
+            std::string("__init__() should return None, not '") + type_of(trace.see(result))->tp_name + "'");
+    return;
+  }
+  auto* object = as<Object>(instance);
+  if (!object || PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return;
+  if (object->payload && (args.positional || args.keywords)) {
+    call(trace, bind(trace, init, trace.type_attribute(type, k_init), instance, type), args);
+    return;
+  }
+  if ((args.positional || args.keywords) && !own_new && !object->payload)
+    raise(trace, PyExc_TypeError, std::string(type->tp_name) + "() takes no arguments");
+}
+
+/// type.__new__(meta, name, bases, names, **keywords)
+Value* new_type(Trace& trace, PyTypeObject* meta, const Args& args) {
+  auto* bases = args.positional == 3 ? trace.see_as<Tuple>(args[1]) : nullptr;
+  auto* names = bases ? trace.see_as<Dict>(args[2]) : nullptr;
+  if (!names) cannot(Reason::ArgumentKind, "type.__new__()");
+  Attributes keywords;
+  for (size_t i = 0; i < args.keywords; ++i) keywords.push_back({args.names[i], args[3 + i]});
+  return make_class(trace, meta, args[0], bases->items, names, keywords);
+}
+
+/// Whether a class is abstract may be assigned.
+void guard_abstract(Trace& trace, PyTypeObject* type) {
+  static PyObject* const name = intern("__abstractmethods__");
+  PyObject* methods = Py_IS_TYPE(type, &PyType_Type) ? nullptr : PyDict_GetItem(type->tp_dict, name);
+  if (!methods || trace.is_made(type)) return;
+  const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
+  trace.guard({trace.pool->child(cls, source::Kind::TypeAttr, name), guards::Kind::Identity, share(methods)});
+}
+
+/// object.__new__ refuses classes with abstract methods; the constructors of other bases do not ask.
+void refuse_abstract(Trace& trace, PyTypeObject* type) {
+  Owned<> none = take(PyTuple_New(0));
+  if (!Owned<>::steal(PyBaseObject_Type.tp_new(type, none.get(), nullptr))) raise_current(trace);
+}
+
+}  // namespace
+
+Value* allocate(Trace& trace, Class* cls, const Args& args) {
+  PyTypeObject* type = cls->type();
+  if (is_subtype(type, &PyType_Type)) return new_type(trace, type, args);
+  static PyObject* del = intern("__del__");
+  if (trace.type_lookup(type, del))
+    cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
+  if (is_subtype(type, &PyTuple_Type)) return tuple_instance(trace, type, args);
+  Value* payload = payload_for(trace, type, args);
+  static PyObject* finalizer = intern("__del__");
+  if (trace.type_lookup(type, finalizer))
+    cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
+  guard_abstract(trace, type);
+  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
+    bool excess = (args.positional || args.keywords) && type->tp_init == PyBaseObject_Type.tp_init;  // refused before
+    if (payload || excess) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
+    refuse_abstract(trace, type);
+  }
+  if (payload && (type == &PyDict_Type || type == &PyODict_Type || type == &PyList_Type || type == &PySet_Type))
+    return payload;
+  auto* object = trace.make<Object>();
+  object->type = type;
+  object->payload = payload;
+  return object;
+}
+
+Value* construct(Trace& trace, Class* cls, const Args& args) {
+  PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
+  PyObject* meta_call = meta == &PyType_Type ? nullptr : trace.type_lookup(meta, k_call);
+  if (meta_call && PyFunction_Check(meta_call))
+    return call(trace, bind(trace, meta_call, trace.type_attribute(meta, k_call), cls, meta), args);
+  if (type->tp_new == nullptr)
+    raise(trace, PyExc_TypeError, std::string("cannot create '") + type->tp_name + "' instances");
+  PyObject* maker = trace.type_lookup(type, k_new);
+  Value* instance;
+  bool own_new = maker && Py_IS_TYPE(maker, &PyStaticMethod_Type);
+  if (own_new) {
+    std::vector<Value*> all{cls};
+    all.insert(all.end(), args.values, args.values + args.positional + args.keywords);
+    Value* function = bind(trace, maker, trace.type_attribute(type, k_new), nullptr, type);
+    instance = trace.see(call(trace, function, Args{all.data(), args.positional + 1, args.names, args.keywords}));
+    if (!trace.is_subtype(type_of(instance), type)) return instance;
+  } else {
+    instance = allocate(trace, cls, args);
+  }
+  initialise(trace, instance, args, own_new);
+  return instance;
+}
+
+}  // namespace gramme::protocol

@@ -1,0 +1,57 @@
+// `is`.
+#include "protocol/number.h"
+#include "protocol/special.h"
+#include "value/traits.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+/// Objects of which there is one for each value, or that are guarded by identity anyway.
+bool is_unique(PyObject* object) {
+  if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis || object == Py_NotImplemented) return true;
+  if (PyLong_CheckExact(object)) {
+    int overflow = 0;
+    long n = PyLong_AsLongAndOverflow(object, &overflow);
+    return !overflow && n >= -5 && n <= 256;
+  }
+  return !(PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+           PyBytes_CheckExact(object) || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type);
+}
+
+/// Constants are guarded by value: their identity needs a guard of its own.
+bool same_constants(Trace& trace, Value* left, Value* right) {
+  bool result = left->object == right->object;
+  if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) ||
+      left == right)
+    return result;
+  if (left->source && right->source) {
+    guards::Fact fact{left->source, result ? guards::Kind::SameAs : guards::Kind::NotSameAs, {}};
+    fact.other = right->source;
+    trace.guard(std::move(fact));
+  } else if (result && (left->source || right->source)) {
+    trace.guard({left->source ? left->source : right->source, guards::Kind::Identity, share(left->object)});
+  }
+  return result;
+}
+
+}  // namespace
+
+bool same(Trace& trace, Value* left, Value* right) {
+  left = trace.see(left);
+  right = trace.see(right);
+  if (left == right) return true;
+  for (Value* side : {left, right})
+    if (auto* number = as<Number>(side)) known_number(trace, number, Reason::DataDependentValue);
+  if (left->kind != right->kind) return false;
+  if (left->kind == Kind::Constant) return same_constants(trace, left, right);
+  if (has(left->kind, BY_OBJECT)) return left->object == right->object;
+  auto *a = as<Tuple>(left), *b = as<Tuple>(right);
+  bool empty = a && b && a->items.empty() && b->items.empty();
+  if (empty && a->type == &PyTuple_Type && b->type == &PyTuple_Type) return true;  // () is one object
+  return trace.same(left, right);
+}
+
+}  // namespace gramme::protocol

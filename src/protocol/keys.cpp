@@ -1,0 +1,164 @@
+// Keys of dicts and sets, and the look-up of keys whose classes hash and compare themselves.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "aten/classes.h"
+#include "protocol/number.h"
+#include "protocol/special.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+[[noreturn]] void unhashable(Trace& trace, Value* key) {
+  raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key);
+}
+
+Value* hash_tuple(Trace& trace, Tuple* tuple) {
+  for (Value*& item : tuple->items) item = table_key(trace, item);
+  if (!hashable(tuple)) cannot(Reason::OpaqueCallback, "a dict key with its own equality");
+  return tuple;
+}
+
+}  // namespace
+
+Value* table_key(Trace& trace, Value* key) {
+  key = trace.see(key);
+  static PyObject* const hash = intern("__hash__");
+  switch (key->kind) {
+    case Kind::Tuple:
+      return hash_tuple(trace, static_cast<Tuple*>(key));
+    case Kind::Number:
+      return trace.constant(known_number(trace, static_cast<Number*>(key), Reason::DataDependentValue));
+    case Kind::List:
+    case Kind::Dict:
+    case Kind::Deque:
+    case Kind::Slice:
+    case Kind::InstanceDict:
+    case Kind::Namespace:
+      unhashable(trace, key);
+    case Kind::View:
+      if (static_cast<View*>(key)->which != View::Values) unhashable(trace, key);
+      break;
+    case Kind::Set:
+      if (!static_cast<Set*>(key)->frozen) unhashable(trace, key);
+      break;
+    case Kind::Object:
+      if (forbidden(trace, key, hash)) unhashable(trace, key);
+      break;
+    case Kind::Tensor:
+      if (!aten::is_exact_tensor_type(static_cast<Tensor*>(key)->record->type))
+        cannot(Reason::OpaqueCallback, "a tensor of a subclass as a key");
+      break;
+    case Kind::Lazy:
+    case Kind::Constant:
+    case Kind::Iterator:
+    case Kind::Generator:
+    case Kind::Function:
+    case Kind::Cell:
+    case Kind::Method:
+    case Kind::Builtin:
+    case Kind::BuiltinMethod:
+    case Kind::Class:
+    case Kind::Module:
+    case Kind::Partial:
+    case Kind::Super:
+    case Kind::Null:
+      break;
+  }
+  if (!hashable(key)) cannot(Reason::OpaqueCallback, "a dict or set key of type " + type_name(key));
+  return key;
+}
+
+namespace {
+
+/// What hash() makes of what the class's __hash__ answers.
+size_t own_hash(Trace& trace, Value* key) {
+  static PyObject* const name = intern("__hash__");
+  Value* method = own_method(trace, key, name);
+  PyObject* answer = method ? trace.constant_of(call(trace, method, {})) : nullptr;
+  if (!answer || !PyLong_CheckExact(answer)) cannot(Reason::OpaqueCallback, "the hash of a " + type_name(key));
+  Py_ssize_t hash = PyLong_AsSsize_t(answer);
+  if (hash == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    hash = PyObject_Hash(answer);
+  }
+  return static_cast<size_t>(hash == -1 ? -2 : hash);
+}
+
+/// A look-up follows the hash from place to place until one is free; where it comes to a place again, it asks the key
+/// there again. Does it see more places than there are keys before that, however large the table is?
+bool asks_once(size_t hash, size_t keys) {
+  constexpr int kPerturbShift = 5, kLargest = 24;  // CPython's, of dicts and sets; from 8 places on
+  for (int size = 3; size <= kLargest; ++size) {
+    const size_t mask = (size_t{1} << size) - 1;
+    std::vector<size_t> seen;
+    size_t perturb = hash, at = hash & mask;
+    for (size_t i = 0; i <= keys && seen.size() <= mask; ++i) {
+      if (std::find(seen.begin(), seen.end(), at) != seen.end()) return false;
+      seen.push_back(at);
+      perturb >>= kPerturbShift;
+      at = (at * 5 + perturb + 1) & mask;
+    }
+  }
+  return true;
+}
+
+/// The key of the table that is equal to this one, asked as CPython asks; else the key itself.
+Value* equal_key(Trace& trace, Table& table, const std::vector<Value*>& others, Value* key, size_t hash) {
+  uint64_t stamp = table.stamp();
+  bool asked = false;
+  for (Value* other : others) {
+    if (same(trace, other, key)) return other;
+    if (hashable(other) && hashable(key)) continue;  // the table itself knows
+    if (std::exchange(asked, true) && (table.has_holes() || !asks_once(hash, table.size())))
+      cannot(Reason::OpaqueCallback, "a key that is asked twice");
+    bool found = truth(trace, compare(trace, Py_EQ, other, key));
+    if (table.stamp() != stamp) cannot(Reason::OpaqueCallback, "an __eq__ that changes the table it is asked for");
+    if (found) return other;
+  }
+  if (asked && (table.has_holes() || !asks_once(hash, table.size())))
+    cannot(Reason::OpaqueCallback, "a key that is asked twice");
+  return key;
+}
+
+/// `in_order`: of several keys with its hash the table asks the first one first. Else it depends on their places.
+Value* look_up(Trace& trace, Table& table, Value* key, bool in_order) {
+  key = trace.see(key);
+  static PyObject* const hash_name = intern("__hash__");
+  bool own = key->kind == Kind::Object && !hashable(key) && !forbidden(trace, key, hash_name);
+  if (!own) key = table_key(trace, key);
+  if (!own && (!table.has_own() || key->kind != Kind::Constant)) return key;
+  size_t hash = own ? own_hash(trace, key) : hash_key(key);
+  std::vector<Value*> others = table.keys_of(hash);
+  if (others.size() > 1 && !in_order)
+    cannot(Reason::OpaqueCallback, "several keys of one hash that compare themselves");
+  key = equal_key(trace, table, others, key, hash);
+  table.admit(key, hash);
+  return key;
+}
+
+}  // namespace
+
+Value* key_in(Trace& trace, Table& table, Value* key) { return look_up(trace, table, key, false); }
+
+Value* key_in(Trace& trace, Dict* dict, Value* key) {
+  bool own = !hashable(key = trace.see(key)) && key->kind == Kind::Object;
+  if (own && (dict->hidden || dict->type != &PyDict_Type))
+    cannot(Reason::OpaqueCallback, "a key of type " + type_name(key));
+  if (own) trace.load(dict);
+  return look_up(trace, dict->entries, key, !dict->existing() && !dict->entries.has_holes());
+}
+
+PyObject* name_key(Trace& trace, Value* key) {
+  key = table_key(trace, key);
+  if (!is_constant_of(key, &PyUnicode_Type)) return nullptr;
+  PyObject* name = share(key->object).release();  // by hand: PyUnicode_InternInPlace takes and gives a reference
+  PyUnicode_InternInPlace(&name);
+  return trace.keep(Owned<>::steal(name));
+}
+
+}  // namespace gramme::protocol

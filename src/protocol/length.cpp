@@ -1,0 +1,87 @@
+// Lengths, and integers where a position or a size is wanted.
+#include "protocol/number.h"
+#include "protocol/special.h"
+#include "protocol/tensors.h"
+#include "value/traits.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+Py_ssize_t index(Trace& trace, Value* value) {
+  static PyObject* const index_name = intern("__index__");
+  value = known(trace, trace.see(value));
+  if (extends(value, &PyLong_Type)) {  // its own __index__ is not asked
+    Value* held = payload_of(value);
+    if (!held) cannot(Reason::ArgumentKind, "an index of type " + type_name(value));
+    value = held;
+  }
+  if (value->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "a tensor as an index");
+  if (value->kind == Kind::Constant && PyIndex_Check(value->object)) {
+    Py_ssize_t result = PyNumber_AsSsize_t(value->object, PyExc_IndexError);
+    if (result == -1 && PyErr_Occurred()) raise_current(trace);
+    return result;
+  }
+  if (PyType_IsSubtype(type_of(value), &PyLong_Type))
+    cannot(Reason::ArgumentKind, "an index of type " + type_name(value));
+  Value* method = own_method(trace, value, index_name);
+  if (!method) raise_about(trace, PyExc_TypeError, "'{}' object cannot be interpreted as an integer", value);
+  Value* result = builtin_part(known(trace, trace.see(call(trace, method, {}))));
+  if (!is_int(result)) raise_about(trace, PyExc_TypeError, "__index__ returned non-int (type {})", result);
+  return index(trace, result);
+}
+
+namespace {
+
+Py_ssize_t object_length(Trace& trace, Value* object) {
+  static PyObject* const len_name = intern("__len__");
+  if (Value* payload = payload_for(trace, object, len_name)) return length(trace, payload);
+  Value* method = own_method(trace, object, len_name);
+  if (!method) {
+    if (auto* tuple = as<Tuple>(object)) return static_cast<Py_ssize_t>(tuple->items.size());
+    raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
+  }
+  Value* result = known(trace, trace.see(call(trace, method, {})));
+  Py_ssize_t size = index(trace, result);
+  if (size < 0) raise(trace, PyExc_ValueError, "__len__() should return >= 0");
+  return size;
+}
+
+Py_ssize_t size_of(Trace& trace, Constant* constant) {
+  Py_ssize_t size = PyObject_Size(constant->object);
+  if (size < 0) raise_current(trace);
+  return size;
+}
+
+Py_ssize_t size_of(Trace& trace, Tensor* tensor) {
+  static PyObject* const name = intern("__len__");
+  static PyObject* const dim_name = intern("dim");
+  static PyObject* const shape_name = intern("shape");
+  refuse_replaced(trace, {tensor}, {name, dim_name, shape_name});
+  refuse_subclass(tensor, "len()");
+  if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
+  if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
+  return static_cast<Py_ssize_t>(tensor->record->sizes[0]);
+}
+
+Py_ssize_t size_of(Trace&, Tuple* tuple) { return static_cast<Py_ssize_t>(tuple->items.size()); }
+Py_ssize_t size_of(Trace&, List* list) { return static_cast<Py_ssize_t>(list->items().size()); }
+Py_ssize_t size_of(Trace&, Deque* deque) { return static_cast<Py_ssize_t>(deque->items.size()); }
+Py_ssize_t size_of(Trace&, Set* set) { return static_cast<Py_ssize_t>(set->entries.size()); }
+Py_ssize_t size_of(Trace& trace, Dict* dict) { return static_cast<Py_ssize_t>(trace.dict_size(dict)); }
+Py_ssize_t size_of(Trace& trace, View* view) { return length(trace, view->dict); }
+Py_ssize_t size_of(Trace& trace, InstanceDict* names) {
+  return static_cast<Py_ssize_t>(trace.all_attributes(names->owner).size());
+}
+[[noreturn]] Py_ssize_t size_of(Trace&, Namespace*) { cannot(Reason::ArgumentKind, "len(globals())"); }
+
+}  // namespace
+
+Py_ssize_t length(Trace& trace, Value* object) {
+  object = trace.see(object);
+  if (has_own_class(object)) return object_length(trace, object);
+  if (!has(object->kind, SIZED)) raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
+  return as_kind<SIZED>(object, [&](auto* container) { return size_of(trace, container); });
+}
+
+}  // namespace gramme::protocol

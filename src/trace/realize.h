@@ -1,0 +1,28 @@
+// What the two files of realize share. Not for others.
+#pragma once
+#include "base/error.h"
+#include "base/ref.h"
+
+namespace gramme::trace {
+
+PyTypeObject* type_named(const char* module, const char* name);
+
+/// Types that are asked for by identity, looked up once.
+struct KnownTypes {
+  PyTypeObject* dtype = type_named("torch", "dtype");
+  PyTypeObject* device = type_named("torch", "device");
+  PyTypeObject* layout = type_named("torch", "layout");
+  PyTypeObject* memory_format = type_named("torch", "memory_format");
+  PyTypeObject* size = type_named("torch", "Size");
+  PyTypeObject* deque = type_named("collections", "deque");
+  PyTypeObject* defaultdict = type_named("collections", "defaultdict");
+  PyTypeObject* partial = type_named("functools", "partial");
+  PyTypeObject* enum_meta = type_named("enum", "EnumMeta");
+};
+const KnownTypes& known_types();
+
+[[noreturn]] inline void cannot_hold_twice() {
+  cannot(Reason::AttributeUnknown, "a dict of attributes or globals that is reached on its own");
+}
+
+}  // namespace gramme::trace

@@ -1,0 +1,150 @@
+// From a real container to its value.
+#include "cpython/objects.h"
+#include "source/constant.h"
+#include "trace/capture.h"
+#include "trace/realize.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using SK = source::Kind;
+
+namespace {
+
+/// A tuple type whose instances are their items: namedtuples, torch.Size, structure sequences. No instance dict.
+bool is_transparent_tuple(PyTypeObject* type) {
+  if (type == &PyTuple_Type || type == known_types().size) return true;
+  if (type->tp_dictoffset != 0 || cpython::has_managed_dict(type)) return false;
+  static PyObject* fields = intern("_fields");
+  static PyObject* sequence_fields = intern("n_sequence_fields");
+  return cpython::type_lookup(type, fields) || cpython::type_lookup(type, sequence_fields);
+}
+
+/// May the segment hold it, so that sets of such members are known as a whole?
+bool is_held_member(PyObject* member) {
+  return source::is_constant(member) || Py_IS_TYPE(member, &PyType_Type) || PyCFunction_Check(member);
+}
+
+}  // namespace
+
+Value* Capture::realize_tuple(PyObject* object, const Source* source) {
+  guard_length(source, PyTuple_GET_SIZE(object));
+  auto* result = make<Tuple>(source, object);
+  result->type = Py_TYPE(object);
+  result->items.reserve(PyTuple_GET_SIZE(object));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    result->items.push_back(wrap(PyTuple_GET_ITEM(object, i), pool->child(source, SK::Item, i)));
+  if (is_transparent_tuple(Py_TYPE(object))) return result;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = result;
+  result->type = &PyTuple_Type;
+  return instance;
+}
+
+List* Capture::list_payload(PyObject* object, const Source* source) {
+  auto* result = make<List>(source, object);
+  result->unread = &lists_;
+  return result;
+}
+
+/// What was appended before anybody looked stays behind what was there.
+void Capture::Lists::read(List* list) {
+  list->unread = nullptr;
+  Py_ssize_t size = PyList_GET_SIZE(list->object);
+  capture.guard_length(list->source, size);
+  std::vector<Value*> items;
+  items.reserve(size + list->own_items.size());
+  for (Py_ssize_t i = 0; i < size; ++i)
+    items.push_back(capture.wrap(PyList_GET_ITEM(list->object, i), capture.pool->child(list->source, SK::Item, i)));
+  if (list->written) capture.originals_[list] = items;
+  items.insert(items.end(), list->own_items.begin(), list->own_items.end());
+  list->own_items = std::move(items);
+}
+
+Value* Capture::realize_list(PyObject* object, const Source* source) {
+  List* list = list_payload(object, source);
+  if (PyList_CheckExact(object)) return list;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = list;
+  return instance;
+}
+
+Dict* Capture::dict_payload(PyObject* object, const Source* source) {
+  auto* result = make<Dict>(source, object);
+  result->loaded = false;
+  return result;
+}
+
+Value* Capture::realize_dict(PyObject* object, const Source* source) {
+  if (dicts_of_known_.contains(object) || namespaces_.contains(object)) cannot_hold_twice();
+  PyTypeObject* type = Py_TYPE(object);
+  Dict* dict = dict_payload(object, source);
+  const KnownTypes& known = known_types();
+  if (type == &PyDict_Type) return dict;
+  if (type == &PyODict_Type) {
+    dict->type = type;
+    return dict;
+  }
+  if (type == known.defaultdict) {
+    dict->type = type;
+    PyObject* factory = *cpython::default_factory_address(object);
+    dict->factory = factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none_;
+    return dict;
+  }
+  if (PyODict_Check(object)) dict->type = &PyODict_Type;
+  auto* instance = make<Object>(source, object);
+  instance->type = type;
+  instance->payload = dict;
+  return instance;
+}
+
+Value* Capture::realize_set(PyObject* object, const Source* source) {
+  auto* result = make<Set>(source, object);
+  result->frozen = PyFrozenSet_Check(object);
+  Owned<> items = take(PyList_New(0)), places = take(PySet_New(nullptr));
+  PyObject* member;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &member, &hash);)  // a subclass may iterate in its own way
+    check(PyList_Append(items.get(), member));
+  bool constants = true;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+    constants = constants && is_held_member(PyList_GET_ITEM(items.get(), i));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
+    Value* key = constants ? adopt(share(item)) : see(wrap(item, pool->child(source, SK::MemberAt, i)));
+    if (!hashable(key)) cannot(Reason::SourceUnknown, "a set of objects that compare themselves");
+    result->entries.set(key, nullptr);
+  }
+  if (constants) {
+    if (!cpython::place_members(places.get(), object)) throw PythonError();
+    guard({source, guards::Kind::SetIs, take(PyFrozenSet_New(object))});
+    result->places = keep(std::move(places));
+  } else {
+    guard_length(source, PyList_GET_SIZE(items.get()));
+    result->placed = false;
+  }
+  if (PyAnySet_CheckExact(object)) return result;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = result;
+  return instance;
+}
+
+Value* Capture::realize_deque(PyObject* object, const Source* source) {
+  auto* result = make<Deque>(source, object);
+  auto* deque = cpython::as_deque(object);
+  result->maxlen = deque->maxlen;
+  Py_ssize_t n = Py_SIZE(object);
+  guard_length(source, n);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    result->items.push_back(wrap(*cpython::deque_item_address(object, i), pool->child(source, SK::DequeItem, i)));
+  if (Py_IS_TYPE(object, known_types().deque)) return result;
+  auto* instance = make<Object>(source, object);
+  instance->type = Py_TYPE(object);
+  instance->payload = result;
+  return instance;
+}
+
+}  // namespace gramme::trace

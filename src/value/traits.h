@@ -1,0 +1,51 @@
+// What kinds.def says of each kind, and the value as what it is for the kinds of which it says something.
+//
+//   if (!has(seen->kind, SIZED)) raise(…);
+//   return as_kind<SIZED>(seen, [&](auto* container) { return size_of(trace, container); });
+#pragma once
+#include "base/error.h"
+#include "value/value.h"
+
+namespace gramme::value {
+
+/// The words of the columns `properties` and `answers`.
+enum Trait : uint16_t {
+  MUTABLE = 1 << 0,
+  OWNS_DICT = 1 << 1,
+  BY_OBJECT = 1 << 2,
+  SUBCLASSED = 1 << 3,
+  ITEMS = 1 << 4,
+  STORES = 1 << 5,
+  SIZED = 1 << 6,
+  CONTAINS = 1 << 7,
+  ITERABLE = 1 << 8,
+  CALLABLE = 1 << 9,
+  NUMERIC = 1 << 10,
+};
+
+inline bool has(Kind kind, Trait trait) {
+  static constexpr uint16_t kTraits[] = {
+#define KIND(name, properties, answers, type, rebuilt, text) (properties) | (answers),
+#include "value/kinds.def"
+#undef KIND
+  };
+  return kTraits[static_cast<size_t>(kind)] & trait;
+}
+
+/// `visit` of the value as what it is; it needs an overload for each kind that has the trait. No other may come here.
+template <Trait trait, class Visit>
+auto as_kind(Value* seen, Visit&& visit) {
+  switch (seen->kind) {
+#define KIND(name, properties, answers, type, rebuilt, text) \
+  case Kind::name:                                           \
+    if constexpr (((properties) | (answers)) & trait)        \
+      return visit(static_cast<value::name*>(seen));         \
+    else                                                     \
+      break;
+#include "value/kinds.def"
+#undef KIND
+  }
+  GRAMME_BUG(std::string("a ") + kind_name(seen->kind) + " is asked what it does not answer");
+}
+
+}  // namespace gramme::value

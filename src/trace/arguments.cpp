@@ -1,4 +1,7 @@
 // Values as arguments of calls in the graph.
+#include <cmath>
+
+#include "base/once.h"
 #include "meta/numbers.h"
 #include "trace/scope.h"
 
@@ -18,9 +21,42 @@ graph::Node* Scope::node(Tensor* tensor) {
 
 namespace {
 
+bool is_negative_zero(double value) { return value == 0 && std::signbit(value); }
+
+/// What a graph's Python would have for the constant is the constant: not for (-0+1j), infj, code.
+bool prints_as_itself(PyObject* constant) {
+  if (PyCode_Check(constant)) return false;
+  if (PyLong_CheckExact(constant)) return _PyLong_NumBits(constant) <= 1024;
+  if (!PyComplex_CheckExact(constant)) return true;
+  const Py_complex value = PyComplex_AsCComplex(constant);
+  return std::isfinite(value.real) && std::isfinite(value.imag) && !is_negative_zero(value.real) &&
+         !is_negative_zero(value.imag);
+}
+
+/// Does the call hand a dtype on to an operator, which takes Python's numeric types for it?
+bool takes_types(const meta::Call& call) {
+  return call.kind == meta::Call::Method || PyCFunction_Check(call.target) ||
+         (PyFunction_Check(call.target) && !is_of_program(call));
+}
+
+/// The dtype for which PyTorch takes the type.
+Owned<> dtype_of(PyObject* type) {
+  static constexpr std::pair<PyTypeObject*, const char*> kNames[] = {
+      {&PyBool_Type, "bool"}, {&PyLong_Type, "int64"}, {&PyFloat_Type, "float64"}, {&PyComplex_Type, "complex128"}};
+  PyObject* const torch = once([] { return take(PyImport_ImportModule("torch")).release(); });
+  for (auto [known, name] : kNames)
+    if (type == reinterpret_cast<PyObject*>(known)) return take(PyObject_GetAttrString(torch, name));
+  return {};
+}
+
+bool is_type(const Argument& argument) { return argument.kind == Argument::Constant && PyType_Check(argument.object); }
+
+[[noreturn]] void refuse_type() { cannot(Reason::ArgumentKind, "a class as argument of a tensor operation"); }
+
 const Argument* sequence(Scope& scope, Arena& arena, Argument& result, const std::vector<Value*>& items) {
   auto* arguments = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * (items.size() + 1)));
-  for (size_t i = 0; i < items.size(); ++i) new (arguments + i) Argument(scope.argument(items[i]));
+  for (size_t i = 0; i < items.size(); ++i)
+    if (is_type(*new (arguments + i) Argument(scope.argument(items[i])))) refuse_type();
   result.items = arguments;
   result.count = static_cast<uint32_t>(items.size());
   return arguments;
@@ -84,23 +120,21 @@ Argument Scope::argument(Value* value) {
       return result;
     }
     case Kind::Constant:
-    case Kind::Class:
-    case Kind::Builtin:
-      if (value->kind == Kind::Class && !value->existing())
-        cannot(Reason::ArgumentKind, "a class made in the capture as argument of a tensor operation");
+      if (!prints_as_itself(value->object))
+        cannot(Reason::ArgumentKind, "a constant that graphs cannot write as argument of a tensor operation");
       result.object = value->object;
       return result;
-    case Kind::Function:
-      if (value->source && value->source->kind == source::Kind::Pinned) {
-        result.object = value->object;
-        return result;
-      }
-      [[fallthrough]];
+    case Kind::Class:
+      if (!value->existing()) refuse_type();
+      result.object = value->object;
+      return result;
     case Kind::Object:
       if (auto* object = as<Object>(value); object && object->payload && object->payload->kind == Kind::Constant)
         return argument(object->payload);  // a member of an IntEnum or StrEnum
       [[fallthrough]];
     case Kind::Lazy:
+    case Kind::Builtin:
+    case Kind::Function:
     case Kind::Set:
     case Kind::Deque:
     case Kind::View:
@@ -126,7 +160,12 @@ void Scope::fill(meta::Call& call, const Args& args) {
   numbers_.clear();
   auto* all =
       static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * (args.positional + args.keywords + 1)));
-  for (size_t i = 0; i < args.positional + args.keywords; ++i) new (all + i) Argument(argument(args.values[i]));
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    if (!is_type(*new (all + i) Argument(argument(args.values[i])))) continue;
+    Owned<> dtype = takes_types(call) ? dtype_of(all[i].object) : Owned<>();
+    if (!dtype) refuse_type();
+    all[i].object = capture_.keep(std::move(dtype));
+  }
   call.args = all;
   call.arg_count = static_cast<uint32_t>(args.positional);
   call.keyword_args = all + args.positional;

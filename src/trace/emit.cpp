@@ -71,9 +71,6 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
   }
 }
 
-namespace {
-
-/// Is it a Python function that the program put in graphs (torch.compiler.allow_in_graph)?
 bool is_of_program(const meta::Call& call) {
   static PyObject* const key = intern("__name__");
   if (call.kind != meta::Call::Function || !PyFunction_Check(call.target)) return false;
@@ -82,6 +79,8 @@ bool is_of_program(const meta::Call& call) {
   const std::string_view text = name ? name : "";
   return text != "torch" && !text.starts_with("torch.");
 }
+
+namespace {
 
 /// AOTAutograd cannot save what oneDNN's LSTM gives in place of its workspace; PyTorch's front end does not capture it.
 bool is_lstm(const meta::Call& call) {

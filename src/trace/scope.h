@@ -19,6 +19,9 @@ struct FunctionMode {
   size_t step;  // of the root frame, at which it was entered
 };
 
+/// Is it a Python function that the program put in graphs (torch.compiler.allow_in_graph)?
+bool is_of_program(const meta::Call& call);
+
 class Scope {
  public:
   explicit Scope(Capture& capture);

@@ -64,9 +64,9 @@ def documented(
 
 
 def programs() -> list[Documented]:
-    """All programs of the modules python_* and torch_*."""
+    """All programs of the modules python_*, torch_*, more_python_* and more_torch_*."""
     for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith(("python_", "torch_")):
+        if module.name.startswith(("python_", "torch_", "more_python_", "more_torch_")):
             importlib.import_module(f"{__name__}.{module.name}")
     return list(_registry.values())
 

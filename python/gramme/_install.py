@@ -22,6 +22,9 @@ class Installation:
         self._compile = torch.compile
         self._reset = torch.compiler.reset
         torch.compile = _torch_compile(self._compile)
+        # torch.jit.script passes a function there by, and takes other callables for data.
+        if "_compiled_call_impl" not in torch.jit._recursive.ignored_attributes:
+            torch.jit._recursive.ignored_attributes.append("_compiled_call_impl")
         torch.compiler.reset = _torch_reset(self._reset)
 
     def undo(self) -> None:

@@ -69,7 +69,10 @@ Value* init_dict(Trace& trace, const Args& args) {
 
 Value* init_default_dict(Trace& trace, const Args& args) {
   Mapping self = Mapping::self(trace, args[0]);
-  self.dict()->factory = args.positional > 1 && !is_none(trace, args[1]) ? args[1] : nullptr;
+  Value* factory = args.positional > 1 && !is_none(trace, args[1]) ? args[1] : nullptr;
+  if (trace.see(args[0])->existing() || (factory && !protocol::callable(trace, factory)))
+    cannot(Reason::ArgumentKind, "defaultdict.__init__ of a dict from before, or with a default that is no function");
+  self.dict()->factory = factory;
   update_from_args(trace, self, args, std::min<size_t>(args.positional, 2));
   return trace.none();
 }

@@ -116,14 +116,16 @@ Value* log_usage(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap the
-/// name and attributes of what it returns.
+/// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap and
+/// torch.func.grad the name and attributes of what they return.
 Value* is_compiling(Trace& trace, const Args&) {
   PyObject* const module_call = once([] { return PyFunction_GetCode(real("torch.nn", "Module._call_impl")); });
   PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
+  PyObject* const grad = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad")); });
+  PyObject* const both = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad_and_value")); });
   value::Function* caller = trace.inliner->current_function();
   auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
-  return trace.boolean(code != module_call && code != vmap);
+  return trace.boolean(code != module_call && code != vmap && code != grad && code != both);
 }
 
 // ---- tables

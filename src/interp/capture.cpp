@@ -200,6 +200,19 @@ plan::Ending describe_ending(const CannotCapture& reason, Interpreter& interp) {
   return ending;
 }
 
+/// What the program was found to raise, and where.
+plan::Ending describe_raise(const UserError& error) {
+  plan::Ending ending{"raises", "", ""};
+  auto* exception = as<Object>(error.exception);
+  if (!exception) return ending;
+  ending.detail = exception->type->tp_name;
+  auto* args = exception->payload ? as<Tuple>(exception->payload) : nullptr;  // none of one from before
+  if (args && !args->items.empty() && args->items[0]->kind == Kind::Constant && PyUnicode_Check(args->items[0]->object))
+    ending.detail += ": " + text_of(args->items[0]->object);
+  if (!exception->passed.empty()) ending.line = exception->passed.back().line;
+  return ending;
+}
+
 /// Nothing can be captured from here: the instruction is carried out for real.
 std::unique_ptr<plan::Segment> step_over(const Start& start, const Trace& trace, plan::Ending ending) {
   plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.scope().initial_state()};
@@ -254,8 +267,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
       if (!specialize(policy, needed.sources)) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
-    } catch (const UserError&) {
-      return hand_over(start, attempt);
+    } catch (const UserError& error) {
+      return hand_over(start, attempt, describe_raise(error));
     }
   }
 }

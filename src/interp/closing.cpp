@@ -17,9 +17,22 @@ bool lets_pass(trace::Trace& trace, Frame& frame, PyObject* name) {
   return cls && !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(PyExc_GeneratorExit), cls->type());
 }
 
+bool delegate_runs_code(trace::Trace& trace, Value* inner) {
+  static PyObject* const close = intern("close");
+  if (auto* generator = as<Generator>(inner))
+    return generator->started && generator->frame && closing_runs_code(trace, *generator->frame);
+  return trace.type_lookup(protocol::type_of(inner), close) != nullptr;
+}
+
 }  // namespace
 
+Value* delegate_of(trace::Trace& trace, Frame& frame) {
+  const bool delegates = frame.current && frame.current->op == Op::YIELD_VALUE && (frame.current - 1)->op == Op::SEND;
+  return delegates ? trace.see(frame.peek(1)) : nullptr;
+}
+
 bool closing_runs_code(trace::Trace& trace, Frame& frame) {
+  if (Value* inner = delegate_of(trace, frame); inner && delegate_runs_code(trace, inner)) return true;
   const bytecode::Handler* handler = frame.current ? frame.code->handler(frame.current->at) : nullptr;
   const auto& instructions = frame.code->instructions();
   for (; handler;) {

@@ -8,4 +8,7 @@ namespace gramme::interp {
 /// GeneratorExit? False only if that is certain.
 bool closing_runs_code(trace::Trace& trace, Frame& frame);
 
+/// What a generator suspended in `yield from` delegates to; null if it stands elsewhere.
+Value* delegate_of(trace::Trace& trace, Frame& frame);
+
 }  // namespace gramme::interp

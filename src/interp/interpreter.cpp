@@ -2,6 +2,7 @@
 
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "interp/closing.h"
 
 namespace gramme::interp {
 
@@ -184,6 +185,41 @@ Value* Interpreter::call(Function* function, const Args& args) {
 
 // ---- generators
 
+/// GeneratorExit closes what the generator delegates to; any other exception is raised there, if it takes one. `raised`
+/// is then the exception to be raised in the generator, if that is another.
+Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator, const UserError& thrown,
+                                                      std::optional<UserError>& raised) {
+  static PyObject* const close_name = intern("close");
+  static PyObject* const throw_name = intern("throw");
+  Value* inner = generator.started ? delegate_of(trace, *generator.frame) : nullptr;
+  if (!inner) return {};
+  if (generator.handled) cannot(Reason::OpaqueCallback, "an exception thrown through a generator that handles one");
+  Frame& frame = *generator.frame;
+  Current current(trace, frame_, frame);
+  Delegated result;
+  try {
+    if (protocol::matches(trace, thrown.exception, trace.pinned(PyExc_GeneratorExit))) {
+      if (Value* close = protocol::find_attribute(trace, inner, close_name)) protocol::call(trace, close, {});
+      return {};
+    }
+    if (inner->kind != Kind::Generator) {
+      if (!protocol::find_attribute(trace, inner, throw_name)) return {};
+      cannot(Reason::OpaqueCallback, "throw() of an iterator that a generator delegates to");
+    }
+    result.yielded = resume(static_cast<Generator*>(inner), nullptr, &thrown, &result.returned);
+  } catch (const UserError& error) {
+    if (protocol::matches(trace, error.exception, trace.pinned(PyExc_StopIteration)))
+      cannot(Reason::OpaqueCallback, "StopIteration thrown through a generator");
+    raised = error;
+    if (protocol::matches(trace, thrown.exception, trace.pinned(PyExc_GeneratorExit))) return {};
+  }
+  if (result.yielded) return {result.yielded, nullptr};
+  frame.pop();
+  frame.jump((frame.current - 1)->target);
+  frame.current = &frame.code->instructions()[frame.pc - 1];
+  return result;
+}
+
 Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* thrown, Value** returned) {
   if (generator->running) protocol::raise(trace, PyExc_ValueError, "generator already executing");
   if (!generator->frame) {
@@ -205,8 +241,14 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   generator->running = true;
   if (generator->started && generator->handled) trace.handled = generator->handled;
   Outcome outcome;
+  std::optional<UserError> raised;  // by what it delegates to
+  Delegated delegated = thrown ? throw_in_delegate(*generator, *thrown, raised) : Delegated{};
+  if (delegated.yielded) return delegated.yielded;
+  if (raised) thrown = &*raised;
   try {
-    if (thrown) {
+    if (delegated.returned) {
+      frame.push(delegated.returned);
+    } else if (thrown) {
       if (auto* exception = as<Object>(trace.see(thrown->exception))) exception->retraced = true;
       Current current(trace, frame_, frame);
       if (!generator->started || !unwind(frame, *thrown)) throw UserError(*thrown);

@@ -1,5 +1,7 @@
 // Executes bytecode symbolically: one short function per opcode (in family files), a dispatcher that does nothing else.
 #pragma once
+#include <optional>
+
 #include "interp/frame.h"
 #include "protocol/protocol.h"
 
@@ -56,6 +58,12 @@ class Interpreter final : public trace::Inliner {
   Value* run_body(value::Function* body, value::Dict* names);
 
  private:
+  /// What came of an exception thrown into a generator that delegates: a value it yielded, or the one it returned.
+  struct Delegated {
+    Value *yielded = nullptr, *returned = nullptr;
+  };
+  Delegated throw_in_delegate(const value::Generator& generator, const value::UserError& thrown,
+                              std::optional<value::UserError>& raised);
   struct Outcome {
     Step step;
     Value* value;

@@ -5,6 +5,8 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
+
 #include "aten/dispatched.h"
 #include "base/imported.h"
 #include "base/once.h"
@@ -140,7 +142,7 @@ class Fill {
     if (!value) return failed();
     bool described = describe(value.get(), outcome_.result);
     find_mutations();
-    outcome_.may_raise |= overflows(call_, outcome_);
+    outcome_.may_raise |= overflows(call_, outcome_) || is_huge(outcome_.result);
     if (!described) return unsupported();
     return {std::move(outcome_)};
   }
@@ -260,6 +262,18 @@ class Fill {
     Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
     if (!mark) PyErr_Clear();
     return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass) : plain_type();
+  }
+
+  /// Does it take memory that may well not be there? Of any other call nobody expects to run out of it.
+  static bool is_huge(const Result& result) {
+    constexpr double kHuge = double{1LL << 32};
+    if (result.record && result.view_of < 0 && result.same_as < 0) {
+      const Record& record = *physical(result.record);
+      double bytes = static_cast<double>(c10::elementSize(static_cast<c10::ScalarType>(record.dtype)));
+      for (int64_t size : record.sizes) bytes *= static_cast<double>(size);
+      if (bytes >= kHuge) return true;
+    }
+    return std::any_of(result.items.begin(), result.items.end(), is_huge);
   }
 
   // ---- what was written

@@ -63,6 +63,7 @@ class Assembler {
     tape_->instructions = std::move(given_.instructions);
     for (Instruction& instruction : tape_->instructions) {
       if (instruction.kind == Instruction::Operator && !is_prepared_linear(instruction)) bind_operator(instruction);
+      instruction.below_autograd = instruction.call && instruction.call->below_autograd;
       tape_->has_python |= instruction.kind == Instruction::Python || is_foreign(instruction);
       tape_->has_modes |= instruction.kind == Instruction::Mode;
       tape_->all_direct &=

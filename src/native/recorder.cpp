@@ -149,6 +149,8 @@ void Recorder::begin(const at::RecordFunction& function) {
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format"));
   Observed& record = siblings.emplace_back(Observed{OperatorCall{op.value_or(*unknown), {}, {}}});
   record.grad_mode = c10::GradMode::is_enabled();
+  const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
+  record.call.below_autograd = excluded.isSupersetOf(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   record.data_shaped = data;
   if (!op) {
     record.unusable = "it is not an operator of the dispatcher";

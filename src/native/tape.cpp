@@ -18,7 +18,8 @@ Tape::~Tape() = default;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& instruction = instructions[i];
     *at = i;
-    if (run.below_autograd && !all_direct && !instruction.keys.empty()) {
+    const bool straight = run.below_autograd && !all_direct && !instruction.keys.empty();
+    if (straight || instruction.below_autograd) {
       at::AutoDispatchBelowADInplaceOrView below;
       instruction.invoke(instruction, run);
     } else {

@@ -49,6 +49,7 @@ struct OperatorCall {
   c10::OperatorHandle op;
   std::vector<OperatorArgument> arguments;
   std::vector<OperatorResult> results;
+  bool below_autograd = false;  // called below autograd's kernels, as factories are: what it writes counts no version
 };
 
 /// What leaving a mode of the thread puts back.
@@ -84,6 +85,7 @@ struct Instruction {
   std::unique_ptr<Bound> bound;
   std::vector<Register> frees;         // temporaries nobody reads afterwards
   std::unique_ptr<OperatorCall> call;  // Operator
+  bool below_autograd = false;         // of the call: however the tape runs
   c10::DispatchKeySet keys;            // not empty: these kernels, wherever Run::below_autograd holds
 };
 

@@ -93,13 +93,23 @@ Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
   GRAMME_BUG("a value of no kind");
 }
 
+/// What the type gives instances through a descriptor in C, and no model gave, is there or not for reasons of its own.
+void refuse_unmodelled(Trace& trace, Value* value, PyObject* name) {
+  value = trace.see(value);
+  const bool told = value->kind == Kind::Object || value->kind == Kind::Class || value->kind == Kind::Tensor;
+  PyObject* found = told ? nullptr : trace.type_lookup(type_of(value), name);
+  if (found) cannot(Reason::AttributeUnknown, std::string(type_of(value)->tp_name) + "." + text_of(name));
+}
+
 }  // namespace
 
 void set_tensor_attributes(TensorAttributes attributes) { tensor_attributes = attributes; }
 
 Value* find_attribute(Trace& trace, Value* value, PyObject* name) {
   try {
-    return attribute_of(trace, value, name);
+    Value* found = attribute_of(trace, value, name);
+    if (!found) refuse_unmodelled(trace, value, name);
+    return found;
   } catch (const UserError& error) {
     if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError))) throw;
     return nullptr;
@@ -108,6 +118,7 @@ Value* find_attribute(Trace& trace, Value* value, PyObject* name) {
 
 Value* get_attribute(Trace& trace, Value* value, PyObject* name) {
   if (Value* found = attribute_of(trace, value, name)) return found;
+  refuse_unmodelled(trace, value, name);
   value = trace.see(value);
   std::string attribute = text_of(name);
   if (value->kind == Kind::Class)
@@ -166,6 +177,11 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
     case Kind::Partial:
       return store_held_attribute(trace, target, name, value);
     case Kind::Dict:
+      if (text_of(name) == "default_factory" && trace.type_lookup(type_of(target), name)) {
+        if (target->existing()) cannot(Reason::MutationUnsupported, "default_factory of a dict from before");
+        static_cast<Dict*>(target)->factory = value && trace.see(value) != trace.none() ? value : nullptr;
+        return;
+      }
       if (!has_instance_dict(type_of(target))) break;
       return store_held_attribute(trace, target, name, value);
     case Kind::Cell:
@@ -195,7 +211,14 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
   if (name == k_class && value) refuse_class(trace, target, value);
   if (target->kind == Kind::Class) return store_in_class(trace, static_cast<Class*>(target), name, value);
   std::string attribute = text_of(name);
-  if (trace.type_lookup(type_of(target), name))
+  PyTypeObject* type = type_of(target);
+  PyObject* field = trace.type_lookup(type, name);
+  const bool generic = type->tp_setattro == PyObject_GenericSetAttr;
+  auto* tuple = field && generic && !Py_IS_TYPE(field, &PyMemberDescr_Type) ? as<Tuple>(target) : nullptr;
+  if (tuple && tuple_field(tuple, field, name)) raise(trace, PyExc_AttributeError, "can't set attribute");
+  if ((field && is_data_descriptor(field)) || !generic || has_instance_dict(type))
+    cannot(Reason::MutationUnsupported, "the attribute " + attribute + " of a " + type->tp_name);
+  if (field)
     raise(trace, PyExc_AttributeError,
           std::string("'") + type_of(target)->tp_name + "' object attribute '" + attribute + "' is read-only");
   raise(trace, PyExc_AttributeError,

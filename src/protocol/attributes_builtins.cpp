@@ -3,6 +3,7 @@
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
+#include "protocol/subscript.h"
 #include "source/constant.h"
 
 namespace gramme::protocol {
@@ -48,6 +49,11 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
   }
   PyTypeObject* type = type_of(value);
   PyObject* found = trace.type_lookup(type, name);
+  const bool generic = type->tp_getattro == PyObject_GenericGetAttr;
+  if (value->kind == Kind::Constant && (!generic || has_instance_dict(type))) {
+    if (Value* part = typing_attribute(trace, value->object, name)) return part;
+    if (!generic || !found) cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
+  }
   if (auto* dict = as<Dict>(value); dict && has_instance_dict(type) && !(found && is_data_descriptor(found)))
     if (Value* own = trace.own_attribute(dict, name)) return own;
   if (!found) return nullptr;
@@ -65,7 +71,8 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
     Owned<> real = Owned<>::steal(PyObject_GetAttr(value->object, name));
     if (!real) {
       PyErr_Clear();
-      return nullptr;
+      if (value->kind == Kind::Builtin) return nullptr;
+      cannot(Reason::AttributeUnknown, "an attribute of a bound C function: " + text_of(name));
     }
     if (source::is_constant(real.get())) return trace.constant(real);
     cannot(Reason::AttributeUnknown, "an attribute of a C function: " + text_of(name));

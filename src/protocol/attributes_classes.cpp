@@ -93,7 +93,9 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
     if (object && Py_IS_TYPE(found, &PyGetSetDescr_Type)) return c_descriptor(trace, object, found, name);
     return bind(trace, found, value, through_class ? nullptr : self, super->start_type);
   }
-  return name == k_class ? class_value(trace, &PySuper_Type) : nullptr;
+  if (name == k_class) return class_value(trace, &PySuper_Type);
+  if (trace.type_lookup(&PySuper_Type, name)) cannot(Reason::AttributeUnknown, "super()." + text_of(name));
+  return nullptr;
 }
 
 void generic_set_class_attribute(Trace& trace, Class* cls, PyObject* name, Value* value) {

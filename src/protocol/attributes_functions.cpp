@@ -12,10 +12,21 @@ using SK = source::Kind;
 
 namespace {
 
+/// MAKE_FUNCTION leaves names and annotations in a tuple; who asks first makes the dict.
+Dict* new_annotations(Trace& trace, Value* made) {
+  if (auto* known = made ? trace.see_as<Dict>(made) : nullptr) return known;
+  Dict* dict = trace.dict();
+  auto* pairs = made ? trace.see_as<Tuple>(made) : nullptr;
+  for (size_t i = 0; pairs && i + 1 < pairs->items.size(); i += 2)
+    dict->entries.set(pairs->items[i], pairs->items[i + 1]);
+  return dict;
+}
+
 /// __module__, __doc__ and __annotations__, which the program may write.
 Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (Attribute* written = find(function->fields, name)) return written->value;
-  if (name == k_annotations && !function->existing()) return or_none(trace, function->annotations);
+  if (name == k_annotations && !function->existing())
+    return function->annotations = new_annotations(trace, function->annotations);
   if (function->existing()) {
     Owned<> real = take(PyObject_GetAttr(function->object, name));
     if (name != k_annotations) trace.guard_name(function->object, function->source, name == k_module ? 2 : 3);
@@ -46,7 +57,7 @@ Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   if (name == k_module || name == k_doc || name == k_annotations) return function_field(trace, function, name);
   if (name == k_dict) return instance_dict(trace, function, function->dict);
   PyObject* found = cpython::type_lookup(&PyFunction_Type, name);
-  if (found && is_data_descriptor(found)) return nullptr;
+  if (found && is_data_descriptor(found)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
   if (Value* own = trace.own_attribute(function, name)) return own;
   return found ? bind(trace, found, trace.pinned(found), function, &PyFunction_Type) : nullptr;
 }
@@ -67,6 +78,11 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
   PyObject* text = value ? trace.constant_of(value) : nullptr;
   if (function->existing() || !value) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
   Value* content = trace.see(value) == trace.none() ? nullptr : value;
+  const Kind kind = content ? trace.see(content)->kind : Kind::Null;
+  bool fits = name == k_defaults                              ? !content || kind == Kind::Tuple
+              : name == k_kwdefaults || name == k_annotations ? !content || kind == Kind::Dict
+                                                              : true;
+  if (!fits) cannot(Reason::MutationUnsupported, "a function's " + text_of(name) + " of another type");
   if (name == k_name && text)
     function->name = text;
   else if (name == k_qualname && text)
@@ -76,7 +92,7 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
   else if (name == k_kwdefaults)
     function->kwdefaults = content;
   else if (name == k_annotations)
-    function->annotations = value;
+    function->annotations = content;
   else if (Attribute* written = find(function->fields, name))
     written->value = value;
   else if (name == k_doc || name == k_module)

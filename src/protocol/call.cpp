@@ -229,8 +229,11 @@ Value* call(Trace& trace, Value* callee, const Args& args) {
   trace.need_room();
   const source::Source* path = callee->source;
   callee = trace.see(callee);
-  if (!has(callee->kind, CALLABLE))
+  if (!has(callee->kind, CALLABLE)) {
+    if (Value* method = type_of(callee)->tp_call ? special_method(trace, callee, names::k_call) : nullptr)
+      return call(trace, method, args);
     raise(trace, PyExc_TypeError, std::string("'") + type_of(callee)->tp_name + "' object is not callable");
+  }
   return as_kind<CALLABLE>(callee, [&](auto* seen) { return called(trace, seen, args, path); });
 }
 

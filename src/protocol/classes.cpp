@@ -105,6 +105,7 @@ struct ClassContent {
 
 ClassContent content_of(Trace& trace, Dict* names) {
   static PyObject* const class_cell = intern("__classcell__");
+  static PyObject* const slots = intern("__slots__");  // its value is looked at: a stand-in will not do
   static PyObject* const getitem = intern("__class_getitem__");
   static PyObject* const subclass = intern("__init_subclass__");
   ClassContent content;
@@ -114,6 +115,8 @@ ClassContent content_of(Trace& trace, Dict* names) {
     if (!key) cannot(Reason::CallUnknown, "a class made with names that are no text");
     Value* seen = trace.see(entry.value);
     if (key == class_cell) return void(content.cell = as<Cell>(seen));
+    if (key == slots || (key == k_qualname && seen->kind != Kind::Constant))
+      cannot(Reason::CallUnknown, "a class made with " + text_of(key) + " = a " + type_name(seen));
     bool of_class = key == getitem || key == subclass;
     if ((of_class || key == k_new) && seen->kind == Kind::Function)
       seen = method_descriptor(trace, of_class ? &PyClassMethod_Type : &PyStaticMethod_Type, seen);

@@ -1,6 +1,9 @@
 // Typing forms are immutable and made by code without effects: they are subscripted for real.
 #include "protocol/subscript.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "protocol/special.h"
 
 namespace gramme::protocol {
@@ -73,6 +76,13 @@ Value* typing_item(Trace& trace, Value* object, Value* key) {
   if (object->kind != Kind::Object || !object->existing() || !is_typing_form(object->object)) return nullptr;
   trace.guard({object->source, guards::Kind::Identity, share(object->object)});
   return subscript(trace, object->object, key);
+}
+
+Value* typing_attribute(Trace& trace, PyObject* form, PyObject* name) {
+  static const char* const kParts[] = {"__args__", "__origin__", "__parameters__", "_inst", "_name"};
+  const bool part =
+      std::any_of(std::begin(kParts), std::end(kParts), [&](const char* of) { return is_text(name, of); });
+  return part && is_typing_form(form) ? folded(trace, PyObject_GetAttr(form, name)) : nullptr;
 }
 
 Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {

@@ -85,6 +85,9 @@ PyTypeObject* asked_type(View* view) {
 }
 PyTypeObject* asked_type(Iterator* iterator) { return iterator_type(iterator); }
 PyTypeObject* asked_type(Object* object) { return object->type; }
+PyTypeObject* asked_type(BuiltinMethod* method) {
+  return Py_IS_TYPE(method->object, &PyWrapperDescr_Type) ? &_PyMethodWrapper_Type : &PyCFunction_Type;
+}
 PyTypeObject* asked_type(Partial*) {
   PyTypeObject* const partial = once([] { return imported_type("functools", "partial"); });
   return partial;

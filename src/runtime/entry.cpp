@@ -63,7 +63,17 @@ PyMethodDef kMethods[] = {
     {"__reduce__", reduce, METH_NOARGS, "The qualified name: entries are pickled and copied as functions are."},
     {},
 };
+/// What inspect looks at to tell a function from other callables, and a coroutine's from others.
+template <size_t name>
+PyObject* of_function(PyObject* self, void*) {
+  static constexpr const char* kNames[] = {"__code__", "__defaults__", "__kwdefaults__"};
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(as_entry(self)->function), kNames[name]);
+}
+
 PyGetSetDef kGetSets[] = {
+    {"__code__", of_function<0>, nullptr, nullptr, nullptr},
+    {"__defaults__", of_function<1>, nullptr, nullptr, nullptr},
+    {"__kwdefaults__", of_function<2>, nullptr, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {},
 };

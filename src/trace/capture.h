@@ -238,6 +238,7 @@ class Capture {
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);
   Value* realize_dict(PyObject* object, const Source* source);
+  Value* default_factory(PyObject* defaultdict, const Source* source);
   Value* realize_set(PyObject* object, const Source* source);
   Value* realize_deque(PyObject* object, const Source* source);
   Value* realize_function(PyObject* object, const Source* source);

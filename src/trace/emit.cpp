@@ -110,8 +110,10 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
   if (!capture_.effects().empty() && aten::saved_tensors_hooked())
     cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
-  if (!capture_.policy.whole && !capture_.effects().empty() && (outcome.runs_python || is_of_program(call)))
+  const bool python = outcome.runs_python || is_of_program(call);
+  if (!capture_.policy.whole && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
+  if (python || (entered_ && outcome.may_raise)) expect_python(!outcome.mutations.empty());
   refuse_writes(call, outcome, leaves, args);
   random_ |= outcome.random;
   autograd_seen_ |= aten::grad_enabled();
@@ -119,6 +121,7 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   graph::Node* node = graph_.call(call, capture_.position());
   PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
   node->operators = outcome.operators;
+  if (python && !entered_) entered_ = node;
   node->effect = call.target != getitem || outcome.may_raise;
   apply_mutations(outcome, leaves, node, overwritten);
   if (outcome.may_raise || caught_) restored_ = writes_.size();

@@ -77,6 +77,11 @@ Dict* Capture::dict_payload(PyObject* object, const Source* source) {
   return result;
 }
 
+Value* Capture::default_factory(PyObject* object, const Source* source) {
+  PyObject* factory = *cpython::default_factory_address(object);
+  return factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none_;
+}
+
 Value* Capture::realize_dict(PyObject* object, const Source* source) {
   if (dicts_of_known_.contains(object) || namespaces_.contains(object)) cannot_hold_twice();
   PyTypeObject* type = Py_TYPE(object);
@@ -89,11 +94,11 @@ Value* Capture::realize_dict(PyObject* object, const Source* source) {
   }
   if (type == known.defaultdict) {
     dict->type = type;
-    PyObject* factory = *cpython::default_factory_address(object);
-    dict->factory = factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none_;
+    dict->factory = default_factory(object, source);
     return dict;
   }
   if (PyODict_Check(object)) dict->type = &PyODict_Type;
+  if (PyType_IsSubtype(type, known.defaultdict)) dict->factory = default_factory(object, source);
   auto* instance = make<Object>(source, object);
   instance->type = type;
   instance->payload = dict;

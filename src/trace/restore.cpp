@@ -1,6 +1,6 @@
 // Inputs written before an operation that may raise: if the graph raises, their content is put back, and the frame runs
 // plainly from where the segment began. What cannot be put back, or was not kept since nothing was expected to raise,
-// is never written twice: the exception leaves the frame.
+// is never written twice: the exception leaves the frame. Nor is an operator in Python entered twice.
 #include <algorithm>
 
 #include "trace/scope.h"
@@ -24,6 +24,14 @@ bool can_be_put_back(const Tensor* root) {
 void Scope::refuse_lasting_write() const {
   if (!capture_.policy.locates || !capture_.effects().empty() || capture_.inliner->handles(true))
     cannot(Reason::OperatorMayRaise);
+}
+
+/// Where one graph is asked for, the program's handlers come first.
+void Scope::expect_python(bool writes) {
+  const bool done = capture_.policy.locates || (!writes && writes_.empty());  // else the backend may write at its end
+  const bool unseen = done && capture_.effects().empty() && !capture_.inliner->handles(true);
+  if (!unseen && !capture_.policy.whole) cannot(Reason::OperatorMayRaise);
+  repeats_ = repeats_ || !unseen;
 }
 
 void Scope::expect_raise() {
@@ -88,6 +96,7 @@ bool Scope::is_written_over(const Write& write) const {
 
 const graph::Node* Scope::lasting() const {
   const graph::Node* first = reshaped_;
+  if (entered_ && !repeats_ && (!first || entered_->id < first->id)) first = entered_;
   for (size_t i = 0; i < writes_.size(); ++i) {
     const Write& write = writes_[i];
     const bool lasts = !write.content || (i >= restored_ && !is_written_over(write));

@@ -146,6 +146,8 @@ class Scope {
   /// An operation comes next that writes, and may raise by itself.
   void expect_write(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves);
   void refuse_lasting_write() const;
+  /// An operator in Python comes next, or one that may raise after such.
+  void expect_python(bool writes);
 
   struct Write {
     value::Tensor* root;
@@ -165,6 +167,8 @@ class Scope {
   size_t restored_ = 0;                    // so many were written before an operation that may raise, or by it
   bool caught_ = false;                    // the program may handle what an operation of the segment raises
   const graph::Node* reshaped_ = nullptr;  // the first that changed more of an input than its content
+  const graph::Node* entered_ = nullptr;   // the first operator in Python: what else it did nobody knows
+  bool repeats_ = false;                   // operators in Python may run twice, so that handlers get what is raised
   std::vector<value::Tensor*> late_;       // fixed or closed
   std::vector<value::Tensor*> gained_;
   bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;

@@ -1,5 +1,7 @@
 """The public functions: forms of compile, disable, reset, statistics, explain, and what torch.compiler's own do."""
 
+import asyncio
+import inspect
 from typing import Any
 
 import gramme
@@ -142,6 +144,23 @@ def test_coroutine_function_as_root() -> None:
     with pytest.raises(StopIteration) as stop:
         running.send(None)
     assert stop.value.value.tolist() == [2, 2, 2]
+
+
+@pytest.mark.skipif(not GRAMME, reason="torch.compile hides what the function is")
+def test_inspect_tells_functions_apart() -> None:
+    async def numbers() -> Any:
+        yield 1
+
+    def generator() -> Any:
+        yield 1
+
+    for function in (coroutine, numbers, generator, ones):
+        compiled = front.compile(function, backend="eager")
+        for ask in (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction):
+            assert ask(compiled) == ask(function)
+        assert asyncio.iscoroutinefunction(compiled) == asyncio.iscoroutinefunction(function)
+        assert inspect.signature(compiled) == inspect.signature(function)
+    assert asyncio.run(front.compile(coroutine, backend="eager")(ones())).tolist() == [2, 2, 2]
 
 
 def test_c_function_and_class_as_root() -> None:

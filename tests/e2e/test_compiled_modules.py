@@ -299,3 +299,13 @@ def test_install_and_undo() -> None:
         gramme.install()
         gramme.uninstall()
     assert torch.compile is original
+
+
+def test_a_module_compiled_in_place_can_be_scripted() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    with gramme.install():
+        module.compile(backend="eager")
+        expected = module(X[..., :3])
+        scripted = torch.jit.script(module)
+        assert torch.equal(scripted(X[..., :3]), expected)
+        assert torch.equal(module(X[..., :3]), expected)

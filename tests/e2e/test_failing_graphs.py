@@ -213,6 +213,49 @@ def test_out_of_memory(program: Program, backend: str) -> None:
     assert_same(program, lambda: torch.zeros(1), [1 << 10] * 3, backend)
 
 
+def handled(x: torch.Tensor, n: int) -> Any:
+    x.add_(1)
+    try:
+        y = x.new_zeros(n)
+    except RuntimeError as error:
+        return type(error).__name__, x.add_(10)
+    return y.sum() + x
+
+
+def handled_by_the_caller(x: torch.Tensor, n: int) -> Any:
+    x.mul_(2)
+    try:
+        return handled_twice(x, n)
+    except RuntimeError:
+        return x.add_(100)
+
+
+def handled_twice(x: torch.Tensor, n: int) -> torch.Tensor:
+    try:
+        return torch.ones(n) + x.add_(1)
+    finally:
+        x.add_(3)
+
+
+def handled_in_a_with(x: torch.Tensor, n: int) -> Any:
+    x.add_(1)
+    with suppress(RuntimeError):
+        return torch.full((n,), 2.0).sum()
+    return x.add_(7)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("program", [handled, handled_by_the_caller, handled_in_a_with], ids=lambda p: p.__name__)
+def test_out_of_memory_that_the_program_handles(program: Program, backend: str) -> None:
+    compiled = gramme.compile(program, backend=backend)
+    for n in (2, 3, 1 << 50, 4, 1 << 50):
+        seen = []
+        for call in (program, compiled):
+            x = torch.zeros(1)
+            seen.append((str(call(x, n)), x.item()))
+        assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize("program", [contiguous, inlined, between], ids=lambda p: p.__name__)
 def test_out_of_memory_in_a_backend_of_others(program: Program) -> None:
     """Where the graph raised is not known, but the writes are not made again."""

@@ -126,3 +126,76 @@ def test_as_eager(program: Callable[..., Any], called: str, backend: str) -> Non
 def test_without_effects_they_stay_in_one_graph() -> None:
     compiled = gramme.compile(lambda x: CALLED["custom_op"](x * 2) + 1, backend="eager", fullgraph=True)
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 3.0))
+
+
+ENTERED: list[str] = []
+
+
+@torch.library.custom_op("gramme_tests::entered", mutates_args=())
+def entered(x: torch.Tensor) -> torch.Tensor:
+    ENTERED.append("in")
+    if x.sum() > 5:
+        raise ValueError("too much")
+    return x * 2
+
+
+@entered.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("gramme_tests::entered_and_written", mutates_args=("total",))
+def entered_and_written(total: torch.Tensor, x: torch.Tensor) -> None:
+    ENTERED.append("in")
+    total.add_(1)
+    if x.sum() > 5:
+        raise ValueError("too much")
+
+
+def enters(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return entered(x) + 1
+
+
+def enters_after_a_write(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    total.add_(1)
+    return entered(x) + total.mul_(2)
+
+
+def enters_and_writes(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    entered_and_written(total, x)
+    return y * total
+
+
+def enters_below_a_handler(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    try:
+        with torch.no_grad():
+            return entered(x) + 1
+    except ValueError:
+        return total.add_(5)
+
+
+def enters_before_another_raises(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    y = entered(x / 10)
+    return y[x.long().clamp(max=9)]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [enters, enters_after_a_write, enters_and_writes, enters_below_a_handler, enters_before_another_raises],
+    ids=lambda p: p.__name__,
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_entered_once(program: Callable[..., Any], backend: str) -> None:
+    compiled = gramme.compile(program, backend=backend)
+    for value in (1.0, 9.0, 9.0, 0.0):
+        found = []
+        for call in (program, compiled):
+            ENTERED.clear()
+            total, x = torch.zeros(()), torch.full((2,), value)
+            try:
+                result = str(call(total, x))
+            except (ValueError, IndexError) as error:
+                result = repr(error)
+            found.append((result, total.item(), list(ENTERED)))
+        assert found[0] == found[1]

@@ -1,5 +1,6 @@
 """Every kind of guard and of source, once accepted and once rejected, with the words it explains itself in."""
 
+import abc
 import collections
 import contextvars
 import functools
@@ -130,6 +131,33 @@ def test_code() -> None:
     assert not holds(plan, g)
     assert not holds(plan, 3)
     assert plan.explain([g, None]) == "L['x'].__code__ changed"
+
+
+def test_name_that_is_assigned() -> None:
+    def f() -> None: ...
+
+    cls = type("Named", (), {})
+    for named, path in ((f, ("Name", 1)), (cls, ("Name", 0))):
+        plan = guard((*X, path), "Constant", getattr(named, "__qualname__" if path[1] else "__name__"))
+        assert holds(plan, named)
+        named.__qualname__ = named.__name__ = "other"  # type: ignore[attr-defined]
+        assert not holds(plan, named)
+
+
+def test_subclass_is_asked_again_after_a_registration() -> None:
+    class Abstract(abc.ABC):  # noqa: B024
+        pass
+
+    class One:
+        pass
+
+    plan = guard(X, "Subclass", One)
+    assert holds(plan, Abstract)
+    Abstract.register(type("Other", (), {}))
+    assert holds(plan, Abstract)
+    Abstract.register(One)
+    assert not holds(plan, Abstract)
+    assert "changed from False to True" in plan.explain([Abstract, None])
 
 
 def test_relations() -> None:
@@ -294,6 +322,10 @@ SOURCES = [
     ([("TokenPart", 0)], TOKEN, VARIABLE, None),
     ([("TokenPart", 1)], VARIABLE.set(TOKEN), 5, TOKEN),
     ([("WeakTarget",)], weakref.ref(Plain), Plain, None),
+    ([("Name", 0)], Plain, "Plain", None),
+    ([("Name", 1)], closure, "closure", None),
+    ([("Name", 2)], closure, __name__, None),
+    ([("Name", 3)], closure, closure.__doc__, None),
 ]
 
 

@@ -558,3 +558,40 @@ def test_settings_of_kernels_are_seen() -> None:
         assert torch.equal(compiled(q), chosen[0])
     (segment,) = (row["native"] for row in gramme._C.segments(compiled))
     assert gramme._C.native.counters(segment)["recorded"] == 2
+
+
+# ---- version counters
+
+
+def makes_tensors(x: Any) -> Any:
+    buffer = torch.zeros(3)
+    torch.rand(3, out=buffer)
+    torch.add(torch.ones(3), 1, out=buffer)
+    return torch.rand(3), torch.arange(3), torch.full((2,), 3.0), torch.zeros(2), torch.randn_like(x), buffer
+
+
+def makes_and_writes_tensors(x: Any) -> Any:
+    made = [torch.ones(3), torch.linspace(0, 1, 4), torch.randperm(5), torch.eye(2), x.new_full((2,), 1.0)]
+    return *made, made[0].add_(1), torch.empty(3).normal_(), torch.tensor([1, 2]), torch.arange(4.0).view(2, 2).mul_(2)
+
+
+def makes_tensors_for_autograd(x: Any) -> Any:
+    noise = torch.rand(3, 4, requires_grad=True)
+    return noise, noise * x, torch.zeros(4, requires_grad=True), torch.bernoulli(torch.ones(3)), torch.rand_like(x)
+
+
+@pytest.mark.parametrize("grad", [True, False], ids=["grad", "no_grad"])
+@pytest.mark.parametrize(
+    "program", [makes_tensors, makes_and_writes_tensors, makes_tensors_for_autograd], ids=lambda p: p.__name__
+)
+def test_version_counters_of_what_is_made(program: Callable[..., Any], grad: bool) -> None:
+    for backend in ("native", Collected()):
+        compiled = gramme.compile(program, backend=backend)
+        with torch.set_grad_enabled(grad):
+            for _ in range(3):
+                versions = [
+                    [made._version for made in call(x)] + [x._version]
+                    for call in (program, compiled)
+                    for x in [torch.ones(3, 4, requires_grad=grad)]
+                ]
+                assert versions[0] == versions[1]

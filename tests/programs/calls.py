@@ -262,7 +262,7 @@ def function_attributes(x):
     return _count_calls(x) + _count_calls(x + 1)
 
 
-@program("calls", plain="taken for one that raises")
+@program("calls")
 def nested_function_introspection(x):
     def inner(a: int, b: float = 2.0, *, c=3) -> None:
         """Doc."""

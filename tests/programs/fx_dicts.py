@@ -392,7 +392,7 @@ def default_dict_factory_with_effects(x):
     return groups["b"], log, groups.default_factory is make, x
 
 
-@program("fx_dicts", lambda t: (t(), defaultdict(int, a=1)), plain="taken for one that raises")
+@program("fx_dicts", lambda t: (t(), defaultdict(int, a=1)), why="a real dict's factory is replaced for real")
 def default_dict_factory_replaced(x, counts):
     counts["b"] += 2
     counts.default_factory = None
@@ -423,7 +423,7 @@ class Tree(defaultdict):
         super().__init__(Tree)
 
 
-@program("fx_dicts", lambda t: (t(), Tree()), plain="taken for one that raises")
+@program("fx_dicts", lambda t: (t(), Tree()), why="instances of a subclass of defaultdict are made for real")
 def default_dict_subclass_as_a_tree(x, tree):
     tree["a"]["b"]["c"] = x
     tree["a"]["d"]

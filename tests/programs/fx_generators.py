@@ -154,7 +154,7 @@ def generator_delegates_to_many(x, log):
     return out, x + len(log)
 
 
-@program("fx_generators", lambda t: (t(), []), plain="taken for one that raises")
+@program("fx_generators", lambda t: (t(), []))
 def generator_delegation_passes_throw_and_close(x, log):
     def inner():
         try:

@@ -214,7 +214,7 @@ class Holder(typing.Generic[T]):
         return typing.cast(T, self.item)
 
 
-@program("library", plain="taken for one that raises")
+@program("library")
 def typing_module(x):
     y: typing.Optional[int] = 2
     alias = list[int]

@@ -53,6 +53,7 @@ class Context(TracingContext):
         super().__init__(None)
         self._nodes = nodes
         self._filling = (graph_module, inputs, captured)
+        self._fakes: list[torch.Tensor] = []
         self.sources: list[Source | None] = []
 
     def fill(self) -> None:
@@ -72,6 +73,7 @@ class Context(TracingContext):
                 node.meta["tensor_dict"] = _static_mark(value, source)
                 if source is not None:
                     self._tensor_to_context[value] = _all_static(value, source)
+                    self._fakes.extend(_fakes_of_gradient(fake_mode, value, source))
         for node, example in zip(nodes, captured.examples(fake_mode), strict=True):
             if example is not None:
                 node.meta["example_value"] = example
@@ -80,6 +82,7 @@ class Context(TracingContext):
     def release(self) -> None:
         """Drops the weak references to the inputs, which would keep torch.utils.swap_tensors from working."""
         self._filling = self._nodes = None
+        self._fakes.clear()
         self._tensor_to_context.clear()
         if self._fake_mode is not None:
             describer = self._fake_mode.fake_tensor_converter.meta_converter.describer
@@ -153,6 +156,20 @@ def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext
         tensor_source=source,
         shape_env_to_source_to_symbol_cache={},
     )
+
+
+def _fakes_of_gradient(mode: FakeTensorMode, tensor: torch.Tensor, source: Source) -> Iterator[torch.Tensor]:
+    """The gradient of a leaf as `mode` will know it, while somebody holds it.
+
+    Where only one of the two is a view, PyTorch's own fake of the gradient has dimensions that vary.
+    """
+    from torch._dynamo.source import AttrSource
+
+    gradient = tensor.grad if tensor.is_leaf else None
+    if gradient is not None and (tensor._is_view() or gradient._is_view()):
+        of_gradient = AttrSource(source, "grad")
+        context = _all_static(gradient, of_gradient)
+        yield mode.from_tensor(gradient, source=of_gradient, symbolic_context=context)
 
 
 def _static_mark(tensor: torch.Tensor, source: Source | None) -> dict[str, str]:

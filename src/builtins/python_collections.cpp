@@ -1,6 +1,7 @@
 // collections: deque, and what Counter counts with. OrderedDict and defaultdict are in python_dict.cpp.
 #include <opcode.h>
 
+#include "base/text.h"
 #include "builtins/python_mapping.h"
 #include "protocol/combine.h"
 
@@ -119,7 +120,7 @@ Value* insert(Trace& trace, const Args& args) {
 [[noreturn]] void not_in_deque(Trace& trace, Value* item) {
   PyObject* shown = trace.constant_of(protocol::to_repr(trace, item));
   if (!shown) cannot(Reason::ArgumentKind, "the message of deque.index");
-  protocol::raise(trace, PyExc_ValueError, std::string(PyUnicode_AsUTF8(shown)) + " is not in deque");
+  protocol::raise(trace, PyExc_ValueError, utf8_of(shown) + " is not in deque");
 }
 
 Value* remove(Trace& trace, const Args& args) {

@@ -2,6 +2,7 @@
 // real.
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/answers.h"
 #include "protocol/special.h"
 
 namespace gramme::builtins {
@@ -97,7 +98,11 @@ Value* hash_of(Trace& trace, const Args& args) {
   if (protocol::forbidden(trace, seen, kHash))
     protocol::raise(trace, PyExc_TypeError, std::string("unhashable type: '") + type_name(seen) + "'");
   if (seen->kind == Kind::Object)
-    if (Value* method = protocol::special_method(trace, seen, kHash)) return protocol::call(trace, method, {});
+    if (Value* method = protocol::special_method(trace, seen, kHash)) {
+      PyObject* answer = trace.constant_of(protocol::answer(trace, protocol::Answer::of_hash, method));
+      if (!answer) cannot(Reason::DataDependentValue, "a hash that depends on data");
+      return trace.constant(take(PyLong_FromSsize_t(protocol::hash_answered(answer))));
+    }
   Owned<> known = inert(trace, seen);
   if (!known) cannot(Reason::ArgumentKind, std::string("hash() of ") + type_name(seen));
   return trace.constant(call_real(trace, real_hash, {known.get()}));
@@ -118,7 +123,7 @@ Value* iter(Trace& trace, const Args& args) {
 }
 
 /// `__next__` of an instance or generator, which keeps what its StopIteration carries.
-Value* next_or_raise(Trace& trace, Value* iterator) {
+Value* next_or_raise(Trace& trace, Value* iterator, bool value_counts) {
   static PyObject* const kNext = intern("__next__");
   if (iterator->kind == Kind::Object)
     if (Value* method = protocol::special_method(trace, iterator, kNext)) return protocol::call(trace, method, {});
@@ -130,16 +135,17 @@ Value* next_or_raise(Trace& trace, Value* iterator) {
   }
   if (iterator->kind != Kind::Iterator)
     protocol::raise(trace, PyExc_TypeError, std::string("'") + type_name(iterator) + "' object is not an iterator");
-  Value* item = protocol::next(trace, iterator);
-  return item ? item : (raise_stop_iteration(trace, nullptr), nullptr);
+  if (Value* item = protocol::next(trace, iterator)) return item;
+  if (value_counts) protocol::refuse_stop_value(trace, static_cast<Iterator*>(iterator));
+  raise_stop_iteration(trace, nullptr);
 }
 
 Value* next(Trace& trace, const Args& args) {
   auto [object, missing] = positional<2>(args, 1);
   Value* iterator = trace.see(object);
-  if (!missing) return next_or_raise(trace, iterator);
+  if (!missing) return next_or_raise(trace, iterator, true);
   Value* item = nullptr;
-  return raises(trace, PyExc_StopIteration, [&] { item = next_or_raise(trace, iterator); }) ? missing : item;
+  return raises(trace, PyExc_StopIteration, [&] { item = next_or_raise(trace, iterator, false); }) ? missing : item;
 }
 
 template <bool wanted>

@@ -126,7 +126,7 @@ Value* missing(Trace& trace, const Args& args) {
   Mapping mapping = Mapping::self(trace, self);
   if (!mapping.dict() || is_none(trace, mapping.dict()->factory)) raise_key_error(trace, key);
   Value* item = protocol::call(trace, mapping.dict()->factory, {});
-  mapping.set(key, item);
+  protocol::set_item(trace, self, key, item);
   return item;
 }
 

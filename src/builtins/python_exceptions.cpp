@@ -1,4 +1,5 @@
 // Exceptions: what their classes in C do.
+#include "base/text.h"
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -32,7 +33,7 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
   Value* inner = protocol::to_repr(trace, tuple->items.size() == 1 ? tuple->items[0] : tuple);
   PyObject* text = trace.constant_of(inner);
   if (!text) cannot(Reason::ArgumentKind, "repr() of an exception");
-  std::string shown = PyUnicode_AsUTF8(text);
+  std::string shown = utf8_of(text);
   std::string name = type_name(trace.see(args[0]));
   trace.guard_names_in(name);
   return trace.text(name + (tuple->items.size() == 1 ? "(" + shown + ")" : shown));

@@ -1,6 +1,7 @@
 // functools: partial, reduce, calls of lru_cache wrappers, cached_property.
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/attributes.h"
 
 namespace gramme::builtins {
 namespace {
@@ -27,7 +28,7 @@ Value* make_partial(Trace& trace, const Args& args) {
   if (auto* inner = value::as<value::Partial>(partial->function)) {
     partial->function = inner->function;
     partial->args = inner->args;
-    partial->keywords = inner->keywords;
+    partial->keywords = protocol::partial_keywords(trace, inner);
   }
   partial->args.insert(partial->args.end(), args.values + 1, args.values + args.positional);
   for (size_t k = 0; k < args.keywords; ++k) set_keyword(partial->keywords, args.names[k], args[args.positional + k]);
@@ -56,6 +57,7 @@ bool is_of_torch(Value* wrapped) {
   if (wrapped->kind != Kind::Function || !wrapped->object) return false;
   PyObject* module = reinterpret_cast<PyFunctionObject*>(wrapped->object)->func_module;
   const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!name) PyErr_Clear();  // lone surrogates
   return name && std::string_view(name).starts_with("torch.");
 }
 
@@ -65,6 +67,7 @@ bool is_of_library(Value* wrapped) {
   if (wrapped->kind != Kind::Function || !wrapped->object) return false;
   PyObject* file = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(wrapped->object), key);
   const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  if (!path) PyErr_Clear();  // lone surrogates
   return path && std::string_view(path).find("-packages") != std::string_view::npos;
 }
 
@@ -107,12 +110,15 @@ Value* get_function(Trace& trace, const Args& args) {
 Value* get_cached_property(Trace& trace, const Args& args) {
   static PyObject* const kName = intern("attrname");
   static PyObject* const kFunction = intern("func");
+  static PyObject* const kDict = intern("__dict__");
   auto [self, object, type] = bind(args, 2, {"", "instance", "owner"});
   auto* property = trace.see_as<Object>(self);
   if (is_none(trace, object)) return trace.see(self);
   auto* instance = trace.see_as<Object>(object);
   Value* name = property ? trace.own_attribute(property, kName) : nullptr;
-  if (!instance || is_none(trace, name)) cannot(Reason::ArgumentKind, "cached_property");
+  PyObject* dict = instance ? trace.type_lookup(instance->type, kDict) : nullptr;
+  if (!dict || !Py_IS_TYPE(dict, &PyGetSetDescr_Type) || is_none(trace, name))
+    cannot(Reason::ArgumentKind, "cached_property without a name, or of an object without a dict");
   PyObject* attribute = name_argument(trace, name);
   if (Value* known = trace.own_attribute(instance, attribute)) return known;
   Value* result = protocol::call(trace, trace.own_attribute(property, kFunction), {instance});

@@ -1,5 +1,6 @@
 // inspect: signatures, and attributes looked up without calling anything.
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 
@@ -53,7 +54,7 @@ Value* get_static(Trace& trace, const Args& args) {
   if (Value* own = dict ? trace.own_attribute(object, attribute) : nullptr) return own;
   if (found) return trace.type_attribute(type, attribute);
   if (missing) return missing;
-  protocol::raise(trace, PyExc_AttributeError, PyUnicode_AsUTF8(attribute));
+  protocol::raise(trace, PyExc_AttributeError, utf8_of(attribute));
 }
 
 }  // namespace

@@ -70,8 +70,10 @@ Value* self(Trace&, const Args& args) { return positional<1>(args, 1)[0]; }
 
 Value* next_item(Trace& trace, const Args& args) {
   auto [iterator] = positional<1>(args, 1);
-  if (trace.see(iterator)->kind != Kind::Iterator) cannot(Reason::IteratorLive);
-  if (Value* item = protocol::next(trace, iterator)) return item;
+  auto* known = trace.see_as<Iterator>(iterator);
+  if (!known) cannot(Reason::IteratorLive);
+  if (Value* item = protocol::next(trace, known)) return item;
+  protocol::refuse_stop_value(trace, known);
   raise_stop_iteration(trace, nullptr);
 }
 

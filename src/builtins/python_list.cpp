@@ -1,4 +1,5 @@
 // list and tuple: constructors and methods.
+#include "base/text.h"
 #include "builtins/python_support.h"
 #include "protocol/combine.h"
 
@@ -135,7 +136,7 @@ Value* sequence_count(Trace& trace, const Args& args) {
 std::string not_in(Trace& trace, List*, Value* item) {
   PyObject* shown = trace.constant_of(protocol::to_repr(trace, item));
   if (!shown) cannot(Reason::ArgumentKind, "the message of list.index");
-  return std::string(PyUnicode_AsUTF8(shown)) + " is not in list";
+  return utf8_of(shown) + " is not in list";
 }
 std::string not_in(Trace&, Tuple*, Value*) { return "tuple.index(x): x not in tuple"; }
 

@@ -1,5 +1,6 @@
 // Text that the program writes: print(), logging, warnings.
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -59,7 +60,7 @@ class Printer {
   void text(Value* value) {
     PyObject* text = trace_.constant_of(value);
     if (!text || !PyUnicode_CheckExact(text) || !PyUnicode_IS_ASCII(text)) cannot(Reason::CallSkipped, "print");
-    pending_ += PyUnicode_AsUTF8(text);
+    pending_ += utf8_of(text);
   }
   void put() {
     if (!pending_.empty()) trace_.call_in_replay(write_, {file_, trace_.text(pending_)});
@@ -90,7 +91,7 @@ Value* print_late(Trace& trace, const Args& args) {
   bool flush = false;
   for (size_t i = 0; i < args.keywords; ++i) {
     Value* given = args[args.positional + i];
-    std::string name = PyUnicode_AsUTF8(args.names[i]);
+    std::string name = utf8_of(args.names[i]);
     bool missing = is_none(trace, given);
     if (name == "sep" || name == "end") {
       if (!missing) (name == "sep" ? separator : end) = given;

@@ -3,6 +3,7 @@
 
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/answers.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
 
@@ -10,6 +11,8 @@ namespace gramme::builtins {
 namespace {
 
 using value::Kind;
+
+using protocol::Answer;
 
 /// The value of `method` on the object's class, called; null if the class has none.
 Value* call_special(Trace& trace, Value* object, PyObject* method, std::initializer_list<Value*> args = {}) {
@@ -28,14 +31,15 @@ Value* plain_number(Trace& trace, Value* seen, PyTypeObject* base, PyObject* met
 }
 
 /// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
-Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, const Args& args) {
+Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which, const Args& args) {
   static PyObject* const kIndex = intern("__index__");
   Value* seen = trace.see(args[0]);
   if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
   if (auto* number = value::as<value::Number>(seen); number && number->type == type) return number;
   if (Value* plain = plain_number(trace, seen, type, method)) return plain;
-  if (Value* result = call_special(trace, seen, method)) return result;
+  if (Value* result = call_special(trace, seen, method)) return protocol::checked_answer(trace, which, result);
   if (Value* result = call_special(trace, seen, kIndex)) {
+    result = protocol::checked_answer(trace, Answer::of_index, result);
     if (type == &PyLong_Type) return result;
     return protocol::call(trace, trace.pinned(reinterpret_cast<PyObject*>(type)), {result});
   }
@@ -44,13 +48,13 @@ Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, const Args& a
 
 Value* make_int(Trace& trace, const Args& args) {
   static PyObject* const kInt = intern("__int__");
-  if (args.positional == 1 && !args.keywords) return convert(trace, &PyLong_Type, kInt, args);
+  if (args.positional == 1 && !args.keywords) return convert(trace, &PyLong_Type, kInt, Answer::of_int, args);
   return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyLong_Type), args, "int");
 }
 
 Value* make_float(Trace& trace, const Args& args) {
   static PyObject* const kFloat = intern("__float__");
-  if (args.positional == 1 && !args.keywords) return convert(trace, &PyFloat_Type, kFloat, args);
+  if (args.positional == 1 && !args.keywords) return convert(trace, &PyFloat_Type, kFloat, Answer::of_float, args);
   return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyFloat_Type), args, "float");
 }
 
@@ -89,11 +93,19 @@ Value* round_number(Trace& trace, const Args& args) {
 }
 
 Value* divide_with_remainder(Trace& trace, const Args& args) {
-  static PyObject* const kDivmod = intern("__divmod__");
+  static PyObject *const kDivmod = intern("__divmod__"), *const kReflected = intern("__rdivmod__");
   PyObject* const real_divmod = once([] { return real("builtins", "divmod"); });
   auto [left, right] = positional<2>(args, 2);
-  if (Value* result = call_special(trace, trace.see(left), kDivmod, {right}))
+  Value *divided = trace.see(left), *divisor = trace.see(right);
+  PyTypeObject *type = protocol::type_of(divided), *refined = protocol::type_of(divisor);
+  bool asked_first = type != refined && PyType_IsSubtype(refined, type);
+  if (asked_first && protocol::own_method(trace, divisor, kReflected))
+    cannot(Reason::ArgumentKind, std::string("divmod() by a ") + type_name(divisor));
+  if (Value* result = call_special(trace, divided, kDivmod, {divisor})) {
+    result = trace.see(result);
     if (result->kind != Kind::Constant || result->object != Py_NotImplemented) return result;
+    cannot(Reason::ArgumentKind, std::string("divmod() that a ") + type_name(divided) + " does not implement");
+  }
   return fold_or_stop(trace, real_divmod, args, "divmod");
 }
 
@@ -203,6 +215,7 @@ Value* digits(Trace& trace, const Args& args) {
   Value* seen = trace.see(number);
   Value* held = protocol::extends(seen, &PyLong_Type) ? protocol::payload_of(seen) : nullptr;
   Value* as_int = held ? held : call_special(trace, seen, kIndex);
+  if (as_int && !held) as_int = protocol::checked_answer(trace, Answer::of_index, as_int);
   Value* values[] = {as_int ? as_int : number};
   return fold_or_stop(trace, real_function, {values, 1, nullptr, 0}, function.text);
 }

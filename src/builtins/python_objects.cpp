@@ -1,5 +1,6 @@
 // What every class inherits, of object and type; types.SimpleNamespace and types.MethodType.
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 
@@ -34,9 +35,9 @@ Value* get_attribute_of_object(Trace& trace, const Args& args) {
   auto [self, name] = positional<2>(args, 2);
   PyObject* attribute = name_argument(trace, name);
   if (Value* found = protocol::generic_get_attribute(trace, self, attribute)) return found;
-  protocol::raise(trace, PyExc_AttributeError,
-                  std::string("'") + type_name(trace.see(self)) + "' object has no attribute '" +
-                      PyUnicode_AsUTF8(attribute) + "'");
+  protocol::raise(
+      trace, PyExc_AttributeError,
+      std::string("'") + type_name(trace.see(self)) + "' object has no attribute '" + utf8_of(attribute) + "'");
 }
 
 Value* set_attribute_of_object(Trace& trace, const Args& args) {

@@ -3,6 +3,7 @@
 
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/answers.h"
 #include "protocol/special.h"
 
 namespace gramme::builtins {
@@ -52,7 +53,8 @@ Value* index(Trace& trace, const Args& args) {
     return held ? held : fold_or_stop(trace, real_index, args, "operator.index");
   }
   if (seen->kind == Kind::Object)
-    if (Value* method = protocol::special_method(trace, seen, kIndex)) return protocol::call(trace, method, {});
+    if (Value* method = protocol::special_method(trace, seen, kIndex))
+      return protocol::answer(trace, protocol::Answer::of_index, method);
   return fold_or_stop(trace, real_index, args, "operator.index");
 }
 

@@ -1,7 +1,9 @@
 // str and bytes: constructors, methods, str.join and str.format over traced objects; chr, repr, format; regular
 // expressions.
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/python_support.h"
+#include "protocol/special.h"
 
 namespace gramme::builtins {
 namespace {
@@ -53,8 +55,11 @@ Value* join(Trace& trace, const Args& args) {
   Value* whole = trace.see(iterable);
   bool sequence = whole->kind == value::Kind::List || whole->kind == value::Kind::Tuple;
   for (Value* item : protocol::items_of(trace, sequence ? whole : protocol::get_iterator(trace, whole))) {
-    Value* seen = trace.see(item);
-    if (seen->kind != Kind::Constant || !PyUnicode_Check(seen->object))
+    Value* seen = protocol::builtin_part(trace.see(item));
+    const bool text = protocol::is_constant_of(seen, &PyUnicode_Type);
+    if (!text && protocol::has_own_class(trace.see(item)))
+      cannot(Reason::ArgumentKind, std::string("join() of a ") + type_name(trace.see(item)));
+    if (!text)
       protocol::raise(trace, PyExc_TypeError,
                       "sequence item " + std::to_string(PyList_GET_SIZE(parts.get())) + ": expected str instance, " +
                           type_name(seen) + " found");
@@ -104,13 +109,6 @@ Value* field_value(Trace& trace, Fields& fields, PyObject* name) {
   return found;
 }
 
-std::string utf8(PyObject* text) {
-  const char* bytes = PyUnicode_AsUTF8(text);
-  if (bytes) return bytes;
-  PyErr_Clear();
-  cannot(Reason::ArgumentKind, "text with lone surrogates");
-}
-
 std::string format_field(Trace& trace, Fields& fields, PyObject* parsed, int depth) {
   Value* value = field_value(trace, fields, PyTuple_GET_ITEM(parsed, 1));
   PyObject* conversion = PyTuple_GET_ITEM(parsed, 3);
@@ -119,7 +117,7 @@ std::string format_field(Trace& trace, Fields& fields, PyObject* parsed, int dep
   if (letter == 'r') value = protocol::to_repr(trace, value);
   if (letter && letter != 's' && letter != 'r') cannot(Reason::ArgumentKind, "a conversion in a format string");
   std::string spec = format_text(trace, fields, PyTuple_GET_ITEM(parsed, 2), depth + 1);
-  return utf8(text_or_stop(trace, protocol::format(trace, value, trace.text(spec))));
+  return utf8_of(text_or_stop(trace, protocol::format(trace, value, trace.text(spec))));
 }
 
 std::string format_text(Trace& trace, Fields& fields, PyObject* format, int depth) {
@@ -129,7 +127,7 @@ std::string format_text(Trace& trace, Fields& fields, PyObject* format, int dept
   std::string text;
   while (PyObject* part = PyIter_Next(parts.get())) {
     Owned<> parsed = Owned<>::steal(part);
-    text += utf8(PyTuple_GET_ITEM(part, 0));
+    text += utf8_of(PyTuple_GET_ITEM(part, 0));
     if (PyTuple_GET_ITEM(part, 1) != Py_None) text += format_field(trace, fields, part, depth);
   }
   if (PyErr_Occurred()) protocol::raise_current(trace);

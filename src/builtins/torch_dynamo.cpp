@@ -1,4 +1,5 @@
 // What importing PyTorch's own front end changes in torch.
+#include "base/text.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -23,7 +24,7 @@ Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args
   if (!wrapped) PyErr_Clear();
   if (auto model = wrapped ? protocol::find_model(wrapped.get()) : protocol::Modelled{}) return model(trace, args);
   if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
-    cannot(Reason::CallSkipped, PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function->object)->func_qualname));
+    cannot(Reason::CallSkipped, utf8_of(reinterpret_cast<PyFunctionObject*>(function->object)->func_qualname));
   return trace.inliner->call(function, args);
 }
 

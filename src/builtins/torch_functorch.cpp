@@ -3,6 +3,7 @@
 // The levels are entered where the graph runs, and for each inference, not during the capture. A segment ends in none:
 // then the call of torch.vmap is made for real.
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -37,7 +38,7 @@ Value* enter_level(Trace& trace, const Args& args) {
   if (!size || !PyLong_CheckExact(size) || !kind || !PyUnicode_CheckExact(kind))
     cannot(Reason::ArgumentKind, "the size of a torch.vmap");
   trace.scope().emit_mode(enter, {constant_argument(size), constant_argument(kind)});
-  trace.scope().enter_level({PyLong_AsLongLong(size), PyUnicode_AsUTF8(kind)[0]});
+  trace.scope().enter_level({PyLong_AsLongLong(size), utf8_of(kind)[0]});
   return trace.integer(static_cast<int64_t>(trace.scope().levels().size()));
 }
 

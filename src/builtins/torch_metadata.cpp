@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -155,7 +156,7 @@ Value* type_text(Trace& trace, const meta::Record& record) {
   auto found = std::find(dtypes->begin(), dtypes->end(), meta::dtype_object(record));
   if (found == dtypes->end()) cannot(Reason::CallUnknown, "Tensor.type() of this dtype");
   Owned<> device = take(PyObject_GetAttrString(meta::device_object(record), "type"));
-  std::string where = PyUnicode_AsUTF8(device.get());
+  std::string where = utf8_of(device.get());
   return trace.text("torch." + (where == "cpu" ? "" : where + ".") + kNames[found - dtypes->begin()].second + "Tensor");
 }
 

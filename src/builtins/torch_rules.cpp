@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/once.h"
+#include "base/text.h"
 
 namespace gramme::builtins {
 
@@ -38,7 +39,7 @@ std::string directory_of(const char* module) {
     PyErr_Clear();
     return {};
   }
-  std::string path = PyUnicode_AsUTF8(file.get());
+  std::string path = utf8_of(file.get());
   return path.substr(0, path.rfind('/') + 1);
 }
 
@@ -59,7 +60,7 @@ class FileRules {
   }
   Rule of(PyObject* file) {
     if (PyObject* known = PyDict_GetItem(by_file_.get(), file)) return known == Py_True ? Rule::Run : Rule::Inline;
-    bool run = runs(PyUnicode_AsUTF8(file));
+    bool run = runs(utf8_of(file));
     check(PyDict_SetItem(by_file_.get(), file, run ? Py_True : Py_False));
     return run ? Rule::Run : Rule::Inline;
   }
@@ -250,7 +251,7 @@ void check_marks(PyObject* callable, PyObject* dict) {
   if (has_mark(dict, breaks)) cannot(Reason::GraphBreakCalled);
   if (!has_mark(dict, disabled)) return;
   Owned<> name = take(PyObject_Repr(callable));
-  cannot(Reason::CallDisabled, PyUnicode_AsUTF8(name.get()));
+  cannot(Reason::CallDisabled, utf8_of(name.get()));
 }
 
 Treatment treatment_of(Rule rule, PyObject* callable) {
@@ -265,7 +266,7 @@ Treatment treatment_of(Rule rule, PyObject* callable) {
       break;
   }
   Owned<> name = take(PyObject_Repr(callable));
-  cannot(Reason::GraphBreakCalled, PyUnicode_AsUTF8(name.get()));
+  cannot(Reason::GraphBreakCalled, utf8_of(name.get()));
 }
 
 Treatment classify_function(Rules& all, PyObject* callable) {

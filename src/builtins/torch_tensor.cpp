@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/torch_leaves.h"
 #include "cpython/objects.h"
 
@@ -27,7 +28,7 @@ namespace {
 /// How an attribute is answered. A getter may end the segment; null means the attribute is looked up like any other.
 using Getter = Value* (*)(Trace& trace, Tensor* tensor);
 
-std::string text_of(PyObject* name) { return PyUnicode_AsUTF8(name); }
+std::string text_of(PyObject* name) { return utf8_of(name); }
 
 // ---- constants of the record
 

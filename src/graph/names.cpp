@@ -76,8 +76,8 @@ std::string_view without_dunder(std::string_view name) {
 std::string target_name(const Node& node) {
   if (node.kind == Node::CallMethod) return snake_case(without_dunder(PyUnicode_AsUTF8(node.call.target)));
   Owned<> name = Owned<>::steal(PyObject_GetAttrString(node.call.target, "__name__"));
-  if (!name) PyErr_Clear();
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) PyErr_Clear();  // lone surrogates
   return snake_case(text ? text : Py_TYPE(node.call.target)->tp_name);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/once.h"
+#include "base/text.h"
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
@@ -56,8 +57,7 @@ Owned<> same_signature(trace::Trace& trace, Function* function) {
   std::vector<PyObject*> values(args.positional + args.keywords + 1, Py_None);
   if (Owned<>::steal(
           PyObject_Vectorcall(like.get(), values.data(), args.positional, args.keywords ? names.get() : nullptr)))
-    cannot(Reason::ArgumentKind,
-           std::string(PyUnicode_AsUTF8(function->name)) + "() called with arguments that do not fit");
+    cannot(Reason::ArgumentKind, utf8_of(function->name) + "() called with arguments that do not fit");
   protocol::raise_current(trace);
 }
 

@@ -15,6 +15,7 @@ namespace {
 bool calls_modules(PyCodeObject* code) {
   constexpr std::string_view kFile = "torch/nn/modules/module.py";
   const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) PyErr_Clear();  // lone surrogates
   return file && std::string_view(file).ends_with(kFile);
 }
 }  // namespace

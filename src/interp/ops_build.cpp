@@ -109,8 +109,21 @@ Step map_add(Interpreter& interp, Frame& frame, int depth) {
   interp.trace.dict_set(interp.trace.see_as<Dict>(frame.peek(depth)), protocol::table_key(interp.trace, key), value);
   return Step::Next;
 }
+namespace {
+/// `*value` of what can be no iterable.
+void refuse_star(trace::Trace& trace, PyTypeObject* type) {
+  if (type->tp_iter || (type->tp_as_sequence && type->tp_as_sequence->sq_item)) return;
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) cannot(Reason::ArgumentKind, std::string("* of a ") + type->tp_name);
+  protocol::raise(trace, PyExc_TypeError, std::string("Value after * must be an iterable, not ") + type->tp_name);
+}
+}  // namespace
+
 Step list_extend(Interpreter& interp, Frame& frame, int depth) {
-  std::vector<Value*> items = protocol::items_of(interp.trace, frame.pop());
+  Value* iterable = interp.trace.see(frame.pop());
+  if (PyTypeObject* type = protocol::type_of(iterable);
+      iterable->kind != Kind::Object || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    refuse_star(interp.trace, type);
+  std::vector<Value*> items = protocol::items_of(interp.trace, iterable);
   auto& list = growing<List>(interp, frame, depth)->own_items;
   list.insert(list.end(), items.begin(), items.end());
   return Step::Next;

@@ -1,5 +1,6 @@
 // Calls, functions, iteration and generators.
 #include "interp/ops.h"
+#include "protocol/iterate.h"
 
 namespace gramme::interp {
 
@@ -117,6 +118,28 @@ Step get_yield_from_iter(Interpreter& interp, Frame& frame, int) {
   return get_iter(interp, frame, 0);
 }
 
+namespace {
+/// An iterator that is no generator takes values by its `send`. Null at its end, with what its StopIteration says.
+Value* send_to_iterator(trace::Trace& trace, Value* receiver, Value* sent, Value*& returned) {
+  static PyObject* const send_name = intern("send");
+  static PyObject* const next_name = intern("__next__");
+  try {
+    if (trace.see(sent) != trace.none()) return protocol::call_method(trace, receiver, send_name, {sent});
+    if (auto* iterator = as<Iterator>(receiver)) {
+      Value* item = protocol::next(trace, iterator);
+      if (!item) protocol::refuse_stop_value(trace, iterator);
+      return item;
+    }
+    Value* method = receiver->kind == Kind::Object ? protocol::special_method(trace, receiver, next_name) : nullptr;
+    if (!method) cannot(Reason::IteratorLive, "yield from");
+    return protocol::call(trace, method, {});
+  } catch (const UserError& error) {
+    returned = protocol::stop_value(trace, error);
+    return nullptr;
+  }
+}
+}  // namespace
+
 /// yield from: the value goes in, what the inner iterator yields comes out; at its end jumps with its result.
 Step send(Interpreter& interp, Frame& frame, int) {
   Value* sent = frame.pop();
@@ -124,10 +147,8 @@ Step send(Interpreter& interp, Frame& frame, int) {
   Value *yielded, *returned = interp.trace.none();
   if (receiver->kind == Kind::Generator) {
     yielded = interp.resume(static_cast<Generator*>(receiver), sent, nullptr, &returned);
-  } else if (interp.trace.see(sent) == interp.trace.none()) {
-    yielded = protocol::next(interp.trace, receiver);
   } else {
-    yielded = protocol::call_method(interp.trace, receiver, intern("send"), {sent});
+    yielded = send_to_iterator(interp.trace, receiver, sent, returned);
   }
   if (yielded) {
     frame.push(yielded);

@@ -1,4 +1,5 @@
 // Bodies of classes: their namespace, and the class that is made of it.
+#include "base/text.h"
 #include "interp/ops.h"
 
 namespace gramme::interp {
@@ -21,7 +22,7 @@ Value* find_name(Interpreter& interp, Frame& frame, PyObject* name) {
 }
 
 [[noreturn]] void undefined(Interpreter& interp, PyObject* name) {
-  protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+  protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + utf8_of(name) + "' is not defined");
 }
 
 }  // namespace

@@ -28,6 +28,27 @@ Step check_exc_match(Interpreter& interp, Frame& frame, int) {
 
 Step reraise(Interpreter&, Frame& frame, int) { throw UserError{frame.pop(), true}; }
 
+namespace {
+
+bool is_exception(PyTypeObject* type) {
+  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+}
+
+bool is_exception_class(Value* seen) {
+  auto* cls = as<Class>(seen);
+  return cls && is_exception(cls->type());
+}
+
+/// The exception that a class gives which `raise` names.
+Value* called(trace::Trace& trace, Value* cls) {
+  Value* exception = trace.see(protocol::call(trace, cls, {}));
+  if (!is_exception(protocol::type_of(exception)))
+    cannot(Reason::ArgumentKind, "an exception's class that makes something else");
+  return exception;
+}
+
+}  // namespace
+
 Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
   trace::Trace& trace = interp.trace;
   if (count == 0) {
@@ -36,9 +57,11 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
   }
   Value* cause = count == 2 ? trace.see(frame.pop()) : nullptr;
   Value* raised = trace.see(frame.pop());
-  if (raised->kind == Kind::Class) raised = trace.see(protocol::call(trace, raised, {}));
-  if (auto* exception = as<Object>(raised); exception && cause) {
-    if (cause->kind == Kind::Class) cause = trace.see(protocol::call(trace, cause, {}));
+  if (is_exception_class(raised)) raised = called(trace, raised);
+  if (auto* exception = as<Object>(raised); exception && is_exception(exception->type) && cause) {
+    if (is_exception_class(cause)) cause = called(trace, cause);
+    if (cause != trace.none() && !is_exception(protocol::type_of(cause)))
+      protocol::raise(trace, PyExc_TypeError, "exception causes must derive from BaseException");
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the cause of an exception that existed before");
     exception->cause = cause == trace.none() ? nullptr : cause;
     exception->suppress_context = true;

@@ -1,4 +1,5 @@
 // Attributes, items, operators, imports.
+#include "base/text.h"
 #include "interp/ops.h"
 
 namespace gramme::interp {
@@ -103,8 +104,7 @@ namespace {
 PyObject* imported_module(PyObject* name) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* module = PyDict_GetItem(modules, name);
-  if (!module || !PyModule_Check(module))
-    cannot(Reason::CallSkipped, std::string("import of ") + PyUnicode_AsUTF8(name));
+  if (!module || !PyModule_Check(module)) cannot(Reason::CallSkipped, std::string("import of ") + utf8_of(name));
   return module;
 }
 
@@ -120,13 +120,13 @@ Owned<> absolute_name(Interpreter& interp, Frame& frame, PyObject* name, long le
   Value* value = interp.trace.global(frame.globals, package);
   PyObject* base = value ? interp.trace.constant_of(value) : nullptr;
   if (!base || !PyUnicode_Check(base)) cannot(Reason::CallSkipped, "a relative import");
-  std::string path = PyUnicode_AsUTF8(base);
+  std::string path = utf8_of(base);
   for (long i = 1; i < level; ++i) {
     size_t dot = path.rfind('.');
     if (dot == std::string::npos) cannot(Reason::CallSkipped, "a relative import beyond its package");
     path.resize(dot);
   }
-  std::string tail = PyUnicode_AsUTF8(name);
+  std::string tail = utf8_of(name);
   if (!tail.empty()) path += "." + tail;
   return take(PyUnicode_InternFromString(path.c_str()));
 }
@@ -138,7 +138,7 @@ Step import_name(Interpreter& interp, Frame& frame, int index) {
   PyObject* level = interp.trace.constant_of(frame.pop());
   Owned<> name = absolute_name(interp, frame, frame.name(index), level ? PyLong_AsLong(level) : 0);
   Value* leaf = module_value(interp, name);
-  std::string path = PyUnicode_AsUTF8(name.get());
+  std::string path = utf8_of(name.get());
   bool whole = interp.trace.see(from) == interp.trace.none() && path.find('.') != std::string::npos;
   frame.push(whole ? module_value(interp, take(PyUnicode_InternFromString(path.substr(0, path.find('.')).c_str())))
                    : leaf);
@@ -150,7 +150,7 @@ Step import_from(Interpreter& interp, Frame& frame, int index) {
   Value* module = interp.trace.see(frame.peek(1));
   Value* found = protocol::find_attribute(interp.trace, module, name);
   if (!found) {
-    std::string path = std::string(PyModule_GetName(module->object)) + "." + PyUnicode_AsUTF8(name);
+    std::string path = std::string(PyModule_GetName(module->object)) + "." + utf8_of(name);
     Owned<> full = take(PyUnicode_InternFromString(path.c_str()));
     if (!PyDict_GetItem(PyImport_GetModuleDict(), full.get())) cannot(Reason::CallSkipped, "import of " + path);
     found = module_value(interp, full);

@@ -1,4 +1,5 @@
 // Constants, locals, cells, globals, the stack, jumps and returns.
+#include "base/text.h"
 #include "interp/closing.h"
 #include "interp/ops.h"
 
@@ -97,7 +98,7 @@ Step load_assertion_error(Interpreter& interp, Frame& frame, int) {
 namespace {
 [[noreturn]] void unbound(Interpreter& interp, Frame& frame, int slot) {
   bool free = slot >= frame.object()->co_nlocals + frame.object()->co_nplaincellvars;
-  std::string name = PyUnicode_AsUTF8(frame.variable(slot));
+  std::string name = utf8_of(frame.variable(slot));
   if (free)
     protocol::raise(
         interp.trace, PyExc_NameError,
@@ -174,7 +175,7 @@ Step load_global(Interpreter& interp, Frame& frame, int arg) {
   Value* value = interp.trace.global(frame.globals, name);
   if (!value) value = interp.trace.global(frame.builtins, name);
   if (!value)
-    protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+    protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + utf8_of(name) + "' is not defined");
   if (arg & 1) frame.push(interp.trace.null());
   frame.push(value);
   return Step::Next;
@@ -186,7 +187,7 @@ Step store_global(Interpreter& interp, Frame& frame, int index) {
 Step delete_global(Interpreter& interp, Frame& frame, int index) {
   PyObject* name = frame.name(index);
   if (!interp.trace.global(frame.globals, name))
-    protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + PyUnicode_AsUTF8(name) + "' is not defined");
+    protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + utf8_of(name) + "' is not defined");
   interp.trace.store_global(frame.globals, name, nullptr);
   return Step::Next;
 }

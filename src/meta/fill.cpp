@@ -157,6 +157,8 @@ class Fill {
     PyTypeObject* type = argument.record->type;
     if (argument.record->layout != static_cast<int8_t>(c10::kStrided))
       outcome_.message = "a tensor argument is not strided";
+    else if (c10::isQIntType(static_cast<c10::ScalarType>(argument.record->dtype)))
+      outcome_.message = "a tensor argument is quantized";
     else if (!THPVariable_CheckTypeExact(type))
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     if (!outcome_.message.empty()) return;
@@ -217,6 +219,12 @@ class Fill {
     return true;
   }
 
+  /// FakeTensorMode makes plain tensors of quantized dtypes, whose scales nobody knows.
+  static bool says_more_than_a_record(const at::Tensor& tensor) {
+    return c10::isQIntType(tensor.scalar_type()) || tensor.is_quantized() || tensor.is_nested() ||
+           tensor._is_zerotensor();
+  }
+
   bool describe_tensor(PyObject* value, Result& result) {
     PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
     const at::Tensor& tensor = THPVariable_Unpack(value);
@@ -227,6 +235,10 @@ class Fill {
     }
     if (tensor.layout() != c10::kStrided) {
       outcome_.message = "the result has the layout " + std::string(c10::str(tensor.layout()));
+      return false;
+    }
+    if (says_more_than_a_record(innermost(tensor))) {
+      outcome_.message = "the result is a quantized or nested tensor, or one without data";
       return false;
     }
     result.kind = Result::Tensor;
@@ -332,6 +344,7 @@ class Fill {
     const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     Filled result;
     result.outcome.error = true;
+    result.outcome.runs_python = outcome_.runs_python;
     result.outcome.message = std::string(reinterpret_cast<PyTypeObject*>(type)->tp_name) + ": " + (utf8 ? utf8 : "");
     PyErr_Clear();
     bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;

@@ -8,8 +8,8 @@
 
 #include "aten/state.h"
 #include "base/error.h"
+#include "meta/kernels.h"
 #include "meta/numbers.h"
-#include "meta/watch.h"
 
 namespace gramme::meta {
 namespace {

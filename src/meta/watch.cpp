@@ -11,6 +11,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/kernels.h"
 #include "meta/targets.h"
 
 namespace gramme::meta {
@@ -26,7 +27,8 @@ struct Traits {
   Numbers numbers = Numbers::Any;
   bool opaque = true;                              // no schema says what it writes
   bool composite = false;                          // made of other operators
-  bool python = false;                             // has kernels that are no code of PyTorch's
+  bool python = false;                             // has kernels in Python that see more than their arguments
+  bool faked = true;                               // fakes tell what it returns
   int dropout = -1;                                // position of dropout_p: random only if it is not 0
   int training = -1;                               // position of `training`: writes only if true
   int indices = -1;                                // position of the indices that are written at
@@ -57,49 +59,10 @@ void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool stat
   }
 }
 
-/// The set of torch.library that has "namespace/name.overload/key" for each kernel in Python; borrowed.
-PyObject* registered_kernels() {
-  return once([] {
-    return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.library")).get(), "_impls")).release();
-  });
-}
-
-/// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
-bool is_of_pytorch(const std::string& name) {
-  static const std::unordered_set<std::string_view> names{"prims",
-                                                          "prim",
-                                                          "mkl",
-                                                          "mkldnn",
-                                                          "mkldnn_prepacked",
-                                                          "onednn",
-                                                          "sparse",
-                                                          "quantized",
-                                                          "_quantized",
-                                                          "rngprims",
-                                                          "symm_mem",
-                                                          "c10d",
-                                                          "_c10d_functional",
-                                                          "c10d_functional",
-                                                          "_dtensor",
-                                                          "fsdp",
-                                                          "inductor",
-                                                          "inductor_prims",
-                                                          "flex_lib",
-                                                          "_c10d_functional_autograd"};
-  return names.contains(std::string_view(name).substr(0, name.find(':')));
-}
-
-/// `full` is "aten::add.Tensor". Kernels for fakes do not count.
-bool has_python_kernel(const std::string& full) {
-  if (is_of_pytorch(full)) return false;
-  std::string prefix = full.substr(0, full.find(':')) + "/" + full.substr(full.find(':') + 2) + "/";
-  for (const char* key : {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "CompositeExplicitAutograd",
-                          "CompositeImplicitAutograd", "BackendSelect", "ADInplaceOrView", "Functionalize",
-                          "AutocastCPU", "AutocastCUDA", "Python", "PythonTLSSnapshot"}) {
-    Owned<> row = take(PyUnicode_FromString((prefix + key).c_str()));
-    if (check(PySet_Contains(registered_kernels(), row.get()))) return true;
-  }
-  return false;
+/// FakeTensorMode takes what these make for plain tensors.
+bool makes_quantized(const AtenName& name) {
+  return name.base.find("quantize") != std::string::npos && !name.base.starts_with("fake_quantize") &&
+         !name.base.starts_with("_fake_quantize") && !name.base.starts_with("dequantize");
 }
 
 Traits read_traits(PyObject* op) {
@@ -120,7 +83,9 @@ Traits read_traits(PyObject* op) {
   traits.random = handle->hasTag(at::Tag::nondeterministic_seeded);
   traits.raises = may_raise(handle->operator_name());
   traits.integers = raises_on_integers(name);
-  traits.python = has_python_kernel(full);
+  const bool python = has_python_kernel(full);
+  traits.faked = (!python || has_fake_kernel(full)) && !makes_quantized(name);
+  traits.python = python && !is_self_contained(full.substr(0, dot));
   traits.numbers = checked_numbers(name);
   traits.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   if (name.base.find("index_put") != std::string::npos)
@@ -218,6 +183,10 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
     watch.save_generator();
   }
   watch.runs_python |= traits.python;
+  if (!traits.faked) {
+    PyErr_SetString(PyExc_NotImplementedError, "an operator in Python without a kernel for fakes");
+    throw PythonError();
+  }
   if (watch.fakes == 0) {  // what the mode itself calls to answer for an operator says nothing about it
     watch.opaque |= traits.opaque;
     watch.may_raise |= traits.raises || (traits.integers && are_refused(args)) || !takes(traits.numbers, args);
@@ -299,8 +268,6 @@ PyObject* watching_type() {
 }
 
 }  // namespace
-
-uint64_t python_kernels() { return static_cast<uint64_t>(PySet_GET_SIZE(registered_kernels())); }
 
 Owned<> new_watching_mode() {
   Owned<> none = take(PyTuple_New(0));

@@ -12,9 +12,6 @@
 
 namespace gramme::meta {
 
-/// Grows with each kernel that somebody registers in Python.
-uint64_t python_kernels();
-
 /// A new FakeTensorMode that reports each operator to the innermost Watch of its thread before it runs.
 Owned<> new_watching_mode();
 

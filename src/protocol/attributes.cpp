@@ -215,7 +215,8 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
   PyObject* field = trace.type_lookup(type, name);
   const bool generic = type->tp_setattro == PyObject_GenericSetAttr;
   auto* tuple = field && generic && !Py_IS_TYPE(field, &PyMemberDescr_Type) ? as<Tuple>(target) : nullptr;
-  if (tuple && tuple_field(tuple, field, name)) raise(trace, PyExc_AttributeError, "can't set attribute");
+  if (tuple && tuple_field(tuple, field, name))
+    raise(trace, PyExc_AttributeError, value ? "can't set attribute" : "can't delete attribute");
   if ((field && is_data_descriptor(field)) || !generic || has_instance_dict(type))
     cannot(Reason::MutationUnsupported, "the attribute " + attribute + " of a " + type->tp_name);
   if (field)

@@ -1,6 +1,7 @@
 // Attributes by the kind of value that has them; attributes.cpp chooses. Those that give a value answer null if there
 // is no such attribute.
 #pragma once
+#include "base/text.h"
 #include "cpython/objects.h"
 #include "protocol/protocol.h"
 
@@ -10,7 +11,7 @@ inline bool is_data_descriptor(PyObject* found) { return Py_TYPE(found)->tp_desc
 inline bool has_instance_dict(PyTypeObject* type) {
   return type->tp_dictoffset != 0 || cpython::has_managed_dict(type);
 }
-inline std::string text_of(PyObject* name) { return PyUnicode_AsUTF8(name); }
+inline std::string text_of(PyObject* name) { return utf8_of(name); }
 inline Value* or_none(Trace& trace, Value* value) { return value ? value : trace.none(); }
 
 /// set_attribute; a null value deletes.
@@ -38,6 +39,8 @@ Value* function_attribute(Trace& trace, value::Function* function, PyObject* nam
 void store_in_function(Trace& trace, value::Function* function, PyObject* name, Value* value);
 Value* method_attribute(Trace& trace, value::Method* method, PyObject* name);
 Value* partial_attribute(Trace& trace, value::Partial* partial, PyObject* name);
+/// The keywords as they are now: those of a partial from before are in a dict that the program may reach.
+const value::Attributes& partial_keywords(Trace& trace, value::Partial* partial);
 /// Into the instance dict of a value of a type in C (a partial, an OrderedDict); null deletes.
 void store_held_attribute(Trace& trace, Value* holder, PyObject* name, Value* value);
 

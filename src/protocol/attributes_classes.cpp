@@ -102,7 +102,8 @@ void generic_set_class_attribute(Trace& trace, Class* cls, PyObject* name, Value
   PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
   std::string text = text_of(name);
   PyObject* on_meta = trace.type_lookup(meta, name);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || text.starts_with("__"))
+  const bool fixed = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE;
+  if (fixed || text.starts_with("__"))
     cannot(Reason::MutationUnsupported, "attribute " + text + " of class " + type->tp_name);
   if (descriptor_took(trace, cls, meta, on_meta, name, value)) return;
   trace.type_lookup(type, name);  // guards what was there before

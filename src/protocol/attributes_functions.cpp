@@ -2,6 +2,7 @@
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
+#include "protocol/special.h"
 #include "source/constant.h"
 
 namespace gramme::protocol {
@@ -111,14 +112,36 @@ void store_in_function(Trace& trace, Function* function, PyObject* name, Value* 
   trace.store_own_attribute(function, name, value);
 }
 
+namespace {
+/// The dict that a partial from before holds.
+Dict* keyword_dict(Trace& trace, Partial* partial) {
+  const source::Source* path = trace.pool->child(partial->source, SK::PartialKw);
+  auto* keywords = trace.see_as<Dict>(trace.wrap(cpython::as_partial(partial->object)->keywords, path));
+  if (!keywords) cannot(Reason::AttributeUnknown, "a partial whose keywords are no dict");
+  return keywords;
+}
+}  // namespace
+
+const Attributes& partial_keywords(Trace& trace, Partial* partial) {
+  if (!partial->existing()) return partial->keywords;
+  Dict* keywords = keyword_dict(trace, partial);
+  trace.load(keywords);
+  partial->keywords = {};
+  keywords->entries.each([&](Table::Entry& entry) {
+    PyObject* name = name_key(trace, entry.key);
+    if (!name) cannot(Reason::ArgumentKind, "a partial with keywords that are no text");
+    partial->keywords.push_back({name, entry.value});
+  });
+  return partial->keywords;
+}
+
 Value* partial_attribute(Trace& trace, Partial* partial, PyObject* name) {
   std::string text = text_of(name);
   if (text == "func") return partial->function;
   if (text == "args") return trace.tuple(partial->args);
   if (text == "keywords") {
-    Dict* keywords = trace.dict();
-    for (Attribute& keyword : partial->keywords) keywords->entries.set(trace.constant(keyword.name), keyword.value);
-    return keywords;
+    if (!partial->existing()) cannot(Reason::AttributeUnknown, "the keywords of a partial made in the capture");
+    return keyword_dict(trace, partial);
   }
   if (name == k_dict) cannot(Reason::AttributeUnknown, "the __dict__ of a partial");
   return trace.own_attribute(partial, name);

@@ -2,7 +2,9 @@
 #include <array>
 
 #include "base/once.h"
+#include "base/text.h"
 #include "cpython/objects.h"
+#include "protocol/attributes.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
@@ -25,8 +27,8 @@ std::string callable_name(PyObject* callable) {
   }
   Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, names::k_module));
   if (!module) PyErr_Clear();
-  std::string prefix = module && PyUnicode_Check(module.get()) ? std::string(PyUnicode_AsUTF8(module.get())) + "." : "";
-  return prefix + PyUnicode_AsUTF8(name.get());
+  std::string prefix = module && PyUnicode_Check(module.get()) ? utf8_of(module.get()) + "." : "";
+  return prefix + utf8_of(name.get());
 }
 
 /// The same arguments with one more in front. Lives as long as the call.
@@ -136,7 +138,7 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
 Value* call_partial(Trace& trace, Partial* partial, const Args& args) {
   std::vector<Value*> positional = partial->args;
   positional.insert(positional.end(), args.values, args.values + args.positional);
-  Attributes keywords = partial->keywords;
+  Attributes keywords = partial_keywords(trace, partial);
   for (size_t i = 0; i < args.keywords; ++i) {
     Value* value = args[args.positional + i];
     bool replaced = false;

@@ -251,9 +251,11 @@ Value* rich_compare(Trace& trace, int op, Value* left, Value* right) {
   Value *a = builtin_part(left), *b = builtin_part(right);
   bool foreign = a->kind == Kind::Object || b->kind == Kind::Object;
   bool right_first = type_of(left) != type_of(right) && PyType_IsSubtype(type_of(right), type_of(left));
-  Value* result = foreign       ? nullptr
-                  : right_first ? builtin_compare(trace, comparison_row(op).swapped, b, a)
-                                : builtin_compare(trace, op, a, b);
+  Value* result = nullptr;
+  if (!foreign)
+    result = on_parts(trace, left != a || right != b, [&] {
+      return right_first ? builtin_compare(trace, comparison_row(op).swapped, b, a) : builtin_compare(trace, op, a, b);
+    });
   if (result) return result;
   if (!is_equality(op)) unorderable(trace, op, left, right);
   return trace.boolean(same(trace, left, right) == (op == Py_EQ));

@@ -129,7 +129,7 @@ Value* construct(Trace& trace, Class* cls, const Args& args) {
   PyObject* meta_call = meta == &PyType_Type ? nullptr : trace.type_lookup(meta, k_call);
   if (meta_call && PyFunction_Check(meta_call))
     return call(trace, bind(trace, meta_call, trace.type_attribute(meta, k_call), cls, meta), args);
-  static PyObject* const types_call = cpython::type_lookup(&PyType_Type, k_call);
+  PyObject* const types_call = once([] { return cpython::type_lookup(&PyType_Type, k_call); });
   if (meta_call && Py_TYPE(meta_call) != Py_TYPE(types_call))
     cannot(Reason::CallUnknown, std::string("the __call__ of ") + meta->tp_name);
   if (type->tp_new == nullptr)

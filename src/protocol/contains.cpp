@@ -63,7 +63,8 @@ bool holds(Trace& trace, Constant* container, Value* item) {
   if (is_constant_of(container, &PyRange_Type)) return in_iteration(trace, container, item);
   if (is_constant_of(container, &PyUnicode_Type)) {
     Value* payload = builtin_part(item);
-    if (payload->kind == Kind::Constant) return holds(trace, container, payload);
+    if (is_constant_of(payload, &PyUnicode_Type)) return holds(trace, container, payload);
+    if (has_own_class(item)) cannot(Reason::ArgumentKind, "a " + type_name(item) + " looked for in a str");
     raise_about(trace, PyExc_TypeError, "'in <string>' requires string as left operand, not {}", item);
   }
   bool bytes = is_constant_of(container, &PyBytes_Type);

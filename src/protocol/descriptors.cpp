@@ -1,4 +1,7 @@
 // Binding what a class holds to an instance, and writing through data descriptors.
+#include <Python.h>
+#include <structmember.h>
+
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -73,8 +76,15 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
 
 namespace {
 
+bool is_exception_or_none(Trace& trace, Value* value) {
+  auto* base = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+  return trace.see(value) == trace.none() || PyType_IsSubtype(type_of(trace.see(value)), base);
+}
+
 /// What an exception holds in C.
 bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
+  if ((name == k_cause || name == k_context) && !is_exception_or_none(trace, value)) return false;
+  if (name == k_suppress_context && type_of(trace.see(value)) != &PyBool_Type) return false;
   if (name == k_cause)
     object->cause = value, object->suppress_context = true;
   else if (name == k_context)
@@ -117,7 +127,9 @@ void set_through_getset(Trace& trace, Object* object, PyObject* name, Value* val
 }
 
 void set_through_member(Trace& trace, Object* object, PyObject* found, PyObject* name, Value* value) {
-  if (cpython::slot_offset(found, object->type) < 0) cannot(Reason::MutationUnsupported, "a member of a type in C");
+  const bool read_only = reinterpret_cast<PyMemberDescrObject*>(found)->d_member->flags & READONLY;
+  if (read_only || cpython::slot_offset(found, object->type) < 0)
+    cannot(Reason::MutationUnsupported, "a member of a type in C");
   if (!value && !trace.slot_attribute(object, name)) raise(trace, PyExc_AttributeError, text_of(name));
   trace.store_slot_attribute(object, name, value);
 }

@@ -31,9 +31,13 @@ Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, V
   return call(trace, trace.type_attribute(meta, hook_name), {cls, subject});
 }
 
-bool real_subclass(Trace& trace, PyTypeObject* type, PyObject* cls) {
-  if (PyType_Check(cls) && trace.is_subtype(type, reinterpret_cast<PyTypeObject*>(cls))) return true;
-  return check(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), cls)) > 0;
+/// type.__subclasscheck__ of two classes; a metaclass with a check that is neither its nor modelled answers by code.
+bool real_subclass(Trace& trace, PyTypeObject* type, Class* cls) {
+  for (PyObject* name : {k_instancecheck, k_subclasscheck})
+    if (PyObject* hook = trace.type_lookup(Py_TYPE(cls->object), name);
+        hook != cpython::type_lookup(&PyType_Type, name) && !PyFunction_Check(hook) && !find_model(hook))
+      cannot(Reason::OpaqueCallback, std::string("an instance check of a ") + Py_TYPE(cls->object)->tp_name);
+  return trace.is_subtype(type, cls->type());
 }
 
 /// An object that is no instance by its type is asked for its `__class__`, by code of the program where it has some.
@@ -49,13 +53,26 @@ void refuse_own_class(Trace& trace, Value* object) {
   }
 }
 
-/// `int | str`: one after the other.
-Value* parts_of_union(Trace& trace, Value* classinfo) {
-  static PyObject* const args = intern("__args__");
-  if (classinfo->kind != Kind::Constant) return nullptr;
-  Owned<> parts = Owned<>::steal(PyObject_GetAttr(classinfo->object, args));
-  if (!parts) PyErr_Clear();
-  if (!parts || !PyTuple_Check(parts.get())) return nullptr;
+PyTypeObject* typing_type(const char* name) { return imported_type("typing", name); }
+
+/// `typing.List`, which stands for the class that it names.
+bool is_bare_alias(PyObject* object) {
+  PyTypeObject* const special = once([] { return typing_type("_SpecialGenericAlias"); });
+  PyTypeObject* const tuple = once([] { return typing_type("_TupleType"); });
+  PyTypeObject* const callable = once([] { return typing_type("_CallableType"); });
+  return Py_IS_TYPE(object, special) || Py_IS_TYPE(object, tuple) || Py_IS_TYPE(object, callable);
+}
+
+/// The classes of `int | str` or `typing.Optional[int]`, one after the other; the class of a bare alias; else null.
+Value* classes_of(Trace& trace, PyObject* object) {
+  PyTypeObject* const alternatives = once([] { return imported_type("types", "UnionType"); });
+  PyTypeObject* const optional = once([] { return typing_type("_UnionGenericAlias"); });
+  if (is_bare_alias(object)) {
+    Owned<> origin = take(PyObject_GetAttrString(object, "__origin__"));
+    return PyType_Check(origin.get()) ? trace.pinned(trace.keep(std::move(origin))) : nullptr;
+  }
+  if (!Py_IS_TYPE(object, alternatives) && !Py_IS_TYPE(object, optional)) return nullptr;
+  Owned<> parts = take(PyObject_GetAttrString(object, "__args__"));
   std::vector<Value*> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) {
     PyObject* part = PyTuple_GET_ITEM(parts.get(), i);
@@ -65,48 +82,70 @@ Value* parts_of_union(Trace& trace, Value* classinfo) {
   return trace.tuple(std::move(items));
 }
 
+/// What neither is nor could answer for a class.
+bool is_plain_data(Value* seen) {
+  if (seen->kind != Kind::Constant) return false;
+  PyTypeObject* type = Py_TYPE(seen->object);
+  for (PyTypeObject* plain :
+       {Py_TYPE(Py_None), &PyBool_Type, &PyLong_Type, &PyFloat_Type, &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type})
+    if (type == plain) return true;
+  return false;
+}
+
+/// The classes that an argument of isinstance() or issubclass() names: a Class, a Tuple, or an Object with a check of
+/// its own in Python. Data raises what CPython says of it.
+Value* named_classes(Trace& trace, Value* classinfo, PyObject* check, const char* text) {
+  classinfo = trace.see(classinfo);
+  if (classinfo->kind == Kind::Class) return classinfo;
+  PyTypeObject* type = type_of(classinfo);
+  if (classinfo->kind == Kind::Tuple) return classinfo;
+  if (Value* classes = classinfo->kind == Kind::Constant ? classes_of(trace, classinfo->object) : nullptr)
+    return classes;
+  if (is_plain_data(classinfo)) raise(trace, PyExc_TypeError, text);
+  PyObject* hook = classinfo->kind == Kind::Object ? trace.type_lookup(type, check) : nullptr;
+  if (hook && PyFunction_Check(hook) && !PyType_IsSubtype(type, &PyTuple_Type)) return classinfo;
+  cannot(Reason::ArgumentKind, std::string("a check whether something is an instance of a ") + type->tp_name);
+}
+
 }  // namespace
 
 bool isinstance(Trace& trace, Value* object, Value* classinfo) {
-  classinfo = trace.see(classinfo);
-  if (Value* parts = parts_of_union(trace, classinfo)) classinfo = parts;
+  classinfo = named_classes(trace, classinfo, k_instancecheck,
+                            "isinstance() arg 2 must be a type, a tuple of types, or a union");
   if (auto* several = as<Tuple>(classinfo)) {
     for (Value* one : several->items)
       if (isinstance(trace, object, one)) return true;
     return false;
   }
   object = trace.see(object);
+  auto* cls = as<Class>(classinfo);
+  if (!cls) return truth(trace, call(trace, special_method(trace, classinfo, k_instancecheck), {object}));
   PyTypeObject* type = type_of(object);
-  if (auto* cls = as<Class>(classinfo)) {
-    if (type == cls->type()) return true;
-    if (!PyType_IsSubtype(type, cls->type())) refuse_own_class(trace, object);
-    if (Value* answer = instance_check_by_python(trace, cls, k_instancecheck, object)) return truth(trace, answer);
-    return real_subclass(trace, type, cls->object);
-  }
-  if (classinfo->kind == Kind::Constant) return real_subclass(trace, type, classinfo->object);  // int | str
-  if (auto* other = as<Object>(classinfo); other && other->object && !special_method(trace, other, k_instancecheck))
-    raise(trace, PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
-  if (Value* check = special_method(trace, classinfo, k_instancecheck))
-    return truth(trace, call(trace, check, {object}));
-  raise(trace, PyExc_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union");
+  if (type == cls->type()) return true;
+  if (!PyType_IsSubtype(type, cls->type())) refuse_own_class(trace, object);
+  if (Value* answer = instance_check_by_python(trace, cls, k_instancecheck, object)) return truth(trace, answer);
+  return real_subclass(trace, type, cls);
 }
 
 bool issubclass(Trace& trace, Value* cls, Value* classinfo) {
-  classinfo = trace.see(classinfo);
-  if (Value* parts = parts_of_union(trace, classinfo)) classinfo = parts;
+  if (is_plain_data(trace.see(classinfo)) && trace.see(cls)->kind != Kind::Class)  // CPython looks at `cls` first
+    cannot(Reason::ArgumentKind, "issubclass() of no class");
+  classinfo = named_classes(trace, classinfo, k_subclasscheck,
+                            "issubclass() arg 2 must be a class, a tuple of classes, or a union");
   if (auto* several = as<Tuple>(classinfo)) {
     for (Value* one : several->items)
       if (issubclass(trace, cls, one)) return true;
     return false;
   }
-  auto* subject = trace.see_as<Class>(cls);
-  if (!subject) raise(trace, PyExc_TypeError, "issubclass() arg 1 must be a class");
-  if (auto* of = as<Class>(classinfo)) {
-    if (Value* answer = instance_check_by_python(trace, of, k_subclasscheck, subject)) return truth(trace, answer);
-    return real_subclass(trace, subject->type(), of->object);
-  }
-  if (classinfo->kind == Kind::Constant) return real_subclass(trace, subject->type(), classinfo->object);
-  raise(trace, PyExc_TypeError, "issubclass() arg 2 must be a class, a tuple of classes, or a union");
+  Value* given = trace.see(cls);
+  auto* of = as<Class>(classinfo);
+  if (!of) return truth(trace, call(trace, special_method(trace, classinfo, k_subclasscheck), {given}));
+  auto* subject = as<Class>(given);
+  if (!subject && is_plain_data(given) && Py_IS_TYPE(of->object, &PyType_Type))
+    raise(trace, PyExc_TypeError, "issubclass() arg 1 must be a class");
+  if (!subject) cannot(Reason::ArgumentKind, "issubclass() of a " + std::string(type_of(given)->tp_name));
+  if (Value* answer = instance_check_by_python(trace, of, k_subclasscheck, subject)) return truth(trace, answer);
+  return real_subclass(trace, subject->type(), of);
 }
 
 bool callable(Trace& trace, Value* object) {

@@ -82,13 +82,15 @@ Value* item_of(Trace& trace, Constant* constant, Value* key) {
   if (!PyMapping_Check(constant->object) && !PySequence_Check(constant->object))
     raise_about(trace, PyExc_TypeError, "'{}' object is not subscriptable", constant);
   key = known(trace, key);
-  if (Value* part = builtin_part(key); part->kind == Kind::Constant) key = part;
+  Value* part = builtin_part(key);
+  const bool stands_in = part != key && part->kind == Kind::Constant;
+  if (stands_in) key = part;
   auto* slice = as<Slice>(key);
   Owned<> real = slice ? real_slice(trace, slice) : trace.concrete(key);
   if (!real && key->kind == Kind::Object && has_index(trace, key)) real = take(PyLong_FromSsize_t(index(trace, key)));
   if (!real && key->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "a tensor as an index");
   if (!real) cannot(Reason::ArgumentKind, "a subscript of " + type_name(constant));
-  return folded(trace, PyObject_GetItem(constant->object, real.get()));
+  return on_parts(trace, stands_in, [&] { return folded(trace, PyObject_GetItem(constant->object, real.get())); });
 }
 
 // ---- mappings
@@ -200,9 +202,13 @@ Value* object_item(Trace& trace, Value* object, Value* key) {
   if (Value* payload = payload_for(trace, object, getitem_name)) {
     auto* dict = as<Dict>(payload);
     Value* handler = dict ? own_method(trace, object, missing_name) : nullptr;
-    if (!handler) return get_item(trace, payload, key);
-    Value* found = trace.dict_get(dict, table_key(trace, key));
-    return found ? found : call(trace, handler, {key});
+    const bool makes = dict && dict->factory && trace.see(dict->factory) != trace.none();
+    if (!handler && !makes) return get_item(trace, payload, key);
+    if (Value* found = trace.dict_get(dict, table_key(trace, key))) return found;
+    if (handler) return call(trace, handler, {key});
+    Value* item = call(trace, dict->factory, {});
+    set_item(trace, object, key, item);
+    return item;
   }
   if (Value* result = typing_item(trace, object, key)) return result;
   if (Value* method = own_method(trace, object, getitem_name)) return call(trace, method, {key});

@@ -2,6 +2,7 @@
 #include "protocol/iterate.h"
 
 #include "base/once.h"
+#include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
@@ -127,6 +128,47 @@ Iterator* make_iterator(Trace& trace, Iterator::Sort sort, std::vector<Value*> p
   return iterator;
 }
 
+void refuse_stop_value(Trace& trace, Iterator* iterator) {
+  switch (iterator->sort) {
+    case Iterator::Sequence:
+    case Iterator::Range:
+    case Iterator::Entries:
+    case Iterator::Reversed:
+    case Iterator::Repeat:
+    case Iterator::Count:
+    case Iterator::CallUntil:  // drops it
+      return;
+    case Iterator::Enumerate:
+    case Iterator::Zip:
+    case Iterator::Map:
+    case Iterator::Filter:
+    case Iterator::Chain:
+    case Iterator::Cycle:
+    case Iterator::Islice:
+    case Iterator::StarMap:
+    case Iterator::Accumulate:
+    case Iterator::TakeWhile:
+    case Iterator::DropWhile:
+    case Iterator::Other:
+      break;
+  }
+  for (Value* part : iterator->parts) {
+    Value* seen = trace.see(part);
+    if (seen->kind == Kind::Object || seen->kind == Kind::Generator)
+      cannot(Reason::ArgumentKind, "the value with which an iterator over others ends");
+    if (auto* inner = as<Iterator>(seen)) refuse_stop_value(trace, inner);
+  }
+}
+
+Value* stop_value(Trace& trace, const UserError& error) {
+  static PyObject* const value_name = intern("value");
+  if (!is_stop_iteration(trace, error, PyExc_StopIteration)) throw UserError(error);
+  auto* stop = as<Object>(trace.see(error.exception));
+  if (!stop || stop->existing() || reinterpret_cast<PyObject*>(stop->type) != PyExc_StopIteration)
+    cannot(Reason::ArgumentKind, "the value of a StopIteration of a subclass, or from before");
+  return find_attribute(trace, stop, value_name);
+}
+
 Value* get_iterator(Trace& trace, Value* iterable) {
   iterable = trace.see(iterable);
   if (has_own_class(iterable)) return object_iterator(trace, iterable);
@@ -167,24 +209,40 @@ std::vector<Value*> items_of(Trace& trace, Value* iterable) {
   return items;
 }
 
+namespace {
+
+/// What `ask` returns; null where it raises TypeError.
+template <class Ask>
+Value* unless_type_error(Trace& trace, Ask&& ask) {
+  try {
+    return ask();
+  } catch (const UserError& error) {
+    if (!matches(trace, error.exception, trace.pinned(PyExc_TypeError))) throw;
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 Value* length_hint(Trace& trace, Value* iterable) {
   static PyObject* const len_name = intern("__len__");
   static PyObject* const hint_name = intern("__length_hint__");
   iterable = trace.see(iterable);
   if (!has_own_class(iterable)) return nullptr;
-  try {
-    if (own_method(trace, iterable, len_name)) return trace.integer(length(trace, iterable));
-    if (iterable->kind == Kind::Tuple || payload_for(trace, iterable, len_name)) return nullptr;  // C's, asked first
-    Value* method = own_method(trace, iterable, hint_name);
-    Value* hint = method ? trace.see(call(trace, method, {})) : nullptr;
-    if (!hint || (hint->kind == Kind::Constant && hint->object == Py_NotImplemented)) return nullptr;
-    if (!is_int(hint)) raise_about(trace, PyExc_TypeError, "__length_hint__ must be an integer, not {}", hint);
-    if (index(trace, hint) < 0) raise(trace, PyExc_ValueError, "__length_hint__() should return >= 0");
-    return hint;
-  } catch (const UserError& error) {
-    if (!matches(trace, error.exception, trace.pinned(PyExc_TypeError))) throw;
-    return nullptr;
+  if (own_method(trace, iterable, len_name)) {
+    if (Value* size = unless_type_error(trace, [&] { return trace.integer(length(trace, iterable)); })) return size;
+  } else if (iterable->kind == Kind::Tuple || payload_for(trace, iterable, len_name)) {
+    return nullptr;  // C's, asked first
   }
+  Value* method = own_method(trace, iterable, hint_name);
+  if (!method) return nullptr;
+  Value* hint = unless_type_error(trace, [&] { return trace.see(call(trace, method, {})); });
+  if (!hint || (hint->kind == Kind::Constant && hint->object == Py_NotImplemented)) return nullptr;
+  hint = known(trace, checked_answer(trace, Answer::of_length_hint, hint));
+  Py_ssize_t size = PyLong_AsSsize_t(hint->object);
+  if (size == -1 && PyErr_Occurred()) raise_current(trace);
+  if (size < 0) raise(trace, PyExc_ValueError, "__length_hint__() should return >= 0");
+  return hint;
 }
 
 // ---- reversed()

@@ -41,6 +41,11 @@ namespace gramme::protocol {
 value::Iterator* make_iterator(Trace& trace, value::Iterator::Sort sort, std::vector<Value*> parts);
 /// iter() or, backwards, reversed() of a seen Dict, Set, InstanceDict or View.
 value::Iterator* entries_iterator(Trace& trace, Value* container, bool backwards = false);
+/// Ends the segment where an iterator that ended may have done so with a value for its StopIteration: that of another
+/// which it iterates over.
+void refuse_stop_value(Trace& trace, value::Iterator* iterator);
+/// What `yield from` makes of a StopIteration that an iterator raised; any other exception is raised again.
+Value* stop_value(Trace& trace, const value::UserError& error);
 /// range(start, stop, step) with step not 0.
 value::Iterator* range_iterator(Trace& trace, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t step);
 /// reversed(x): `__reversed__` of the user's class, or the sequence protocol; TypeError otherwise.

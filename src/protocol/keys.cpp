@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aten/classes.h"
+#include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 
@@ -81,12 +82,7 @@ size_t own_hash(Trace& trace, Value* key) {
   Value* method = own_method(trace, key, name);
   PyObject* answer = method ? trace.constant_of(call(trace, method, {})) : nullptr;
   if (!answer || !PyLong_CheckExact(answer)) cannot(Reason::OpaqueCallback, "the hash of a " + type_name(key));
-  Py_ssize_t hash = PyLong_AsSsize_t(answer);
-  if (hash == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
-    hash = PyObject_Hash(answer);
-  }
-  return static_cast<size_t>(hash == -1 ? -2 : hash);
+  return static_cast<size_t>(hash_answered(answer));
 }
 
 /// A look-up follows the hash from place to place until one is free; where it comes to a place again, it asks the key

@@ -1,4 +1,5 @@
 // Lengths, and integers where a position or a size is wanted.
+#include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
@@ -26,9 +27,13 @@ Py_ssize_t index(Trace& trace, Value* value) {
     cannot(Reason::ArgumentKind, "an index of type " + type_name(value));
   Value* method = own_method(trace, value, index_name);
   if (!method) raise_about(trace, PyExc_TypeError, "'{}' object cannot be interpreted as an integer", value);
-  Value* result = builtin_part(known(trace, trace.see(call(trace, method, {}))));
-  if (!is_int(result)) raise_about(trace, PyExc_TypeError, "__index__ returned non-int (type {})", result);
-  return index(trace, result);
+  Value* result = known(trace, answer(trace, Answer::of_index, method));
+  Py_ssize_t answered = PyLong_AsSsize_t(result->object);
+  if (answered == -1 && PyErr_Occurred()) {  // each caller has its own exception for it
+    PyErr_Clear();
+    cannot(Reason::ArgumentKind, "an __index__ beyond 64 bits");
+  }
+  return answered;
 }
 
 namespace {
@@ -41,9 +46,13 @@ Py_ssize_t object_length(Trace& trace, Value* object) {
     if (auto* tuple = as<Tuple>(object)) return static_cast<Py_ssize_t>(tuple->items.size());
     raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
   }
-  Value* result = known(trace, trace.see(call(trace, method, {})));
-  Py_ssize_t size = index(trace, result);
-  if (size < 0) raise(trace, PyExc_ValueError, "__len__() should return >= 0");
+  Value* result = known(trace, answer(trace, Answer::of_len, method));
+  if (_PyLong_Sign(result->object) < 0) raise(trace, PyExc_ValueError, "__len__() should return >= 0");
+  Py_ssize_t size = PyLong_AsSsize_t(result->object);
+  if (size == -1) {
+    PyErr_Clear();
+    raise(trace, PyExc_OverflowError, "cannot fit 'int' into an index-sized integer");
+  }
   return size;
 }
 

@@ -209,7 +209,8 @@ Value* binary(Trace& trace, int op, Value* left, Value* right) {
   bool dicts = plain_operator(op) == NB_OR && left != a && a->kind == Kind::Dict && b->kind == Kind::Dict;
   if (dicts && static_cast<Dict*>(b)->type != &PyDict_Type && !payload_for(trace, left, operator_row(op).method))
     cannot(Reason::ArgumentKind, "a dict's subclass with its own operators beside " + type_name(b));
-  Value* result = builtin_binary(trace, op, {a, b, type_name(left), type_name(right)});
+  Value* result = on_parts(trace, left != a || right != b,
+                           [&] { return builtin_binary(trace, op, {a, b, type_name(left), type_name(right)}); });
   if (!result) unsupported(trace, op, left, right);
   return is_in_place(op) && result == a ? left : result;
 }
@@ -252,7 +253,8 @@ Value* unary(Trace& trace, Unary op, Value* operand) {
   if (Value* method = own_method(trace, operand, row.method)) return call(trace, method, {});
   Value* part = builtin_part(operand);
   if (!has(part->kind, NUMERIC)) raise_about(trace, PyExc_TypeError, row.text, operand);
-  return as_kind<NUMERIC>(part, [&](auto* number) { return applied(trace, op, number); });
+  return on_parts(trace, part != operand,
+                  [&] { return as_kind<NUMERIC>(part, [&](auto* number) { return applied(trace, op, number); }); });
 }
 
 }  // namespace gramme::protocol

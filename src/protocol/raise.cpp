@@ -1,4 +1,7 @@
 // The program's own exceptions, raised symbolically.
+#include <algorithm>
+#include <vector>
+
 #include "protocol/protocol.h"
 
 namespace gramme::protocol {
@@ -16,27 +19,39 @@ void raise(Trace& trace, PyObject* type, const std::string& message) {
 }
 
 void raise(Trace& trace, Value* exception) {
+  auto* const base = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
   exception = trace.see(exception);
-  if (auto* cls = as<Class>(exception)) exception = trace.see(call(trace, cls, {}));
+  if (auto* cls = as<Class>(exception); cls && PyType_IsSubtype(cls->type(), base))
+    exception = trace.see(call(trace, cls, {}));
   auto* object = as<Object>(exception);
-  if (!object || !PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+  if (!object || !PyType_IsSubtype(object->type, base))
     raise(trace, PyExc_TypeError, "exceptions must derive from BaseException");
   trace.raise(object);
 }
 
 void raise_current(Trace& trace) { trace.raise_current(); }
 
-bool matches(Trace& trace, Value* exception, Value* classinfo) {
-  classinfo = trace.see(classinfo);
-  if (auto* several = as<Tuple>(classinfo)) {
-    for (Value* one : several->items)
-      if (matches(trace, exception, one)) return true;
-    return false;
-  }
-  auto* cls = as<Class>(classinfo);
+namespace {
+
+/// A class of exceptions, or TypeError.
+PyTypeObject* caught_class(Trace& trace, Value* classinfo) {
+  auto* cls = trace.see_as<Class>(classinfo);
   if (!cls || !PyType_IsSubtype(cls->type(), reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     raise(trace, PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
-  return trace.is_subtype(type_of(trace.see(exception)), cls->type());
+  return cls->type();
+}
+
+}  // namespace
+
+bool matches(Trace& trace, Value* exception, Value* classinfo) {
+  std::vector<PyTypeObject*> classes;  // each is looked at before any is compared
+  if (auto* several = trace.see_as<Tuple>(classinfo)) {
+    for (Value* one : several->items) classes.push_back(caught_class(trace, one));
+  } else {
+    classes.push_back(caught_class(trace, classinfo));
+  }
+  PyTypeObject* raised = type_of(trace.see(exception));
+  return std::any_of(classes.begin(), classes.end(), [&](PyTypeObject* cls) { return trace.is_subtype(raised, cls); });
 }
 
 }  // namespace gramme::protocol

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -60,7 +61,7 @@ Value* own_method(Trace& trace, Value* seen, PyObject* name) {
   if (!has_own_class(seen)) return nullptr;
   PyObject* raw = trace.type_lookup(type_of(seen), name);
   if (!raw) return nullptr;
-  if (raw == Py_None) cannot(Reason::OpaqueCallback, std::string(PyUnicode_AsUTF8(name)) + " that is None");
+  if (raw == Py_None) cannot(Reason::OpaqueCallback, utf8_of(name) + " that is None");
   if (is_c_method(raw)) {
     if (owner(raw) == &PyBaseObject_Type || seen->kind != Kind::Object) return nullptr;  // of tuple or type: modelled
     if (payload_for(trace, seen, name)) return nullptr;

@@ -51,6 +51,19 @@ Value* folded(Trace& trace, PyObject* result);
 /// `raise type(text)` with "{}" in the text replaced by the name of the value's type.
 [[noreturn]] void raise_about(Trace& trace, PyObject* type, std::string text, Value* seen);
 
+/// apply(), which computes with the builtin parts of its operands where `parts` says so: a TypeError would name the
+/// builtin types in place of their classes, so CPython composes it.
+template <class Apply>
+Value* on_parts(Trace& trace, bool parts, Apply apply) {
+  try {
+    return apply();
+  } catch (const value::UserError& error) {
+    if (parts && matches(trace, error.exception, trace.pinned(PyExc_TypeError)))
+      cannot(Reason::ArgumentKind, "a TypeError about an instance of a subclass");
+    throw;
+  }
+}
+
 /// trace.concrete, but nothing whose text or comparison would run code of the program (classes with a metaclass,
 /// namedtuples).
 Owned<> inert(Trace& trace, Value* value);

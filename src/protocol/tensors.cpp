@@ -5,6 +5,7 @@
 
 #include "aten/classes.h"
 #include "base/once.h"
+#include "base/text.h"
 #include "cpython/objects.h"
 #include "protocol/operator_table.h"
 
@@ -95,7 +96,7 @@ void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::
       auto own = torch().methods.find(name);
       if (own == torch().methods.end()) GRAMME_BUG("a special method of tensors that nobody noted");
       if (trace.type_lookup(tensor->record->type, name) != own->second)
-        cannot(Reason::CallUnknown, "Tensor." + std::string(PyUnicode_AsUTF8(name)) + ", which the program replaced");
+        cannot(Reason::CallUnknown, "Tensor." + utf8_of(name) + ", which the program replaced");
     }
   }
 }
@@ -107,13 +108,14 @@ bool is_of_torch(PyObject* names) {
   static PyObject* const key = intern("__name__");
   PyObject* module = PyDict_GetItemWithError(names, key);
   const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!name) PyErr_Clear();  // lone surrogates
   const std::string_view text = name ? name : "";
   return text == "torch" || text.starts_with("torch.");
 }
 
 void refuse_replacement(PyObject* found, PyObject* name) {
   if (PyFunction_Check(found) && !is_of_torch(PyFunction_GET_GLOBALS(found)))
-    cannot(Reason::CallUnknown, std::string(PyUnicode_AsUTF8(name)) + ", which the program replaced");
+    cannot(Reason::CallUnknown, utf8_of(name) + ", which the program replaced");
 }
 
 /// `names` are a module's; those of modules in it are looked at too, a few deep: torch._C._nn.
@@ -125,7 +127,7 @@ void guard_names(Trace& trace, Namespace* names, PyObject* wanted, int depth) {
     if (!found || !(module || PyFunction_Check(found) || PyCFunction_Check(found))) continue;
     auto written = names->names.find(name);
     if (written != names->names.end() && written->second.written)
-      cannot(Reason::CallUnknown, std::string(PyUnicode_AsUTF8(name)) + ", which the program replaced");
+      cannot(Reason::CallUnknown, utf8_of(name) + ", which the program replaced");
     refuse_replacement(found, name);
     trace.guard({trace.pool->child(names->source, source::Kind::Value, name), guards::Kind::Identity, share(found)});
     if (!module || depth == 0) continue;

@@ -1,6 +1,7 @@
 // str(), repr() and format(). Text that holds an address, or the data of a tensor, ends the segment.
 #include <algorithm>
 
+#include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 
@@ -28,13 +29,6 @@ class Pieces {
  private:
   Owned<> list_ = take(PyList_New(0));
 };
-
-/// The str that a method of the program returned; `text` is the TypeError's otherwise.
-Value* expect_text(Trace& trace, Value* result, const char* text) {
-  result = builtin_part(trace.see(result));
-  if (!is_constant_of(result, &PyUnicode_Type)) raise_about(trace, PyExc_TypeError, text, result);
-  return result;
-}
 
 PyTypeObject* defining_class(PyObject* raw) {
   return raw && Py_TYPE(raw) == &PyWrapperDescr_Type ? reinterpret_cast<PyDescrObject*>(raw)->d_type : nullptr;
@@ -215,8 +209,7 @@ Value* object_repr(Trace& trace, Value* seen) {
         payload->kind == Kind::Set || payload->kind == Kind::Deque || (dict && dict->type != &PyDict_Type);
     if (!shows_class) return to_repr(trace, payload);
   }
-  if (Value* method = own_method(trace, seen, repr_name))
-    return expect_text(trace, call(trace, method, {}), "__repr__ returned non-string (type {})");
+  if (Value* method = own_method(trace, seen, repr_name)) return answer(trace, Answer::of_repr, method);
   if (seen->kind == Kind::Class) return trace.constant(take(PyObject_Repr(seen->object)));
   if (seen->kind == Kind::Tuple) return container_repr(trace, seen);
   cannot(Reason::ArgumentKind, "repr() of " + type_name(seen) + ", which shows an address");
@@ -277,8 +270,7 @@ Value* to_str(Trace& trace, Value* object) {
   if (Tuple* args = exception_args(object))
     if (Value* text = exception_str(trace, static_cast<Object*>(object), args)) return text;
   if (Value* payload = payload_for(trace, object, str_name)) return to_str(trace, payload);
-  if (Value* method = own_method(trace, object, str_name))
-    return expect_text(trace, call(trace, method, {}), "__str__ returned non-string (type {})");
+  if (Value* method = own_method(trace, object, str_name)) return answer(trace, Answer::of_str, method);
   return to_repr(trace, object);
 }
 
@@ -291,8 +283,7 @@ Value* format(Trace& trace, Value* object, Value* spec) {
   if (object->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "the text of a tensor");
   if (object->kind == Kind::Constant) return folded(trace, PyObject_Format(object->object, spec->object));
   if (Value* payload = payload_for(trace, object, format_name)) return format(trace, payload, spec);
-  if (Value* method = own_method(trace, object, format_name))
-    return expect_text(trace, call(trace, method, {spec}), "__format__ must return a str, not {}");
+  if (Value* method = own_method(trace, object, format_name)) return answer(trace, Answer::of_format, method, {spec});
   if (PyUnicode_GET_LENGTH(spec->object) > 0)
     raise_about(trace, PyExc_TypeError, "unsupported format string passed to {}.__format__", object);
   return to_str(trace, object);

@@ -1,4 +1,5 @@
 // What `if`, `not` and `while` ask.
+#include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 #include "value/traits.h"
@@ -12,12 +13,7 @@ namespace {
 Value* user_truth(Trace& trace, Value* operand, PyObject* name) {
   Value* method = own_method(trace, operand, name);
   if (!method) return nullptr;
-  Value* result = trace.see(call(trace, method, {}));
-  if (result->kind == Kind::Number && static_cast<Number*>(result)->type == &PyBool_Type)
-    result = known(trace, result, Reason::DataDependentBranch);
-  if (!is_constant_of(result, &PyBool_Type))
-    raise_about(trace, PyExc_TypeError, "__bool__ should return bool, returned {}", result);
-  return result;
+  return known(trace, answer(trace, Answer::of_bool, method), Reason::DataDependentBranch);
 }
 
 /// Objects, and classes with a metaclass: __bool__, then __len__, then true.

@@ -2,6 +2,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/failing.h"
+#include "meta/kernels.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -76,6 +77,7 @@ bool is_of_program(const meta::Call& call) {
   if (call.kind != meta::Call::Function || !PyFunction_Check(call.target)) return false;
   PyObject* module = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(call.target), key);
   const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!name) PyErr_Clear();  // lone surrogates
   const std::string_view text = name ? name : "";
   return text != "torch" && !text.starts_with("torch.");
 }
@@ -100,9 +102,12 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (!capture_.policy.locates && !capture_.policy.whole && aten::grad_enabled() && is_lstm(call))
     cannot(Reason::CallSkipped, "torch.lstm");
   std::vector<Tensor*> leaves = leaves_;
+  if (!capture_.policy.whole && meta::infers_by_program(call, !levels_.empty()))
+    cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
   const meta::Outcome& outcome = infer(call);
+  const bool python = outcome.runs_python || is_of_program(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
-  if (outcome.error && outcome.raised) fail(call, outcome.message);
+  if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
   if (outcome.error) cannot(Reason::CallUnknown, outcome.message);
   expect_write(outcome, leaves);
   if (outcome.may_raise) expect_raise();
@@ -110,7 +115,6 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
   if (!capture_.effects().empty() && aten::saved_tensors_hooked())
     cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
-  const bool python = outcome.runs_python || is_of_program(call);
   if (!capture_.policy.whole && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
   if (python || (entered_ && outcome.may_raise)) expect_python(!outcome.mutations.empty());
@@ -178,6 +182,9 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         if (!same->node || (!same->used && !result.unwrapped)) same->node = node;
         return same;
       }
+      // AOTAutograd knows of gradients only from inputs.
+      if (result.record->requires_grad && result.record->is_leaf && !capture_.policy.locates && !capture_.policy.whole)
+        cannot(Reason::ReplayUnsupported, "a leaf made by an operation");
       auto* tensor = capture_.make<Tensor>();
       tensor->node = node;
       tensor->record = result.record;

@@ -1,6 +1,7 @@
 // The program's own exceptions, raised symbolically.
 #include <algorithm>
 
+#include "base/text.h"
 #include "source/constant.h"
 #include "trace/capture.h"
 
@@ -48,7 +49,7 @@ void Capture::told(Value* exception) {
     untold_.erase(place);
     for (Value* argument : static_cast<Tuple*>(static_cast<Object*>(exception)->payload)->items)
       if (argument->kind == Kind::Constant && PyUnicode_Check(argument->object))
-        guard_names_in(PyUnicode_AsUTF8(argument->object));
+        guard_names_in(utf8_of(argument->object));
   }
 }
 

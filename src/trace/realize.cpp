@@ -164,11 +164,6 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     result->function = wrap(partial->func, pool->child(source, SK::PartialFunc));
     auto* args = see_as<Tuple>(wrap(partial->args, pool->child(source, SK::PartialArgs)));
     if (args) result->args = args->items;
-    auto* keywords = see_as<Dict>(wrap(partial->keywords, pool->child(source, SK::PartialKw)));
-    if (keywords) {
-      load(keywords);
-      keywords->entries.each([&](Table::Entry& e) { result->keywords.push_back({constant_of(e.key), e.value}); });
-    }
     return result;
   }
   if (PySlice_Check(object)) {

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 
+#include "meta/kernels.h"
+
 namespace gramme::trace {
 
 Scope::Scope(Capture& capture)
     : capture_(capture),
       graph_(capture.arena),
       state_(aten::GlobalState::read()),
-      grad_at_start_(aten::grad_enabled()) {}
+      grad_at_start_(aten::grad_enabled()) {
+  meta::note_python_kernels();
+}
 
 void Scope::put_back() {
   for (size_t i = undo_.size(); i-- > 0;) undo_[i]();

@@ -57,6 +57,10 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
 }
 
 void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
+  auto* instance = as<Object>(object);
+  if (instance && !instance->type->tp_dictoffset && !cpython::has_managed_dict(instance->type))
+    cannot(Reason::MutationUnsupported,
+           std::string("an attribute of a ") + instance->type->tp_name + " without a dict");
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
   bool deleted = known && !known->value && effects_.contains(effects::Kind::StoreAttr, object, name);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/imported.h"
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "value/value.h"
 
@@ -13,6 +15,14 @@ bool own_equality(PyTypeObject* type) {
   if (type->tp_richcompare == nullptr || type->tp_richcompare == PyBaseObject_Type.tp_richcompare) return false;
   static PyObject* name = intern("__eq__");
   return cpython::type_lookup(type, name) != cpython::type_lookup(&PyBaseObject_Type, name);
+}
+
+/// A __hash__ of its own may raise, or answer what is no hash; that of enumerations does neither.
+bool own_hash(PyTypeObject* type) {
+  if (type->tp_hash == PyBaseObject_Type.tp_hash) return false;
+  static PyObject* name = intern("__hash__");
+  PyObject* const of_enum = once([] { return cpython::type_lookup(imported_type("enum", "Enum"), name); });
+  return cpython::type_lookup(type, name) != of_enum;
 }
 
 /// The constant that an instance of a subclass of int or str (a member of an IntEnum) counts as among keys, or null.
@@ -77,7 +87,8 @@ bool hashable(Value* key) {
         if (!hashable(item)) return false;
       return true;
     case Kind::Object:
-      return constant_part(key) || is_address(key) || !own_equality(static_cast<Object*>(key)->type);
+      if (constant_part(key) || is_address(key)) return true;
+      return !own_equality(static_cast<Object*>(key)->type) && !own_hash(static_cast<Object*>(key)->type);
     case Kind::Set:
       return static_cast<Set*>(key)->frozen;
     case Kind::Tensor:

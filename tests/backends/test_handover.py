@@ -175,3 +175,32 @@ def test_options_reach_inductor() -> None:
     compiled = gramme.compile(lambda x: (x + 1).sin(), options={"epilogue_fusion": False})
     assert torch.allclose(compiled(X), (X + 1).sin())
     assert torch.allclose(gramme.compile(lambda x: x.cos() * 2, mode="max-autotune-no-cudagraphs")(X), X.cos() * 2)
+
+
+def _leaf(view: str) -> torch.Tensor:
+    whole = torch.arange(4.0)
+    views = {"view": lambda: whole.view(2, 2), "slice": lambda: whole[1:], "whole": lambda: whole}
+    return views[view]().requires_grad_()
+
+
+@pytest.mark.parametrize("view", ["view", "slice", "whole"])
+def test_a_leaf_that_is_a_view_and_has_a_gradient(view: str) -> None:
+    leaf = _leaf(view)
+    leaf.grad = torch.ones_like(leaf)
+    result = gramme.compile(lambda w: w * 2, backend="aot_eager")(leaf)
+    result.sum().backward()
+    assert torch.equal(result, leaf * 2)
+    assert torch.equal(leaf.grad, torch.full_like(leaf, 3.0))
+
+
+def test_a_leaf_whose_gradient_is_a_view() -> None:
+    leaf = _leaf("whole")
+    leaf.grad = torch.ones(2, 4)[1]
+    assert torch.equal(gramme.compile(lambda w: w * 2, backend="aot_eager")(leaf), leaf * 2)
+
+
+def test_a_module_over_one_flat_tensor() -> None:
+    module = nn.Linear(2, 2, bias=False)
+    module.weight.data = torch.arange(6.0)[:4].view(2, 2)
+    module(torch.ones(2)).sum().backward()
+    assert torch.equal(gramme.compile(module, backend="aot_eager")(torch.ones(2)), module(torch.ones(2)))

@@ -19,6 +19,8 @@ DIFFERENT = {
     "hooks_made_in_a_loop": "a compiled graph gives all gradients at once, in the order of its inputs",
     "hooks_on_all_parameters_of_a_module": "the same",
     "module_watches_its_own_gradients": "the same",
+    "non_full_backward_hooks": "hooks of the old kind hang on a node, and a compiled graph has one for all",
+    "global_backward_hook_of_the_old_kind": "the same",
     "gradient_asked_for_inside": "AOTAutograd has no double backward",
     "weak_reference_to_a_submodule_removed": "AOTAutograd leaves cycles, which hold inputs until they are collected",
     "weak_reference_to_a_temporary": "the same",

@@ -18,7 +18,10 @@ SOAK = os.environ.get("GRAMME_SOAK") == "1"
 SHARE = {"eager": 60, "native": 60, "aot_eager": 12}  # entries looked at in one run that is no soak
 SAMPLES = 4 if SOAK else 2
 REWRITTEN = ("addcdiv",)  # with a value it stands in graphs as PyTorch's front end writes it: other bits
-UNDEFINED = ("grid_sampler_3d", "grid_sampler_2d")  # numbers that name a mode: others leave memory uninitialised
+# Numbers that name a mode, of which others leave memory uninitialised; sizes of memory that nobody fills.
+UNDEFINED = ("grid_sampler_3d", "grid_sampler_2d", "resize_")
+ADDRESSES = ("unflatten",)  # an error text with the addresses of C++ functions
+FUNCTIONALIZED = ("stft", "quantile", "nanquantile")  # AOTAutograd gives a view of a new tensor where eager gives that
 
 
 class Place(NamedTuple):
@@ -147,7 +150,8 @@ def is_known(found: Place) -> bool:
 def test_changing_numbers_are_eagers(backend: str) -> None:
     from torch.testing._internal.common_methods_invocations import op_db
 
-    everything = [entry for entry in op_db if name_of(entry) not in (*EXCEPTIONS, *REWRITTEN, *UNDEFINED)]
+    left_out = [*EXCEPTIONS, *REWRITTEN, *UNDEFINED, *ADDRESSES, *(FUNCTIONALIZED if backend == "aot_eager" else ())]
+    everything = [entry for entry in op_db if name_of(entry) not in left_out]
     chosen = everything if SOAK else random.Random(11).sample(everything, SHARE[backend])
     differences: list[str] = []
     taken, known = set(), set()

@@ -103,18 +103,10 @@ def test_corpus(name: str, train: bool) -> None:
     check_counts(run, name)
 
 
-# Without fullgraph they are several graphs, and take other ways between them than under is_compiling().
-BREAKS = {
-    "mixtral": "an operator in Python after an effect ends the segment",
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("train", [False, True], ids=["no_grad", "training"])
 @pytest.mark.parametrize("name", MODELS)
 def test_transformers(name: str, train: bool) -> None:
-    if name in BREAKS:
-        pytest.xfail(BREAKS[name])
     case = MODELS[name]
     run = check(case.make, lambda seed: ((), case.arguments(seed)), train)
     if not (train and name in BREAKS_IN_TRAINING):

@@ -144,7 +144,11 @@ def _affine(x, scale, shift=0.0, *, sign=1):
     return sign * (x * scale + shift)
 
 
-@program("calls", lambda t: (t(), functools.partial(_affine, scale=2.0)))
+@program(
+    "calls",
+    lambda t: (t(), functools.partial(_affine, scale=2.0)),
+    why="asks a partial made in the capture for its keywords",
+)
 def partials(x, given):
     made = functools.partial(_affine, shift=1.0, sign=-1)
     nested = functools.partial(made, x)

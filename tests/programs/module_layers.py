@@ -252,7 +252,13 @@ def lazy_module_materialised(net, x):
     return net(x)
 
 
-@program("module_layers", lambda t: (lazy(t), t(3, t.n)), one_graph=False, hits=False)
+@program(
+    "module_layers",
+    lambda t: (lazy(t), t(3, t.n)),
+    one_graph=False,
+    hits=False,
+    plain="what makes a parameter is called once for each, on another one",
+)
 def lazy_module(net, x):
     return net(x), net(x * 2)
 

@@ -1,0 +1,89 @@
+"""What operators written in Python can see: torch.library.custom_op."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import types
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["is_self_contained"]
+
+# What moves values between arguments, locals and the stack, computes with them and jumps.
+_INSTRUCTIONS = frozenset(
+    """RESUME NOP CACHE EXTENDED_ARG LOAD_CONST LOAD_FAST STORE_FAST DELETE_FAST LOAD_GLOBAL LOAD_ATTR LOAD_METHOD
+    PUSH_NULL POP_TOP COPY SWAP PRECALL CALL KW_NAMES CALL_FUNCTION_EX RETURN_VALUE BINARY_OP BINARY_SUBSCR STORE_SUBSCR
+    UNARY_NEGATIVE UNARY_NOT UNARY_INVERT UNARY_POSITIVE COMPARE_OP IS_OP CONTAINS_OP BUILD_TUPLE BUILD_LIST BUILD_MAP
+    BUILD_CONST_KEY_MAP BUILD_SLICE BUILD_STRING FORMAT_VALUE LIST_EXTEND LIST_APPEND LIST_TO_TUPLE DICT_MERGE
+    UNPACK_SEQUENCE GET_ITER FOR_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP RAISE_VARARGS
+    POP_JUMP_FORWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
+    POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
+    """.split()  # noqa: SIM905
+)
+_BUILTINS = frozenset(
+    """range len zip enumerate reversed int float bool min max sum abs tuple list isinstance
+    ValueError TypeError RuntimeError IndexError NotImplementedError""".split()  # noqa: SIM905
+)
+_REGISTRATIONS = frozenset(("CompositeExplicitAutograd", "Autograd", "ADInplaceOrView", "Meta"))
+
+
+def _is_known(name: str, function: types.FunctionType) -> bool:
+    """Whether the global is PyTorch, or a builtin that looks at nothing but its arguments."""
+    if name in function.__globals__:
+        value = function.__globals__[name]
+        return isinstance(value, types.ModuleType) and value.__name__ == "torch"
+    return name in _BUILTINS and hasattr(builtins, name)
+
+
+def _sees_only_its_arguments(function: Callable[..., Any] | None, context: bool = False) -> bool:
+    """Whether the function names nothing else; `context`: its first argument is a new object, which it may write to."""
+    if function is None:
+        return True
+    if not isinstance(function, types.FunctionType) or function.__closure__:
+        return False
+    instructions = list(dis.get_instructions(function))
+    own = function.__code__.co_varnames[0] if context and function.__code__.co_argcount else None
+    if any(i.opname == "STORE_FAST" and i.argval == own for i in instructions):
+        own = None
+    for before, instruction in zip([None, *instructions], instructions, strict=False):
+        if instruction.opname == "STORE_ATTR":
+            if own is None or before is None or (before.opname, before.argval) != ("LOAD_FAST", own):
+                return False
+        elif instruction.opname not in _INSTRUCTIONS:
+            return False
+        if instruction.opname == "LOAD_GLOBAL" and not _is_known(instruction.argval, function):
+            return False
+    return True
+
+
+def is_self_contained(name: str) -> bool:
+    """Whether the custom operator reads and writes nothing but its arguments.
+
+    Its code is looked through: arguments, locals, PyTorch's functions and a few builtins are all that it may name. What
+    the program has written then makes no difference to it, nor does it change what the program reads.
+
+    Args:
+        name: namespace and name, `"namespace::name"`.
+
+    Returns:
+        False also for what is not known: kernels registered in another way than by `torch.library.custom_op`.
+
+    Example:
+        >>> is_self_contained("aten::add")
+        False
+    """
+    import torch
+    from torch._library.custom_ops import OPDEFS
+
+    definition = OPDEFS.get(name)
+    if definition is None or set(definition._backend_fns) != {None} or definition._torch_dispatch_fns:
+        return False
+    prefix = name.replace("::", "/") + "/"
+    registered = {key.removeprefix(prefix) for key in torch.library._impls if key.startswith(prefix)}
+    functions = (definition._init_fn, definition._backward_fn, definition._vmap_fn)
+    return (
+        registered <= _REGISTRATIONS
+        and all(_sees_only_its_arguments(function) for function in functions)
+        and _sees_only_its_arguments(definition._setup_context_fn, context=True)
+    )

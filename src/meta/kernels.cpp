@@ -1,0 +1,194 @@
+#include "meta/kernels.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/imported.h"
+#include "base/once.h"
+
+namespace gramme::meta {
+namespace {
+
+/// The set of torch.library that has "namespace/name.overload/key" for each kernel in Python; borrowed.
+PyObject* registered_kernels() {
+  return once([] {
+    return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.library")).get(), "_impls")).release();
+  });
+}
+
+/// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
+bool is_of_pytorch(const std::string& name) {
+  static const std::unordered_set<std::string_view> names{"prims",
+                                                          "prim",
+                                                          "mkl",
+                                                          "mkldnn",
+                                                          "mkldnn_prepacked",
+                                                          "onednn",
+                                                          "sparse",
+                                                          "quantized",
+                                                          "_quantized",
+                                                          "rngprims",
+                                                          "symm_mem",
+                                                          "c10d",
+                                                          "_c10d_functional",
+                                                          "c10d_functional",
+                                                          "_dtensor",
+                                                          "fsdp",
+                                                          "inductor",
+                                                          "inductor_prims",
+                                                          "flex_lib",
+                                                          "_c10d_functional_autograd"};
+  return names.contains(std::string_view(name).substr(0, name.find(':')));
+}
+
+std::string row_prefix(const std::string& full) {
+  return full.substr(0, full.find(':')) + "/" + full.substr(full.find(':') + 2) + "/";
+}
+
+bool has_kernel(const std::string& full, c10::DispatchKey key) {
+  const size_t dot = full.find('.');
+  auto handle =
+      c10::Dispatcher::singleton().findSchema({full.substr(0, dot), dot == full.npos ? "" : full.substr(dot + 1)});
+  return handle && handle->hasKernelForDispatchKey(key);
+}
+
+/// The keys under which there are kernels in Python.
+std::vector<std::string> python_keys(const std::string& prefix) {
+  std::vector<std::string> keys;
+  Owned<> rows = take(PySequence_List(registered_kernels()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
+    const char* row = PyUnicode_AsUTF8(PyList_GET_ITEM(rows.get(), i));
+    if (!row) throw PythonError();
+    if (!std::string_view(row).starts_with(prefix)) continue;
+    keys.emplace_back(std::string_view(row).substr(std::string_view(row).rfind('/') + 1));
+  }
+  return keys;
+}
+
+/// Fakes pass such kernels by.
+bool is_of_device(std::string_view key) {
+  for (std::string_view device : {"Meta", "CPU", "CUDA", "XPU", "MPS", "HPU", "MTIA", "PrivateUse1"})
+    if (key == device) return true;
+  return false;
+}
+
+/// Made by torch.library.custom_op: its kernels between the program and the device are PyTorch's.
+bool is_custom(const std::string& full) {
+  PyObject* const known = once([] { return imported("torch._library.custom_ops", "OPDEFS").release(); });
+  return check(PyMapping_HasKeyString(known, full.c_str()));
+}
+
+bool is_wrapped(std::string_view key) {
+  return key == "Autograd" || key == "ADInplaceOrView" || key == "BackendSelect" || key.starts_with("Autocast");
+}
+
+bool infers_by_program(const std::string& full, bool mapped) {
+  if (is_of_pytorch(full)) return false;
+  for (const std::string& key : python_keys(row_prefix(full))) {
+    if (is_of_device(key)) continue;
+    if (key == "CompositeExplicitAutograd" && has_fake_kernel(full)) continue;
+    if (key == "FuncTorchBatched" && !mapped) continue;
+    if (!is_wrapped(key) || !is_custom(full)) return true;
+  }
+  return false;
+}
+
+uint64_t generation = 1;
+
+/// Does the program stand between PyTorch's own operators and their kernels? torch.vmap itself brings decompositions.
+bool overrides_pytorch() {
+  static uint64_t kernels = 0;
+  static bool overridden = false;
+  if (kernels == python_kernels()) return overridden;
+  overridden = false;
+  for (const std::string& key : python_keys("aten/")) overridden |= !is_of_device(key) && key != "FuncTorchBatched";
+  kernels = python_kernels();
+  return overridden;
+}
+
+PyObject* type_of_operators(const char* name) { return imported("torch._ops", name).release(); }
+
+/// "namespace::name.overload" of the operators that the target may call.
+std::vector<std::string> operators_of(PyObject* target) {
+  PyObject* const overload = once([] { return type_of_operators("OpOverload"); });
+  PyObject* const packet = once([] { return type_of_operators("OpOverloadPacket"); });
+  std::vector<std::string> names;
+  if (PyObject_TypeCheck(target, reinterpret_cast<PyTypeObject*>(overload))) {
+    names.emplace_back(PyUnicode_AsUTF8(take(PyObject_CallMethod(target, "name", nullptr)).get()));
+  } else if (PyObject_TypeCheck(target, reinterpret_cast<PyTypeObject*>(packet))) {
+    Owned<> base = take(PyObject_GetAttrString(target, "_qualified_op_name"));
+    Owned<> overloads = take(PySequence_List(take(PyObject_CallMethod(target, "overloads", nullptr)).get()));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(overloads.get()); ++i) {
+      const std::string_view name = PyUnicode_AsUTF8(PyList_GET_ITEM(overloads.get(), i));
+      names.push_back(PyUnicode_AsUTF8(base.get()) + (name == "default" ? "" : "." + std::string(name)));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+uint64_t python_kernels() { return generation; }
+
+void note_python_kernels() {
+  static size_t known = 0;
+  Py_ssize_t at = 0;
+  PyObject* row;
+  Py_hash_t hash;
+  size_t now = 0;
+  while (_PySet_NextEntry(registered_kernels(), &at, &row, &hash)) now += static_cast<size_t>(hash) * 2 + 1;
+  if (std::exchange(known, now) != now) ++generation;
+}
+
+bool has_python_kernel(const std::string& full) {
+  if (is_of_pytorch(full)) return false;
+  for (const char* key : {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "CompositeExplicitAutograd",
+                          "CompositeImplicitAutograd", "BackendSelect", "ADInplaceOrView", "Functionalize",
+                          "AutocastCPU", "AutocastCUDA", "Python", "PythonTLSSnapshot"}) {
+    Owned<> row = take(PyUnicode_FromString((row_prefix(full) + key).c_str()));
+    if (check(PySet_Contains(registered_kernels(), row.get()))) return true;
+  }
+  return false;
+}
+
+bool has_fake_kernel(const std::string& full) {
+  PyObject* const registry = once([] { return imported("torch._library.simple_registry", "singleton").release(); });
+  if (has_kernel(full, c10::DispatchKey::Meta)) return true;
+  Owned<> entry = take(PyObject_CallMethod(registry, "get", "s", full.c_str()));
+  if (entry.get() == Py_None) return false;
+  Owned<> holder = take(PyObject_GetAttrString(entry.get(), "fake_impl"));
+  return take(PyObject_GetAttrString(holder.get(), "kernel")).get() != Py_None;
+}
+
+bool infers_by_program(const Call& call, bool mapped) {
+  if (overrides_pytorch()) return true;
+  if (call.kind != Call::Function || PyCFunction_Check(call.target) || PyFunction_Check(call.target)) return false;
+  struct Known {
+    uint64_t kernels = 0;
+    bool mapped = false;
+  };
+  static auto* harmless = new std::unordered_map<PyObject*, Known>;  // no Python: empty
+  auto found = harmless->find(call.target);
+  if (found != harmless->end() && found->second.kernels == python_kernels() && found->second.mapped == mapped)
+    return false;
+  for (const std::string& name : operators_of(call.target))
+    if (infers_by_program(name, mapped)) return true;
+  auto [entry, added] = harmless->insert_or_assign(call.target, Known{python_kernels(), mapped});
+  if (added) share(entry->first).release();  // for good: keys are addresses
+  return false;
+}
+
+bool is_self_contained(const std::string& name) {
+  auto module = Owned<>::steal(PyImport_ImportModule("gramme._operators"));
+  auto answer =
+      Owned<>::steal(module ? PyObject_CallMethod(module.get(), "is_self_contained", "s", name.c_str()) : nullptr);
+  PyErr_Clear();
+  return answer.get() == Py_True;
+}
+
+}  // namespace gramme::meta

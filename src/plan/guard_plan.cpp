@@ -89,8 +89,9 @@ struct GuardPlan::Impl {
   [[gnu::hot]] bool check_anew(Part& part, PyObject* root) {
     Block& block = part.block;
     WithoutCollection no_finalizers;
-    if (program.steps[block.begin()].kind != source::Kind::Pinned && !walk(part, root)) return false;
-    if (part.stability.may_bind(checks)) return bind(part, root);
+    const bool pinned = program.steps[block.begin()].kind == source::Kind::Pinned;  // bound, never walked
+    if (!pinned && !walk(part, root)) return false;
+    if (pinned || part.stability.may_bind(checks)) return bind(part, root);
     std::copy(spare.begin() + block.begin(), spare.begin() + block.end(), registers.begin() + block.begin());
     block.unbind();
     return true;

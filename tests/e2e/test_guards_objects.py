@@ -564,3 +564,32 @@ def test_attribute_before_a_method_of_an_ordered_dict() -> None:
     w.miss(od, x())
     del od.items
     w.hit(od, x())
+
+
+def test_class_attributes_that_keep_changing() -> None:
+    """What is read of classes is guarded however often it changed lately."""
+
+    class Config:
+        scale: Any = 2.0
+
+    class Child(Config):
+        pass
+
+    def f(x: torch.Tensor) -> Any:
+        return x * Child.scale, Child().scale, isinstance(Child.scale, float)
+
+    compiled = compile(f, backend="eager")
+    for dense in (True, False):
+        x = torch.ones(2) if dense else torch.ones(2).to_sparse()
+        for i in range(40):
+            change = i % 4
+            if change == 0:
+                Config.scale = float(i)
+            elif change == 1:
+                Child.scale = torch.tensor(float(i))
+            elif change == 2:
+                del Child.scale
+            for _ in range(2):
+                (y, scale, number), expected = compiled(x), f(x)
+                assert torch.equal(y.to_dense(), expected[0].to_dense())
+                assert (scale, number) == expected[1:]

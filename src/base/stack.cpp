@@ -29,7 +29,8 @@ struct Stack {
     constexpr size_t kCapture = 512 << 10, kCall = 64 << 10;
     return room == Room::Capture ? std::min(kCapture, (end - begin) / 2) : std::min(kCall, (end - begin) / 6);
   }
-  bool has(Room room, uintptr_t at) const { return !contains(at) || at - begin >= wanted(room); }
+  /// 0 if `at` is on another stack.
+  uintptr_t lowest(Room room, uintptr_t at) const { return contains(at) ? begin + wanted(room) : 0; }
 };
 
 thread_local constinit Stack stack;
@@ -37,21 +38,21 @@ thread_local constinit Stack stack;
 /// The limit of the main thread may have been raised since it was read.
 [[gnu::cold]] bool still_lacks(Room room, uintptr_t at) {
   stack.read();
-  return !stack.has(room, at);
+  return at < stack.lowest(room, at);
 }
 
 }  // namespace
 
 uintptr_t lowest_with(Room room) {
   if (stack.end == 0) stack.read();
-  return stack.contains(reinterpret_cast<uintptr_t>(__builtin_frame_address(0))) ? stack.begin + stack.wanted(room) : 0;
+  return stack.lowest(room, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
 }
 
 bool has_room(Room room) {
   const auto at = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (stack.end == 0) [[unlikely]]
     stack.read();
-  return stack.has(room, at) || !still_lacks(room, at);
+  return at >= stack.lowest(room, at) || !still_lacks(room, at);
 }
 
 }  // namespace gramme

@@ -16,9 +16,7 @@ namespace {
 
 /// The set of torch.library that has "namespace/name.overload/key" for each kernel in Python; borrowed.
 PyObject* registered_kernels() {
-  return once([] {
-    return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch.library")).get(), "_impls")).release();
-  });
+  return once([] { return imported("torch.library", "_impls").release(); });
 }
 
 /// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
@@ -136,12 +134,15 @@ std::vector<std::string> operators_of(PyObject* target) {
 uint64_t python_kernels() { return generation; }
 
 void note_python_kernels() {
-  static size_t known = 0;
-  Py_ssize_t at = 0;
-  PyObject* row;
-  Py_hash_t hash;
-  size_t now = 0;
-  while (_PySet_NextEntry(registered_kernels(), &at, &row, &hash)) now += static_cast<size_t>(hash) * 2 + 1;
+  struct State {
+    Py_ssize_t used, fill;
+    const setentry* table;
+    bool operator==(const State&) const = default;
+  };
+  static State known{};
+  // What is added takes a slot that was never used, until all move to another table.
+  const auto* rows = reinterpret_cast<PySetObject*>(registered_kernels());
+  const State now{rows->used, rows->fill, rows->table};
   if (std::exchange(known, now) != now) ++generation;
 }
 

@@ -8,7 +8,7 @@ namespace gramme::meta {
 
 /// Which kernels there are in Python: another number when one came or went before the last note_python_kernels().
 uint64_t python_kernels();
-/// Before a capture; some 3 us.
+/// Before a capture.
 void note_python_kernels();
 
 /// `full` is "aten::add.Tensor". Kernels for fakes, and PyTorch's own, do not count.

@@ -71,15 +71,18 @@ struct GuardPlan::Impl {
     return true;
   }
 
+  bool is_pinned(const Part& part) const { return program.steps[part.block.begin()].kind == source::Kind::Pinned; }
+  /// Pinned objects are never walked: their words are all there is.
+  bool may_bind(const Part& part) const { return is_pinned(part) || part.stability.may_bind(checks); }
+
   [[gnu::hot]] bool check_part(Part& part, const Roots& roots) {
     Block& block = part.block;
-    const Step& step = program.steps[block.begin()];
-    PyObject* root = step.kind == source::Kind::Pinned ? nullptr : read_root(step, roots);
+    PyObject* root = is_pinned(part) ? nullptr : read_root(program.steps[block.begin()], roots);
     if (block.is_bound_to(root)) {
       if (!block.holds(registers.data())) return false;
       if (block.unsettled()) [[unlikely]] {
         part.stability.rebound(checks);
-        if (!part.stability.may_bind(checks)) block.unbind();
+        if (!may_bind(part)) block.unbind();
       }
       return true;
     }
@@ -89,9 +92,8 @@ struct GuardPlan::Impl {
   [[gnu::hot]] bool check_anew(Part& part, PyObject* root) {
     Block& block = part.block;
     WithoutCollection no_finalizers;
-    const bool pinned = program.steps[block.begin()].kind == source::Kind::Pinned;  // bound, never walked
-    if (!pinned && !walk(part, root)) return false;
-    if (pinned || part.stability.may_bind(checks)) return bind(part, root);
+    if (!is_pinned(part) && !walk(part, root)) return false;
+    if (may_bind(part)) return bind(part, root);
     std::copy(spare.begin() + block.begin(), spare.begin() + block.end(), registers.begin() + block.begin());
     block.unbind();
     return true;

@@ -201,14 +201,10 @@ Value* object_item(Trace& trace, Value* object, Value* key) {
   static PyObject* const missing_name = intern("__missing__");
   if (Value* payload = payload_for(trace, object, getitem_name)) {
     auto* dict = as<Dict>(payload);
-    Value* handler = dict ? own_method(trace, object, missing_name) : nullptr;
-    const bool makes = dict && dict->factory && trace.see(dict->factory) != trace.none();
-    if (!handler && !makes) return get_item(trace, payload, key);
-    if (Value* found = trace.dict_get(dict, table_key(trace, key))) return found;
-    if (handler) return call(trace, handler, {key});
-    Value* item = call(trace, dict->factory, {});
-    set_item(trace, object, key, item);
-    return item;
+    Value* handler = dict ? special_method(trace, object, missing_name) : nullptr;
+    if (!handler) return get_item(trace, payload, key);
+    Value* found = trace.dict_get(dict, table_key(trace, key));
+    return found ? found : call(trace, handler, {key});
   }
   if (Value* result = typing_item(trace, object, key)) return result;
   if (Value* method = own_method(trace, object, getitem_name)) return call(trace, method, {key});

@@ -1,7 +1,7 @@
 // Values as arguments of calls in the graph.
 #include <cmath>
 
-#include "base/once.h"
+#include "base/imported.h"
 #include "meta/numbers.h"
 #include "trace/scope.h"
 
@@ -43,9 +43,8 @@ bool takes_types(const meta::Call& call) {
 Owned<> dtype_of(PyObject* type) {
   static constexpr std::pair<PyTypeObject*, const char*> kNames[] = {
       {&PyBool_Type, "bool"}, {&PyLong_Type, "int64"}, {&PyFloat_Type, "float64"}, {&PyComplex_Type, "complex128"}};
-  PyObject* const torch = once([] { return take(PyImport_ImportModule("torch")).release(); });
   for (auto [known, name] : kNames)
-    if (type == reinterpret_cast<PyObject*>(known)) return take(PyObject_GetAttrString(torch, name));
+    if (type == reinterpret_cast<PyObject*>(known)) return imported("torch", name);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "trace/scope.h"
 
@@ -23,9 +24,7 @@ class Default {
 
  private:
   static void set(PyObject* dtype) {
-    PyObject* const setter = once([] {
-      return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "set_default_dtype")).release();
-    });
+    PyObject* const setter = once([] { return imported("torch", "set_default_dtype").release(); });
     if (!Owned<>::steal(PyObject_CallOneArg(setter, dtype))) PyErr_Clear();
   }
 

@@ -1,4 +1,5 @@
 // How classes, what is special in their namespaces, and cells come into being when a segment has run.
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "trace/rebuild.h"
@@ -67,8 +68,7 @@ Register Rebuilder::make_new(Class* cls) {
 }
 
 PyObject* Rebuilder::init_abstract() {
-  PyObject* const made = once(
-      [] { return take(PyObject_GetAttrString(take(PyImport_ImportModule("_abc")).get(), "_abc_init")).release(); });
+  PyObject* const made = once([] { return imported("_abc", "_abc_init").release(); });
   return made;
 }
 

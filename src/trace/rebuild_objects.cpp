@@ -1,4 +1,5 @@
 // How functions, instances and their attributes come into being when a segment has run.
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "trace/rebuild.h"
@@ -86,9 +87,7 @@ Register Rebuilder::make_new(Object* object) {
   }
   if (object->type == &PyDictProxy_Type)
     return call(reinterpret_cast<PyObject*>(object->type), {(*this)(object->payload)});
-  PyObject* const simple_namespace = once([] {
-    return take(PyObject_GetAttrString(take(PyImport_ImportModule("types")).get(), "SimpleNamespace")).release();
-  });
+  PyObject* const simple_namespace = once([] { return imported("types", "SimpleNamespace").release(); });
   if (std::optional<Register> descriptor = make_descriptor(object)) return *descriptor;
   bool plain = object->type == &PyBaseObject_Type || reinterpret_cast<PyObject*>(object->type) == simple_namespace;
   if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !exception && !plain)

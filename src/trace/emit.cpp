@@ -1,4 +1,6 @@
 // Tensor operations into the graph: inference, mutation and aliasing of results.
+#include <algorithm>
+
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/failing.h"
@@ -118,6 +120,7 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (!capture_.policy.whole && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
   if (python || (entered_ && outcome.may_raise)) expect_python(!outcome.mutations.empty());
+  if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);
   refuse_writes(call, outcome, leaves, args);
   random_ |= outcome.random;
   autograd_seen_ |= aten::grad_enabled();
@@ -130,6 +133,30 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   apply_mutations(outcome, leaves, node, overwritten);
   if (outcome.may_raise || caught_) restored_ = writes_.size();
   return result_value(outcome.result, node, leaves);
+}
+
+/// AOTAutograd knows of gradients only from inputs. A view that is made with grad mode off says of itself that it is a
+/// leaf which needs one if what it views needs one; that makes no difference to operations with grad mode off.
+void Scope::note_leaf(const meta::Result& result) {
+  if (aten::grad_enabled() || result.view_of < 0 || !result.differentiable_view || !levels_.empty())
+    cannot(Reason::ReplayUnsupported, "a leaf made by an operation");
+  has_leaf_views_ = true;
+}
+
+bool Scope::is_leaf_view(const Tensor* tensor) const {
+  return has_leaf_views_ && !tensor->existing() && tensor->differentiable && tensor->record->requires_grad &&
+         tensor->record->is_leaf;
+}
+
+/// What is not known to leave gradients alone: operations with grad mode on, writes to such a view, Python that may
+/// turn grad mode on.
+void Scope::refuse_leaf_views(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, bool python) const {
+  const bool recorded = python || aten::grad_enabled();
+  if (recorded && std::any_of(leaves.begin(), leaves.end(), [&](const Tensor* leaf) { return is_leaf_view(leaf); }))
+    cannot(Reason::ReplayUnsupported, "a view made with grad mode off, where gradients may be recorded");
+  for (const meta::Mutation& mutation : outcome.mutations)
+    if (is_leaf_view(leaves.at(mutation.leaf)))
+      cannot(Reason::ReplayUnsupported, "a write to a view made with grad mode off");
 }
 
 void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, const graph::Node* node,
@@ -182,9 +209,8 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         if (!same->node || (!same->used && !result.unwrapped)) same->node = node;
         return same;
       }
-      // AOTAutograd knows of gradients only from inputs.
       if (result.record->requires_grad && result.record->is_leaf && !capture_.policy.locates && !capture_.policy.whole)
-        cannot(Reason::ReplayUnsupported, "a leaf made by an operation");
+        note_leaf(result);
       auto* tensor = capture_.make<Tensor>();
       tensor->node = node;
       tensor->record = result.record;

@@ -136,6 +136,9 @@ class Scope {
                      const Args& args);
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
   value::Tensor* unwrap(value::Tensor* tensor, int levels);
+  void note_leaf(const meta::Result& result);
+  bool is_leaf_view(const value::Tensor* tensor) const;
+  void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
   /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it.
@@ -172,6 +175,7 @@ class Scope {
   std::vector<value::Tensor*> late_;       // fixed or closed
   std::vector<value::Tensor*> gained_;
   bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;
+  bool has_leaf_views_ = false;  // under a backend of which it is not known what it makes of them
   aten::GlobalState state_;
   bool grad_at_start_;
   std::vector<std::function<void()>> undo_;

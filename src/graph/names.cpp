@@ -86,14 +86,20 @@ class Naming {
  public:
   explicit Naming(const Graph& graph) : events_(graph.events()) {
     size_t count = 0;
-    for (const auto& event : events_) count = std::max<size_t>(count, event.node->id + 1);
+    for (const auto& event : events_) {
+      count = std::max<size_t>(count, event.node->id + 1);
+      if (!event.hint && event.node->kind == Node::Placeholder) last_placeholder_ = event.node;
+    }
     names_.node.resize(count);
     names_.first.resize(count);
     names_.target.resize(count);
   }
 
   Names run() {
-    for (const auto& [node, hint] : events_) hint ? rename(*node, hint) : make(*node);
+    for (const auto& [node, hint] : events_) {
+      hint ? rename(*node, hint) : make(*node);
+      if (node == last_placeholder_) last_placeholder_ = nullptr;
+    }
     return std::move(names_);
   }
 
@@ -108,7 +114,7 @@ class Naming {
     } else {
       name = names_.space.create(candidate(node));
     }
-    taken_.insert(name);
+    if (last_placeholder_) taken_.insert(name);
   }
 
   void rename(const Node& node, PyObject* hint) {
@@ -138,6 +144,7 @@ class Naming {
   const std::vector<Graph::Event>& events_;
   source::Printer print_;
   Names names_;
+  const Node* last_placeholder_ = nullptr;  // null once it is made: nobody asks for taken names then
   std::unordered_set<std::string> taken_;
   std::unordered_map<PyObject*, std::string> candidates_;
 };

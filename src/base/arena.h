@@ -36,7 +36,7 @@ class Arena {
     size_t at = (used_ + align - 1) & ~(align - 1);
     if (blocks_.empty() || at + size > capacity_) {
       capacity_ = size > kBlock ? size : kBlock;
-      blocks_.emplace_back(std::make_unique<std::byte[]>(capacity_));
+      blocks_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(capacity_));  // zeroing costs 3 % of a capture
       bytes_ += capacity_;
       at = 0;
     }

@@ -44,12 +44,17 @@ class Rows {
   std::unordered_map<const Source*, PyObject*> types_;  // borrowed from the guards
 };
 
+template <class T>
+const T& open(const T* asked) {
+  if (!asked) throw std::runtime_error("the backend has returned: its graph's capture is gone");
+  return *asked;
+}
+
 }  // namespace
 
-const trace::Trace& Captured::trace() const {
-  if (!trace_) throw std::runtime_error("the backend has returned: its graph's capture is gone");
-  return *trace_;
-}
+const trace::Trace& Captured::trace() const { return open(trace_); }
+
+const plan::GuardDescription& Captured::guards() const { return open(guards_); }
 
 bool Captured::has_numbers() const {
   for (const graph::Node* node : placeholders())
@@ -76,7 +81,7 @@ bool Captured::has_aliased_writes() const {
 }
 
 Owned<> Captured::sources() const {
-  Rows rows(*guards_);
+  Rows rows(guards());
   Owned<> of_inputs = take(PyList_New(0));
   for (const graph::Node* node : placeholders())
     check(PyList_Append(of_inputs.get(), take(PyLong_FromLong(rows.row(node->source))).get()));

@@ -13,7 +13,10 @@ class Captured {
   /// Refers to both until closed.
   Captured(const trace::Trace& trace, const plan::GuardDescription& guards) : trace_(&trace), guards_(&guards) {}
   /// The call of the backend is over: nothing can be asked any more.
-  void close() { trace_ = nullptr; }
+  void close() {
+    trace_ = nullptr;
+    guards_ = nullptr;
+  }
 
   /// Is an int or float an input of the graph?
   bool has_numbers() const;
@@ -31,6 +34,7 @@ class Captured {
 
  private:
   const trace::Trace& trace() const;
+  const plan::GuardDescription& guards() const;
   const std::vector<graph::Node*>& placeholders() const { return trace().scope().graph().placeholders(); }
 
   const trace::Trace* trace_;

@@ -144,10 +144,11 @@ def test_the_captured_graph_can_only_be_asked_during_the_call() -> None:
             return super().__call__(graph, inputs, captured)
 
     backend = Keeps(lambda graph, inputs: graph.forward, "keeps", of_torch=False)
-    gramme.compile(lambda x: x + 1, backend=backend)
     gramme._compile.compiled_form(lambda x: x + 1, gramme._options.Options(backend, False, 8))(X)
-    with pytest.raises(RuntimeError, match="has returned"):
-        kept[0].sources()
+    captured = kept[0]  # of a segment that is gone, too
+    for ask in (captured.sources, lambda: captured.examples(X), lambda: captured.has_numbers):
+        with pytest.raises(RuntimeError, match="has returned"):
+            ask()
 
 
 def test_inputs_are_not_kept_alive_by_weak_references() -> None:

@@ -1,10 +1,16 @@
 """Shared by all tests: slow ones run last, so that a quick failure shows first."""
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
 SOAK = os.environ.get("GRAMME_SOAK") == "1"
+CAPABILITY = os.environ.get("ATEN_CPU_CAPABILITY")
+if CAPABILITY:  # inductor finds its code for another instruction set in a cache that runs under both share
+    cache = Path(tempfile.gettempdir()) / f"torchinductor_{os.getuid()}_{CAPABILITY}"
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 #include "protocol/set_algebra.h"
+#include "value/traits.h"
 
 namespace gramme::builtins {
 namespace {
@@ -32,13 +33,14 @@ class Copier {
  private:
   Value* copy_new(Value* seen);
   Value* item(Value* value) { return deep_ ? copy(value) : value; }
-  Value* copy_tuple(Tuple* tuple);
-  Value* copy_list(List* list);
-  Value* copy_dict(Dict* dict);
-  Value* copy_instance_dict(value::InstanceDict* dict);
-  Value* copy_deque(Deque* deque);
-  Value* copy_set(Set* set);
-  Value* copy_object(Object* object);
+  Value* copy_of(Tuple* tuple);
+  Value* copy_of(List* list);
+  Value* copy_of(Dict* dict);
+  Value* copy_of(value::InstanceDict* dict);
+  Value* copy_of(Deque* deque);
+  Value* copy_of(Set* set);
+  Value* copy_of(Object* object);
+  Value* copy_of(Value* immutable) { return immutable; }
   void require_plain(PyTypeObject* type);
 
   Trace& trace_;
@@ -47,7 +49,7 @@ class Copier {
 };
 
 /// A tuple whose items stay the same is its own copy.
-Value* Copier::copy_tuple(Tuple* tuple) {
+Value* Copier::copy_of(Tuple* tuple) {
   if (tuple->type != &PyTuple_Type && (tuple->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) require_plain(tuple->type);
   if (!deep_ && tuple->type == &PyTuple_Type) return tuple;
   std::vector<Value*> items;
@@ -62,7 +64,7 @@ Value* Copier::copy_tuple(Tuple* tuple) {
   return memo_[tuple] = result;
 }
 
-Value* Copier::copy_list(List* list) {
+Value* Copier::copy_of(List* list) {
   List* result = trace_.list({});
   memo_[list] = result;
   std::vector<Value*> items = list->items();
@@ -70,7 +72,7 @@ Value* Copier::copy_list(List* list) {
   return result;
 }
 
-Value* Copier::copy_dict(Dict* dict) {
+Value* Copier::copy_of(Dict* dict) {
   trace_.load(dict);
   if (dict->type == &PyODict_Type && !trace_.all_attributes(dict).empty())
     cannot(Reason::ArgumentKind, "a copy of an OrderedDict with attributes");
@@ -85,7 +87,7 @@ Value* Copier::copy_dict(Dict* dict) {
 }
 
 /// What hangs off an instance, in a dict of its own.
-Value* Copier::copy_instance_dict(value::InstanceDict* dict) {
+Value* Copier::copy_of(value::InstanceDict* dict) {
   Dict* result = trace_.dict();
   memo_[dict] = result;
   for (auto& [name, value] : trace_.all_attributes(dict->owner))
@@ -93,7 +95,7 @@ Value* Copier::copy_instance_dict(value::InstanceDict* dict) {
   return result;
 }
 
-Value* Copier::copy_deque(Deque* deque) {
+Value* Copier::copy_of(Deque* deque) {
   auto* result = trace_.make<Deque>();
   result->maxlen = deque->maxlen;
   memo_[deque] = result;
@@ -102,7 +104,7 @@ Value* Copier::copy_deque(Deque* deque) {
   return result;
 }
 
-Value* Copier::copy_set(Set* set) {
+Value* Copier::copy_of(Set* set) {
   if (set->frozen && !deep_) return set;
   if (!deep_) return protocol::copy_of_set(trace_, set);
   Set* result = new_set(trace_, set->frozen);
@@ -127,7 +129,7 @@ void Copier::require_plain(PyTypeObject* type) {
 }
 
 /// `__copy__` or `__deepcopy__` of the class, else a new instance with the same attributes.
-Value* Copier::copy_object(Object* object) {
+Value* Copier::copy_of(Object* object) {
   static PyObject* const kCopy = intern("__copy__");
   static PyObject* const kDeepCopy = intern("__deepcopy__");
   if (trace_.type_lookup(object->type, deep_ ? kDeepCopy : kCopy)) {
@@ -146,44 +148,8 @@ Value* Copier::copy_object(Object* object) {
 }
 
 Value* Copier::copy_new(Value* seen) {
-  switch (seen->kind) {
-    case Kind::Constant:
-    case Kind::Number:
-    case Kind::Function:
-    case Kind::Builtin:
-    case Kind::Class:
-      return seen;
-    case Kind::Tuple:
-      return copy_tuple(static_cast<Tuple*>(seen));
-    case Kind::List:
-      return copy_list(static_cast<List*>(seen));
-    case Kind::Dict:
-      return copy_dict(static_cast<Dict*>(seen));
-    case Kind::InstanceDict:
-      return copy_instance_dict(static_cast<value::InstanceDict*>(seen));
-    case Kind::Deque:
-      return copy_deque(static_cast<Deque*>(seen));
-    case Kind::Set:
-      return copy_set(static_cast<Set*>(seen));
-    case Kind::Object:
-      return copy_object(static_cast<Object*>(seen));
-    case Kind::Lazy:
-    case Kind::Tensor:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      cannot(Reason::ArgumentKind, std::string("a copy of a ") + type_name(seen));
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(seen->kind, value::COPIED)) cannot(Reason::ArgumentKind, std::string("a copy of a ") + type_name(seen));
+  return value::as_kind<value::COPIED>(seen, [&](auto* copied) { return copy_of(copied); });
 }
 
 Value* shallow(Trace& trace, const Args& args) {

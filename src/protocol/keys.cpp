@@ -7,6 +7,7 @@
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
+#include "value/traits.h"
 
 namespace gramme::protocol {
 
@@ -14,8 +15,12 @@ using namespace value;
 
 namespace {
 
-[[noreturn]] void unhashable(Trace& trace, Value* key) {
-  raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key);
+/// Does hash() of it raise TypeError?
+bool is_unhashable(Trace& trace, Value* key) {
+  static PyObject* const hash = intern("__hash__");
+  if (auto* set = as<Set>(key)) return !set->frozen;
+  if (auto* view = as<View>(key)) return view->which != View::Values;
+  return has(key->kind, UNHASHABLE) || (key->kind == Kind::Object && forbidden(trace, key, hash));
 }
 
 Value* hash_tuple(Trace& trace, Tuple* tuple) {
@@ -28,48 +33,12 @@ Value* hash_tuple(Trace& trace, Tuple* tuple) {
 
 Value* table_key(Trace& trace, Value* key) {
   key = trace.see(key);
-  static PyObject* const hash = intern("__hash__");
-  switch (key->kind) {
-    case Kind::Tuple:
-      return hash_tuple(trace, static_cast<Tuple*>(key));
-    case Kind::Number:
-      return trace.constant(known_number(trace, static_cast<Number*>(key), Reason::DataDependentValue));
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::InstanceDict:
-    case Kind::Namespace:
-      unhashable(trace, key);
-    case Kind::View:
-      if (static_cast<View*>(key)->which != View::Values) unhashable(trace, key);
-      break;
-    case Kind::Set:
-      if (!static_cast<Set*>(key)->frozen) unhashable(trace, key);
-      break;
-    case Kind::Object:
-      if (forbidden(trace, key, hash)) unhashable(trace, key);
-      break;
-    case Kind::Tensor:
-      if (!aten::is_exact_tensor_type(static_cast<Tensor*>(key)->record->type))
-        cannot(Reason::OpaqueCallback, "a tensor of a subclass as a key");
-      break;
-    case Kind::Lazy:
-    case Kind::Constant:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      break;
-  }
+  if (auto* tuple = as<Tuple>(key)) return hash_tuple(trace, tuple);
+  if (auto* number = as<Number>(key)) return trace.constant(known_number(trace, number, Reason::DataDependentValue));
+  if (is_unhashable(trace, key)) raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key);
+  auto* tensor = as<Tensor>(key);
+  if (tensor && !aten::is_exact_tensor_type(tensor->record->type))
+    cannot(Reason::OpaqueCallback, "a tensor of a subclass as a key");
   if (!hashable(key)) cannot(Reason::OpaqueCallback, "a dict or set key of type " + type_name(key));
   return key;
 }

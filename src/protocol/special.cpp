@@ -1,5 +1,6 @@
 #include "protocol/special.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -142,57 +143,35 @@ void raise_about(Trace& trace, PyObject* type, std::string text, Value* seen) {
 
 namespace {
 
+bool runs_code(Trace& trace, Value* value);
+
+bool any_runs_code(Trace& trace, const std::vector<Value*>& items) {
+  return std::any_of(items.begin(), items.end(), [&](Value* item) { return runs_code(trace, item); });
+}
+
+bool any_runs_code(Trace& trace, Table& table) {
+  bool found = false;
+  table.each([&](Table::Entry& entry) {
+    found = found || runs_code(trace, entry.key) || (entry.value && runs_code(trace, entry.value));
+  });
+  return found;
+}
+
+bool holds_code(Trace& trace, Tuple* tuple) { return any_runs_code(trace, tuple->items); }
+bool holds_code(Trace& trace, List* list) { return any_runs_code(trace, list->items()); }
+bool holds_code(Trace& trace, Set* set) { return any_runs_code(trace, set->entries); }
+bool holds_code(Trace& trace, Dict* dict) {
+  trace.load(dict);
+  return any_runs_code(trace, dict->entries);
+}
+bool holds_code(Trace&, Value*) { return false; }
+
+/// Would asking a real object equal to the value run the program's code?
 bool runs_code(Trace& trace, Value* value) {
   Trace::Deeper deeper(trace);
   value = trace.see(value);
   if (has_own_class(value)) return true;
-  auto any = [&](const std::vector<Value*>& items) {
-    for (Value* item : items)
-      if (runs_code(trace, item)) return true;
-    return false;
-  };
-  auto any_entry = [&](Table& table) {
-    bool found = false;
-    table.each([&](Table::Entry& entry) {
-      found = found || runs_code(trace, entry.key) || (entry.value && runs_code(trace, entry.value));
-    });
-    return found;
-  };
-  switch (value->kind) {
-    case Kind::Tuple:
-      return any(static_cast<Tuple*>(value)->items);
-    case Kind::List:
-      return any(static_cast<List*>(value)->items());
-    case Kind::Dict:
-      trace.load(static_cast<Dict*>(value));
-      return any_entry(static_cast<Dict*>(value)->entries);
-    case Kind::Set:
-      return any_entry(static_cast<Set*>(value)->entries);
-    case Kind::Lazy:
-    case Kind::Constant:
-    case Kind::Tensor:
-    case Kind::Number:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::Object:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      return false;
-  }
-  GRAMME_BUG("a value of no kind");
+  return has(value->kind, CONCRETE) && as_kind<CONCRETE>(value, [&](auto* seen) { return holds_code(trace, seen); });
 }
 
 }  // namespace

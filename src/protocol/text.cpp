@@ -4,6 +4,7 @@
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
+#include "value/traits.h"
 
 namespace gramme::protocol {
 
@@ -36,7 +37,7 @@ PyTypeObject* defining_class(PyObject* raw) {
 
 // ---- containers
 
-/// Containers whose repr is being made: one that holds itself shows as "...".
+/// Values whose repr is being made: a container that holds itself shows as "...".
 class Active {
  public:
   Active(Trace& trace, Value* container)
@@ -66,28 +67,28 @@ Value* repr_of_items(Trace& trace, const std::string& open, const std::vector<Va
   return pieces.joined(trace);
 }
 
-Value* tuple_repr(Trace& trace, Tuple* tuple) {
+Value* repr_of(Trace& trace, Tuple* tuple) {
   if (is_size(tuple->type)) return repr_of_items(trace, "torch.Size([", tuple->items, "])");
   if (tuple->type != &PyTuple_Type) cannot(Reason::ArgumentKind, "repr() of " + type_name(tuple));
   return repr_of_items(trace, "(", tuple->items, tuple->items.size() == 1 ? ",)" : ")");
 }
 
-Value* deque_repr(Trace& trace, Deque* deque) {
+Value* repr_of(Trace& trace, Deque* deque) {
   std::string bound = deque->maxlen < 0 ? "" : ", maxlen=" + std::to_string(deque->maxlen);
   return repr_of_items(trace, "deque([", deque->items, "]" + bound + ")");
 }
 
-Value* set_repr(Trace& trace, Set* set) {
+Value* repr_of(Trace& trace, Set* set) {
   std::vector<Value*> items = items_of(trace, set);
   if (items.empty()) return trace.text(set->frozen ? "frozenset()" : "set()");
   return repr_of_items(trace, set->frozen ? "frozenset({" : "{", items, set->frozen ? "})" : "}");
 }
 
-Value* view_repr(Trace& trace, View* view) {
+Value* repr_of(Trace& trace, View* view) {
   return repr_of_items(trace, type_name(view) + "([", items_of(trace, view), "])");
 }
 
-Value* slice_repr(Trace& trace, Slice* slice) {
+Value* repr_of(Trace& trace, Slice* slice) {
   return repr_of_items(trace, "slice(", {slice->start, slice->stop, slice->step}, ")");
 }
 
@@ -111,7 +112,7 @@ Value* ordered_dict_repr(Trace& trace, Dict* dict) {
   return repr_of_items(trace, "OrderedDict([", pairs, "])");
 }
 
-Value* dict_repr(Trace& trace, Dict* dict) {
+Value* repr_of(Trace& trace, Dict* dict) {
   if (dict->type == &PyDict_Type) return plain_dict_repr(trace, dict);
   if (PyType_IsSubtype(dict->type, &PyODict_Type)) return ordered_dict_repr(trace, dict);
   Pieces pieces;
@@ -120,49 +121,45 @@ Value* dict_repr(Trace& trace, Dict* dict) {
   return pieces.joined(trace);
 }
 
-Value* container_repr(Trace& trace, Value* seen) {
+Value* repr_of(Trace& trace, InstanceDict* dict) { return plain_dict_repr(trace, dict); }
+
+Value* repr_of(Trace& trace, List* list) { return repr_of_items(trace, "[", list->items(), "]"); }
+
+// ---- the other kinds
+
+[[noreturn]] void refuse_address(Value* seen) {
+  cannot(Reason::ArgumentKind, "repr() of " + type_name(seen) + ", which shows an address");
+}
+
+/// Its own; what it says by name is guarded.
+Value* named_repr(Trace& trace, Value* named) {
+  for (PyObject* name : {intern("__module__"), intern("__qualname__")}) find_attribute(trace, named, name);
+  return folded(trace, PyObject_Repr(named->object));
+}
+
+bool has_address(Builtin* builtin) {
+  PyObject* self = PyCFunction_Check(builtin->object) ? PyCFunction_GET_SELF(builtin->object) : nullptr;
+  return self && !PyModule_Check(self) && !PyType_Check(self);
+}
+
+Value* repr_of(Trace& trace, Constant* constant) { return folded(trace, PyObject_Repr(constant->object)); }
+Value* repr_of(Trace& trace, Module* module) { return folded(trace, PyObject_Repr(module->object)); }
+Value* repr_of(Trace& trace, Class* seen) { return named_repr(trace, seen); }
+Value* repr_of(Trace& trace, Builtin* builtin) {
+  if (has_address(builtin)) refuse_address(builtin);
+  return named_repr(trace, builtin);
+}
+Value* repr_of(Trace&, Tensor*) { cannot(Reason::DataDependentValue, "the text of a tensor"); }
+
+/// As the type of its kind has it, whatever its class says.
+Value* repr_of_kind(Trace& trace, Value* seen) {
+  if (!has(seen->kind, PRINTED)) refuse_address(seen);
   Active active(trace, seen);
   if (active.again()) {
     if (seen->kind == Kind::List || seen->kind == Kind::Deque) return trace.text("[...]");
     return trace.text(seen->kind == Kind::Tuple ? "(...)" : "{...}");
   }
-  switch (seen->kind) {
-    case Kind::List:
-      return repr_of_items(trace, "[", static_cast<List*>(seen)->items(), "]");
-    case Kind::Tuple:
-      return tuple_repr(trace, static_cast<Tuple*>(seen));
-    case Kind::Deque:
-      return deque_repr(trace, static_cast<Deque*>(seen));
-    case Kind::Dict:
-      return dict_repr(trace, static_cast<Dict*>(seen));
-    case Kind::InstanceDict:
-      return plain_dict_repr(trace, seen);
-    case Kind::Set:
-      return set_repr(trace, static_cast<Set*>(seen));
-    case Kind::View:
-      return view_repr(trace, static_cast<View*>(seen));
-    case Kind::Lazy:
-    case Kind::Constant:
-    case Kind::Tensor:
-    case Kind::Number:
-    case Kind::Slice:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::Builtin:
-    case Kind::BuiltinMethod:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::Object:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      return slice_repr(trace, static_cast<Slice*>(seen));
-  }
-  GRAMME_BUG("a value of no kind");
+  return as_kind<PRINTED>(seen, [&](auto* printed) { return repr_of(trace, printed); });
 }
 
 // ---- exceptions
@@ -194,11 +191,6 @@ Value* exception_repr(Trace& trace, Object* exception, Tuple* args) {
 
 // ---- the rest
 
-bool has_address(Value* builtin) {
-  PyObject* self = PyCFunction_Check(builtin->object) ? PyCFunction_GET_SELF(builtin->object) : nullptr;
-  return self && !PyModule_Check(self) && !PyType_Check(self);
-}
-
 Value* object_repr(Trace& trace, Value* seen) {
   static PyObject* const repr_name = intern("__repr__");
   if (Tuple* args = exception_args(seen))
@@ -211,8 +203,8 @@ Value* object_repr(Trace& trace, Value* seen) {
   }
   if (Value* method = own_method(trace, seen, repr_name)) return answer(trace, Answer::of_repr, method);
   if (seen->kind == Kind::Class) return trace.constant(take(PyObject_Repr(seen->object)));
-  if (seen->kind == Kind::Tuple) return container_repr(trace, seen);
-  cannot(Reason::ArgumentKind, "repr() of " + type_name(seen) + ", which shows an address");
+  if (seen->kind == Kind::Tuple) return repr_of_kind(trace, seen);
+  refuse_address(seen);
 }
 
 }  // namespace
@@ -220,45 +212,7 @@ Value* object_repr(Trace& trace, Value* seen) {
 Value* to_repr(Trace& trace, Value* object) {
   trace.tick();
   object = known(trace, trace.see(object));
-  if (has_own_class(object)) return object_repr(trace, object);
-  switch (object->kind) {
-    case Kind::Constant:
-      return folded(trace, PyObject_Repr(object->object));
-    case Kind::List:
-    case Kind::Tuple:
-    case Kind::Deque:
-    case Kind::Dict:
-    case Kind::InstanceDict:
-    case Kind::Set:
-    case Kind::View:
-    case Kind::Slice:
-      return container_repr(trace, object);
-    case Kind::Builtin:
-      if (has_address(object)) break;
-      [[fallthrough]];
-    case Kind::Class:
-      for (PyObject* name : {intern("__module__"), intern("__qualname__")}) find_attribute(trace, object, name);
-      [[fallthrough]];
-    case Kind::Module:
-      return folded(trace, PyObject_Repr(object->object));
-    case Kind::Tensor:
-      cannot(Reason::DataDependentValue, "the text of a tensor");
-    case Kind::Lazy:
-    case Kind::Number:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Namespace:
-    case Kind::Object:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      break;
-  }
-  cannot(Reason::ArgumentKind, "repr() of " + type_name(object) + ", which shows an address");
+  return has_own_class(object) ? object_repr(trace, object) : repr_of_kind(trace, object);
 }
 
 Value* to_str(Trace& trace, Value* object) {

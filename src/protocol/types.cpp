@@ -104,10 +104,10 @@ PyTypeObject* type_of(Value* seen) {
 #define OF_OBJECT Py_TYPE(seen->object)
 #define ASKED asked_type(static_cast<T*>(seen))
 #define NONE never_asked(seen)
-#define KIND(name, properties, answers, type, rebuilt, text) \
-  case Kind::name: {                                         \
-    using T [[maybe_unused]] = value::name;                  \
-    return type;                                             \
+#define KIND(name, properties, answers, modelled, type, rebuilt, text) \
+  case Kind::name: {                                                   \
+    using T [[maybe_unused]] = value::name;                            \
+    return type;                                                       \
   }
 #include "value/kinds.def"
 #undef KIND

@@ -4,6 +4,7 @@
 #include "base/imported.h"
 #include "meta/numbers.h"
 #include "trace/scope.h"
+#include "value/traits.h"
 
 namespace gramme::trace {
 
@@ -52,105 +53,91 @@ bool is_type(const Argument& argument) { return argument.kind == Argument::Const
 
 [[noreturn]] void refuse_type() { cannot(Reason::ArgumentKind, "a class as argument of a tensor operation"); }
 
-const Argument* sequence(Scope& scope, Arena& arena, Argument& result, const std::vector<Value*>& items) {
+Argument sequence(Scope& scope, Arena& arena, Argument::Kind kind, const std::vector<Value*>& items) {
   auto* arguments = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * (items.size() + 1)));
   for (size_t i = 0; i < items.size(); ++i)
     if (is_type(*new (arguments + i) Argument(scope.argument(items[i])))) refuse_type();
+  Argument result;
+  result.kind = kind;
   result.items = arguments;
   result.count = static_cast<uint32_t>(items.size());
-  return arguments;
+  return result;
 }
 
-Argument dict_argument(Scope& scope, Arena& arena, Dict* dict) {
+[[noreturn]] void refuse_kind(Value* value) {
+  cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
+}
+
+}  // namespace
+
+Argument Scope::passed(Tensor* tensor) {
+  if (tensor->late == Tensor::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
+  Argument result;
+  result.kind = Argument::Tensor;
+  result.node = node(tensor);
+  result.record = tensor->record;
+  leaves_.push_back(tensor);
+  return result;
+}
+
+Argument Scope::passed(Number* number) {
+  Argument result;
+  result.kind = Argument::Number;
+  result.node = node(number);
+  result.object = number->object;
+  result.bound = number->bound;
+  numbers_.push_back(number);
+  return result;
+}
+
+Argument Scope::passed(Tuple* tuple) {
+  Argument result = sequence(*this, capture_.arena, Argument::Tuple, tuple->items);
+  if (tuple->type != &PyTuple_Type) result.object = reinterpret_cast<PyObject*>(tuple->type);
+  return result;
+}
+
+Argument Scope::passed(List* list) { return sequence(*this, capture_.arena, Argument::List, list->items()); }
+
+Argument Scope::passed(Dict* dict) {
+  capture_.load(dict);
   std::vector<Value*> items;
   dict->entries.each([&](Table::Entry& entry) {
     items.push_back(entry.key);
     items.push_back(entry.value);
   });
+  return sequence(*this, capture_.arena, Argument::Dict, items);
+}
+
+Argument Scope::passed(Slice* slice) {
+  return sequence(*this, capture_.arena, Argument::Slice, {slice->start, slice->stop, slice->step});
+}
+
+Argument Scope::passed(Constant* constant) {
+  if (!prints_as_itself(constant->object))
+    cannot(Reason::ArgumentKind, "a constant that graphs cannot write as argument of a tensor operation");
   Argument result;
-  result.kind = Argument::Dict;
-  sequence(scope, arena, result, items);
+  result.object = constant->object;
   return result;
 }
 
-}  // namespace
+Argument Scope::passed(Class* seen) {
+  if (!seen->existing()) refuse_type();
+  Argument result;
+  result.object = seen->object;
+  return result;
+}
+
+/// A member of an IntEnum or StrEnum counts as what it is a subclass of.
+Argument Scope::passed(Object* object) {
+  if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
+  return argument(object->payload);
+}
 
 Argument Scope::argument(Value* value) {
   Capture::Deeper deeper(capture_);
   value = capture_.see(value);
-  Argument result;
-  switch (value->kind) {
-    case Kind::Tensor: {
-      auto* tensor = static_cast<Tensor*>(value);
-      if (tensor->late == Tensor::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
-      result.kind = Argument::Tensor;
-      result.node = node(tensor);
-      result.record = tensor->record;
-      leaves_.push_back(tensor);
-      return result;
-    }
-    case Kind::Number: {
-      auto* number = static_cast<Number*>(value);
-      result.kind = Argument::Number;
-      result.node = node(number);
-      result.object = number->object;
-      result.bound = number->bound;
-      numbers_.push_back(number);
-      return result;
-    }
-    case Kind::Tuple: {
-      auto* tuple = static_cast<Tuple*>(value);
-      result.kind = Argument::Tuple;
-      if (tuple->type != &PyTuple_Type) result.object = reinterpret_cast<PyObject*>(tuple->type);
-      sequence(*this, capture_.arena, result, tuple->items);
-      return result;
-    }
-    case Kind::List:
-      result.kind = Argument::List;
-      sequence(*this, capture_.arena, result, static_cast<List*>(value)->items());
-      return result;
-    case Kind::Dict:
-      capture_.load(static_cast<Dict*>(value));
-      return dict_argument(*this, capture_.arena, static_cast<Dict*>(value));
-    case Kind::Slice: {
-      auto* slice = static_cast<Slice*>(value);
-      result.kind = Argument::Slice;
-      sequence(*this, capture_.arena, result, {slice->start, slice->stop, slice->step});
-      return result;
-    }
-    case Kind::Constant:
-      if (!prints_as_itself(value->object))
-        cannot(Reason::ArgumentKind, "a constant that graphs cannot write as argument of a tensor operation");
-      result.object = value->object;
-      return result;
-    case Kind::Class:
-      if (!value->existing()) refuse_type();
-      result.object = value->object;
-      return result;
-    case Kind::Object:
-      if (auto* object = as<Object>(value); object && object->payload && object->payload->kind == Kind::Constant)
-        return argument(object->payload);  // a member of an IntEnum or StrEnum
-      [[fallthrough]];
-    case Kind::Lazy:
-    case Kind::Builtin:
-    case Kind::Function:
-    case Kind::Set:
-    case Kind::Deque:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(value->kind, PASSED)) refuse_kind(value);
+  return as_kind<PASSED>(value, [&](auto* seen) { return passed(seen); });
 }
 
 /// The arguments of a call in the arena.

@@ -4,6 +4,7 @@
 #include "cpython/objects.h"
 #include "source/constant.h"
 #include "trace/sets.h"
+#include "value/traits.h"
 
 namespace gramme::trace {
 
@@ -107,7 +108,7 @@ bool concrete_items(Capture& capture, const std::vector<Value*>& values, std::ve
   return true;
 }
 
-Owned<> concrete_tuple(Capture& capture, Tuple* tuple) {
+Owned<> concrete_of(Capture& capture, Tuple* tuple) {
   std::vector<Owned<>> items;
   if (!concrete_items(capture, tuple->items, items)) return {};
   Owned<> plain = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
@@ -117,15 +118,15 @@ Owned<> concrete_tuple(Capture& capture, Tuple* tuple) {
   return take(PyTuple_Type.tp_new(tuple->type, args.get(), nullptr));
 }
 
-Owned<> concrete_list(Capture& capture, const std::vector<Value*>& values) {
+Owned<> concrete_of(Capture& capture, List* list) {
   std::vector<Owned<>> items;
-  if (!concrete_items(capture, values, items)) return {};
-  Owned<> list = take(PyList_New(static_cast<Py_ssize_t>(items.size())));
-  for (size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(list.get(), i, items[i].release());
-  return list;
+  if (!concrete_items(capture, list->items(), items)) return {};
+  Owned<> result = take(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(result.get(), i, items[i].release());
+  return result;
 }
 
-Owned<> concrete_dict(Capture& capture, Dict* dict) {
+Owned<> concrete_of(Capture& capture, Dict* dict) {
   if (dict->type != &PyDict_Type) return {};
   capture.load(dict);
   Owned<> result = take(PyDict_New());
@@ -139,7 +140,7 @@ Owned<> concrete_dict(Capture& capture, Dict* dict) {
   return all ? result : Owned<>();
 }
 
-Owned<> concrete_set(Capture& capture, Set* set) {
+Owned<> concrete_of(Capture& capture, Set* set) {
   if (Owned<> placed = real_set(capture, set)) return placed;
   Owned<> result = take(PySet_New(nullptr));
   bool all = true;
@@ -152,65 +153,37 @@ Owned<> concrete_set(Capture& capture, Set* set) {
   return set->frozen ? take(PyFrozenSet_New(result.get())) : result;
 }
 
-/// A member of an IntEnum or StrEnum.
-bool is_number_or_text(Value* value) {
-  Value* payload = static_cast<Object*>(value)->payload;
-  return payload && payload->kind == Kind::Constant && value->source && value->source->kind == source::Kind::Pinned;
-}
-
-Owned<> concrete_slice(Capture& capture, Slice* slice) {
+Owned<> concrete_of(Capture& capture, Slice* slice) {
   Owned<> start = capture.concrete(slice->start), stop = capture.concrete(slice->stop),
           step = capture.concrete(slice->step);
   if (!start || !stop || !step) return {};
   return take(PySlice_New(start.get(), stop.get(), step.get()));
 }
 
+Owned<> concrete_of(Capture& capture, Number* number) {
+  PyObject* known = capture.constant_of(number);
+  return known ? share(known) : Owned<>();
+}
+
+/// A member of an IntEnum or StrEnum.
+bool is_number_or_text(Object* object) {
+  Value* payload = object->payload;
+  return payload && payload->kind == Kind::Constant && object->source && object->source->kind == source::Kind::Pinned;
+}
+
+Owned<> concrete_of(Capture&, Object* object) { return is_number_or_text(object) ? share(object->object) : Owned<>(); }
+
+Owned<> concrete_of(Capture&, Class* seen) { return seen->existing() ? share(seen->object) : Owned<>(); }
+Owned<> concrete_of(Capture&, Constant* constant) { return share(constant->object); }
+Owned<> concrete_of(Capture&, Builtin* builtin) { return share(builtin->object); }
+
 }  // namespace
 
 Owned<> Capture::concrete(Value* value) {
   Deeper deeper(*this);
   value = see(value);
-  switch (value->kind) {
-    case Kind::Constant:
-    case Kind::Builtin:
-      return share(value->object);
-    case Kind::Class:
-      return value->existing() ? share(value->object) : Owned<>();
-    case Kind::Number: {
-      PyObject* known = constant_of(value);
-      return known ? share(known) : Owned<>();
-    }
-    case Kind::Tuple:
-      return concrete_tuple(*this, static_cast<Tuple*>(value));
-    case Kind::List:
-      return concrete_list(*this, static_cast<List*>(value)->items());
-    case Kind::Dict:
-      return concrete_dict(*this, static_cast<Dict*>(value));
-    case Kind::Set:
-      return concrete_set(*this, static_cast<Set*>(value));
-    case Kind::Slice:
-      return concrete_slice(*this, static_cast<Slice*>(value));
-    case Kind::Object:
-      return is_number_or_text(value) ? share(value->object) : Owned<>();
-    case Kind::Lazy:
-    case Kind::Tensor:
-    case Kind::Deque:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      return {};
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(value->kind, CONCRETE)) return {};
+  return as_kind<CONCRETE>(value, [&](auto* seen) { return concrete_of(*this, seen); });
 }
 
 Value* Capture::adopt(Owned<> object) {
@@ -257,8 +230,8 @@ Value* Capture::adopt(Owned<> object) {
     return result;
   }
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
-  if (auto known = known_.find(o);
-      known != known_.end() && known->second->kind == Kind::Object && is_number_or_text(known->second))
+  if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object &&
+                                   is_number_or_text(static_cast<Object*>(known->second)))
     return known->second;
   return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
 }

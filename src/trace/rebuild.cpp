@@ -126,10 +126,10 @@ Register Rebuilder::make(Value* value) {
   switch (value->kind) {
 #define REBUILT make_new(static_cast<T*>(value))
 #define NEVER never(value)
-#define KIND(name, properties, answers, type, rebuilt, text) \
-  case Kind::name: {                                         \
-    using T [[maybe_unused]] = value::name;                  \
-    return rebuilt;                                          \
+#define KIND(name, properties, answers, modelled, type, rebuilt, text) \
+  case Kind::name: {                                                   \
+    using T [[maybe_unused]] = value::name;                            \
+    return rebuilt;                                                    \
   }
 #include "value/kinds.def"
 #undef KIND

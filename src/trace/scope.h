@@ -152,6 +152,17 @@ class Scope {
   /// An operator in Python comes next, or one that may raise after such.
   void expect_python(bool writes);
 
+  /// The argument that a value of the kind is.
+  meta::Argument passed(value::Constant* constant);
+  meta::Argument passed(value::Tensor* tensor);
+  meta::Argument passed(value::Number* number);
+  meta::Argument passed(value::Tuple* tuple);
+  meta::Argument passed(value::List* list);
+  meta::Argument passed(value::Dict* dict);
+  meta::Argument passed(value::Slice* slice);
+  meta::Argument passed(value::Class* seen);
+  meta::Argument passed(value::Object* object);
+
   struct Write {
     value::Tensor* root;
     const graph::Node* node;

@@ -1,6 +1,7 @@
 #include "trace/sets.h"
 
 #include "cpython/objects.h"
+#include "value/traits.h"
 
 namespace gramme::trace {
 
@@ -10,7 +11,14 @@ namespace {
 
 Owned<> real_key(Capture& capture, Value* key);
 
-Owned<> real_tuple(Capture& capture, Tuple* tuple) {
+bool is_held(Value* key) { return key->source && key->source->kind == source::Kind::Pinned; }
+
+Owned<> real_form(Capture&, Constant* key) { return share(key->object); }
+Owned<> real_form(Capture&, Builtin* key) { return is_held(key) ? share(key->object) : Owned<>(); }
+Owned<> real_form(Capture&, Class* key) {
+  return is_held(key) && Py_IS_TYPE(key->object, &PyType_Type) ? share(key->object) : Owned<>();
+}
+Owned<> real_form(Capture& capture, Tuple* tuple) {
   if (tuple->type != &PyTuple_Type) return {};
   Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(tuple->items.size())));
   for (size_t i = 0; i < tuple->items.size(); ++i) {
@@ -20,46 +28,13 @@ Owned<> real_tuple(Capture& capture, Tuple* tuple) {
   }
   return result;
 }
+Owned<> real_form(Capture& capture, Set* key) { return key->frozen ? real_set(capture, key) : Owned<>(); }
+Owned<> real_form(Capture&, Value*) { return {}; }
 
 /// A real object that hashes as the key will: constants, tuples and frozensets of them, and what the segment holds.
 Owned<> real_key(Capture& capture, Value* key) {
-  switch (key->kind) {
-    case Kind::Constant:
-      return share(key->object);
-    case Kind::Class:
-    case Kind::Builtin: {
-      bool held = key->source && key->source->kind == source::Kind::Pinned;
-      bool plain = key->kind == Kind::Builtin || Py_IS_TYPE(key->object, &PyType_Type);
-      return held && plain ? share(key->object) : Owned<>();
-    }
-    case Kind::Tuple:
-      return real_tuple(capture, static_cast<Tuple*>(key));
-    case Kind::Set:
-      return static_cast<Set*>(key)->frozen ? real_set(capture, static_cast<Set*>(key)) : Owned<>();
-    case Kind::Lazy:
-    case Kind::Tensor:
-    case Kind::Number:
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Function:
-    case Kind::Cell:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Module:
-    case Kind::Namespace:
-    case Kind::Object:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      return {};
-  }
-  GRAMME_BUG("a value of no kind");
+  if (!has(key->kind, KEY)) return {};
+  return as_kind<KEY>(key, [&](auto* seen) { return real_form(capture, seen); });
 }
 
 PyObject* places_of(Capture& capture, Set* set) {

@@ -6,6 +6,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "value/traits.h"
 #include "value/value.h"
 
 namespace gramme::value {
@@ -78,45 +79,20 @@ bool is_address(Value* key) {
   return object && object->type == &PyLong_Type && !object->source;
 }
 
+namespace {
+
+bool is_key(Constant* key) { return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented; }
+bool is_key(Tuple* key) { return std::all_of(key->items.begin(), key->items.end(), hashable); }
+bool is_key(Set* key) { return key->frozen; }
+bool is_key(Object* key) {
+  return constant_part(key) || is_address(key) || (!own_equality(key->type) && !own_hash(key->type));
+}
+bool is_key(Value*) { return true; }  // told from others by its identity
+
+}  // namespace
+
 bool hashable(Value* key) {
-  switch (key->kind) {
-    case Kind::Constant:
-      return Py_TYPE(key->object)->tp_hash != PyObject_HashNotImplemented;
-    case Kind::Tuple:
-      for (Value* item : static_cast<Tuple*>(key)->items)
-        if (!hashable(item)) return false;
-      return true;
-    case Kind::Object:
-      if (constant_part(key) || is_address(key)) return true;
-      return !own_equality(static_cast<Object*>(key)->type) && !own_hash(static_cast<Object*>(key)->type);
-    case Kind::Set:
-      return static_cast<Set*>(key)->frozen;
-    case Kind::Tensor:
-    case Kind::Function:
-    case Kind::Builtin:
-    case Kind::Class:
-    case Kind::Module:
-    case Kind::Cell:
-      return true;
-    case Kind::Lazy:
-    case Kind::Number:
-    case Kind::List:
-    case Kind::Dict:
-    case Kind::Deque:
-    case Kind::Slice:
-    case Kind::View:
-    case Kind::Iterator:
-    case Kind::Generator:
-    case Kind::Method:
-    case Kind::BuiltinMethod:
-    case Kind::Namespace:
-    case Kind::InstanceDict:
-    case Kind::Partial:
-    case Kind::Super:
-    case Kind::Null:
-      return false;
-  }
-  GRAMME_BUG("a value of no kind");
+  return has(key->kind, KEY) && as_kind<KEY>(key, [](auto* seen) { return is_key(seen); });
 }
 
 size_t hash_key(Value* key) {

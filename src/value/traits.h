@@ -8,8 +8,8 @@
 
 namespace gramme::value {
 
-/// The words of the columns `properties` and `answers`.
-enum Trait : uint16_t {
+/// The words of the columns `properties`, `answers` and `modelled`.
+enum Trait : uint32_t {
   MUTABLE = 1 << 0,
   OWNS_DICT = 1 << 1,
   BY_OBJECT = 1 << 2,
@@ -21,11 +21,17 @@ enum Trait : uint16_t {
   ITERABLE = 1 << 8,
   CALLABLE = 1 << 9,
   NUMERIC = 1 << 10,
+  UNHASHABLE = 1 << 11,
+  KEY = 1 << 12,
+  PRINTED = 1 << 13,
+  PASSED = 1 << 14,
+  CONCRETE = 1 << 15,
+  COPIED = 1 << 16,
 };
 
 inline bool has(Kind kind, Trait trait) {
-  static constexpr uint16_t kTraits[] = {
-#define KIND(name, properties, answers, type, rebuilt, text) (properties) | (answers),
+  static constexpr uint32_t kTraits[] = {
+#define KIND(name, properties, answers, modelled, type, rebuilt, text) (properties) | (answers) | (modelled),
 #include "value/kinds.def"
 #undef KIND
   };
@@ -36,11 +42,11 @@ inline bool has(Kind kind, Trait trait) {
 template <Trait trait, class Visit>
 auto as_kind(Value* seen, Visit&& visit) {
   switch (seen->kind) {
-#define KIND(name, properties, answers, type, rebuilt, text) \
-  case Kind::name:                                           \
-    if constexpr (((properties) | (answers)) & trait)        \
-      return visit(static_cast<value::name*>(seen));         \
-    else                                                     \
+#define KIND(name, properties, answers, modelled, type, rebuilt, text) \
+  case Kind::name:                                                     \
+    if constexpr (((properties) | (answers) | (modelled)) & trait)     \
+      return visit(static_cast<value::name*>(seen));                   \
+    else                                                               \
       break;
 #include "value/kinds.def"
 #undef KIND

@@ -4,7 +4,7 @@ namespace gramme::value {
 
 const char* kind_name(Kind kind) {
   static constexpr const char* kNames[] = {
-#define KIND(name, properties, answers, type, rebuilt, text) #name,
+#define KIND(name, properties, answers, modelled, type, rebuilt, text) #name,
 #include "value/kinds.def"
 #undef KIND
   };

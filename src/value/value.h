@@ -26,7 +26,7 @@ struct Frame;
 namespace gramme::value {
 
 enum class Kind : uint8_t {
-#define KIND(name, properties, answers, type, rebuilt, text) name,
+#define KIND(name, properties, answers, modelled, type, rebuilt, text) name,
 #include "value/kinds.def"
 #undef KIND
 };

@@ -7,6 +7,7 @@
 
 #include "backend/metadata.h"
 #include "base/error.h"
+#include "base/imported.h"
 #include "base/once.h"
 #include "graph/names.h"
 
@@ -17,15 +18,14 @@ using graph::Node;
 using meta::Argument;
 
 Owned<> attribute(const Owned<>& object, const char* name) { return take(PyObject_GetAttrString(object.get(), name)); }
-Owned<> import(const char* module, const char* name) { return attribute(take(PyImport_ImportModule(module)), name); }
 Owned<> text(const std::string& string) { return take(PyUnicode_FromStringAndSize(string.data(), string.size())); }
 
 /// What torch.fx is made of; looked up once, kept for good.
 struct Fx {
-  Owned<> graph = import("torch.fx", "Graph");
-  Owned<> module = import("gramme._graph_module", "LazyGraphModule");
-  Owned<> node = import("torch.fx.node", "Node");
-  Owned<> node_base = import("torch._C", "_NodeBase");
+  Owned<> graph = imported("torch.fx", "Graph");
+  Owned<> module = imported("gramme._graph_module", "LazyGraphModule");
+  Owned<> node = imported("torch.fx.node", "Node");
+  Owned<> node_base = imported("torch._C", "_NodeBase");
   Owned<> update = attribute(node_base, "_update_args_kwargs");
   Owned<> prepend = attribute(node_base, "_prepend");
   Owned<> no_args = take(PyTuple_New(0));

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::backend {
@@ -28,10 +29,7 @@ const FrameText& known_frame(PyCodeObject* code, int unit) {
   static auto* known = new std::unordered_map<PyCodeObject*, std::unordered_map<int, FrameText>>;
   FrameText& frame = (*known)[code][unit];
   if (frame.text) return frame;
-  PyObject* const format = once([] {
-    Owned<> module = take(PyImport_ImportModule("gramme._stack"));
-    return take(PyObject_GetAttrString(module.get(), "frame_text")).release();
-  });
+  PyObject* const format = once([] { return imported("gramme._stack", "frame_text").release(); });
   int line = 0, column = -1, end_line = 0, end_column = -1;
   PyCode_Addr2Location(code, unit * static_cast<int>(sizeof(_Py_CODEUNIT)), &line, &column, &end_line, &end_column);
   Owned<> made = take(PyObject_CallFunction(format, "Oiii", code, line, column, end_column));

@@ -2,16 +2,14 @@
 
 #include <ATen/functorch/BatchedTensorImpl.h>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::meta {
 
 namespace {
 /// Of torch._C._functorch; its header in C++ needs another library's.
-PyObject* function(const char* name) {
-  Owned<> module = take(PyImport_ImportModule("torch._C._functorch"));
-  return take(PyObject_GetAttrString(module.get(), name)).release();
-}
+PyObject* function(const char* name) { return imported("torch._C._functorch", name).release(); }
 
 const char* randomness(const VmapLevel& level) {
   if (level.randomness == 's') return "same";

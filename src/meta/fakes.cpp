@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "meta/watch.h"
 
@@ -49,10 +50,7 @@ Owned<> Fakes::fake(const Record* record, size_t n) {
 Owned<> Fakes::make(const Record& record) const {
   c10::InferenceMode inference(record.is_inference);
   Owned<> plain = take(THPVariable_Wrap(meta_tensor(record)));
-  PyObject* const fake_type = once([] {
-    Owned<> module = take(PyImport_ImportModule("torch._subclasses.fake_tensor"));
-    return take(PyObject_GetAttrString(module.get(), "FakeTensor")).release();
-  });
+  PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));
   const at::Tensor& tensor = THPVariable_Unpack(fake.get());

@@ -5,8 +5,6 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-#include <algorithm>
-
 #include "aten/dispatched.h"
 #include "base/imported.h"
 #include "base/once.h"
@@ -48,25 +46,6 @@ c10::Device fake_device_of(const at::Tensor& tensor) {
   Owned<> device = take(PyObject_GetAttr(fake.get(), name));
   return reinterpret_cast<THPDevice*>(device.get())->device;
 }
-
-/// fake_tensor.py logs every failing operator; here a failure is an answer.
-class Quiet {
- public:
-  Quiet() {
-    if (depth_++ == 0) set(Py_True);
-  }
-  ~Quiet() {
-    ErrorState pending;
-    if (--depth_ == 0) set(Py_False);
-  }
-
- private:
-  static void set(PyObject* disabled) {
-    PyObject* const log = once([] { return imported("torch._subclasses.fake_tensor", "log").release(); });
-    if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
-  }
-  static inline int depth_ = 0;  // under the GIL; fills of other threads and nested ones count too
-};
 
 /// The mode entered, torch functions of subclasses off (a fake passes for a plain tensor), grad mode put back at the
 /// end.
@@ -274,18 +253,6 @@ class Fill {
     Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
     if (!mark) PyErr_Clear();
     return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass) : plain_type();
-  }
-
-  /// Does it take memory that may well not be there? Of any other call nobody expects to run out of it.
-  static bool is_huge(const Result& result) {
-    constexpr double kHuge = double{1LL << 32};
-    if (result.record && result.view_of < 0 && result.same_as < 0) {
-      const Record& record = *physical(result.record);
-      double bytes = static_cast<double>(c10::elementSize(static_cast<c10::ScalarType>(record.dtype)));
-      for (int64_t size : record.sizes) bytes *= static_cast<double>(size);
-      if (bytes >= kHuge) return true;
-    }
-    return std::any_of(result.items.begin(), result.items.end(), is_huge);
   }
 
   // ---- what was written

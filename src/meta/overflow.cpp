@@ -2,6 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -73,6 +74,17 @@ bool overflows(const Call& call, const Outcome& outcome) {
   if (outcome.result.record) check(*outcome.result.record);
   for (const Mutation& mutation : outcome.mutations) check(*mutation.record);
   return found;
+}
+
+bool is_huge(const Result& result) {
+  constexpr double kHuge = double{1LL << 32};
+  if (result.record && result.view_of < 0 && result.same_as < 0) {
+    const Record& record = *physical(result.record);
+    double bytes = static_cast<double>(c10::elementSize(static_cast<c10::ScalarType>(record.dtype)));
+    for (int64_t size : record.sizes) bytes *= static_cast<double>(size);
+    if (bytes >= kHuge) return true;
+  }
+  return std::any_of(result.items.begin(), result.items.end(), is_huge);
 }
 
 }  // namespace gramme::meta

@@ -1,11 +1,14 @@
-// Python numbers that do not fit a dtype. Only meta's own sources include this.
+// What kernels refuse and fakes do not ask: numbers that do not fit a dtype, sizes that do not fit memory. Only meta's
+// own sources include this.
 #pragma once
 #include "meta/infer.h"
 
 namespace gramme::meta {
 
-/// Does a number of the call not fit the dtype of the result or of what is written? Kernels refuse to convert it; fakes
-/// do not ask.
+/// Does a number of the call not fit the dtype of the result or of what is written?
 bool overflows(const Call& call, const Outcome& outcome);
+
+/// Does the result take memory that may well not be there? Of any other call nobody expects to run out of it.
+bool is_huge(const Result& result);
 
 }  // namespace gramme::meta

@@ -3,6 +3,7 @@
 #include <ATen/SavedTensorHooks.h>
 #include <c10/util/Exception.h>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::meta {
@@ -19,8 +20,7 @@ PyObject* matches(PyObject*, PyObject*) {
 /// A row of warnings.filters.
 PyObject* ignoring() {
   static PyMethodDef method{"match", matches, METH_O, nullptr};
-  Owned<> module = take(PyImport_ImportModule("types"));
-  Owned<> make = take(PyObject_GetAttrString(module.get(), "SimpleNamespace"));
+  Owned<> make = imported("types", "SimpleNamespace");
   Owned<> match = take(PyCFunction_New(&method, nullptr)), none = take(PyTuple_New(0));
   Owned<> keywords = take(Py_BuildValue("{s:O}", "match", match.get()));
   Owned<> matcher = take(PyObject_Call(make.get(), none.get(), keywords.get()));
@@ -39,7 +39,21 @@ PyObject* far_away() {
   return share(PyDict_GetItemString(globals.get(), "call")).release();
 }
 
+void set_log_disabled(PyObject* disabled) {
+  PyObject* const log = once([] { return imported("torch._subclasses.fake_tensor", "log").release(); });
+  if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
+}
+
 }  // namespace
+
+Quiet::Quiet() {
+  if (depth_++ == 0) set_log_disabled(Py_True);
+}
+
+Quiet::~Quiet() {
+  ErrorState pending;
+  if (--depth_ == 0) set_log_disabled(Py_False);
+}
 
 Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()) {
   PyObject* const row = once([] { return ignoring(); });

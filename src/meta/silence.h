@@ -1,5 +1,5 @@
-// What an operation tells others while it runs on fakes: unheard, since it says it again when it runs. Warnings, and
-// tensors that autograd saves, for which there may be hooks.
+// What an operation tells others while it runs on fakes: unheard, since it says it again when it runs. Warnings,
+// tensors that autograd saves, for which there may be hooks, and the log of the fakes.
 #pragma once
 #include "base/ref.h"
 
@@ -22,6 +22,17 @@ class Silence {
   Silence* outer_;
   Owned<> module_, filters_;
   bool always_, unhooked_;
+};
+
+/// fake_tensor.py logs every failing operator; in inference a failure is an answer.
+class Quiet {
+ public:
+  Quiet();
+  ~Quiet();
+  Quiet(const Quiet&) = delete;
+
+ private:
+  static inline int depth_ = 0;  // under the GIL; inferences of other threads and nested ones count too
 };
 
 }  // namespace gramme::meta

@@ -3,6 +3,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/imported.h"
+
 namespace gramme::native {
 namespace {
 
@@ -26,9 +28,7 @@ std::string last_line(PyObject* node) {
 
 class Conversion {
  public:
-  explicit Conversion(PyObject* module) : module_(share(module)) {
-    node_type_ = attribute(take(PyImport_ImportModule("torch.fx")).get(), "Node");
-  }
+  explicit Conversion(PyObject* module) : module_(share(module)) { node_type_ = imported("torch.fx", "Node"); }
 
   Program run() {
     Owned<> nodes = take(PySequence_List(attribute(attribute(module_.get(), "graph").get(), "nodes").get()));
@@ -86,7 +86,7 @@ class Conversion {
     if (op == "call_method") {
       step.kind = Step::Method;
     } else if (op == "call_module") {
-      step.target = attribute(take(PyImport_ImportModule("operator")).get(), "call");
+      step.target = imported("operator", "call");
       step.arguments.push_back(value(modules_.at(text(target.get()))));
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments.get()); ++i)

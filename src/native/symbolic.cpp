@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "native/place.h"
 #include "native/recorder.h"
@@ -227,9 +228,7 @@ std::optional<Expression::Kind> arithmetic_of(const Step& step) {
         {"torch", "sym_max", Expression::Maximum},
     };
     auto* made = new Table();
-    for (const Row& row : rows)
-      made->emplace(take(PyObject_GetAttrString(take(PyImport_ImportModule(row.module)).get(), row.name)).release(),
-                    row.kind);
+    for (const Row& row : rows) made->emplace(imported(row.module, row.name).release(), row.kind);
     return made;
   });
   const auto found = table->find(step.target.get());

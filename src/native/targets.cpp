@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::native {
@@ -101,10 +102,7 @@ const Names& opaque_methods() {
 }
 
 bool is_transparent(const Step& step) {
-  PyTypeObject* const higher_order = once([] {
-    Owned<> module = take(PyImport_ImportModule("torch._ops"));
-    return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module.get(), "HigherOrderOperator")).release());
-  });
+  PyTypeObject* const higher_order = once([] { return imported_type("torch._ops", "HigherOrderOperator"); });
   if (opaque_methods().count(name_of(step))) return false;
   if (step.kind == Step::Method) return true;
   PyObject* target = step.target.get();
@@ -171,8 +169,7 @@ bool passes_on(const Step& step, const std::string& name) {
 }  // namespace
 
 bool looks_at_sizes(const Step& step) {
-  PyObject* const tensor_type =
-      once([] { return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "Tensor")).release(); });
+  PyObject* const tensor_type = once([] { return imported("torch", "Tensor").release(); });
   const std::string name = name_of(step);
   if (name == "getitem" || name == "setitem" || name == "__getitem__" || name == "__setitem__") return true;
   if (step.kind == Step::Function) return PyFunction_Check(step.target.get()) && !passes_on(step, name);
@@ -206,14 +203,12 @@ bool is_size_call(const Step& step) {
 }
 
 bool makes_literal(const Step& step) {
-  PyObject* const tensor =
-      once([] { return take(PyObject_GetAttrString(take(PyImport_ImportModule("torch")).get(), "tensor")).release(); });
+  PyObject* const tensor = once([] { return imported("torch", "tensor").release(); });
   return step.kind == Step::Function && step.target.get() == tensor;
 }
 
 bool is_getitem(const Step& step) {
-  PyObject* const getitem = once(
-      [] { return take(PyObject_GetAttrString(take(PyImport_ImportModule("operator")).get(), "getitem")).release(); });
+  PyObject* const getitem = once([] { return imported("operator", "getitem").release(); });
   return step.kind == Step::Function && step.target.get() == getitem && step.arguments.size() == 2;
 }
 

@@ -1,5 +1,6 @@
 #include "plan/walk.h"
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
@@ -14,14 +15,9 @@ using source::same_constant;
 
 /// Types of C modules that gramme reads by layout.
 struct KnownTypes {
-  PyTypeObject* deque = import("collections", "deque");
-  PyTypeObject* defaultdict = import("collections", "defaultdict");
-  PyTypeObject* partial = import("functools", "partial");
-
-  static PyTypeObject* import(const char* module, const char* name) {
-    Owned<> owner = take(PyImport_ImportModule(module));
-    return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(owner.get(), name)).release());
-  }
+  PyTypeObject* deque = imported_type("collections", "deque");
+  PyTypeObject* defaultdict = imported_type("collections", "defaultdict");
+  PyTypeObject* partial = imported_type("functools", "partial");
 };
 const KnownTypes& known_types() {
   const KnownTypes* types = once([] { return new KnownTypes; });

@@ -113,8 +113,8 @@ class Fill {
       outcome_.operators = static_cast<uint16_t>(dispatched.count());
       outcome_.random = watch.random;
       outcome_.runs_python = watch.runs_python;
-      warned_ = silence.warned;
-      outcome_.may_raise = watch.may_raise || warned_;  // a warning can be made an error
+      outcome_.warns = silence.warned || watch.warns;
+      outcome_.may_raise = watch.may_raise || outcome_.warns;  // a warning can be made an error
       outcome_.opaque = watch.opaque;
       written_ = std::move(watch.written);
     }
@@ -316,7 +316,7 @@ class Fill {
     PyErr_Clear();
     bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
     result.outcome.data_dependent = reads_data || is_data_dependent(type);
-    result.outcome.raised = !warned_ && !result.outcome.data_dependent && !is_limit_of_fakes(type);
+    result.outcome.raised = !outcome_.warns && !result.outcome.data_dependent && !is_limit_of_fakes(type);
     for (PyObject* passing : {PyExc_MemoryError, PyExc_RecursionError, PyExc_Warning})
       if (PyErr_GivenExceptionMatches(type, passing)) result.lasting = false;
     return result;
@@ -329,7 +329,6 @@ class Fill {
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
   bool has_number_ = false;
-  bool warned_ = false;  // an operation that also fails is run for its warnings, too
 };
 
 }  // namespace

@@ -57,6 +57,7 @@ struct Outcome {
   bool may_raise = false;       // is not known not to raise, whatever the data (targets.def)
   bool opaque = false;          // no schema says what it writes: all its tensors, perhaps
   bool runs_python = false;     // reaches an operator with a kernel in Python, which may look at what a program holds
+  bool warns = false;           // a warning names the line that runs, and comes as often as it runs
   bool error = false;
   bool raised = false;     // error that the call itself raises, with data too (wrong shapes, wrong arguments)
   uint16_t operators = 0;  // that the call asks the dispatcher for; what those call in their turn is not counted

@@ -34,11 +34,29 @@ bool listed(const Names& names, const AtenName& name) {
   return names.count(name.base) || names.count(name.base + "." + name.overload);
 }
 
+AtenName out_of_place(AtenName name) {
+  if (name.base.ends_with('_') && !name.base.starts_with("__")) name.base.pop_back();
+  return name;
+}
+
 }  // namespace
 
 bool sets_state(PyObject* target) {
   const Targets* targets = once([] { return state_setters(); });
   return targets->count(target) != 0;
+}
+
+Warns kernel_warns(const AtenName& name) {
+  // no Python: strings of C++
+  static const auto* known = new std::unordered_map<std::string, Warns>{
+#define KERNEL_WARNS(name, when) {name, Warns::when},
+#include "meta/targets.def"
+#undef KERNEL_WARNS
+  };
+  const AtenName plain = out_of_place(name);
+  auto found = known->find(plain.base);
+  if (found == known->end()) found = known->find(plain.base + "." + plain.overload);
+  return found == known->end() ? Warns::Never : found->second;
 }
 
 bool cannot_raise(const AtenName& name) {
@@ -51,8 +69,7 @@ bool cannot_raise(const AtenName& name) {
   if (listed(*names, name)) return true;
   AtenName plain = name;
   if (plain.base.starts_with("_foreach_")) plain.base.erase(0, std::string_view("_foreach_").size());
-  if (plain.base.ends_with('_') && !plain.base.starts_with("__")) plain.base.pop_back();
-  return listed(*names, plain);
+  return listed(*names, out_of_place(plain));
 }
 
 bool raises_on_integers(const AtenName& name) {

@@ -21,6 +21,9 @@ bool raises_on_integers(const AtenName& name);
 /// Which Python numbers the operator takes behind its first argument: see targets.def.
 enum class Numbers : uint8_t { Any, Probability, Interval, Deviation };
 Numbers checked_numbers(const AtenName& name);
+/// When the operator's kernel warns, which those of fakes do not: see targets.def.
+enum class Warns : uint8_t { Never, Always, WithoutFreedom, FromComplex, ToReal };
+Warns kernel_warns(const AtenName& name);
 /// Writes running_mean and running_var without saying so in its schema.
 bool writes_running_statistics(const AtenName& name);
 

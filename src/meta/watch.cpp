@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <cmath>
@@ -25,6 +26,7 @@ struct Traits {
   bool raises = true;
   bool integers = false;
   Numbers numbers = Numbers::Any;
+  Warns warns = Warns::Never;
   bool opaque = true;                              // no schema says what it writes
   bool composite = false;                          // made of other operators
   bool python = false;                             // has kernels in Python that see more than their arguments
@@ -87,6 +89,7 @@ Traits read_traits(PyObject* op) {
   traits.faked = (!python || has_fake_kernel(full)) && !makes_quantized(name);
   traits.python = python && !is_self_contained(full.substr(0, dot));
   traits.numbers = checked_numbers(name);
+  traits.warns = kernel_warns(name);
   traits.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   if (name.base.find("index_put") != std::string::npos)
     traits.indices = handle->schema().argumentIndexWithName("indices").value_or(-1);
@@ -162,6 +165,51 @@ bool are_refused(PyObject* args) {
   return true;
 }
 
+const at::Tensor* tensor_at(PyObject* args, int position) {
+  PyObject* value = positional(args, position);
+  return value && THPVariable_Check(value) ? &THPVariable_Unpack(value) : nullptr;
+}
+
+PyObject* keyword(PyObject* kwargs, const char* name) {
+  return kwargs && PyDict_Check(kwargs) ? PyDict_GetItemString(kwargs, name) : nullptr;
+}
+
+bool is_real(at::ScalarType dtype) { return dtype != at::kBool && !c10::isComplexType(dtype); }
+
+/// How many elements become one; all of them where no dimensions are named.
+double reduced_elements(const at::Tensor& tensor, PyObject* dims) {
+  const bool some = dims && PySequence_Check(dims) && PySequence_Size(dims) > 0;
+  double count = some ? 1 : static_cast<double>(tensor.numel());
+  for (Py_ssize_t i = 0; some && i < PySequence_Size(dims); ++i) {
+    const auto dim = static_cast<int64_t>(number_or(take(PySequence_GetItem(dims, i)).get(), 0));
+    if (-tensor.dim() <= dim && dim < tensor.dim()) count *= static_cast<double>(tensor.size(dim));
+  }
+  return count;
+}
+
+bool warns(Warns when, PyObject* args, PyObject* kwargs) {
+  const at::Tensor *first = tensor_at(args, 0), *second = tensor_at(args, 1);
+  switch (when) {
+    case Warns::Never:
+      return false;
+    case Warns::Always:
+      return true;
+    case Warns::FromComplex:
+      return first && second && second->is_complex() && is_real(first->scalar_type());
+    case Warns::ToReal: {
+      PyObject* dtype = keyword(kwargs, "dtype");
+      return first && first->is_complex() && dtype && THPDtype_Check(dtype) &&
+             is_real(reinterpret_cast<THPDtype*>(dtype)->scalar_type);
+    }
+    case Warns::WithoutFreedom: {
+      PyObject* correction = keyword(kwargs, "correction");
+      const double subtracted = correction && correction != Py_None ? number_or(correction, 1) : 1;
+      return first && reduced_elements(*first, positional(args, 1)) <= subtracted;
+    }
+  }
+  return false;
+}
+
 /// FakeTensorMode writes at indices of any dtype, the real operator does not.
 void check_indices(PyObject* indices) {
   if (!indices || !(PyList_Check(indices) || PyTuple_Check(indices))) return;
@@ -189,6 +237,7 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
   }
   if (watch.fakes == 0) {  // what the mode itself calls to answer for an operator says nothing about it
     watch.opaque |= traits.opaque;
+    watch.warns |= warns(traits.warns, args, kwargs);
     watch.may_raise |= traits.raises || (traits.integers && are_refused(args)) || !takes(traits.numbers, args);
   }
   if (traits.training >= 0 && positional(args, traits.training) != Py_True) return;

@@ -1,5 +1,5 @@
 // What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is
-// random, may raise on data, and which storages it writes. Only meta's own sources include this.
+// random, may raise on data or warns, and which storages it writes. Only meta's own sources include this.
 #pragma once
 #include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
@@ -26,6 +26,7 @@ class Watch {
 
   bool random = false;
   bool may_raise = false;
+  bool warns = false;   // though its fakes do not
   bool opaque = false;  // an operator without a schema was reached
   int operators = 0;    // under way, as the dispatcher sees them
   int fakes = 0;        // under way in the mode

@@ -111,6 +111,7 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
   if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
   if (outcome.error) cannot(Reason::CallUnknown, outcome.message);
+  if (outcome.warns && !capture_.policy.whole) cannot(Reason::OperatorWarns);
   expect_write(outcome, leaves);
   if (outcome.may_raise) expect_raise();
   if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);

@@ -5,6 +5,7 @@
 
 #include "api/report.h"
 #include "base/ref.h"
+#include "builtins/torch_rules.h"
 #include "runtime/capturer.h"
 #include "trace/trace.h"
 
@@ -25,6 +26,7 @@ class Capturer final : public runtime::Capturer {
   bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
   bool wants_reasons() const override;
   void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
+  cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
   int recompile_limit() const override { return options_.recompile_limit; }
   bool fullgraph() const override { return options_.fullgraph; }
   PyObject* backend() const override { return options_.backend.get(); }

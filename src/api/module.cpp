@@ -11,6 +11,7 @@
 #include "builtins/builtins.h"
 #include "interp/interpreter.h"
 #include "native/executor.h"
+#include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
 #include "runtime/table.h"
@@ -107,6 +108,7 @@ void unbind(nb::object entry) {
 }
 
 void reset() {
+  runtime::forget_callees();
   for (auto& weak : std::vector(families()))  // what is dropped may make entries
     if (std::shared_ptr<runtime::Family> family = weak.lock()) {
       family->clear();

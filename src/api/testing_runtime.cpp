@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "api/testing.h"
+#include "builtins/torch_rules.h"
 #include "bytecode/liveness.h"
 #include "cpython/concrete.h"
 #include "cpython/objects.h"
@@ -96,6 +97,8 @@ class StackCapturer : public runtime::Capturer {
     return segment;
   }
   bool limit_reached(const runtime::FrameView&, int, const std::string&) override { return true; }
+  /// Importing asks the file system and its caches: a run would not have the same resume points as the next.
+  cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
   int recompile_limit() const override { return 64; }
   bool fullgraph() const override { return false; }
   int traverse(visitproc visit, void* arg) const override {

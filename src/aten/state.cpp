@@ -180,6 +180,13 @@ bool can_capture() {
          !torch::autograd::ForwardADLevel::try_get_by_idx(0);
 }
 
+bool inside_operator() {
+  constexpr c10::DispatchKeySet above = c10::autograd_dispatch_keyset | c10::python_ks;
+  const c10::impl::PODLocalDispatchKeySet& keys = *tls_of_thread().keys;
+  return !c10::InferenceMode::is_enabled() &&
+         (keys.excluded_ & ~c10::default_excluded_set.raw_repr() & above.raw_repr());
+}
+
 bool kernels_alone() {
   const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});

@@ -73,6 +73,8 @@ class RandomState {
 /// with it, not inside a functorch transform, and not inside a level of forward AD, whose tangents no guard tells
 /// apart.
 bool can_capture();
+/// Is the thread in the middle of an operator: in a kernel written in Python, or a tensor class's __torch_dispatch__?
+bool inside_operator();
 /// May operators on plain CPU tensors be called at their kernels? Not where autograd, autocast or anything else of the
 /// thread's modes comes before those.
 bool kernels_alone();

@@ -27,7 +27,15 @@ struct Stack {
   /// Bytes that must be left: a share of a small stack.
   size_t wanted(Room room) const {
     constexpr size_t kCapture = 512 << 10, kCall = 64 << 10;
-    return room == Room::Capture ? std::min(kCapture, (end - begin) / 2) : std::min(kCall, (end - begin) / 6);
+    switch (room) {
+      case Room::Capture:
+        return std::min(kCapture, (end - begin) / 2);
+      case Room::Call:
+        return std::min(kCall, (end - begin) / 6);
+      case Room::Hook:
+        return (end - begin) / 2;
+    }
+    return 0;
   }
   /// 0 if `at` is on another stack.
   uintptr_t lowest(Room room, uintptr_t at) const { return contains(at) ? begin + wanted(room) : 0; }
@@ -53,6 +61,13 @@ bool has_room(Room room) {
   if (stack.end == 0) [[unlikely]]
     stack.read();
   return at >= stack.lowest(room, at) || !still_lacks(room, at);
+}
+
+bool surely_has_room(Room room) {
+  const auto at = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  if (stack.end == 0) [[unlikely]]
+    stack.read();
+  return stack.contains(at) && at >= stack.lowest(room, at);
 }
 
 }  // namespace gramme

@@ -9,6 +9,7 @@
 
 #include "base/once.h"
 #include "base/text.h"
+#include "cpython/objects.h"
 
 namespace gramme::builtins {
 
@@ -58,6 +59,19 @@ class FileRules {
     gramme_ = directory_of("gramme");
     by_file_ = take(PyDict_New());
   }
+  bool is_of_torch(PyObject* file) const { return is_below(PyUnicode_AsUTF8(file), torch_, ""); }
+  /// Is it a function of torch that programs are made of? The rest only serves operators.
+  bool is_of_models(PyCodeObject* code) const {
+    const std::string_view file = PyUnicode_AsUTF8(code->co_filename), name = PyUnicode_AsUTF8(code->co_name);
+    if (is_below(file, torch_, "nn/modules/"))
+      return name == "forward" || name == "_call_impl" || name == "_wrapped_call_impl";
+    return is_below_any(file, kTorchModels);
+  }
+  bool is_tool(PyObject* name) const {
+    const std::string_view file = PyUnicode_AsUTF8(name);
+    return starts_with(file, "<frozen importlib") || is_below(file, stdlib_, "importlib/") ||
+           is_below(file, gramme_, "") || is_below_any(file, kTorchTools);
+  }
   Rule of(PyObject* file) {
     if (PyObject* known = PyDict_GetItem(by_file_.get(), file)) return known == Py_True ? Rule::Run : Rule::Inline;
     bool run = runs(utf8_of(file));
@@ -66,6 +80,32 @@ class FileRules {
   }
 
  private:
+  static constexpr const char* kTorchTools[] = {
+      "_dynamo/",
+      "_export/",
+      "_functorch/_aot_autograd/",
+      "_functorch/aot_autograd",
+      "_functorch/partitioners",
+      "_inductor/",
+      "_library/",
+      "_subclasses/",
+      "export/",
+      "fx/_symbolic_trace",
+      "fx/experimental/",
+      "fx/graph.py",
+      "fx/passes/",
+      "fx/proxy",
+      "jit/",
+      "onnx/",
+  };
+  static constexpr const char* kTorchModels[] = {"ao/nn/", "distributions/", "nn/functional", "nn/utils/"};
+  template <size_t N>
+  bool is_below_any(std::string_view file, const char* const (&paths)[N]) const {
+    return std::any_of(paths, paths + N, [&](const char* path) { return is_below(file, torch_, path); });
+  }
+  static bool is_below(std::string_view file, const std::string& root, std::string_view path) {
+    return !root.empty() && starts_with(file, root) && starts_with(file.substr(root.size()), path);
+  }
   bool runs(std::string_view file) const {
     if (starts_with(file, "<frozen ")) {
       std::string_view module = file.substr(8, file.find_first_of(".>") - 8);
@@ -292,6 +332,35 @@ bool is_tensor_method(const Rules& all, PyObject* callable) {
 }
 
 }  // namespace
+
+namespace {
+
+/// torch keeps its own functions out of torch._dynamo; what they call back is the program's all the same.
+bool is_torch_disabling_itself(const Rules& all, PyFunctionObject* function) {
+  static PyObject* const original = intern("_torchdynamo_orig_callable");
+  PyObject* inner = PyDict_GetItemWithError(function->func_dict, original);
+  return inner && PyFunction_Check(inner) &&
+         all.files.is_of_torch(cpython::code_of(cpython::as_function(inner))->co_filename);
+}
+
+}  // namespace
+
+cpython::FrameRule frame_rule(PyFunctionObject* function) {
+  using cpython::FrameRule;
+  static PyObject* const disabled = intern("_torchdynamo_disable");
+  static PyObject* const finalizer = intern("__del__");
+  static PyObject* const handler = intern("__torch_function__");
+  Rules& all = rules();
+  PyCodeObject* code = cpython::code_of(function);
+  if (has_mark(function->func_dict, disabled))
+    return is_torch_disabling_itself(all, function) ? FrameRule::PassOn : FrameRule::Alone;
+  if (PyUnicode_Compare(code->co_name, finalizer) == 0 || all.files.is_tool(code->co_filename)) return FrameRule::Alone;
+  auto* callable = reinterpret_cast<PyObject*>(function);
+  if (PyUnicode_Compare(code->co_name, handler) == 0) return FrameRule::PassOn;
+  if (all.files.is_of_torch(code->co_filename) && !all.files.is_of_models(code)) return FrameRule::PassOn;
+  if (protocol::find_model(callable) || protocol::find_function_model(code)) return FrameRule::PassOn;
+  return classify_function(all, callable) == Treatment::Inline ? FrameRule::Take : FrameRule::PassOn;
+}
 
 Treatment classify(PyObject* callable) {
   Rules& all = rules();

@@ -1,6 +1,7 @@
 // What happens to a call of a function of torch or of the standard library: it stands in the graph, is traced, or is
 // made for real. The rules are python/gramme/_torch_rules_2_13.txt, written by tools/make_torch_rules.py.
 #pragma once
+#include "cpython/evaluator.h"
 #include "protocol/protocol.h"
 
 namespace gramme::builtins {
@@ -9,5 +10,10 @@ namespace gramme::builtins {
 /// graph_break(). C functions without a rule are Inline: whoever calls one with no model knows that it cannot. 30 to
 /// 150 ns.
 protocol::Treatment classify(PyObject* callable);
+
+/// What becomes of a function's frame while an instruction is carried out for real: captured if a call of it would be
+/// traced, and it belongs to the program or to modules of torch. Alone are functions the user disabled, finalizers, and
+/// tools that look at the program themselves: importlib, PyTorch's compilers and tracers, gramme.
+cpython::FrameRule frame_rule(PyFunctionObject* function);
 
 }  // namespace gramme::builtins

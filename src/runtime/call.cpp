@@ -34,7 +34,7 @@ struct FrameCall {
   bool plain = false;  // the frame went to CPython as it was
 };
 
-PyObject* run_frame(void* context, PyThreadState* thread, cpython::LiveFrame frame) {
+PyObject* run_caught(void* context, PyThreadState* thread, cpython::LiveFrame frame) {
   auto& call = *static_cast<FrameCall*>(context);
   return guarded([&] {
     Chain chain(call.family, thread, frame);
@@ -93,6 +93,7 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
 
 [[gnu::hot]] PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function,
                                      PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const cpython::TakesNone scope;
   PyThreadState* thread = PyThreadState_Get();
   ++family->counters.calls;
   if (runs_plainly(thread, function)) return call_plainly(*family, function, args, nargsf, kwnames);
@@ -118,12 +119,22 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
   FrameCall frame_call{family};
   Counters& counters = frame_call.family->counters;
   const uint64_t captures = counters.captures;
-  PyObject* result = cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_frame, &frame_call);
+  PyObject* result = cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_caught, &frame_call);
   if (counters.captures == captures && !frame_call.plain) ++counters.chained;
   return result;
 }
 
 }  // namespace
+
+PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame) noexcept {
+  FrameCall call{family};
+  Counters& counters = family->counters;
+  const uint64_t captures = counters.captures;
+  ++counters.calls;
+  PyObject* result = run_caught(&call, thread, frame);
+  if (counters.captures == captures && !call.plain) ++counters.chained;
+  return result;
+}
 
 [[gnu::hot]] PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,
                             size_t nargsf, PyObject* kwnames) noexcept {

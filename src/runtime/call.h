@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cpython/frame.h"
 #include "runtime/table.h"
 
 namespace gramme::runtime {
@@ -11,5 +12,8 @@ namespace gramme::runtime {
 /// Calls `function` as compiled by the family. Contract of vectorcall: a new reference, or null with an error set.
 PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                PyObject* kwnames) noexcept;
+
+/// The same for a call whose frame CPython has made already.
+PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame) noexcept;
 
 }  // namespace gramme::runtime

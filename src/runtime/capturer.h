@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cpython/evaluator.h"
 #include "plan/segment.h"
 
 namespace gramme::runtime {
@@ -33,6 +34,9 @@ class Capturer {
   /// Before a capture where there are segments already, if somebody wants to hear why none of them could be used.
   virtual bool wants_reasons() const { return false; }
   virtual void recompiling(const FrameView&, const std::vector<std::string>& /*failing_guards*/) {}
+  /// What becomes of a function that begins while an instruction is carried out for real, as far as it is the
+  /// function's to say. May throw.
+  virtual cpython::FrameRule rule_of(PyFunctionObject*) { return cpython::FrameRule::Take; }
   virtual int recompile_limit() const = 0;
   virtual bool fullgraph() const = 0;
   /// Who compiles the graphs; for messages, and asked for `locate` (python/gramme/_handover.py). May be null.

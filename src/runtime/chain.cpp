@@ -156,10 +156,16 @@ PyObject* call_callee(void* context, PyObject* callable, PyObject* const* args, 
 
 }  // namespace
 
+cpython::StepResult Chain::carry_out(bool into_callee) {
+  const cpython::CallHook hook{call_callee, &family_};
+  ResumePoint& point = table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
+  CalleesCaptured scope(thread_, callees_, family_, point);
+  return cpython::step(thread_, frame_, into_callee ? &hook : nullptr);
+}
+
 Chain::Turn Chain::step(bool into_callee) {
   family_->count(&Counters::steps);
-  const cpython::CallHook hook{call_callee, &family_};
-  cpython::StepResult result = cpython::step(thread_, frame_, into_callee ? &hook : nullptr);
+  const cpython::StepResult result = carry_out(into_callee);
   switch (result.outcome) {
     case cpython::Outcome::Next:
       return Turn::Again;

@@ -6,6 +6,7 @@
 
 #include "bytecode/code.h"
 #include "cpython/concrete.h"
+#include "runtime/callees.h"
 #include "runtime/run.h"
 #include "runtime/table.h"
 
@@ -34,6 +35,7 @@ class Chain {
 
   Turn turn();
   Turn step(bool into_callee);
+  cpython::StepResult carry_out(bool into_callee);
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
@@ -57,6 +59,7 @@ class Chain {
   PyObject* result_ = nullptr;
   bool plain_ = false;
   std::unique_ptr<Failure> failure_;  // of the graph for which CPython runs the rest
+  std::shared_ptr<Callees> callees_;  // of the instructions carried out for real, made with the first
   Owned<> handled_;                   // what the thread handled when the frame began
 };
 

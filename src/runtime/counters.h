@@ -19,6 +19,9 @@ struct Counters {
   uint64_t operators = 0;  // that eager execution would have dispatched in place of those graphs
 };
 
+/// Operators that segments ran in graphs so far, in all threads; guarded by the GIL. Arithmetic on numbers is none.
+inline uint64_t operators_run = 0;
+
 /// Meters open in the process. While there is one, threads count; calls and frameless, which are a hit's, they do not.
 inline std::atomic<int> open_meters{0};
 inline bool is_metered() { return open_meters.load(std::memory_order_relaxed) > 0; }

@@ -61,6 +61,7 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
 
 [[gnu::hot]] GraphResult SegmentRun::graph(const Family* family) {
   if (!segment_->compiled) return GraphResult::Done;
+  operators_run += segment_->operators;
   return is_metered() ? run_metered(family) : run_graph(family);
 }
 

@@ -14,6 +14,8 @@ namespace gramme::runtime {
 
 using SegmentPtr = std::shared_ptr<plan::Segment>;  // a running segment outlives its table
 
+inline constexpr int kPatience = 8192;
+
 /// A place where a segment may start: a code unit, with or without an exception being handled.
 struct ResumePoint {
   int offset = 0;
@@ -25,6 +27,7 @@ struct ResumePoint {
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
   int failures = 0;                  // since the last segment
   int returning = 0;                 // segments whose exit is Return
+  int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
 
   void add(SegmentPtr segment);
   /// Moves the index-th segment to the front.

@@ -91,11 +91,9 @@ std::optional<Register> Rebuilder::make_descriptor(Object* object) {
 Register Rebuilder::make_new(BuiltinMethod* method) {
   Register self = (*this)(method->self);
   if (auto* known = remembered(method)) return *known;
-  if (Py_IS_TYPE(method->object, &PyClassMethodDescr_Type)) {
-    PyObject* getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
-    return call(getattr, {self, constant(trace_.keep(take(PyObject_GetAttrString(method->object, "__name__"))))});
-  }
-  return call(trace_.keep(take(PyObject_GetAttrString(method->object, "__get__"))), {self});
+  PyObject* bind = trace_.keep(take(PyObject_GetAttrString(method->object, "__get__")));
+  if (Py_IS_TYPE(method->object, &PyClassMethodDescr_Type)) return call(bind, {constant(Py_None), self});
+  return call(bind, {self});
 }
 
 void Rebuilder::replay_class_attribute(const effects::Effect& effect) {

@@ -272,7 +272,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert explained.op_count >= 4
     assert explained.graph_count == sum(s.graph is not None for s in explained.segments)
     assert explained.graph_break_count == len(explained.break_reasons) == 2
-    assert [s.exit for s in explained.segments].count("return") == 1
+    ours = [s for s in explained.segments if s.function == "three_parts"]  # print() may call a write() in Python
+    assert [s.exit for s in ours].count("return") == 1
     assert {s.exit for s in explained.segments} <= {"return", "concrete", "handover"}
     start = three_parts.__code__.co_firstlineno
     assert {s.line - start for s in explained.segments if s.exit == "concrete"} == {2, 4}

@@ -73,4 +73,5 @@ def observe(function: Callable[[], Any]) -> dict[str, Any]:
 
 def stepping(function: Callable[..., Any], **options: Any) -> Any:
     assert isinstance(function, types.FunctionType)
+    _C.reset()  # functions below C that gave no graph in an earlier run are asked about again
     return native.stepping_entry(function, **options)

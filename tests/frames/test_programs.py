@@ -1,5 +1,6 @@
 """Every program run instruction by instruction, stopped and handed over everywhere, must look as plain Python does."""
 
+import gc
 import sys
 from typing import Any
 
@@ -87,6 +88,23 @@ def test_handed_over_at_every_point(program: Any, soak: bool) -> None:
             assert observe(entry) == expected, f"handed over at resume point {n}"
         counters = native.counters(entry)
         assert counters["handovers"] + counters["plain"] >= 1  # the first resume point is the function's start
+
+
+def test_callbacks_of_the_collector_are_not_stepped(program: Any) -> None:
+    """They come whenever objects are made: a run would not have the same resume points as the next."""
+
+    def collected(phase: str, info: dict[str, int]) -> list[str]:
+        return [phase, *info]
+
+    expected = visits(program)
+    threshold = gc.get_threshold()
+    gc.callbacks.append(collected)
+    gc.set_threshold(10)
+    try:
+        assert visits(program) == expected
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(collected)
 
 
 def test_programs_use_every_instruction() -> None:

@@ -49,6 +49,12 @@ Py_ssize_t extra_index() {
   return index;
 }
 
+Py_ssize_t note_index() {
+  // no Python: a count in the interpreter
+  static const Py_ssize_t index = _PyEval_RequestCodeExtraIndex(nullptr);
+  return index;
+}
+
 }  // namespace
 
 RawUnit raw_unit(PyCodeObject* code, int unit) {
@@ -104,6 +110,18 @@ bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*)) {
   PyErr_Clear();
   delete stored;
   return false;
+}
+
+uintptr_t code_note(PyCodeObject* code) {
+  void* note = nullptr;
+  return _PyCode_GetExtra(reinterpret_cast<PyObject*>(code), note_index(), &note) < 0
+             ? 0
+             : reinterpret_cast<uintptr_t>(note);
+}
+
+void set_code_note(PyCodeObject* code, uintptr_t note) {
+  if (_PyCode_SetExtra(reinterpret_cast<PyObject*>(code), note_index(), reinterpret_cast<void*>(note)) < 0)
+    PyErr_Clear();
 }
 
 }  // namespace gramme::cpython

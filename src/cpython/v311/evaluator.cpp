@@ -1,8 +1,30 @@
 #include "cpython/evaluator.h"
 
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "base/ref.h"
+#include "base/stack.h"
+#include "cpython/objects.h"
 #include "cpython/v311/internal.h"
 
 namespace gramme::cpython {
+
+constinit thread_local FrameTaker* TakesNone::current_taker = nullptr;
+
+/// The thread's taker, and how many are on in all threads. Guarded by the GIL.
+struct Takers {
+  using State = FrameTaker::State;
+  static FrameTaker*& current() { return TakesNone::current_taker; }
+  static void set(FrameTaker& taker, State state) {
+    count += (state == State::On) - (taker.state_ == State::On);
+    taker.state_ = state;
+  }
+  static bool is_suspended(const FrameTaker& taker) { return taker.state_ == State::Suspended; }
+  static inline constinit int count = 0;
+};
+
 namespace {
 
 /// A call whose frame has not appeared yet. Binding arguments may collect garbage, whose finalizers run any Python and
@@ -17,6 +39,7 @@ struct Pending {
 
 struct Hook {
   Pending* newest = nullptr;
+  int deep = 0;  // threads that have used up much of their stack
   _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;
 } hook_state;
 
@@ -24,6 +47,8 @@ struct Hook {
 thread_local _PyInterpreterFrame* passing = nullptr;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
+
+bool is_wanted() { return hook_state.newest || (Takers::count > 0 && hook_state.deep == 0); }
 
 void install(PyInterpreterState* interpreter) {
   _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
@@ -33,7 +58,7 @@ void install(PyInterpreterState* interpreter) {
 }
 
 void remove(PyInterpreterState* interpreter) {
-  if (!hook_state.newest && _PyInterpreterState_GetEvalFrameFunc(interpreter) == evaluate)
+  if (!is_wanted() && _PyInterpreterState_GetEvalFrameFunc(interpreter) == evaluate)
     _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_state.previous);
 }
 
@@ -54,7 +79,8 @@ Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw) {
 }
 
 PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  if (passing == raw || hook_state.previous == evaluate) return _PyEval_EvalFrameDefault(thread, raw, throwing);
+  if (hook_state.previous == _PyEval_EvalFrameDefault || passing == raw || hook_state.previous == evaluate)
+    return _PyEval_EvalFrameDefault(thread, raw, throwing);
   _PyInterpreterFrame* outer = passing;
   passing = raw;
   PyObject* result = hook_state.previous(thread, raw, throwing);
@@ -62,12 +88,103 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
   return result;
 }
 
-PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  Pending* pending = throwing ? nullptr : find(thread, raw);
-  if (!pending) return pass_on(thread, raw, throwing);
-  take(pending);
+/// Without the hook, what the frame calls takes no more stack.
+[[gnu::cold]] PyObject* pass_on_deep(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
+  ++hook_state.deep;
   remove(thread->interp);
-  return pending->run(pending->context, thread, LiveFrame(raw));
+  PyObject* result = pass_on(thread, raw, throwing);
+  --hook_state.deep;
+  if (is_wanted()) install(thread->interp);
+  return result;
+}
+
+/// Is it a function's frame that begins, and nothing else going on?
+bool begins(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+  constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
+  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  const PyCodeObject* code = raw->f_code;
+  return (code->co_flags & (kFunction | kSuspends)) == kFunction && raw->owner == FRAME_OWNED_BY_THREAD &&
+         raw->prev_instr == _PyCode_CODE(code) - 1 && !raw->f_locals &&
+         raw->f_func->func_code == reinterpret_cast<const PyObject*>(code) && !tracing_active(thread) &&
+         !thread->curexc_type;
+}
+
+/// A frame for a signal handler, a reference whose object died: the program called nothing here.
+bool is_of_interruption(PyObject* argument) {
+  return PyFrame_Check(argument) || (PyWeakref_Check(argument) && PyWeakref_GET_OBJECT(argument) == Py_None);
+}
+
+bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
+  static PyObject* const name = intern("__del__");
+  return Py_TYPE(object)->tp_finalize && type_lookup(Py_TYPE(object), name) == reinterpret_cast<PyObject*>(function);
+}
+
+/// Does the frame run at a moment that the program did not choose? Finalizers, callbacks of weak references and of the
+/// collector, handlers of signals; calls that look like one of them, too.
+bool interrupts(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+  if (thread->interp->gc.collecting) return true;
+  const PyCodeObject* code = raw->f_code;
+  PyObject* const* named = raw->localsplus;
+  PyObject* const* end = named + code->co_argcount + code->co_kwonlyargcount;
+  if (std::any_of(named, end, is_of_interruption)) return true;
+  if (code->co_argcount > 0 && is_finalizer_of(*named, raw->f_func)) return true;
+  if (!(code->co_flags & CO_VARARGS)) return false;
+  auto* rest = reinterpret_cast<PyTupleObject*>(*end);
+  return std::any_of(rest->ob_item, rest->ob_item + Py_SIZE(rest), is_of_interruption) ||
+         (code->co_argcount == 0 && Py_SIZE(rest) > 0 && is_finalizer_of(rest->ob_item[0], raw->f_func));
+}
+
+PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw) {
+  FrameTaker& taker = *Takers::current();
+  FrameRule rule = taker.ask(raw->f_func);
+  if (rule != FrameRule::Leave && interrupts(thread, raw)) rule = FrameRule::Alone;
+  switch (rule) {
+    case FrameRule::Take: {
+      TakesNone scope;
+      return taker.run(thread, LiveFrame(raw));
+    }
+    case FrameRule::Alone: {
+      TakesNone scope;
+      return pass_on(thread, raw, 0);
+    }
+    case FrameRule::Leave:
+      Takers::current() = nullptr;
+      Takers::set(taker, Takers::State::Off);
+      remove(thread->interp);
+      break;
+    case FrameRule::PassOn:
+      break;
+  }
+  return pass_on(thread, raw, 0);
+}
+
+/// A generator that is closed may be one that dies.
+PyObject* pass_on_throwing(PyThreadState* thread, _PyInterpreterFrame* raw) {
+  if (!PyErr_ExceptionMatches(PyExc_GeneratorExit)) return pass_on(thread, raw, 1);
+  TakesNone scope;
+  return pass_on(thread, raw, 1);
+}
+
+PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
+  if (Pending* pending = throwing ? nullptr : find(thread, raw)) {
+    take(pending);
+    remove(thread->interp);
+    TakesNone scope;
+    return pending->run(pending->context, thread, LiveFrame(raw));
+  }
+  if (!is_wanted()) remove(thread->interp);  // somebody's own hook, taken out, left ours behind
+  if (!surely_has_room(Room::Hook)) [[unlikely]]
+    return pass_on_deep(thread, raw, throwing);
+  if (!Takers::current()) return pass_on(thread, raw, throwing);
+  if (throwing) return pass_on_throwing(thread, raw);
+  return begins(thread, raw) ? offer(thread, raw) : pass_on(thread, raw, 0);
+}
+
+/// What a forked process computes is its own: workers of data loaders capture nothing.
+void forget_all() {
+  if (FrameTaker* taker = std::exchange(Takers::current(), nullptr)) Takers::set(*taker, Takers::State::Off);
+  Takers::count = 0;
+  hook_state.newest = nullptr;
 }
 
 }  // namespace
@@ -80,6 +197,37 @@ PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyO
   PyObject* result = PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
   if (take(&pending)) remove(thread->interp);
   return result;
+}
+
+TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thread), taker_(taker) {
+  if (!taker) return;
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, forget_all);  // no Python
+  Takers::current() = taker;
+  Takers::set(*taker, Takers::State::On);
+  if (is_wanted()) install(thread->interp);
+}
+
+/// A library that switches stacks may have put another one in its place.
+TakesFrames::~TakesFrames() {
+  if (!taker_) return;
+  if (Takers::current() == taker_) Takers::current() = nullptr;
+  Takers::set(*taker_, Takers::State::Off);
+  remove(thread_->interp);
+}
+
+void TakesNone::suspend() {
+  suspended_ = current_taker->shared_from_this();
+  current_taker = nullptr;
+  Takers::set(*suspended_, Takers::State::Suspended);
+  remove(PyThreadState_Get()->interp);
+}
+
+/// A library that switches stacks may have run its instruction to the end meanwhile.
+void TakesNone::resume() {
+  if (!Takers::is_suspended(*suspended_)) return;
+  current_taker = suspended_.get();
+  Takers::set(*suspended_, Takers::State::On);
+  if (is_wanted()) install(PyThreadState_Get()->interp);
 }
 
 }  // namespace gramme::cpython

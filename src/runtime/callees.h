@@ -1,0 +1,53 @@
+// Python functions that begin while an instruction is carried out for real, whoever calls them: captured on their own.
+#pragma once
+#include <chrono>
+#include <memory>
+
+#include "cpython/evaluator.h"
+#include "runtime/table.h"
+
+namespace gramme::runtime {
+
+/// Gives the frames to the family. A code object that ran several times in a row without an operator in a graph is
+/// passed on, and an instruction is left alone once its frames have used up its patience, unless they cost it a small
+/// share of its time.
+class Callees final : public cpython::FrameTaker {
+ public:
+  explicit Callees(std::shared_ptr<Family> family) : family_(std::move(family)) {}
+  void begin(int patience) {
+    patience_ = patience;
+    since_ = {};
+  }
+  cpython::FrameRule ask(PyFunctionObject* function) noexcept override;
+  PyObject* run(PyThreadState* thread, cpython::LiveFrame frame) noexcept override;
+  /// What the instruction can still spend on frames that run no graph.
+  int patience() const { return patience_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool earn();
+
+  std::shared_ptr<Family> family_;
+  int patience_ = 0;
+  Clock::time_point since_;  // the time that has not been counted yet: from the first frame on, without captures
+};
+
+/// From construction to destruction the instruction of a resume point is carried out: frames that begin are the
+/// family's. `callees` is the chain's, made when it is needed.
+class CalleesCaptured {
+ public:
+  CalleesCaptured(PyThreadState* thread, std::shared_ptr<Callees>& callees, const std::shared_ptr<Family>& family,
+                  ResumePoint& point);
+  ~CalleesCaptured();
+  CalleesCaptured(const CalleesCaptured&) = delete;
+
+ private:
+  ResumePoint& point_;
+  Callees* callees_;
+  cpython::TakesFrames scope_;
+};
+
+/// Code objects that were passed on are captured again.
+void forget_callees();
+
+}  // namespace gramme::runtime

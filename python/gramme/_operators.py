@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 import dis
+import itertools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 __all__ = ["is_self_contained"]
@@ -28,11 +29,50 @@ _BUILTINS = frozenset(
 _REGISTRATIONS = frozenset(("CompositeExplicitAutograd", "Autograd", "ADInplaceOrView", "Meta"))
 
 
-def _is_known(name: str, function: types.FunctionType) -> bool:
-    """Whether the global is PyTorch, or a builtin that looks at nothing but its arguments."""
+def _draws(packet: Any) -> bool:
+    """Whether the operator draws random numbers."""
+    import torch
+
+    return any(torch.Tag.nondeterministic_seeded in getattr(packet, name).tags for name in packet.overloads())
+
+
+def _is_operator(value: Any) -> bool:
+    """Whether it is an operator that looks at nothing but its arguments."""
+    import torch
+
+    if isinstance(value, torch._ops.OpOverload):
+        value = value.overloadpacket
+    if isinstance(value, torch._ops.OpOverloadPacket):
+        name = value._qualified_op_name
+        return not _draws(value) if name.startswith("aten::") else is_self_contained(name)
+    name = getattr(value, "__name__", "")
+    function = (
+        isinstance(value, types.BuiltinFunctionType) and getattr(torch._C._VariableFunctions, name, None) is value
+    )
+    packet = getattr(torch.ops.aten, name, None) if function else None
+    return packet is not None and not _draws(packet)
+
+
+def _names_of_torch(attributes: Iterable[str]) -> bool:
+    """Whether the attributes lead from PyTorch to an operator or one of its constants."""
+    import torch
+
+    value: Any = torch
+    for attribute in attributes:
+        value = getattr(value, attribute, None)
+        if isinstance(value, torch.dtype | torch.layout | torch.memory_format) or _is_operator(value):
+            return True
+    return False
+
+
+def _is_known(instructions: Sequence[dis.Instruction], function: types.FunctionType) -> bool:
+    """Whether the first instruction names an operator of PyTorch's, or a builtin that looks at its arguments alone."""
+    name = instructions[0].argval
     if name in function.__globals__:
+        attributes = itertools.takewhile(lambda i: i.opname in ("LOAD_ATTR", "LOAD_METHOD"), instructions[1:])
         value = function.__globals__[name]
-        return isinstance(value, types.ModuleType) and value.__name__ == "torch"
+        of_torch = isinstance(value, types.ModuleType) and value.__name__ == "torch"
+        return of_torch and _names_of_torch(i.argval for i in attributes)
     return name in _BUILTINS and hasattr(builtins, name)
 
 
@@ -46,13 +86,14 @@ def _sees_only_its_arguments(function: Callable[..., Any] | None, context: bool 
     own = function.__code__.co_varnames[0] if context and function.__code__.co_argcount else None
     if any(i.opname == "STORE_FAST" and i.argval == own for i in instructions):
         own = None
-    for before, instruction in zip([None, *instructions], instructions, strict=False):
+    for at, instruction in enumerate(instructions):
+        before = instructions[at - 1] if at else None
         if instruction.opname == "STORE_ATTR":
             if own is None or before is None or (before.opname, before.argval) != ("LOAD_FAST", own):
                 return False
         elif instruction.opname not in _INSTRUCTIONS:
             return False
-        if instruction.opname == "LOAD_GLOBAL" and not _is_known(instruction.argval, function):
+        if instruction.opname == "LOAD_GLOBAL" and not _is_known(instructions[at:], function):
             return False
     return True
 

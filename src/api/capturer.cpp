@@ -107,8 +107,10 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
   Report report(frame);
-  interp::Start start{frame.function, frame.code,   frame.locals,   frame.stack,
-                      frame.depth,    frame.offset, frame.exception};
+  interp::Start start{frame.function, frame.code,   frame.locals,    frame.stack,
+                      frame.depth,    frame.offset, frame.exception, {}};
+  for (const runtime::WaitingView& caller : frame.callers)
+    start.callers.push_back({caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit});
   std::shared_ptr<trace::Policy>& known =
       points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
   if (!known) known = std::make_shared<trace::Policy>(frame.offset == 0 ? at_start_ : later_);

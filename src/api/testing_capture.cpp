@@ -1,6 +1,6 @@
 // What tests of whole captures do to them: ends where they would go on, refusals in the middle of an instruction.
 //
-//   limit(entry, stop_at=7)          # captures that begin at a function's start end at its instruction 7
+//   limit(entry, stop_at=7)          # captures that begin at a function's start end at instruction 7, of callees too
 //   limit(entry, refuse_at=30)       # the 30th instruction, of callees too, cannot be captured
 //   segments(entry)                  # all of what was captured, as text
 //   models()                         # the C functions that gramme has models of

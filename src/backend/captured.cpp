@@ -26,8 +26,10 @@ class Rows {
     const bool variable = static_cast<bool>(source->variable);
     int base = source->base && !variable ? row(source->base) : -1;
     auto type = types_.find(source);
-    PyObject* key = variable ? source->variable.get() : source->key ? source->key.get() : Py_None;
-    const char* kind = source::kind_name(variable ? source::Kind::Local : source->kind);
+    const bool local = source->kind == source::Kind::Local || source->kind == source::Kind::Stack;
+    Owned<> name = variable ? source->variable : local ? source::variable_name(*source) : source->key;
+    PyObject* key = name ? name.get() : Py_None;
+    const char* kind = source::kind_name(variable || local ? source::Kind::Local : source->kind);
     Owned<> made = take(Py_BuildValue("(siOLO)", kind, base, key, static_cast<long long>(source->index),
                                       type == types_.end() ? Py_None : type->second));
     check(PyList_Append(rows_.get(), made.get()));

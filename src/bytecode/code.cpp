@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/ref.h"
 #include "cpython/code.h"
 
 namespace gramme::bytecode {
@@ -83,6 +84,7 @@ Code::Code(PyCodeObject* code) : code_(code), index_of_(cpython::unit_count(code
     Instruction instruction = decode_at(code, unit);
     bool names_pending = !instructions_.empty() && instructions_.back().op == Op::KW_NAMES;
     instruction.resumable = (properties(instruction.op) & kResumable) && !names_pending;
+    instruction.enterable = properties(instruction.op) & kEnterable;
     index_of_[unit] = static_cast<int32_t>(instructions_.size());
     index_of_[instruction.at] = index_of_[unit];
     instructions_.push_back(instruction);
@@ -101,7 +103,24 @@ const Handler* Code::handler(int at) const {
   return at < range.end ? &range.handler : nullptr;
 }
 
-int Code::line(int unit) const { return PyCode_Addr2Line(code_, unit * static_cast<int>(sizeof(_Py_CODEUNIT))); }
+/// CPython looks through the table of lines from its start: a long function with many breaks asks often.
+int Code::line(int unit) const {
+  constexpr int kSize = sizeof(_Py_CODEUNIT), kOften = 64;
+  if (lines_.empty() && (++line_requests_ < kOften || PyErr_Occurred())) return PyCode_Addr2Line(code_, unit * kSize);
+  if (lines_.empty()) {
+    lines_.assign(index_of_.size(), -1);
+    Owned<> ranges = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(code_), "co_lines", nullptr));
+    while (auto range = Owned<>::steal(PyIter_Next(ranges.get()))) {
+      PyObject* line = PyTuple_GET_ITEM(range.get(), 2);
+      if (line == Py_None) continue;
+      auto from = lines_.begin() + PyLong_AsLong(PyTuple_GET_ITEM(range.get(), 0)) / kSize;
+      auto to = lines_.begin() + PyLong_AsLong(PyTuple_GET_ITEM(range.get(), 1)) / kSize;
+      std::fill(from, to, static_cast<int>(PyLong_AsLong(line)));
+    }
+    PyErr_Clear();
+  }
+  return unit < 0 ? code_->co_firstlineno : lines_.at(static_cast<size_t>(unit));
+}
 
 int Code::max_stack() const { return code_->co_stacksize; }
 

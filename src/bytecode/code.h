@@ -22,6 +22,7 @@ struct Instruction {
   int32_t next;    // code unit after its inline caches
   int32_t target;  // code unit of a jump's destination, or -1
   bool resumable;  // the op's kResumable, and not between KW_NAMES and its CALL
+  bool enterable;  // the op's kEnterable
 };
 
 struct Handler {
@@ -53,6 +54,8 @@ class Code {
   std::vector<Instruction> instructions_;
   std::vector<int32_t> index_of_;
   std::vector<Range> handlers_;
+  mutable std::vector<int> lines_;  // by code unit, once they are asked for often
+  mutable int line_requests_ = 0;
 };
 
 /// The decoded form; made at the first request, kept with the code object for the life of the process.
@@ -86,6 +89,8 @@ enum Property : uint32_t {
   kJump = 1 << 4,
   kConditional = 1 << 5,
   kEndsBlock = 1 << 6,  // no fall through
+  kEnterable = 1 << 7,  // carried out anew with the same operands it calls the same Python function first, and has done
+                        // nothing that shows until then
   kOrdinary = kResumable | kCanBreak,
 };
 const char* name(Op op);

@@ -30,7 +30,9 @@ struct CallHook {
 };
 
 /// Carries out the frame's next instruction; KW_NAMES, PRECALL and CALL count as one. The frame must be linked.
-StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = nullptr);
+/// Nobody is let in behind the instruction where `*taken_over` has become true.
+StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = nullptr,
+                const bool* taken_over = nullptr);
 
 /// After Raised: adds the traceback entry and goes to the handler. False: there is none, the exception leaves the
 /// frame.

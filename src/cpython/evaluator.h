@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cpython/concrete.h"
 #include "cpython/frame.h"
 
 namespace gramme::cpython {
@@ -16,6 +17,12 @@ using FrameRunner = PyObject* (*)(void* context, PyThreadState* thread, LiveFram
 /// through to whoever was hooked in before. Binding errors are CPython's own. Costs some 5 ns over the call.
 PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                           PyObject* kwnames, FrameRunner run, void* context);
+
+/// Carries out the frame's next instruction; it calls `function`, and `run` gets the frame of that call. Until then
+/// there is no garbage collection, whose finalizers might call the function. Where `*taken_over` is true when it has
+/// returned, the frame's content is about to be replaced: no signal handler runs behind the instruction.
+StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
+                     const bool* taken_over);
 
 /// What becomes of a frame that begins.
 enum class FrameRule : uint8_t {
@@ -60,7 +67,7 @@ class TakesFrames {
 class TakesNone {
  public:
   TakesNone() {
-    if (current_taker) [[unlikely]]
+    if (on) [[unlikely]]
       suspend();
   }
   ~TakesNone() {
@@ -73,6 +80,7 @@ class TakesNone {
   friend struct Takers;
   void suspend();
   void resume();
+  static inline constinit int on = 0;  // takers in all threads; guarded by the GIL
   static constinit thread_local FrameTaker* current_taker;
   std::shared_ptr<FrameTaker> suspended_;
 };

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "cpython/objects.h"
-#include "interp/closing.h"
-#include "interp/interpreter.h"
+#include "interp/attempt.h"
 
 namespace gramme::interp {
 
@@ -13,140 +11,6 @@ using trace::End;
 using trace::Trace;
 
 namespace {
-
-/// One try: the root frame from the live objects, up to the stop.
-class Attempt {
- public:
-  Attempt(const Start& start, const trace::Policy& policy, size_t stop_at)
-      : start_(start), trace(policy), interp(trace, stop_at) {
-    set_up();
-  }
-  /// Runs until the function returns or the stop is reached.
-  End run();
-  /// When it is known what outlives the segment.
-  void check_generators();
-  Frame& frame() { return frame_; }
-
- private:
-  void set_up();
-  End stopped();
-  void note_handled(End& end);
-  void forget_locals(End& end);
-  bool callee_is_python();
-
-  const Start& start_;
-
- public:
-  Trace trace;
-  Interpreter interp;
-
- private:
-  Frame frame_;
-  std::vector<Value*> initial_;  // of the slots
-  Value* handled_at_start_ = nullptr;
-};
-
-void Attempt::set_up() {
-  auto* function_object = reinterpret_cast<PyObject*>(start_.function);
-  Value* function = trace.see(trace.wrap(function_object, trace.pool->function()));
-  frame_.function = as<Function>(function);
-  if (!frame_.function) GRAMME_BUG("the root function is no function");
-  trace.describe(frame_.function);
-  frame_.code = &bytecode::decode(start_.code);
-  frame_.globals = static_cast<Namespace*>(frame_.function->globals);
-  frame_.builtins = builtins_of(trace, frame_.function);
-  int count = start_.code->co_nlocalsplus;
-  frame_.slots.assign(count, nullptr);
-  for (int i = 0; i < count; ++i)
-    if (start_.locals[i])
-      frame_.slots[i] =
-          trace.wrap(start_.locals[i], trace.pool->local(i, PyTuple_GET_ITEM(start_.code->co_localsplusnames, i)));
-  initial_ = frame_.slots;
-  for (int i = 0; i < start_.depth; ++i)
-    frame_.push(start_.stack[i] ? trace.wrap(start_.stack[i], trace.pool->stack(i)) : trace.null());
-  if (start_.exception && start_.exception != Py_None)
-    trace.handled = trace.wrap(start_.exception, trace.pool->exception());
-  handled_at_start_ = trace.handled;
-  frame_.jump(start_.offset);
-}
-
-/// Is the value now what it was, perhaps looked into?
-bool is_same(Value* before, Value* now) {
-  return before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
-}
-
-void Attempt::note_handled(End& end) {
-  end.exception = trace.handled;
-  end.exception_changed = !is_same(handled_at_start_, trace.handled);
-  if (end.exception_changed && trace.handled && !trace.handled->source)
-    cannot(Reason::ReplayUnsupported, "an exception being handled");
-}
-
-/// A caught exception's traceback keeps the live frame beyond its return, and the frame what `except … as` has deleted.
-void Attempt::forget_locals(End& end) {
-  for (size_t i = 0; i < frame_.slots.size(); ++i)
-    if (!is_same(initial_[i], frame_.slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
-}
-
-/// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known
-/// unless it outlives the segment.
-void Attempt::check_generators() {
-  for (Generator* generator : trace.generators())
-    if (generator->started && generator->frame && !generator->escapes && closing_runs_code(trace, *generator->frame))
-      cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
-}
-
-End Attempt::run() {
-  try {
-    End end;
-    end.result = interp.run_root(frame_);
-    note_handled(end);
-    if (start_.offset != 0) forget_locals(end);
-    return end;
-  } catch (const Stopped&) {
-    return stopped();
-  }
-}
-
-/// Does the instruction call a function written in Python, which could be captured on its own?
-bool Attempt::callee_is_python() {
-  const auto& instructions = frame_.code->instructions();
-  size_t at = frame_.pc;
-  while (at < instructions.size() &&
-         (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL))
-    ++at;
-  const bytecode::Instruction& instruction = instructions[at];
-  const bool spread = instruction.op == bytecode::Op::CALL_FUNCTION_EX;
-  if (instruction.op != bytecode::Op::CALL && !spread) return false;
-  const int arguments = spread ? 1 + (instruction.arg & 1) : instruction.arg;
-  Value* below = frame_.peek(arguments + 2);
-  Value* callee = trace.see(below->kind == Kind::Null ? frame_.peek(arguments + 1) : below);
-  if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
-  if (callee->kind == Kind::Function && callee->object) {
-    if (protocol::find_model(callee->object)) return false;
-    try {
-      return protocol::treatment(callee->object) == protocol::Treatment::Inline;
-    } catch (const CannotCapture&) {  // disable(), graph_break()
-      return false;
-    }
-  }
-  if (callee->kind == Kind::Function) return true;
-  return callee->kind == Kind::Object;
-}
-
-End Attempt::stopped() {
-  if (frame_.locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
-  End end;
-  end.kind = plan::ExitKind::Concrete;
-  end.offset = frame_.code->instructions()[frame_.pc].offset;
-  for (size_t i = 0; i < frame_.slots.size(); ++i) {
-    if (!is_same(initial_[i], frame_.slots[i])) end.locals.push_back({static_cast<int>(i), frame_.slots[i]});
-  }
-  end.stack = frame_.stack;
-  note_handled(end);
-  end.capture_callee = callee_is_python();
-  return end;
-}
 
 std::vector<Owned<>> example_inputs(const Trace& trace) {
   std::vector<Owned<>> inputs;
@@ -262,7 +126,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
       step = std::min(step, attempt.trace.stops_at());
-      if (rebuilding && stop_at != SIZE_MAX) step = std::min(step, stop_at / 2);
+      if (rebuilding && stop_at != SIZE_MAX)
+        step = std::min(step, attempt.step_below() != SIZE_MAX ? attempt.step_below() : stop_at / 2);
       if (stop_at == 0) return step_over(start, attempt.trace, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {

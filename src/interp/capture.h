@@ -3,10 +3,21 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "trace/finish.h"
 
 namespace gramme::interp {
+
+/// A live frame that waits for the value of another.
+struct Waiting {
+  PyFunctionObject* function;
+  PyCodeObject* code;
+  PyObject* const* locals;
+  PyObject* const* stack;  // with the operands of the instruction that waits
+  int depth;
+  int unit;  // of the instruction that waits: a call that pushes the value
+};
 
 /// The live frame a capture starts from.
 struct Start {
@@ -17,6 +28,7 @@ struct Start {
   int depth;
   int offset;  // code unit
   PyObject* exception;
+  std::vector<Waiting> callers;  // the nearest first
 };
 
 /// Gets the finished trace's graph compiled and fills the segment's `compiled`; may throw PythonError. False: the

@@ -22,6 +22,16 @@ struct Frame {
   value::Dict* locals = nullptr;  // what locals() gave
   Frame* back = nullptr;
   bool root = false;
+  /// Of the chain that starts at the root: each called by an instruction that may be carried out anew around it.
+  bool chained = false;
+  int chain_depth = 0;
+  size_t begun = 0;          // index of the instruction begun last at which a frame may be resumed
+  size_t begun_step = 0;     // its number among those of all frames of the chain
+  Value* handled = nullptr;  // the exception that was handled when it began
+  bool left = false;         // the segment ends while it is under way
+  /// What CALL_FUNCTION_EX took out of its operands.
+  size_t spread = 0;
+  std::vector<PyObject*> spread_names;
   bool kept = false;                          // by a traceback: not to be used again
   const graph::Position* position = nullptr;  // of the last instruction asked for
 

@@ -64,9 +64,9 @@ void register_models() {
 }
 
 /// The live frame of the root is not known to have ended where the segment does not go from its start to its return; a
-/// generator's goes on.
+/// generator's goes on, and so does one in which the segment ends.
 trace::FrameState Interpreter::state(const Frame& frame) {
-  bool ended = frame.root ? from_start_ && returned_ : !(frame.generator && frame.generator->frame);
+  bool ended = frame.root ? from_start_ && returned_ : !frame.left && !(frame.generator && frame.generator->frame);
   return {frame.function, frame.current->at, frame.slots, frame.stack, ended && !frame.locals};
 }
 
@@ -96,7 +96,9 @@ bool is_of_program(const bytecode::Code& code, const bytecode::Handler& handler)
 }
 }  // namespace
 
+/// What a graph raises in a frame that the segment returned into is not the first one's to see.
 bool Interpreter::handles(bool with) const {
+  if (returned_into_) return true;
   for (const Frame* frame = frame_; frame; frame = frame->back) {
     if (!frame->current) continue;
     const bytecode::Handler* handler = frame->code->handler(frame->current->at);

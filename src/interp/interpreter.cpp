@@ -21,21 +21,24 @@ bool calls_modules(PyCodeObject* code) {
 }  // namespace
 
 Value* Interpreter::run_root(Frame& root) {
-  root.root = true;
+  returned_into_ += root_ != nullptr;
+  root.root = root.chained = true;
   root_ = &root;
   from_start_ = root.pc == 0;
-  in_module_call_ = calls_modules(root.object());
+  returned_ = false;
+  in_module_call_ = from_start_ && calls_modules(root.object());
   Outcome outcome = run(root);
   if (outcome.step != Step::Return) GRAMME_BUG("the root frame yielded");
   returned_ = true;
   return outcome.value;
 }
 
-void Interpreter::count_root_step(Frame& frame) {
+void Interpreter::count_step(Frame& frame) {
   bool resumable = frame.current->resumable;
   if (resumable) {
-    if (steps_ >= stop_at_) throw Stopped{};
-    resumable_step_ = steps_;
+    if (steps_ >= stop_at_) throw Stopped{&frame};
+    resumable_step_ = frame.begun_step = steps_;
+    frame.begun = frame.pc;
   }
   ++steps_;
 }
@@ -46,7 +49,8 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
   for (;;) {
     const Instruction& instruction = instructions[frame.pc];
     frame.current = &instruction;
-    if (frame.root) count_root_step(frame);
+    if (frame.chained) count_step(frame);
+    enterable_ = frame.chained && instruction.enterable ? &frame : nullptr;
     trace.tick();
     ++frame.pc;
     Step step = table[static_cast<int>(instruction.op)](*this, frame, instruction.arg);
@@ -90,12 +94,15 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
   }
 }
 
-/// Each frame that an exception passes is in its traceback; raising it again there adds none.
+/// Each frame that an exception passes is in its traceback; raising it again there adds none. That of an object from
+/// before is not the capture's to change.
 void Interpreter::note_passed(Frame& frame, const UserError& error) {
   auto* exception = as<Object>(trace.see(error.exception));
   bool again = frame.current->op == bytecode::Op::RERAISE ||
                (frame.current->op == bytecode::Op::RAISE_VARARGS && frame.current->arg == 0);
   if (!exception || again) return;
+  if (exception->source && !trace.policy.whole)
+    cannot(Reason::MutationUnsupported, "raising an exception that existed before");
   frame.kept = true;
   exception->passed.push_back({&frame, frame.current->at, frame.code->line(frame.current->at)});
 }
@@ -106,7 +113,7 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
   if (!handler) return false;
   trace.told(error.exception);
-  if (frame.root && raise_step == SIZE_MAX) raise_step = resumable_step_;
+  if (frame.chained && raise_step == SIZE_MAX) raise_step = resumable_step_;
   frame.keyword_names = nullptr;
   frame.stack.resize(handler->depth);
   if (handler->lasti) frame.push(trace.integer(frame.current->at));
@@ -136,6 +143,7 @@ Frame* Interpreter::new_frame(Function* function) {
   frame->generator = nullptr;
   frame->locals = nullptr;
   frame->position = nullptr;
+  frame->chained = false;
   return frame;
 }
 
@@ -154,6 +162,7 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
 }
 
 Value* Interpreter::run_body(Function* body, Dict* names) {
+  enter_opaque();
   trace.describe(body);
   Frame* frame = new_frame(body);
   if (body->code->co_argcount || body->code->co_flags & (CO_OPTIMIZED | CO_GENERATOR))
@@ -170,10 +179,24 @@ void Interpreter::show_parameters(const Frame& frame) {
       source::Pool::show_as(value->source, frame.variable(i));
 }
 
+/// Only the first function that an instruction calls: carried out anew, it would run those before once more. A
+/// generator's frame is the generator's.
+bool Interpreter::joins_chain(const Function* function) {
+  constexpr int kLongest = 32;
+  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  Frame* enterable = std::exchange(enterable_, nullptr);
+  return enterable && enterable == frame_ && frame_->chain_depth < kLongest && !(function->code->co_flags & kSuspends);
+}
+
 Value* Interpreter::call(Function* function, const Args& args) {
   trace.describe(function);
   Frame* frame = new_frame(function);
   bind(*frame, function, args);
+  if (joins_chain(function)) {
+    frame->chained = true;
+    frame->chain_depth = frame_->chain_depth + 1;
+    frame->handled = trace.handled;
+  }
   if (in_module_call_ && !calls_modules(function->code)) {
     in_module_call_ = false;
     show_parameters(*frame);
@@ -222,6 +245,7 @@ Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator
 }
 
 Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* thrown, Value** returned) {
+  enter_opaque();
   if (generator->running) protocol::raise(trace, PyExc_ValueError, "generator already executing");
   if (!generator->frame) {
     if (thrown) throw UserError(*thrown);

@@ -14,8 +14,10 @@ using Handler = Step (*)(Interpreter& interp, Frame& frame, int arg);
 /// By bytecode::Op.
 const Handler* handlers();
 
-/// The root frame reached the instruction at which the capture was told to end.
-struct Stopped {};
+/// A frame of the chain reached the instruction at which the capture was told to end.
+struct Stopped {
+  Frame* frame;
+};
 
 class Interpreter final : public trace::Inliner {
  public:
@@ -23,11 +25,12 @@ class Interpreter final : public trace::Inliner {
 
   trace::Trace& trace;
 
-  /// Runs the root frame to its return. Throws Stopped, UserError, CannotCapture.
+  /// Runs the root frame to its return; then perhaps, as the root, the one that waited for it. Throws Stopped,
+  /// UserError, CannotCapture.
   Value* run_root(Frame& root);
-  /// Instructions of the root frame done when the last one that may be resumed at began.
+  /// Instructions of the chain's frames done when the last one that may be resumed at began.
   size_t resumable_step() const { return resumable_step_; }
-  /// Steps of the root frame at which an exception that is still handled was raised; SIZE_MAX if none.
+  /// The step at which an exception that is still handled was raised; SIZE_MAX if none.
   size_t raise_step = SIZE_MAX;
   Frame* frame() const { return frame_; }
   struct Place {
@@ -39,12 +42,20 @@ class Interpreter final : public trace::Inliner {
   /// The calls that led there, the root frame's first.
   const std::vector<std::pair<Owned<>, int>>& stopped_stack() const { return stopped_stack_; }
 
+  /// What the frame's instruction calls next can be entered again by carrying the instruction out.
+  void may_enter(Frame& frame) { enterable_ = frame.chained ? &frame : nullptr; }
+
   // trace::Inliner
+  void enter_opaque() override { enterable_ = nullptr; }
   Value* call(value::Function* function, const trace::Args& args) override;
   Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
   Value* variable(PyObject* name) override;
   bool is_in_local(Value* seen) override;
-  Value* root_local(int64_t slot) override { return held_in(root_->slots[static_cast<size_t>(slot)]); }
+  Value* root_local(int64_t index) override {
+    return source::frame_of(index) == returned_into_
+               ? held_in(root_->slots[static_cast<size_t>(source::within_frame(index))])
+               : nullptr;
+  }
   value::Function* current_function() override { return frame_->function; }
   trace::FrameState state(const Frame& frame) override;
   Value* first_argument() override;
@@ -52,6 +63,8 @@ class Interpreter final : public trace::Inliner {
   bool handles(bool with) const override;
   int root_line() override;
   size_t steps() override { return steps_; }
+  /// Does the frame hold a real object whose death runs code of the program?
+  static bool lets_go_of_code(const Frame& frame);
   /// locals() of the current frame: one dict a frame, brought up to date at each call.
   Value* locals();
   /// Runs the body of a class; its names go into the dict.
@@ -73,7 +86,8 @@ class Interpreter final : public trace::Inliner {
   void note_stop();
   /// What a slot holds, or the cell in it that the capture made.
   static Value* held_in(Value* slot);
-  void count_root_step(Frame& frame);
+  void count_step(Frame& frame);
+  bool joins_chain(const value::Function* function);
   bool unwind(Frame& frame, const value::UserError& error);
   void note_passed(Frame& frame, const value::UserError& error);
   void bind(Frame& frame, value::Function* function, const trace::Args& args);
@@ -90,6 +104,8 @@ class Interpreter final : public trace::Inliner {
   size_t steps_ = 0, resumable_step_ = 0;
   bool from_start_ = false;  // the root frame, too
   bool returned_ = false;
+  int returned_into_ = 0;        // frames after the first root
+  Frame* enterable_ = nullptr;   // the next function that its instruction calls is part of the chain
   bool in_module_call_ = false;  // nothing but torch.nn.Module's own code has run
 };
 

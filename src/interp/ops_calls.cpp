@@ -12,6 +12,7 @@ Step kw_names(Interpreter&, Frame& frame, int index) {
   return Step::Next;
 }
 
+/// The operands stay on the stack until the callee returns: the segment may end in it.
 /// Stack: NULL callable args… or function self args…; names of the last arguments come from KW_NAMES.
 Step call(Interpreter& interp, Frame& frame, int count) {
   PyObject* names = std::exchange(frame.keyword_names, nullptr);
@@ -30,8 +31,9 @@ Step call(Interpreter& interp, Frame& frame, int count) {
 Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
   trace::Trace& trace = interp.trace;
   Attributes keywords;
-  if (flags & 1) {
-    auto* mapping = as<Dict>(protocol::payload_of(trace, frame.pop()));
+  const int mappings = flags & 1;
+  if (mappings) {
+    auto* mapping = as<Dict>(protocol::payload_of(trace, frame.peek(1)));
     if (!mapping) cannot(Reason::ArgumentKind, "** of a user's mapping");
     trace.load(mapping);
     mapping->entries.each([&](Table::Entry& entry) {
@@ -40,10 +42,14 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
       keywords.push_back({name, entry.value});
     });
   }
-  std::vector<Value*> positional = protocol::items_of(trace, frame.pop());
-  Value* callee = frame.pop();
+  std::vector<Value*> positional = protocol::items_of(trace, frame.peek(1 + mappings));
+  frame.spread = positional.size();
+  frame.spread_names.clear();
+  for (const Attribute& keyword : keywords) frame.spread_names.push_back(keyword.name);
+  Value* callee = frame.peek(2 + mappings);
+  interp.may_enter(frame);  // not before: the arguments' own __iter__ would be called again
   Value* result = protocol::call_with(trace, callee, positional, keywords);
-  frame.pop();  // the NULL below the callable
+  frame.drop(static_cast<size_t>(3 + mappings));  // with the NULL below the callable
   frame.push(result);
   return Step::Next;
 }

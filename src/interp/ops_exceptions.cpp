@@ -72,7 +72,7 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
 Step before_with(Interpreter& interp, Frame& frame, int) {
   trace::Trace& trace = interp.trace;
   static PyObject *enter_name = intern("__enter__"), *exit_name = intern("__exit__");
-  Value* manager = trace.see(frame.pop());
+  Value* manager = trace.see(frame.peek(1));
   Value* enter = protocol::special_method(trace, manager, enter_name);
   Value* exit = enter ? protocol::special_method(trace, manager, exit_name) : nullptr;
   if (!exit) {
@@ -80,8 +80,9 @@ Step before_with(Interpreter& interp, Frame& frame, int) {
                        "' object does not support the context manager protocol";
     protocol::raise(trace, PyExc_TypeError, enter ? what + " (missed __exit__ method)" : what);
   }
-  frame.push(exit);
-  frame.push(protocol::call(trace, enter, {}));
+  Value* entered = protocol::call(trace, enter, {});
+  frame.peek(1) = exit;
+  frame.push(entered);
   return Step::Next;
 }
 

@@ -14,9 +14,11 @@ Step load_attr(Interpreter& interp, Frame& frame, int index) {
   return Step::Next;
 }
 
+/// Operands stay on the stack until the instruction is done: the segment may end in what it calls.
 /// Pushes function and self for methods, so that no Method is made for the call; else NULL and the attribute.
 Step load_method(Interpreter& interp, Frame& frame, int index) {
-  Value* found = protocol::get_attribute(interp.trace, frame.pop(), frame.name(index));
+  Value* found = protocol::get_attribute(interp.trace, frame.peek(1), frame.name(index));
+  frame.drop(1);
   if (auto* method = as<Method>(found)) {
     frame.push(method->function);
     frame.push(method->self);
@@ -37,13 +39,15 @@ Step store_attr(Interpreter& interp, Frame& frame, int index) {
 }
 
 Step delete_attr(Interpreter& interp, Frame& frame, int index) {
-  protocol::delete_attribute(interp.trace, frame.pop(), frame.name(index));
+  protocol::delete_attribute(interp.trace, frame.peek(1), frame.name(index));
+  frame.drop(1);
   return Step::Next;
 }
 
 Step binary_subscr(Interpreter& interp, Frame& frame, int) {
-  Value* key = frame.pop();
-  frame.peek(1) = protocol::get_item(interp.trace, frame.peek(1), key);
+  Value* item = protocol::get_item(interp.trace, frame.peek(2), frame.peek(1));
+  frame.drop(1);
+  frame.peek(1) = item;
   return Step::Next;
 }
 
@@ -72,14 +76,16 @@ Step unary_not(Interpreter& interp, Frame& frame, int) { return unary(interp, fr
 Step unary_invert(Interpreter& interp, Frame& frame, int) { return unary(interp, frame, protocol::Unary::Invert); }
 
 Step binary_op(Interpreter& interp, Frame& frame, int op) {
-  Value* right = frame.pop();
-  frame.peek(1) = protocol::binary(interp.trace, op, frame.peek(1), right);
+  Value* result = protocol::binary(interp.trace, op, frame.peek(2), frame.peek(1));
+  frame.drop(1);
+  frame.peek(1) = result;
   return Step::Next;
 }
 
 Step compare_op(Interpreter& interp, Frame& frame, int op) {
-  Value* right = frame.pop();
-  frame.peek(1) = protocol::compare(interp.trace, op, frame.peek(1), right);
+  Value* result = protocol::compare(interp.trace, op, frame.peek(2), frame.peek(1));
+  frame.drop(1);
+  frame.peek(1) = result;
   return Step::Next;
 }
 
@@ -91,8 +97,8 @@ Step is_op(Interpreter& interp, Frame& frame, int inverted) {
 }
 
 Step contains_op(Interpreter& interp, Frame& frame, int inverted) {
-  Value* container = frame.pop();
-  Value* found = protocol::contains(interp.trace, container, frame.peek(1));
+  Value* found = protocol::contains(interp.trace, frame.peek(1), frame.peek(2));
+  frame.drop(1);
   frame.peek(1) = inverted ? interp.trace.boolean(!protocol::truth(interp.trace, found)) : found;
   return Step::Next;
 }

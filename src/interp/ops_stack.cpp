@@ -1,4 +1,6 @@
 // Constants, locals, cells, globals, the stack, jumps and returns.
+#include <algorithm>
+
 #include "base/text.h"
 #include "interp/closing.h"
 #include "interp/ops.h"
@@ -13,10 +15,8 @@ Step unsupported(Interpreter&, Frame& frame, int) {
 }
 
 namespace {
-/// Somebody waits for the object's death, and nothing holds it but the frame and the capture.
+/// Does somebody wait for the object's death?
 bool has_callback(PyObject* object) {
-  constexpr Py_ssize_t kOwn = 2;
-  if (Py_REFCNT(object) > kOwn) return false;
   bool plain = PyType_Check(object) || PyFunction_Check(object) || PyModule_Check(object);
   if (plain || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE))
     return false;
@@ -25,17 +25,21 @@ bool has_callback(PyObject* object) {
   return reference != nullptr;
 }
 
-bool is_finalized(PyObject* object) {
+/// `alone`: and nothing holds it but the frame and the capture.
+bool is_finalized(PyObject* object, bool alone) {
+  constexpr Py_ssize_t kOwn = 2;
   PyTypeObject* type = Py_TYPE(object);
-  return type->tp_finalize || type->tp_del || has_callback(object);
+  return type->tp_finalize || type->tp_del || ((!alone || Py_REFCNT(object) <= kOwn) && has_callback(object));
 }
 
 /// Something that the object's death may run: its own finalizer, or one of what a container holds.
-bool runs_code(PyObject* object) {
-  if (is_finalized(object)) return true;
+bool runs_code(PyObject* object, bool alone = true) {
+  if (is_finalized(object, alone)) return true;
   bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
-  auto visit = [](PyObject* held, void*) { return static_cast<int>(is_finalized(held)); };
-  return container && Py_TYPE(object)->tp_traverse(object, visit, nullptr) != 0;
+  auto visit = [](PyObject* held, void* alone) {
+    return static_cast<int>(is_finalized(held, *static_cast<bool*>(alone)));
+  };
+  return container && Py_TYPE(object)->tp_traverse(object, visit, &alone) != 0;
 }
 
 /// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
@@ -200,15 +204,15 @@ Step jump_if(Frame& frame, bool taken) {
   if (taken) frame.jump(frame.current->target);
   return Step::Next;
 }
+bool pop_truth(Interpreter& interp, Frame& frame) {
+  const bool result = protocol::truth(interp.trace, frame.peek(1));
+  frame.drop(1);
+  return result;
+}
 }  // namespace
-
 Step jump(Interpreter&, Frame& frame, int) { return jump_if(frame, true); }
-Step pop_jump_if_true(Interpreter& interp, Frame& frame, int) {
-  return jump_if(frame, protocol::truth(interp.trace, frame.pop()));
-}
-Step pop_jump_if_false(Interpreter& interp, Frame& frame, int) {
-  return jump_if(frame, !protocol::truth(interp.trace, frame.pop()));
-}
+Step pop_jump_if_true(Interpreter& interp, Frame& frame, int) { return jump_if(frame, pop_truth(interp, frame)); }
+Step pop_jump_if_false(Interpreter& interp, Frame& frame, int) { return jump_if(frame, !pop_truth(interp, frame)); }
 Step pop_jump_if_none(Interpreter& interp, Frame& frame, int) { return jump_if(frame, is_none(interp, frame.pop())); }
 Step pop_jump_if_not_none(Interpreter& interp, Frame& frame, int) {
   return jump_if(frame, !is_none(interp, frame.pop()));
@@ -221,6 +225,13 @@ Step jump_if_true_or_pop(Interpreter& interp, Frame& frame, int) {
 Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
   if (!protocol::truth(interp.trace, frame.peek(1))) return jump_if(frame, true);
   return pop_top(interp, frame, 0);
+}
+
+/// What the frame holds and the caller gets is held twice until the segment is done: references are not counted.
+bool Interpreter::lets_go_of_code(const Frame& frame) {
+  return std::any_of(frame.slots.begin(), frame.slots.end(), [](const Value* value) {
+    return value && value->source && value->object && runs_code(value->object, false);
+  });
 }
 
 /// The frame lets go of what is left in it, in its order, which can be seen of two finalizers.

@@ -27,7 +27,9 @@ struct Roots {
   PyObject* const* locals = nullptr;
   PyObject* const* stack = nullptr;
   PyFunctionObject* function = nullptr;
-  PyObject* exception = nullptr;  // the exception being handled, or null
+  PyObject* exception = nullptr;   // the exception being handled, or null
+  const Roots* callers = nullptr;  // of the frames that wait for this one's value, the nearest first
+  int caller_count = 0;
 };
 
 /// What checks let go: dropping it may run finalizers, so any Python.

@@ -25,15 +25,35 @@ struct SlotWrite {
   Register value;
 };
 
+/// A frame that is made above the live one: the instruction that the frame below stands at calls the function, whose
+/// frame then gets what is here in place of its arguments.
+struct PushedFrame {
+  Register function;
+  Owned<PyCodeObject> code;     // the function's
+  int offset = 0;               // code unit of the instruction to go on with
+  bool gives_value = false;     // its value is that of the instruction: segments may go on behind that
+  std::vector<Register> slots;  // all of localsplus
+  std::vector<Register> stack;
+};
+
+/// A frame that waits for the value of the one below; the segment goes on in it.
+struct Caller {
+  Owned<PyCodeObject> code;
+  int unit = 0;           // of the instruction that waits
+  std::vector<int> dies;  // slots of the frame returned from whose variables have other values in the end than now
+};
+
 struct Exit {
   ExitKind kind = ExitKind::Return;
-  Register result = kNull;        // Return
-  int offset = 0;                 // code unit of the instruction to go on with
-  std::vector<SlotWrite> locals;  // localsplus slots that changed; Return: only cleared
-  std::vector<Register> stack;    // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
-  Register exception = kNull;     // the exception being handled; kKeep leaves it as it is
-  bool frame_unchanged = false;   // HandOver where the segment began: nothing is written back
-  bool capture_callee = false;    // Concrete call of a Python function: capture the callee on its own
+  std::vector<Caller> callers;      // the frames returned into, the nearest first; all else is about the last of them
+  Register result = kNull;          // Return
+  int offset = 0;                   // code unit of the instruction to go on with
+  std::vector<SlotWrite> locals;    // localsplus slots that changed; Return: only cleared
+  std::vector<Register> stack;      // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
+  Register exception = kNull;       // the exception being handled; kKeep leaves it as it is
+  bool frame_unchanged = false;     // HandOver where the segment began: nothing is written back
+  std::vector<PushedFrame> pushed;  // Concrete: outermost first; the instruction is that of the last one
+  bool capture_callee = false;      // Concrete call of a Python function: capture the callee on its own
 };
 
 /// For messages and explain(): why the segment ended.

@@ -83,8 +83,10 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
       refuse_unseen(trace, function->object);
       return model(trace, args);
     }
-    if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object))))
+    if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object)))) {
+      trace.enter_opaque();
       return model(trace, function, args);
+    }
     switch (treatment(function->object)) {
       case Treatment::InGraph:
         guard_lookups(trace, function);
@@ -114,6 +116,7 @@ Value* call_new(Trace& trace, const Args& args) {
 }
 
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
+  trace.enter_opaque();
   if (!trace.scope().function_modes().empty())
     if (Value* result = mode_dispatch(trace, callable, args)) return result;
   if (auto model = find_model(callable)) return model(trace, args);
@@ -220,6 +223,7 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   refuse_unseen_type(trace, cls->object);
   if (auto model = find_model(cls->object)) return model(trace, args);
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
+  trace.enter_opaque();  // the instance is made already
   return construct(trace, cls, args);
 }
 

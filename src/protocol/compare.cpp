@@ -263,6 +263,13 @@ Value* rich_compare(Trace& trace, int op, Value* left, Value* right) {
 
 }  // namespace
 
+bool answers_comparison(Trace& trace, int op, Value* left, Value* right, PyObject* function) {
+  auto is = [&](Value* operand, int asked) {
+    return trace.type_lookup(type_of(trace.see(operand)), comparison_row(asked).method) == function;
+  };
+  return is(left, op) || is(right, comparison_row(op).swapped);
+}
+
 Value* compare(Trace& trace, int op, Value* left, Value* right) {
   left = trace.see(left);
   right = trace.see(right);

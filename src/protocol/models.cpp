@@ -91,6 +91,7 @@ Value* Modelled::operator()(Trace& trace, const Args& args) const {
     for (size_t i = method; i < args.positional + args.keywords; ++i)
       if (Value* seen = trace.see(args.values[i]); extends_builtin(seen))
         cannot(Reason::ArgumentKind, "an argument of type " + type_name(seen));
+  trace.enter_opaque();
   return model(trace, args);
 }
 

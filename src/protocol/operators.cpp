@@ -169,11 +169,21 @@ bool is_common(int op, Value* right) {
 
 }  // namespace
 
+bool answers_operator(Trace& trace, int op, Value* left, Value* right, PyObject* function) {
+  const Operator& row = operator_row(op);
+  auto is = [&](Value* operand, PyObject* name) {
+    return name && trace.type_lookup(type_of(trace.see(operand)), name) == function;
+  };
+  return is(left, row.method) || (is_in_place(op) && is(left, row.in_place_method)) || is(right, row.reflected);
+}
+
 Value* binary(Trace& trace, int op, Value* left, Value* right) {
   left = trace.see(left);
   right = trace.see(right);
   if (left->kind == Kind::Constant && right->kind == Kind::Constant)
     return fold_binary(trace, op, left->object, right->object);
+  // A container has changed by the time it asks its operand for the next item.
+  if (is_in_place(op) && left->kind != Kind::Object) trace.enter_opaque();
   bool formats = plain_operator(op) == NB_REMAINDER && is_text(left);
   bool in_place =
       op == NB_INPLACE_ADD && payload_for(trace, left, operator_row(op).in_place_method);  // list subclasses first

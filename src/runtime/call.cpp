@@ -4,6 +4,7 @@
 #include "cpython/evaluator.h"
 #include "cpython/objects.h"
 #include "runtime/chain.h"
+#include "runtime/guarded.h"
 
 namespace gramme::runtime {
 namespace {
@@ -11,20 +12,6 @@ namespace {
 /// What CPython raises where its own count of levels ends.
 [[gnu::cold]] PyObject* refuse_depth() {
   PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
-  return nullptr;
-}
-
-/// C++ exceptions end here: Python must not see them.
-template <class Body>
-PyObject* guarded(Body body) noexcept {
-  try {
-    return body();
-  } catch (const PythonError&) {
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_SystemError, error.what());
-  }
   return nullptr;
 }
 

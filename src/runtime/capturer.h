@@ -9,6 +9,16 @@
 
 namespace gramme::runtime {
 
+/// A live frame that waits for the value of another; a call will push it.
+struct WaitingView {
+  PyFunctionObject* function;
+  PyCodeObject* code;
+  PyObject* const* locals;
+  PyObject* const* stack;  // with the operands of the call
+  int depth;
+  int unit;  // of the call
+};
+
 /// A live frame at a resume point, with real objects in it.
 struct FrameView {
   PyFunctionObject* function;
@@ -19,6 +29,7 @@ struct FrameView {
   int depth;
   int offset;           // code unit of the next instruction; 0 at the function's start (prologue not run yet)
   PyObject* exception;  // the exception being handled (sys.exc_info), or null
+  std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
 };
 
 /// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.

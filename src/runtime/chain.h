@@ -15,10 +15,39 @@ namespace gramme::runtime {
 /// Is this thread in the middle of a capture? Calls of entries then run plainly.
 bool capturing();
 
+/// What a segment leaves in the frames that it made and that go on, outermost first.
+struct Pushed {
+  struct Frame {
+    Owned<PyFunctionObject> function;
+    int offset;
+    bool gives_value;
+    std::vector<Owned<>> slots, stack;
+  };
+  std::vector<Frame> frames;
+  bool into_callee;  // of the last one's instruction
+};
+
+/// What a segment leaves in the frame that it ended in.
+struct Content {
+  std::vector<std::pair<int, Owned<>>> locals;  // slots that change
+  std::vector<Owned<>> stack;
+  int offset = 0;
+};
+
+/// The same for one that ended in a frame it returned into, which takes it once those above have returned.
+struct Landing {
+  Content content;
+  Owned<> result;  // Return
+  plan::ExitKind kind;
+  Pushed pushed;
+};
+
 /// One frame, from its first instruction to its end.
 class Chain {
  public:
   Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame);
+  /// The frame that the caller's instruction made for the index-th of a segment's.
+  Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index);
   /// What the evaluator would give for the frame.
   PyObject* run();
   /// Did CPython get the frame before anything had happened in it?
@@ -34,21 +63,32 @@ class Chain {
   };
 
   Turn turn();
+  Turn begin();
   Turn step(bool into_callee);
-  cpython::StepResult carry_out(bool into_callee);
+  Turn push(Pushed& pushed, size_t index);
+  Turn after(const cpython::StepResult& result);
+  template <class CarryOut>
+  cpython::StepResult capturing_callees(CarryOut carry_out);
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
   void tell_reasons(const ResumePoint& point);
   Turn run_new(ResumePoint& point, const SegmentPtr& segment);
+  bool can_push(const plan::Segment& segment) const;
   Turn run_segment(SegmentRun& run);
   Turn leave_by(SegmentRun& run);
-  void write_back(SegmentRun& run);
+  Turn return_into_caller(SegmentRun& run);
+  Turn land();
+  Turn pass_on();
+  Turn again_without_callers(const plan::Segment& segment);
+  void put(Content content);
+  void set_handled(const SegmentRun& run);
   Turn raise_here();
   Turn leave_past_handlers(SegmentRun& run);
   Turn abandon();
   const bytecode::Instruction& instruction() const;
-  plan::Roots roots() const;
+  plan::Roots roots();
+  bool is_called_from(const plan::Segment& segment) const;
   FrameView view() const;
 
   std::shared_ptr<Family> family_;
@@ -58,9 +98,23 @@ class Chain {
   const bytecode::Code& code_;
   PyObject* result_ = nullptr;
   bool plain_ = false;
-  std::unique_ptr<Failure> failure_;  // of the graph for which CPython runs the rest
-  std::shared_ptr<Callees> callees_;  // of the instructions carried out for real, made with the first
-  Owned<> handled_;                   // what the thread handled when the frame began
+  Pushed* pushed_ = nullptr;                // until the frame has begun to run
+  size_t index_ = 0;                        // of the frame among them
+  Chain* caller_ = nullptr;                 // what waits for the frame's value, if a call pushes it there
+  bool taken_over_ = false;                 // a segment that began above has gone on here, or further out
+  std::unique_ptr<Landing> landing_;        // ... here
+  std::vector<plan::Roots> callers_roots_;  // what roots() points to
+  std::unique_ptr<Failure> failure_;        // of the graph for which CPython runs the rest
+  std::shared_ptr<Callees> callees_;        // of the instructions carried out for real, made with the first
+  Owned<> handled_;                         // what the thread handled when the frame began
 };
+
+/// An instruction is carried out for real: the Python functions that it calls are the family's.
+template <class CarryOut>
+cpython::StepResult Chain::capturing_callees(CarryOut carry_out) {
+  ResumePoint& point = table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
+  CalleesCaptured scope(thread_, callees_, family_, point);
+  return carry_out();
+}
 
 }  // namespace gramme::runtime

@@ -14,6 +14,16 @@ void ResumePoint::add(SegmentPtr segment) {
   segments.insert(segments.begin(), std::move(segment));
 }
 
+void ResumePoint::remove(const plan::Segment& segment) {
+  returning -= segment.exit.kind == plan::ExitKind::Return;
+  std::erase_if(segments, [&](const SegmentPtr& each) { return each.get() == &segment; });
+}
+
+int ResumePoint::ending_with_frame() const {
+  return static_cast<int>(std::count_if(segments.begin(), segments.end(),
+                                        [](const SegmentPtr& each) { return each->exit.callers.empty(); }));
+}
+
 void ResumePoint::hit(size_t index) {
   ++segments[index]->hits;
   if (index)

@@ -25,11 +25,15 @@ struct ResumePoint {
   bool frozen = false;               // no more captures: the limit was reached, or several in a row failed
   bool steps = false;                // a segment from here ended at once: the instruction is carried out without a look
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
+  bool returns = true;               // segments from here may go on in the callers
   int failures = 0;                  // since the last segment
   int returning = 0;                 // segments whose exit is Return
   int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
 
   void add(SegmentPtr segment);
+  void remove(const plan::Segment& segment);
+  /// Segments that do not go on in callers: what the recompile limit is about.
+  int ending_with_frame() const;
   /// Moves the index-th segment to the front.
   void hit(size_t index);
 };

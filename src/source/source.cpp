@@ -58,16 +58,22 @@ std::string print_value(const Source& source, Printer& print) {
 std::string print_contents(const Source& source, Printer& print) {
   const Source* cell = source.base;
   bool of_frame = cell->kind == Kind::Local || (cell->kind == Kind::Closure && cell->base->kind == Kind::Function);
-  if (of_frame && cell->key) return quoted("L", cell->key.get());
+  if (of_frame && cell->key)
+    return quoted("L", cell->kind == Kind::Local ? variable_name(*cell).get() : cell->key.get());
   return print(cell) + ".cell_contents";
+}
+
+std::string frame_suffix(const Source& root) {
+  const int frame = frame_of(root.index);
+  return frame ? "_of_caller" + std::to_string(frame) : "";
 }
 
 std::string print_root(const Source& source) {
   switch (source.kind) {
     case Kind::Local:
-      return source.key ? quoted("L", source.key.get()) : "L[" + std::to_string(source.index) + "]";
+      return quoted("L", variable_name(source).get());
     case Kind::Stack:
-      return "L['___stack" + std::to_string(source.index) + "']";
+      return quoted("L", variable_name(source).get());
     case Kind::Exception:
       return "___exception";
     case Kind::Pinned:
@@ -75,7 +81,7 @@ std::string print_root(const Source& source) {
     case Kind::Module:
       return import_name(text(source.key.get()));
     default:
-      return "___function";
+      return "___function" + frame_suffix(source);
   }
 }
 
@@ -151,6 +157,16 @@ std::string print_anew(const Source& source, Printer& print) {
 }
 
 }  // namespace
+
+Owned<> variable_name(const Source& local) {
+  const int frame = frame_of(local.index), index = within_frame(local.index);
+  if (local.key && !frame) return local.key;
+  std::string name = local.kind == Kind::Stack ? "___stack" + std::to_string(index)
+                     : local.key               ? text(local.key.get())
+                                               : std::to_string(index);
+  if (frame) name = "___caller" + std::to_string(frame) + "_" + name;
+  return take(PyUnicode_FromString(name.c_str()));
+}
 
 const std::string& Printer::operator()(const Source* source) {
   auto found = texts_.find(source);

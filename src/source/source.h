@@ -22,6 +22,11 @@ enum class Kind : uint8_t {
 #undef SOURCE
 };
 
+/// The index of a root of the frame that is `frame` calls outward from the one in which the segment starts.
+constexpr int64_t in_frame(int frame, int index) { return int64_t{frame} << 32 | index; }
+constexpr int frame_of(int64_t index) { return static_cast<int>(index >> 32); }
+constexpr int within_frame(int64_t index) { return static_cast<int>(index & 0xffffffff); }
+
 struct Source {
   Kind kind;
   const Source* base;  // null for roots
@@ -41,9 +46,13 @@ struct Source {
 
 class Pool {
  public:
-  const Source* local(int index, PyObject* name) { return intern(Kind::Local, nullptr, name, index); }
-  const Source* stack(int index) { return intern(Kind::Stack, nullptr, nullptr, index); }
-  const Source* function() { return intern(Kind::Function, nullptr, nullptr, 0); }
+  const Source* local(int index, PyObject* name, int frame = 0) {
+    return intern(Kind::Local, nullptr, name, in_frame(frame, index));
+  }
+  const Source* stack(int index, int frame = 0) {
+    return intern(Kind::Stack, nullptr, nullptr, in_frame(frame, index));
+  }
+  const Source* function(int frame = 0) { return intern(Kind::Function, nullptr, nullptr, in_frame(frame, 0)); }
   const Source* exception() { return intern(Kind::Exception, nullptr, nullptr, 0); }
   const Source* module(PyObject* name) { return intern(Kind::Module, nullptr, name, 0); }
   /// Keeps the object alive as long as the pool.
@@ -68,6 +77,8 @@ class Pool {
   std::unordered_multimap<size_t, const Source*> table_;
 };
 
+/// The name by which a variable of a frame is shown: its own in the frame that the segment starts in.
+Owned<> variable_name(const Source& local);
 const char* kind_name(Kind kind);
 
 }  // namespace gramme::source

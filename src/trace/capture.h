@@ -202,9 +202,13 @@ class Capture {
       gramme::need_room();
   }
   const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
-  /// Root steps begun; 0: before the first.
+  /// See Inliner.
+  void enter_opaque() {
+    if (inliner) inliner->enter_opaque();
+  }
+  /// Steps begun; 0: before the first.
   size_t steps() const { return inliner ? inliner->steps() : 0; }
-  /// The segment must end at this root step already.
+  /// The segment must end at this step already.
   [[noreturn]] void stop_at(size_t step, Reason reason, const std::string& detail) {
     stop_at_ = step;
     cannot(reason, detail);

@@ -166,6 +166,7 @@ void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
 void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   exit.kind = end.kind;
   exit.offset = end.offset;
+  exit.callers = end.callers;
   exit.capture_callee = end.capture_callee;
   exit.exception = plan::kKeep;
   if (end.exception_changed) exit.exception = end.exception ? rebuild(end.exception) : plan::kNull;
@@ -175,6 +176,15 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
     return;
   }
   for (Value* value : end.stack) exit.stack.push_back(rebuild(value));
+  for (const FrameEnd& frame : end.pushed) {
+    plan::PushedFrame& pushed = exit.pushed.emplace_back();
+    pushed.function = rebuild(frame.function);
+    pushed.code = Owned<PyCodeObject>::share(frame.function->code);
+    pushed.offset = frame.offset;
+    pushed.gives_value = frame.gives_value;
+    for (Value* value : frame.slots) pushed.slots.push_back(value ? rebuild(value) : plan::kNull);
+    for (Value* value : frame.stack) pushed.stack.push_back(rebuild(value));
+  }
 }
 
 /// Backends keep the modes of their parts to themselves: a mode entered here could not be left by a later segment.

@@ -6,6 +6,15 @@
 
 namespace gramme::trace {
 
+/// A frame that the capture made and that goes on: where, and with what in it.
+struct FrameEnd {
+  value::Function* function;
+  int offset;                 // code unit
+  std::vector<Value*> slots;  // null where unbound
+  std::vector<Value*> stack;
+  bool gives_value;  // its value is that of the instruction that called it
+};
+
 /// Where and how the capture ended.
 struct End {
   plan::ExitKind kind = plan::ExitKind::Return;
@@ -15,6 +24,8 @@ struct End {
   std::vector<Value*> stack;                   // bottom first
   Value* exception = nullptr;                  // being handled; null if none
   bool exception_changed = false;
+  std::vector<plan::Caller> callers;  // the frames returned into
+  std::vector<FrameEnd> pushed;       // frames above the root's, outermost first
   bool capture_callee = false;
 };
 

@@ -35,6 +35,9 @@ struct FrameState {
 class Inliner {
  public:
   virtual ~Inliner() = default;
+  /// Code in C runs that cannot be entered again where it calls a Python function: what the instruction calls from
+  /// here on is no frame that a segment may end in.
+  virtual void enter_opaque() = 0;
   virtual Value* call(value::Function* function, const Args& args) = 0;
   /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or
   /// null when it returned (`returned` then holds the value).
@@ -44,8 +47,8 @@ class Inliner {
   virtual Value* variable(PyObject* name) = 0;
   /// Does a local of the nearest frame hold the value? Looks into no other.
   virtual bool is_in_local(Value* seen) = 0;
-  /// What a slot of the root frame holds now, or null.
-  virtual Value* root_local(int64_t slot) = 0;
+  /// What the slot of a frame (source::in_frame) holds now, if that is the root frame; else null.
+  virtual Value* root_local(int64_t index) = 0;
   virtual value::Function* current_function() = 0;
   virtual FrameState state(const interp::Frame& frame) = 0;
   /// First argument of the nearest frame (for super()), or null.
@@ -55,7 +58,7 @@ class Inliner {
   virtual bool handles(bool with) const = 0;
   /// User line of the instruction being executed in the root frame.
   virtual int root_line() = 0;
-  /// Instructions of the root frame begun.
+  /// Instructions begun of frames that a segment may end in.
   virtual size_t steps() = 0;
 };
 

@@ -208,6 +208,11 @@ void Rebuilder::number_registers(plan::Exit& exit) {
   number(exit.result);
   for (plan::SlotWrite& write : exit.locals) number(write.value);
   for (Register& r : exit.stack) number(r);
+  for (plan::PushedFrame& frame : exit.pushed) {
+    number(frame.function);
+    for (Register& r : frame.slots) number(r);
+    for (Register& r : frame.stack) number(r);
+  }
   number(exit.exception);
 }
 

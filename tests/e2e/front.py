@@ -103,5 +103,10 @@ class Compiled:
         return gramme.statistics(self.call).plain_runs if GRAMME else None
 
     @property
+    def handovers(self) -> int | None:
+        """Frames that CPython ran to their ends from the middle; None where the front end does not count them."""
+        return gramme.statistics(self.call).handovers if GRAMME else None
+
+    @property
     def segments(self) -> int:
         return gramme.statistics(self.call).segments if GRAMME else len(self.recorder.graphs)

@@ -494,8 +494,8 @@ def compiled_source(source: str, name: str = "random_program") -> Program:
 CALLS = ((0, 4, 3), (0, 4, 3), (1, 4, 4), (2, 6, 2), (0, 4, 6))  # seed, size of tensors, and a number in the arguments
 
 
-def difference(source: str) -> tuple[str, str] | None:
-    return difference_of(compiled_source(source))
+def difference(source: str, stop_at: int = 0) -> tuple[str, str] | None:
+    return difference_of(compiled_source(source), stop_at)
 
 
 def _seen(call: Callable[..., Any], program: Program, seed: int, n: int, steps: int) -> str:
@@ -503,9 +503,16 @@ def _seen(call: Callable[..., Any], program: Program, seed: int, n: int, steps: 
     return str(dataclasses.replace(observe(call, program, seed, n, steps), warned=""))
 
 
-def difference_of(program: Program) -> tuple[str, str] | None:
-    """The first eager and captured outcome that differ, or None."""
+def difference_of(program: Program, stop_at: int = 0) -> tuple[str, str] | None:
+    """The first eager and captured outcome that differ, or None.
+
+    `stop_at`: each segment ends after so many instructions, in whatever frame that is.
+    """
     compiled = Compiled(program.function)
+    if stop_at:
+        from gramme import _C
+
+        _C.testing.testing_capture.limit(compiled.call, stop_at=stop_at, everywhere=True)
     for seed, n, steps in CALLS:
         try:
             with _time_limit(20):

@@ -1,6 +1,7 @@
 """Random programs, eager against captured. A failure names its seed: random_programs.py SEED run makes it smaller."""
 
 import difflib
+import random
 
 import pytest
 
@@ -23,15 +24,22 @@ def test_many(soak: bool) -> None:
     run(range(QUICK, QUICK + (30_000 if soak else 600 if GRAMME else 40)))
 
 
-def run(seeds: range) -> None:
+@pytest.mark.slow
+@pytest.mark.skipif(not GRAMME, reason="tells gramme's captures where to end")
+def test_many_with_breaks_anywhere(soak: bool) -> None:
+    run(range(100_000, 100_000 + (20_000 if soak else 300)), breaks=True)
+
+
+def run(seeds: range, breaks: bool = False) -> None:
     for n, seed in enumerate(seeds):
         if n % 20 == 19:
             front.reset()
         source = generate(seed)
-        found = difference(source)
+        stop_at = random.Random(seed).randint(1, 80) if breaks else 0
+        found = difference(source, stop_at)
         if found is not None:
             lines = difflib.unified_diff(*(o.splitlines() for o in found), "eager", "captured", lineterm="", n=3)
-            pytest.fail(f"seed {seed}\n{source}\n" + "\n".join(lines), pytrace=False)
+            pytest.fail(f"seed {seed}, broken after {stop_at}\n{source}\n" + "\n".join(lines), pytrace=False)
 
 
 def test_programs_are_captured_not_handed_over() -> None:

@@ -39,6 +39,19 @@ def makes_functions(x: torch.Tensor, k: int) -> torch.Tensor:
     return torch.stack([row * k for row in x])
 
 
+def seeds(x: torch.Tensor, k: int) -> torch.Tensor:
+    torch.manual_seed(k)
+    return x * k
+
+
+def draws(x: torch.Tensor, k: int) -> torch.Tensor:
+    return torch.rand_like(x) * 0 + x * k
+
+
+def asks_for_the_mode(x: torch.Tensor, k: int) -> torch.Tensor:
+    return x * (k if torch.is_grad_enabled() else k)
+
+
 def writes_an_attribute(x: torch.Tensor, k: int) -> torch.Tensor:
     x.seen = k  # type: ignore[attr-defined]
     return x * k
@@ -64,6 +77,9 @@ OTHERS = [
     imports,
     makes_functions,
     writes_an_attribute,
+    seeds,
+    draws,
+    asks_for_the_mode,
     prints,
     closure(),
 ]

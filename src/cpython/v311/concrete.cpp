@@ -35,8 +35,8 @@ Outcome carry_out(Step& s, uint8_t opcode) {
 
 }  // namespace
 
-StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook) {
-  Step s{thread, frame, hook, 0, 0, 0};
+StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook, const bool* taken_over) {
+  Step s{thread, frame, hook, taken_over, 0, 0, 0};
   const int start = frame.next();
   const uint8_t opcode = fetch(s);
   frame.set_current(s.at);

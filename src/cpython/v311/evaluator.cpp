@@ -18,11 +18,11 @@ struct Takers {
   using State = FrameTaker::State;
   static FrameTaker*& current() { return TakesNone::current_taker; }
   static void set(FrameTaker& taker, State state) {
-    count += (state == State::On) - (taker.state_ == State::On);
+    count() += (state == State::On) - (taker.state_ == State::On);
     taker.state_ = state;
   }
   static bool is_suspended(const FrameTaker& taker) { return taker.state_ == State::Suspended; }
-  static inline constinit int count = 0;
+  static int& count() { return TakesNone::on; }
 };
 
 namespace {
@@ -35,6 +35,7 @@ struct Pending {
   FrameRunner run;
   void* context;
   Pending* older;
+  const _PyInterpreterFrame* caller = nullptr;  // null: whoever calls
 };
 
 struct Hook {
@@ -48,7 +49,7 @@ thread_local _PyInterpreterFrame* passing = nullptr;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
 
-bool is_wanted() { return hook_state.newest || (Takers::count > 0 && hook_state.deep == 0); }
+bool is_wanted() { return hook_state.newest || (Takers::count() > 0 && hook_state.deep == 0); }
 
 void install(PyInterpreterState* interpreter) {
   _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
@@ -72,9 +73,14 @@ bool take(Pending* pending) {
   return false;
 }
 
+bool is_awaited(const Pending& pending, const _PyInterpreterFrame* raw) {
+  return pending.function == raw->f_func &&
+         (!pending.caller || pending.caller == pending.thread->cframe->current_frame);
+}
+
 Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw) {
   for (Pending* pending = hook_state.newest; pending; pending = pending->older)
-    if (pending->thread == thread) return pending->function == raw->f_func ? pending : nullptr;
+    if (pending->thread == thread) return is_awaited(*pending, raw) ? pending : nullptr;
   return nullptr;
 }
 
@@ -183,8 +189,26 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
 /// What a forked process computes is its own: workers of data loaders capture nothing.
 void forget_all() {
   if (FrameTaker* taker = std::exchange(Takers::current(), nullptr)) Takers::set(*taker, Takers::State::Off);
-  Takers::count = 0;
+  Takers::count() = 0;
   hook_state.newest = nullptr;
+}
+
+/// No garbage collection until the awaited frame has begun.
+struct Awaited {
+  FrameRunner run;
+  void* context;
+  bool collects = PyGC_Disable();
+  bool begun = false;
+  void begin() {
+    begun = true;
+    if (collects) PyGC_Enable();
+  }
+};
+
+PyObject* run_awaited(void* context, PyThreadState* thread, LiveFrame frame) {
+  auto& awaited = *static_cast<Awaited*>(context);
+  awaited.begin();
+  return awaited.run(awaited.context, thread, frame);
 }
 
 }  // namespace
@@ -196,6 +220,18 @@ PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyO
   hook_state.newest = &pending;
   PyObject* result = PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
   if (take(&pending)) remove(thread->interp);
+  return result;
+}
+
+StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
+                     const bool* taken_over) {
+  Awaited awaited{run, context};
+  Pending pending{thread, function, run_awaited, &awaited, hook_state.newest, frame.raw()};
+  install(thread->interp);
+  hook_state.newest = &pending;
+  StepResult result = step(thread, frame, nullptr, taken_over);
+  if (take(&pending)) remove(thread->interp);
+  if (!awaited.begun) awaited.begin();
   return result;
 }
 
@@ -216,6 +252,7 @@ TakesFrames::~TakesFrames() {
 }
 
 void TakesNone::suspend() {
+  if (!current_taker) return;
   suspended_ = current_taker->shared_from_this();
   current_taker = nullptr;
   Takers::set(*suspended_, Takers::State::Suspended);

@@ -123,5 +123,7 @@ bool handle_pending(PyThreadState* thread);
 /// The level of recursion that CPython counts for a call through tp_call.
 bool enter_recursive_call(PyThreadState* thread, const char* where);
 inline void leave_recursive_call(PyThreadState* thread) { ++thread->recursion_remaining; }
+/// Does the limit allow so many more levels?
+inline bool has_recursive_calls(PyThreadState* thread, int count) { return thread->recursion_remaining > count; }
 
 }  // namespace gramme::cpython

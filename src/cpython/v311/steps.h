@@ -10,6 +10,7 @@ struct Step {
   PyThreadState* thread;
   LiveFrame frame;
   const CallHook* hook;
+  const bool* taken_over;  // see step_into; may be null
   int arg;
   int at;    // its code unit
   int next;  // code unit to go on at: behind the inline caches unless it jumps
@@ -58,6 +59,8 @@ PyObject* get_item_if_any(PyObject* mapping, PyObject* key);
 /// A failed merge of ** arguments becomes the TypeError that names the function.
 void set_kwargs_error(PyObject* function, PyObject* kwargs);
 /// At backward jumps and after calls: signals, pending calls, the GIL.
-inline bool check_pending(Step& s) { return !eval_breaker(s.thread) || handle_pending(s.thread); }
+inline bool check_pending(Step& s) {
+  return (s.taken_over && *s.taken_over) || !eval_breaker(s.thread) || handle_pending(s.thread);
+}
 
 }  // namespace gramme::cpython

@@ -1,0 +1,43 @@
+// What happens to functions by the files they come from: PyTorch's, gramme's, the standard library's, other packages'.
+#pragma once
+#include <Python.h>
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace gramme::builtins {
+
+/// Directory of a loaded module's __file__ with a '/' at the end; empty if it has none.
+std::string directory_of(const char* module);
+
+/// Each file is looked at once.
+class FileRules {
+ public:
+  /// A row of the table; other kinds are not about files.
+  void add(const std::string& kind, const std::string& name);
+  void find_roots();
+  /// Do the file's functions run for real?
+  bool runs(PyObject* file);
+  bool is_of_torch(PyObject* file) const;
+  /// Is it a function of torch that programs are made of? The rest only serves operators.
+  bool is_of_models(PyCodeObject* code) const;
+  /// Does the file belong to a tool that looks at the program itself: importlib, PyTorch's compilers, gramme?
+  bool is_tool(PyObject* file) const;
+
+ private:
+  bool find_runs(std::string_view file) const;
+  bool torch_runs(std::string_view path) const;
+  template <size_t N>
+  bool is_below_any(std::string_view file, const char* const (&paths)[N]) const;
+
+  std::vector<std::string> torch_inline_, torch_run_;
+  std::unordered_set<std::string> stdlib_run_, package_run_;
+  std::string torch_, stdlib_, gramme_;
+  Owned<> by_file_;
+};
+
+}  // namespace gramme::builtins

@@ -1,0 +1,189 @@
+#include "interp/attempt.h"
+
+#include "interp/closing.h"
+#include "interp/continuations.h"
+
+namespace gramme::interp {
+
+using namespace value;
+using trace::End;
+
+namespace {
+
+/// Is the value now what it was, perhaps looked into?
+bool is_same(Value* before, Value* now) {
+  return before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
+}
+
+/// The instruction at the code unit, EXTENDED_ARG excluded.
+size_t index_at(const bytecode::Code& code, int unit) {
+  const int index = code.index_of(unit);
+  if (index < 0) GRAMME_BUG("a frame waits inside an instruction");
+  return static_cast<size_t>(index);
+}
+
+}  // namespace
+
+void Attempt::set_up() {
+  set_up(start_.function, start_.code, start_.locals);
+  push_stack(start_.stack, start_.depth);
+  if (start_.exception && start_.exception != Py_None)
+    trace.handled = trace.wrap(start_.exception, trace.pool->exception());
+  handled_at_start_ = trace.handled;
+  root_->jump(start_.offset);
+}
+
+/// A new root: the frame in which the segment starts, or the next that it returns into.
+void Attempt::set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* const* locals) {
+  const int number = static_cast<int>(callers_.size());
+  root_ = trace.make<Frame>();
+  Value* seen = trace.see(trace.wrap(reinterpret_cast<PyObject*>(function), trace.pool->function(number)));
+  root_->function = as<Function>(seen);
+  if (!root_->function) GRAMME_BUG("the root function is no function");
+  trace.describe(root_->function);
+  root_->code = &bytecode::decode(code);
+  root_->globals = static_cast<Namespace*>(root_->function->globals);
+  root_->builtins = builtins_of(trace, root_->function);
+  const int count = code->co_nlocalsplus;
+  root_->slots.assign(static_cast<size_t>(count), nullptr);
+  for (int i = 0; i < count; ++i)
+    if (locals[i])
+      root_->slots[static_cast<size_t>(i)] =
+          trace.wrap(locals[i], trace.pool->local(i, PyTuple_GET_ITEM(code->co_localsplusnames, i), number));
+  initial_ = root_->slots;
+}
+
+void Attempt::push_stack(PyObject* const* stack, int depth) {
+  const int number = static_cast<int>(callers_.size());
+  for (int i = 0; i < depth; ++i)
+    root_->push(stack[i] ? trace.wrap(stack[i], trace.pool->stack(i, number)) : trace.null());
+}
+
+/// May the segment go on in the frame that waits for the root's value? Not where the root's death runs code of the
+/// program, or where what the graph raises would have to be raised in the caller.
+bool Attempt::may_return(Value* value) {
+  value = trace.see(value);
+  const size_t next = callers_.size();
+  if (next >= start_.callers.size() || root_->locals || trace.scope().lasting() || value->kind == Kind::Generator)
+    return false;
+  const Waiting& caller = start_.callers[next];
+  const bytecode::Code& code = bytecode::decode(caller.code);
+  return is_same(handled_at_start_, trace.handled) && !Interpreter::lets_go_of_code(*root_) &&
+         operands_of(code.instructions()[index_at(code, caller.unit)], value).has_value();
+}
+
+void Attempt::return_into_caller(Value* value) {
+  const Waiting& caller = start_.callers[callers_.size()];
+  plan::Caller& place = callers_.emplace_back();
+  place.code = Owned<PyCodeObject>::share(caller.code);
+  place.unit = caller.unit;
+  for (size_t i = 0; i < root_->slots.size(); ++i)
+    if (!is_same(initial_[i], root_->slots[i])) place.dies.push_back(static_cast<int>(i));
+  set_up(caller.function, caller.code, caller.locals);
+  const size_t waits = index_at(*root_->code, caller.unit);
+  const bytecode::Instruction& instruction = root_->code->instructions()[waits];
+  push_stack(caller.stack, caller.depth - static_cast<int>(*operands_of(instruction, value)));
+  push_value(trace, *root_, instruction.op, value);
+  root_->pc = waits + 1;
+}
+
+void Attempt::note_handled(End& end) {
+  end.exception = trace.handled;
+  end.exception_changed = !is_same(handled_at_start_, trace.handled);
+  if (end.exception_changed && trace.handled && !trace.handled->source)
+    cannot(Reason::ReplayUnsupported, "an exception being handled");
+}
+
+/// A caught exception's traceback keeps the live frame beyond its return, and the frame what `except … as` has deleted.
+void Attempt::forget_locals(End& end) {
+  for (size_t i = 0; i < root_->slots.size(); ++i)
+    if (!is_same(initial_[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
+}
+
+/// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known
+/// unless it outlives the segment.
+void Attempt::check_generators() {
+  for (Generator* generator : trace.generators())
+    if (generator->started && generator->frame && !generator->escapes && closing_runs_code(trace, *generator->frame))
+      cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
+}
+
+End Attempt::run() {
+  try {
+    End end;
+    end.result = interp.run_root(*root_);
+    while (may_return(end.result)) {
+      return_into_caller(end.result);
+      end.result = interp.run_root(*root_);
+    }
+    end.callers = callers_;
+    note_handled(end);
+    if (start_.offset != 0) forget_locals(end);
+    return end;
+  } catch (const Stopped& at) {
+    stopped_in_ = at.frame;
+    return stopped();
+  }
+}
+
+/// Does the instruction call a function written in Python, which could be captured on its own?
+bool Attempt::callee_is_python(Frame& frame) {
+  const auto& instructions = frame.code->instructions();
+  size_t at = frame.pc;
+  while (at < instructions.size() &&
+         (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL))
+    ++at;
+  const bytecode::Instruction& instruction = instructions[at];
+  const bool spread = instruction.op == bytecode::Op::CALL_FUNCTION_EX;
+  if (instruction.op != bytecode::Op::CALL && !spread) return false;
+  const int arguments = spread ? 1 + (instruction.arg & 1) : instruction.arg;
+  Value* below = frame.peek(arguments + 2);
+  Value* callee = trace.see(below->kind == Kind::Null ? frame.peek(arguments + 1) : below);
+  if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
+  if (callee->kind == Kind::Function && callee->object) {
+    if (protocol::find_model(callee->object)) return false;
+    try {
+      return protocol::treatment(callee->object) == protocol::Treatment::Inline;
+    } catch (const CannotCapture&) {  // disable(), graph_break()
+      return false;
+    }
+  }
+  if (callee->kind == Kind::Function) return true;
+  return callee->kind == Kind::Object;
+}
+
+/// The frames above the root's, and the instructions below that called them.
+void Attempt::push_frames(End& end) {
+  std::vector<Frame*> chain;
+  for (Frame* frame = stopped_in_; frame != root_; frame = frame->back) chain.push_back(frame);
+  for (auto frame = chain.rbegin(); frame != chain.rend(); ++frame) {
+    if ((*frame)->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
+    if (!is_same((*frame)->handled, trace.handled))
+      cannot(Reason::ReplayUnsupported, "an exception that a frame above handles");
+    const auto& instructions = (*frame)->code->instructions();
+    (*frame)->left = true;
+    end.pushed.push_back({(*frame)->function, instructions[(*frame)->begun].offset, (*frame)->slots,
+                          *frame == stopped_in_ ? (*frame)->stack : operands_anew(trace, **frame),
+                          gives_value(trace, *(*frame)->back, (*frame)->function)});
+  }
+  if (!chain.empty()) end.pushed.back().offset = stopped_in_->code->instructions()[stopped_in_->pc].offset;
+}
+
+End Attempt::stopped() {
+  if (root_->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
+  const bool here = stopped_in_ == root_;
+  End end;
+  end.kind = plan::ExitKind::Concrete;
+  end.callers = callers_;
+  end.offset = root_->code->instructions()[here ? root_->pc : root_->begun].offset;
+  push_frames(end);
+  for (size_t i = 0; i < root_->slots.size(); ++i) {
+    if (!is_same(initial_[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), root_->slots[i]});
+  }
+  end.stack = here ? root_->stack : operands_anew(trace, *root_);
+  note_handled(end);
+  end.capture_callee = callee_is_python(*stopped_in_);
+  return end;
+}
+
+}  // namespace gramme::interp

@@ -1,0 +1,49 @@
+// One run of the interpreter on live frames.
+#pragma once
+#include "interp/capture.h"
+#include "interp/interpreter.h"
+
+namespace gramme::interp {
+
+/// One try: the root frame from the live objects, up to the stop.
+class Attempt {
+ public:
+  Attempt(const Start& start, const trace::Policy& policy, size_t stop_at)
+      : start_(start), trace(policy), interp(trace, stop_at) {
+    set_up();
+  }
+  /// Runs until the function returns or the stop is reached.
+  trace::End run();
+  /// When it is known what outlives the segment.
+  void check_generators();
+  /// Where the attempt stopped: the step of the instruction below that called the innermost frame; SIZE_MAX if the root
+  /// is the innermost.
+  size_t step_below() const { return stopped_in_ && stopped_in_ != root_ ? stopped_in_->back->begun_step : SIZE_MAX; }
+
+ private:
+  void set_up();
+  void set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* const* locals);
+  void push_stack(PyObject* const* stack, int depth);
+  bool may_return(Value* value);
+  void return_into_caller(Value* value);
+  trace::End stopped();
+  void push_frames(trace::End& end);
+  void note_handled(trace::End& end);
+  void forget_locals(trace::End& end);
+  bool callee_is_python(Frame& frame);
+
+  const Start& start_;
+
+ public:
+  trace::Trace trace;
+  Interpreter interp;
+
+ private:
+  Frame* root_ = nullptr;
+  Frame* stopped_in_ = nullptr;
+  std::vector<Value*> initial_;  // of the root's slots
+  std::vector<plan::Caller> callers_;
+  Value* handled_at_start_ = nullptr;
+};
+
+}  // namespace gramme::interp

@@ -1,0 +1,134 @@
+// Captures at a resume point of a live frame: whether there is one, and what becomes of it.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "aten/dispatched.h"
+#include "aten/state.h"
+#include "base/error.h"
+#include "runtime/chain.h"
+
+namespace gramme::runtime {
+namespace {
+
+thread_local int capture_depth = 0;
+
+/// While a capture runs: other threads leave the resume point alone, and this thread calls entries plainly.
+class CaptureScope {
+ public:
+  explicit CaptureScope(ResumePoint& point) : point_(point) {
+    point.capturing = true;
+    ++capture_depth;
+  }
+  ~CaptureScope() {
+    point_.capturing = false;
+    --capture_depth;
+  }
+  CaptureScope(const CaptureScope&) = delete;
+
+ private:
+  ResumePoint& point_;
+  aten::Uncounted uncounted_;
+};
+
+constexpr int kFailuresBeforeFreeze = 2;
+constexpr int kReturningSegments = 4;  // of a resume point; more call sites share what ends with the frame
+
+/// A defect of ours must not change what the program does: it runs plainly and the user hears of it.
+bool warn(const char* what, PyCodeObject* code, int line) {
+  return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "gramme runs %U (%U:%d) plainly: %s", code->co_qualname,
+                          code->co_filename, line, what) == 0;
+}
+
+/// Did the segment do nothing but end in front of its first instruction?
+bool ends_at_once(const plan::Segment& segment, int offset) {
+  return segment.exit.kind == plan::ExitKind::Concrete && segment.exit.offset == offset &&
+         segment.exit.pushed.empty() && segment.exit.callers.empty() && segment.operations == 0 &&
+         segment.replay.ops.empty();
+}
+
+/// A frame may only be left where it can be resumed; anything else is a defect of the capturer.
+void check_place(const bytecode::Code& code, int offset, size_t depth) {
+  const int units = code.instructions().back().next;
+  const int index = offset >= 0 && offset < units ? code.index_of(offset) : -1;
+  if (index < 0) GRAMME_BUG("a segment ends inside an instruction, at " + std::to_string(offset));
+  const bytecode::Instruction& next = code.instructions()[static_cast<size_t>(index)];
+  if (next.offset != offset || !(next.resumable || offset == 0))
+    GRAMME_BUG(std::string("a segment ends where no frame can be resumed, at ") + bytecode::name(next.op));
+  if (static_cast<int>(depth) > code.max_stack()) GRAMME_BUG("a segment leaves too much on the stack");
+}
+
+void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
+  const plan::Exit& exit = segment.exit;
+  if (exit.kind == plan::ExitKind::Return) return;
+  const bytecode::Code& ends_in = exit.callers.empty() ? code : bytecode::decode(exit.callers.back().code.get());
+  check_place(ends_in, exit.offset, exit.stack.size());
+  for (const plan::PushedFrame& frame : exit.pushed)
+    check_place(bytecode::decode(frame.code.get()), frame.offset, frame.stack.size());
+}
+
+}  // namespace
+
+[[gnu::hot]] bool capturing() { return capture_depth > 0; }
+
+bool Chain::may_capture(ResumePoint& point) {
+  if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
+  Capturer& capturer = family_->capturer();
+  const int limit = capturer.recompile_limit();
+  if (point.ending_with_frame() < limit) return true;
+  CaptureScope scope(point);  // it warns, which may run anything
+  std::string failing = point.segments.empty() ? "" : point.segments.front()->guards.explain(roots());
+  point.frozen = capturer.limit_reached(view(), limit, failing);
+  return !point.frozen;
+}
+
+void Chain::tell_reasons(const ResumePoint& point) {
+  Capturer& capturer = family_->capturer();
+  if (point.segments.empty() || !capturer.wants_reasons()) return;
+  std::vector<std::string> failing;
+  for (const SegmentPtr& segment : point.segments) failing.push_back(segment->guards.explain(roots()));
+  capturer.recompiling(view(), failing);
+}
+
+Chain::Turn Chain::capture(ResumePoint& point) {
+  SegmentPtr segment;
+  try {
+    if (!may_capture(point)) return Turn::Evaluate;
+    family_->count(&Counters::captures);
+    CaptureScope scope(point);
+    tell_reasons(point);
+    FrameView frame = view();
+    if (!point.returns) frame.callers.clear();
+    segment = family_->capturer().capture(frame);
+    if (segment) check_exit(*segment, code_);
+  } catch (const PythonError&) {
+    return abandon();
+  } catch (const std::exception& error) {
+    PyErr_Clear();
+    segment.reset();
+    point.frozen = ++point.failures >= kFailuresBeforeFreeze;
+    if (!warn(error.what(), frame_.code(), code_.line(instruction().at))) return abandon();
+  }
+  return segment ? run_new(point, segment) : Turn::Evaluate;
+}
+
+Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
+  SegmentRun run(segment);
+  plan::Dropped dropped;
+  if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
+    if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
+    point.frozen = true;
+    const std::string why = "what it depends on changed while it was captured: " + segment->guards.explain(roots());
+    return warn(why.c_str(), frame_.code(), code_.line(instruction().at)) ? Turn::Evaluate : abandon();
+  }
+  point.steps = ends_at_once(*segment, point.offset);
+  point.steps_into_callee = point.steps && segment->exit.capture_callee;
+  point.failures = 0;
+  point.add(segment);
+  const int returning = static_cast<int>(point.segments.size()) - point.ending_with_frame();
+  point.returns = point.returns && returning < kReturningSegments;
+  table_->binder.note_reads(*segment, frame_.code());
+  return run_segment(run);
+}
+
+}  // namespace gramme::runtime

@@ -1,0 +1,166 @@
+// How a segment leaves frames: the live one, those that it made above, those that it returned into.
+#include "base/stack.h"
+#include "cpython/evaluator.h"
+#include "runtime/chain.h"
+#include "runtime/guarded.h"
+
+namespace gramme::runtime {
+
+/// The frame was called with other arguments, and has not begun.
+Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index)
+    : Chain(caller.family_, thread, frame) {
+  Pushed::Frame& content = pushed.frames[index];
+  for (int i = 0; i < frame_.local_count(); ++i) frame_.set_local(i, content.slots[static_cast<size_t>(i)].release());
+  for (Owned<>& item : content.stack) frame_.push(item.release());
+  frame_.set_next(content.offset);
+  pushed_ = &pushed;
+  index_ = index;
+  if (content.gives_value) caller_ = &caller;
+}
+
+/// The first instruction of a frame that a segment left under way.
+Chain::Turn Chain::begin() {
+  const bool innermost = index_ + 1 == pushed_->frames.size();
+  return innermost ? step(pushed_->into_callee) : push(*pushed_, index_ + 1);
+}
+
+/// Carries out the instruction that calls the index-th frame.
+Chain::Turn Chain::push(Pushed& pushed, size_t index) {
+  struct Call {
+    Chain& caller;
+    Pushed& pushed;
+    size_t index;
+  } call{*this, pushed, index};
+  auto run = [](void* context, PyThreadState* thread, cpython::LiveFrame frame) {
+    auto& [caller, pushed, index] = *static_cast<Call*>(context);
+    return guarded([&] { return Chain(caller, thread, frame, pushed, index).run(); });
+  };
+  PyFunctionObject* function = pushed.frames[index].function.get();
+  return after(
+      capturing_callees([&] { return cpython::step_into(thread_, frame_, function, run, &call, &taken_over_); }));
+}
+
+/// Is there room for the frames that the segment leaves under way? A frame takes up to three levels of recursion: its
+/// own, and those of a call through a type's slot.
+bool Chain::can_push(const plan::Segment& segment) const {
+  const auto frames = static_cast<int>(segment.exit.pushed.size());
+  return frames == 0 || (cpython::has_recursive_calls(thread_, 3 * frames) && has_room(Room::Capture));
+}
+
+namespace {
+
+Pushed take_pushed(const SegmentRun& run) {
+  const plan::Exit& exit = run.segment().exit;
+  Pushed pushed{{}, exit.capture_callee};
+  for (const plan::PushedFrame& frame : exit.pushed) {
+    Pushed::Frame& taken = pushed.frames.emplace_back();
+    taken.function = Owned<PyFunctionObject>::share(reinterpret_cast<PyFunctionObject*>(run.value(frame.function)));
+    taken.offset = frame.offset;
+    taken.gives_value = frame.gives_value;
+    for (plan::Register slot : frame.slots) taken.slots.push_back(share(run.value(slot)));
+    for (plan::Register item : frame.stack) taken.stack.push_back(share(run.value(item)));
+  }
+  return pushed;
+}
+
+Content take_content(const SegmentRun& run) {
+  const plan::Exit& exit = run.segment().exit;
+  Content content;
+  for (const plan::SlotWrite& write : exit.locals)
+    content.locals.emplace_back(write.slot, share(run.value(write.value)));
+  for (plan::Register item : exit.stack) content.stack.push_back(share(run.value(item)));
+  content.offset = exit.offset;
+  return content;
+}
+
+}  // namespace
+
+Chain::Turn Chain::leave_by(SegmentRun& run) {
+  const plan::Exit& exit = run.segment().exit;
+  if (!exit.callers.empty()) return return_into_caller(run);
+  if (exit.kind == plan::ExitKind::Return) {
+    result_ = Py_NewRef(run.value(exit.result));
+    set_handled(run);
+    for (const plan::SlotWrite& write : exit.locals) Py_CLEAR(frame_.locals()[write.slot]);
+    frame_.drop(frame_.depth());
+    return Turn::Return;
+  }
+  const bool into_callee = exit.capture_callee;
+  const bool hand_over = exit.kind == plan::ExitKind::HandOver;
+  Pushed pushed = take_pushed(run);
+  if (!exit.frame_unchanged) {
+    put(take_content(run));
+    set_handled(run);
+  }
+  run.release();
+  if (!pushed.frames.empty()) return push(pushed, 0);
+  return hand_over ? Turn::Evaluate : step(into_callee);
+}
+
+/// The frames that were returned from give nothing of meaning to the calls that wait for them: what those leave is
+/// replaced by what the segment leaves in the frame where it ended.
+Chain::Turn Chain::return_into_caller(SegmentRun& run) {
+  const plan::Exit& exit = run.segment().exit;
+  auto landing = std::make_unique<Landing>();
+  landing->content = take_content(run);
+  landing->kind = exit.kind;
+  landing->result = share(run.value(exit.result));
+  landing->pushed = take_pushed(run);
+  set_handled(run);
+  Chain* chain = this;
+  for (const plan::Caller& caller : exit.callers) {
+    for (int slot : caller.dies) chain->frame_.set_local(slot, nullptr);
+    chain = chain->caller_;
+    chain->taken_over_ = true;
+  }
+  chain->landing_ = std::move(landing);
+  run.release();
+  return pass_on();
+}
+
+Chain::Turn Chain::pass_on() {
+  frame_.drop(frame_.depth());
+  result_ = Py_NewRef(Py_None);
+  return Turn::Return;
+}
+
+Chain::Turn Chain::land() {
+  std::unique_ptr<Landing> landing = std::move(landing_);
+  const bool returns = landing->kind == plan::ExitKind::Return;
+  if (returns) landing->content.offset = frame_.next();
+  put(std::move(landing->content));
+  if (returns) {
+    result_ = landing->result.release();
+    return Turn::Return;
+  }
+  if (!landing->pushed.frames.empty()) return push(landing->pushed, 0);
+  return step(landing->pushed.into_callee);
+}
+
+/// The graph of a segment that returns into its callers raised: which frame it would have raised in is not known, so
+/// from here on segments end with the frame.
+Chain::Turn Chain::again_without_callers(const plan::Segment& segment) {
+  ResumePoint& point = table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
+  point.returns = false;
+  point.remove(segment);
+  return Turn::Again;
+}
+
+/// Everything is in its new place before the old objects are dropped: their finalizers may look at the frame.
+void Chain::put(Content content) {
+  std::vector<Owned<>> old;
+  for (auto& [slot, value] : content.locals) {
+    old.push_back(Owned<>::steal(frame_.locals()[slot]));
+    frame_.locals()[slot] = value.release();
+  }
+  while (frame_.depth() > 0) old.push_back(Owned<>::steal(frame_.pop()));
+  for (Owned<>& item : content.stack) frame_.push(item.release());
+  frame_.set_next(content.offset);
+}
+
+void Chain::set_handled(const SegmentRun& run) {
+  const plan::Register exception = run.segment().exit.exception;
+  if (exception != plan::kKeep) cpython::set_handled_exception(thread_, share(run.value(exception)).release());
+}
+
+}  // namespace gramme::runtime

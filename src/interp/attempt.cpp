@@ -1,5 +1,7 @@
 #include "interp/attempt.h"
 
+#include <algorithm>
+
 #include "interp/closing.h"
 #include "interp/continuations.h"
 
@@ -62,14 +64,12 @@ void Attempt::push_stack(PyObject* const* stack, int depth) {
 /// May the segment go on in the frame that waits for the root's value? Not where the root's death runs code of the
 /// program, or where what the graph raises would have to be raised in the caller.
 bool Attempt::may_return(Value* value) {
-  value = trace.see(value);
   const size_t next = callers_.size();
-  if (next >= start_.callers.size() || root_->locals || trace.scope().lasting() || value->kind == Kind::Generator)
-    return false;
+  if (next >= start_.callers.size() || root_->locals || trace.scope().lasting()) return false;
   const Waiting& caller = start_.callers[next];
   const bytecode::Code& code = bytecode::decode(caller.code);
   return is_same(handled_at_start_, trace.handled) && !Interpreter::lets_go_of_code(*root_) &&
-         operands_of(code.instructions()[index_at(code, caller.unit)], value).has_value();
+         operands_of(code.instructions()[index_at(code, caller.unit)], trace.see(value)).has_value();
 }
 
 void Attempt::return_into_caller(Value* value) {
@@ -152,35 +152,41 @@ bool Attempt::callee_is_python(Frame& frame) {
   return callee->kind == Kind::Object;
 }
 
-/// The frames above the root's, and the instructions below that called them.
+/// Where a frame under way goes on: at the instruction that was about to begin, or once more at the one that called.
+int Attempt::resumes_at(const Frame& frame) const {
+  return frame.code->instructions()[&frame == stopped_in_ ? frame.pc : frame.begun].offset;
+}
+
+std::vector<Value*> Attempt::stack_of(const Frame& frame) {
+  return &frame == stopped_in_ ? frame.stack : operands_anew(trace, frame);
+}
+
+/// The frames above the root's, outermost first.
 void Attempt::push_frames(End& end) {
   std::vector<Frame*> chain;
   for (Frame* frame = stopped_in_; frame != root_; frame = frame->back) chain.push_back(frame);
-  for (auto frame = chain.rbegin(); frame != chain.rend(); ++frame) {
-    if ((*frame)->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
-    if (!is_same((*frame)->handled, trace.handled))
+  std::reverse(chain.begin(), chain.end());
+  for (Frame* frame : chain) {
+    if (frame->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
+    if (!is_same(frame->handled, trace.handled))
       cannot(Reason::ReplayUnsupported, "an exception that a frame above handles");
-    const auto& instructions = (*frame)->code->instructions();
-    (*frame)->left = true;
-    end.pushed.push_back({(*frame)->function, instructions[(*frame)->begun].offset, (*frame)->slots,
-                          *frame == stopped_in_ ? (*frame)->stack : operands_anew(trace, **frame),
-                          gives_value(trace, *(*frame)->back, (*frame)->function)});
+    frame->left = true;
+    end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, stack_of(*frame),
+                          gives_value(trace, *frame->back, frame->function)});
   }
-  if (!chain.empty()) end.pushed.back().offset = stopped_in_->code->instructions()[stopped_in_->pc].offset;
 }
 
 End Attempt::stopped() {
   if (root_->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
-  const bool here = stopped_in_ == root_;
   End end;
   end.kind = plan::ExitKind::Concrete;
   end.callers = callers_;
-  end.offset = root_->code->instructions()[here ? root_->pc : root_->begun].offset;
+  end.offset = resumes_at(*root_);
   push_frames(end);
   for (size_t i = 0; i < root_->slots.size(); ++i) {
     if (!is_same(initial_[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), root_->slots[i]});
   }
-  end.stack = here ? root_->stack : operands_anew(trace, *root_);
+  end.stack = stack_of(*root_);
   note_handled(end);
   end.capture_callee = callee_is_python(*stopped_in_);
   return end;

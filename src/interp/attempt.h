@@ -27,6 +27,8 @@ class Attempt {
   bool may_return(Value* value);
   void return_into_caller(Value* value);
   trace::End stopped();
+  int resumes_at(const Frame& frame) const;
+  std::vector<Value*> stack_of(const Frame& frame);
   void push_frames(trace::End& end);
   void note_handled(trace::End& end);
   void forget_locals(trace::End& end);

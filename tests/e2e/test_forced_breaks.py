@@ -49,6 +49,7 @@ def test_models_with_forced_breaks(name: str, soak: bool) -> None:
         expected = models.tensors(module(**inputs))
         count = steps(module, inputs)
         assert count > 1000
+        given_up = carried_out = 0
         # a break every so many instructions, and one alone
         for everywhere in (True, False):
             places = list(range(1, count)) if soak else generator.sample(range(1, count), FORCED)
@@ -59,5 +60,6 @@ def test_models_with_forced_breaks(name: str, soak: bool) -> None:
                     with gramme.meter() as meter:
                         result = models.tensors(call(module, **inputs))
                     assert all(map(torch.equal, result, expected)), f"{name}, broken at {at}, {everywhere}"
-                given_up = meter.handovers + meter.plain + meter.graph_errors  # a callee that raises, say
-                assert given_up <= max(1, meter.steps // 100), f"{name}, broken at {at}, {everywhere}: {meter}"
+                given_up += meter.handovers + meter.plain + meter.graph_errors  # a callee that raises, say
+                carried_out += meter.steps
+    assert given_up <= 0.01 * carried_out, f"{name}: {given_up} frames given up, {carried_out} instructions carried out"

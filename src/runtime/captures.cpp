@@ -71,13 +71,18 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 
 [[gnu::hot]] bool capturing() { return capture_depth > 0; }
 
+/// Sources of callers can be read only where the callers are those of the capture.
+std::string Chain::why_not(const plan::Segment& segment) {
+  return is_called_from(segment) ? segment.guards.explain(roots()) : "the function is called from another place";
+}
+
 bool Chain::may_capture(ResumePoint& point) {
   if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
   Capturer& capturer = family_->capturer();
   const int limit = capturer.recompile_limit();
   if (point.ending_with_frame() < limit) return true;
   CaptureScope scope(point);  // it warns, which may run anything
-  std::string failing = point.segments.empty() ? "" : point.segments.front()->guards.explain(roots());
+  std::string failing = point.segments.empty() ? "" : why_not(*point.segments.front());
   point.frozen = capturer.limit_reached(view(), limit, failing);
   return !point.frozen;
 }
@@ -86,7 +91,7 @@ void Chain::tell_reasons(const ResumePoint& point) {
   Capturer& capturer = family_->capturer();
   if (point.segments.empty() || !capturer.wants_reasons()) return;
   std::vector<std::string> failing;
-  for (const SegmentPtr& segment : point.segments) failing.push_back(segment->guards.explain(roots()));
+  for (const SegmentPtr& segment : point.segments) failing.push_back(why_not(*segment));
   capturer.recompiling(view(), failing);
 }
 
@@ -118,7 +123,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
-    const std::string why = "what it depends on changed while it was captured: " + segment->guards.explain(roots());
+    const std::string why = "what it depends on changed while it was captured: " + why_not(*segment);
     return warn(why.c_str(), frame_.code(), code_.line(instruction().at)) ? Turn::Evaluate : abandon();
   }
   point.steps = ends_at_once(*segment, point.offset);

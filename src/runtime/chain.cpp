@@ -45,6 +45,10 @@ const bytecode::Instruction& Chain::instruction() const {
   return code_.instructions()[static_cast<size_t>(code_.index_of(frame_.next()))];
 }
 
+ResumePoint& Chain::point_here() {
+  return table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
+}
+
 plan::Roots Chain::roots() {
   callers_roots_.clear();
   for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_)
@@ -79,7 +83,7 @@ FrameView Chain::view() const {
 Chain::Turn Chain::turn() {
   const int offset = frame_.next();
   if (offset != 0 && !instruction().resumable) return step(false);
-  ResumePoint& point = table_->point(offset, cpython::handled_exception(thread_) != nullptr);
+  ResumePoint& point = point_here();
   if (point.steps) return step(point.steps_into_callee);
   std::optional<SegmentRun> run;
   if (find_hit(point, run)) return run_segment(*run);
@@ -91,10 +95,11 @@ Chain::Turn Chain::turn() {
 /// Until a segment has hit no Python runs, which might add segments or reorder them.
 bool Chain::find_hit(ResumePoint& point, std::optional<SegmentRun>& run) {
   plan::Dropped dropped;
+  const plan::Roots now = roots();
   for (size_t i = 0; i < point.segments.size(); ++i) {
     if (!is_called_from(*point.segments[i])) continue;
     run.emplace(point.segments[i]);
-    if (!run->check(roots(), dropped)) continue;
+    if (!run->check(now, dropped)) continue;
     point.hit(i);
     return true;
   }

@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <optional>
+#include <string>
 
 #include "bytecode/code.h"
 #include "cpython/concrete.h"
@@ -72,6 +73,7 @@ class Chain {
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
+  std::string why_not(const plan::Segment& segment);
   void tell_reasons(const ResumePoint& point);
   Turn run_new(ResumePoint& point, const SegmentPtr& segment);
   bool can_push(const plan::Segment& segment) const;
@@ -86,6 +88,7 @@ class Chain {
   Turn raise_here();
   Turn leave_past_handlers(SegmentRun& run);
   Turn abandon();
+  ResumePoint& point_here();
   const bytecode::Instruction& instruction() const;
   plan::Roots roots();
   bool is_called_from(const plan::Segment& segment) const;
@@ -112,8 +115,7 @@ class Chain {
 /// An instruction is carried out for real: the Python functions that it calls are the family's.
 template <class CarryOut>
 cpython::StepResult Chain::capturing_callees(CarryOut carry_out) {
-  ResumePoint& point = table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
-  CalleesCaptured scope(thread_, callees_, family_, point);
+  CalleesCaptured scope(thread_, callees_, family_, point_here());
   return carry_out();
 }
 

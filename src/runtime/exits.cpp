@@ -140,7 +140,7 @@ Chain::Turn Chain::land() {
 /// The graph of a segment that returns into its callers raised: which frame it would have raised in is not known, so
 /// from here on segments end with the frame.
 Chain::Turn Chain::again_without_callers(const plan::Segment& segment) {
-  ResumePoint& point = table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
+  ResumePoint& point = point_here();
   point.returns = false;
   point.remove(segment);
   return Turn::Again;

@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -527,6 +528,32 @@ def test_tracebacks_name_every_frame() -> None:
     expected = places(outer)
     compiled = front.compile(outer, backend="eager")
     assert [places(compiled) for _ in range(3)] == [expected] * 3
+
+
+def test_the_recompile_limit_of_a_callee_with_several_callers() -> None:
+    """What failed is told of segments that other callers left, too."""
+
+    def inner(x: torch.Tensor, name: str) -> torch.Tensor:
+        y = x + 1
+        front.graph_break()
+        return y * len(name) if name != "no" else y
+
+    def few(x: torch.Tensor, name: str) -> torch.Tensor:
+        return inner(x, name) - 1
+
+    def many(x: torch.Tensor, name: str) -> torch.Tensor:
+        a, b, c, d, e, f, g, h = (x * i for i in range(8))
+        return inner(h, name) + a + b + c + d + e + f + g
+
+    def function(x: torch.Tensor, name: str, which: bool) -> torch.Tensor:
+        return many(x, name) if which else few(x, name)
+
+    compiled = front.compile(function, backend="eager")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(30):
+            assert torch.equal(compiled(X, "n" * i, i % 3 > 0), function(X, "n" * i, i % 3 > 0))
+    assert any("recompile limit" in str(w.message) for w in caught)
 
 
 def test_exceptions_from_before_get_their_tracebacks() -> None:

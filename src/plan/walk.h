@@ -37,8 +37,6 @@ PyObject* instance_dict(PyObject* base);
 /// Is it a collections.deque?
 bool is_deque(PyObject* object);
 /// Address of the __slots__ member `name`, or null if the object's type has none.
-/// Where a function or a class keeps what it is called (source::Kind::Name); null if it has no such field.
-PyObject** name_address(PyObject* base, int64_t index);
 PyObject** slot_of(PyObject* base, PyObject* name);
 /// Where a function or a class keeps what it is called (source::Kind::Name); null if it has no such field.
 PyObject** name_address(PyObject* base, int64_t index);

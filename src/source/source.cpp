@@ -71,7 +71,6 @@ std::string frame_suffix(const Source& root) {
 std::string print_root(const Source& source) {
   switch (source.kind) {
     case Kind::Local:
-      return quoted("L", variable_name(source).get());
     case Kind::Stack:
       return quoted("L", variable_name(source).get());
     case Kind::Exception:

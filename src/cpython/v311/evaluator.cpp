@@ -193,15 +193,30 @@ void forget_all() {
   hook_state.newest = nullptr;
 }
 
+/// While the call is made whose frame is caught.
+class Expected {
+ public:
+  explicit Expected(Pending& pending) : pending_(pending) {
+    install(pending.thread->interp);
+    hook_state.newest = &pending;
+  }
+  ~Expected() {
+    if (take(&pending_)) remove(pending_.thread->interp);
+  }
+  Expected(const Expected&) = delete;
+
+ private:
+  Pending& pending_;
+};
+
 /// No garbage collection until the awaited frame has begun.
 struct Awaited {
   FrameRunner run;
   void* context;
-  bool collects = PyGC_Disable();
-  bool begun = false;
+  bool stopped = PyGC_Disable();
+  ~Awaited() { begin(); }
   void begin() {
-    begun = true;
-    if (collects) PyGC_Enable();
+    if (std::exchange(stopped, false)) PyGC_Enable();
   }
 };
 
@@ -216,23 +231,16 @@ PyObject* run_awaited(void* context, PyThreadState* thread, LiveFrame frame) {
 PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                           PyObject* kwnames, FrameRunner run, void* context) {
   Pending pending{thread, function, run, context, hook_state.newest};
-  install(thread->interp);
-  hook_state.newest = &pending;
-  PyObject* result = PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
-  if (take(&pending)) remove(thread->interp);
-  return result;
+  const Expected scope(pending);
+  return PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
 }
 
 StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
                      const bool* taken_over) {
   Awaited awaited{run, context};
   Pending pending{thread, function, run_awaited, &awaited, hook_state.newest, frame.raw()};
-  install(thread->interp);
-  hook_state.newest = &pending;
-  StepResult result = step(thread, frame, nullptr, taken_over);
-  if (take(&pending)) remove(thread->interp);
-  if (!awaited.begun) awaited.begin();
-  return result;
+  const Expected scope(pending);
+  return step(thread, frame, nullptr, taken_over);
 }
 
 TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thread), taker_(taker) {

@@ -32,6 +32,7 @@ struct PushedFrame {
   Owned<PyCodeObject> code;     // the function's
   int offset = 0;               // code unit of the instruction to go on with
   bool gives_value = false;     // its value is that of the instruction: segments may go on behind that
+  bool called_alone = false;    // the instruction calls nothing else
   std::vector<Register> slots;  // all of localsplus
   std::vector<Register> stack;
 };
@@ -105,6 +106,7 @@ struct Segment {
   std::unique_ptr<const LastingWrites> lasting;
   bool random = false;      // the graph draws random numbers: generators are put back if it raises
   bool sets_modes = false;  // the graph changes the thread's modes: they are put back if it raises
+  bool changes_state() const { return random || sets_modes || !restored.empty(); }
   Replay replay;
   Exit exit;
   Ending ending;

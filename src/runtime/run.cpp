@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "aten/dispatched.h"
 #include "aten/spec.h"
@@ -29,6 +30,32 @@ class Inputs {
   PyObject* const* registers_;
   std::vector<Owned<>> saved_;
 };
+
+}  // namespace
+
+/// What the graph may change, and gets back if it raises.
+class SegmentRun::Before {
+ public:
+  Before(const plan::Segment& segment, PyObject* const* registers) : segment_(segment), inputs_(segment, registers) {}
+  bool save() {
+    if ((segment_.random && !random_.save()) || !inputs_.save()) return false;
+    if (segment_.sets_modes) modes_.save();
+    return true;
+  }
+  void restore_modes() { modes_.restore(); }
+  void restore_data() {
+    random_.restore();
+    inputs_.restore();
+  }
+
+ private:
+  const plan::Segment& segment_;
+  aten::RandomState random_;
+  Inputs inputs_;
+  aten::SavedModes modes_;
+};
+
+namespace {
 
 /// Has a checkpoint recomputed what it needs? Its hook of saved tensors says so by raising, and has counted the
 /// tensors: running again would count them twice.
@@ -76,15 +103,11 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
 }
 
 [[gnu::hot]] GraphResult SegmentRun::run_graph(const Family* family) {
-  aten::RandomState random;
-  if (segment_->random && !random.save()) return GraphResult::Failed;
-  Inputs inputs(*segment_, registers_);
-  if (!inputs.save()) {
+  std::optional<Before> before;
+  if (segment_->changes_state() && !before.emplace(*segment_, registers_).save()) {
     PyErr_Clear();
     return GraphResult::Failed;
   }
-  aten::SavedModes modes;
-  if (segment_->sets_modes) modes.save();
   size_t failed = Failure::kUnknown;
   Py_ssize_t given = segment_->graph_outputs;
   if (call_graph(&failed, &given)) return GraphResult::Done;
@@ -92,11 +115,10 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
   if (!interrupted) fail(family ? family->capturer().backend() : nullptr, failed, given);
   const bool lasts = !interrupted && (failure_->at_once || wrote_for_good());
   if (!interrupted && !lasts) let_go(*failure_);
-  modes.restore();
+  if (before) before->restore_modes();
   if (interrupted) return GraphResult::Interrupted;
   if (lasts) return GraphResult::Raised;
-  if (segment_->random) random.restore();
-  inputs.restore();
+  if (before) before->restore_data();
   return GraphResult::Failed;
 }
 

@@ -36,10 +36,12 @@ class SegmentRun {
   /// Borrowed; null for kNull.
   PyObject* value(plan::Register r) const { return r < 0 ? nullptr : registers_[r]; }
   const plan::Segment& segment() const { return *segment_; }
+  const SegmentPtr& shared_segment() const { return segment_; }
   /// Drops all registers; finalizers may run.
   void release();
 
  private:
+  class Before;
   GraphResult run_graph(const Family* family);
   GraphResult run_metered(const Family* family);
   /// `*failed`: the node that raised, if that is known. `*given`: the number of outputs.

@@ -171,8 +171,9 @@ void Attempt::push_frames(End& end) {
     if (!is_same(frame->handled, trace.handled))
       cannot(Reason::ReplayUnsupported, "an exception that a frame above handles");
     frame->left = true;
-    end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, stack_of(*frame),
-                          gives_value(trace, *frame->back, frame->function)});
+    const bool gives = gives_value(trace, *frame->back, frame->function);
+    const bool alone = gives && is_call(frame->back->current->op);
+    end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, stack_of(*frame), gives, alone});
   }
 }
 

@@ -31,8 +31,6 @@ const Row* row_of(Op op) {
   return row == std::end(kRows) ? nullptr : row;
 }
 
-bool is_call(Op op) { return op == Op::CALL || op == Op::CALL_FUNCTION_EX; }
-
 size_t operand_count(const Instruction& instruction, const Row& row) {
   const int pushes = row.then == Then::Push ? 1 : row.then == Then::PushBehindNull ? 2 : 0;
   return static_cast<size_t>(pushes - bytecode::stack_effect(instruction.op, instruction.arg, false));
@@ -60,6 +58,8 @@ bool is_accessor(trace::Trace& trace, Value* object, PyObject* name, const char*
 }
 
 }  // namespace
+
+bool is_call(Op op) { return op == Op::CALL || op == Op::CALL_FUNCTION_EX; }
 
 std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame) {
   std::vector<Value*> stack = frame.stack;

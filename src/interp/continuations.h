@@ -5,6 +5,9 @@
 
 namespace gramme::interp {
 
+/// Is the instruction a call, and not one that leads to a call?
+bool is_call(bytecode::Op op);
+
 /// The stack with which the frame's instruction is carried out once more, up to its callee. Where it is a call, the
 /// callee's variables are put in place of its arguments, so None will do for those.
 std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame);

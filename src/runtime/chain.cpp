@@ -27,7 +27,7 @@ Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpyth
 PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);
   if (!linked.entered()) return nullptr;
-  const bool calls = pushed_ && index_ + 1 < pushed_->frames.size();  // its operands are no arguments
+  const bool calls = pushed_ && index_ + 1 < pushed_->segment->exit.pushed.size();  // its operands are no arguments
   for (bool first = true;; first = false) {
     Turn next = linked.tracing() && !(first && calls) ? Turn::Evaluate : first && pushed_ ? begin() : turn();
     if (next == Turn::Again) continue;

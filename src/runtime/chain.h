@@ -16,16 +16,14 @@ namespace gramme::runtime {
 /// Is this thread in the middle of a capture? Calls of entries then run plainly.
 bool capturing();
 
-/// What a segment leaves in the frames that it made and that go on, outermost first.
+/// What a segment leaves in the frames that it made and that go on; they take it one after the other, outermost first.
 struct Pushed {
-  struct Frame {
-    Owned<PyFunctionObject> function;
-    int offset;
-    bool gives_value;
-    std::vector<Owned<>> slots, stack;
-  };
-  std::vector<Frame> frames;
-  bool into_callee;  // of the last one's instruction
+  const plan::PushedFrame& frame(size_t index) const { return segment->exit.pushed[index]; }
+  Owned<> take() { return std::move(values[taken++]); }
+
+  SegmentPtr segment;
+  std::vector<Owned<>> values;  // of each frame: function, slots, stack
+  size_t taken = 0;
 };
 
 /// What a segment leaves in the frame that it ended in.
@@ -70,6 +68,7 @@ class Chain {
   Turn after(const cpython::StepResult& result);
   template <class CarryOut>
   cpython::StepResult capturing_callees(CarryOut carry_out);
+  cpython::StepResult call_pushed(Pushed& pushed, size_t index);
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);

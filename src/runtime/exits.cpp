@@ -9,9 +9,9 @@ namespace gramme::runtime {
 /// The frame was called with other arguments, and has not begun.
 Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index)
     : Chain(caller.family_, thread, frame) {
-  Pushed::Frame& content = pushed.frames[index];
-  for (int i = 0; i < frame_.local_count(); ++i) frame_.set_local(i, content.slots[static_cast<size_t>(i)].release());
-  for (Owned<>& item : content.stack) frame_.push(item.release());
+  const plan::PushedFrame& content = pushed.frame(index);
+  for (int i = 0; i < frame_.local_count(); ++i) frame_.set_local(i, pushed.take().release());
+  for (size_t i = 0; i < content.stack.size(); ++i) frame_.push(pushed.take().release());
   frame_.set_next(content.offset);
   pushed_ = &pushed;
   index_ = index;
@@ -20,12 +20,17 @@ Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pus
 
 /// The first instruction of a frame that a segment left under way.
 Chain::Turn Chain::begin() {
-  const bool innermost = index_ + 1 == pushed_->frames.size();
-  return innermost ? step(pushed_->into_callee) : push(*pushed_, index_ + 1);
+  const plan::Exit& exit = pushed_->segment->exit;
+  return index_ + 1 == exit.pushed.size() ? step(exit.capture_callee) : push(*pushed_, index_ + 1);
 }
 
 /// Carries out the instruction that calls the index-th frame.
 Chain::Turn Chain::push(Pushed& pushed, size_t index) {
+  if (pushed.frame(index).called_alone) return after(call_pushed(pushed, index));
+  return after(capturing_callees([&] { return call_pushed(pushed, index); }));
+}
+
+cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   struct Call {
     Chain& caller;
     Pushed& pushed;
@@ -35,9 +40,8 @@ Chain::Turn Chain::push(Pushed& pushed, size_t index) {
     auto& [caller, pushed, index] = *static_cast<Call*>(context);
     return guarded([&] { return Chain(caller, thread, frame, pushed, index).run(); });
   };
-  PyFunctionObject* function = pushed.frames[index].function.get();
-  return after(
-      capturing_callees([&] { return cpython::step_into(thread_, frame_, function, run, &call, &taken_over_); }));
+  const auto function = Owned<PyFunctionObject>::steal(reinterpret_cast<PyFunctionObject*>(pushed.take().release()));
+  return cpython::step_into(thread_, frame_, function.get(), run, &call, &taken_over_);
 }
 
 /// Is there room for the frames that the segment leaves under way? A frame takes up to three levels of recursion: its
@@ -50,15 +54,15 @@ bool Chain::can_push(const plan::Segment& segment) const {
 namespace {
 
 Pushed take_pushed(const SegmentRun& run) {
-  const plan::Exit& exit = run.segment().exit;
-  Pushed pushed{{}, exit.capture_callee};
-  for (const plan::PushedFrame& frame : exit.pushed) {
-    Pushed::Frame& taken = pushed.frames.emplace_back();
-    taken.function = Owned<PyFunctionObject>::share(reinterpret_cast<PyFunctionObject*>(run.value(frame.function)));
-    taken.offset = frame.offset;
-    taken.gives_value = frame.gives_value;
-    for (plan::Register slot : frame.slots) taken.slots.push_back(share(run.value(slot)));
-    for (plan::Register item : frame.stack) taken.stack.push_back(share(run.value(item)));
+  const std::vector<plan::PushedFrame>& frames = run.segment().exit.pushed;
+  Pushed pushed{run.shared_segment()};
+  size_t count = 0;
+  for (const plan::PushedFrame& frame : frames) count += 1 + frame.slots.size() + frame.stack.size();
+  pushed.values.reserve(count);
+  for (const plan::PushedFrame& frame : frames) {
+    pushed.values.push_back(share(run.value(frame.function)));
+    for (plan::Register slot : frame.slots) pushed.values.push_back(share(run.value(slot)));
+    for (plan::Register item : frame.stack) pushed.values.push_back(share(run.value(item)));
   }
   return pushed;
 }
@@ -66,6 +70,8 @@ Pushed take_pushed(const SegmentRun& run) {
 Content take_content(const SegmentRun& run) {
   const plan::Exit& exit = run.segment().exit;
   Content content;
+  content.locals.reserve(exit.locals.size());
+  content.stack.reserve(exit.stack.size());
   for (const plan::SlotWrite& write : exit.locals)
     content.locals.emplace_back(write.slot, share(run.value(write.value)));
   for (plan::Register item : exit.stack) content.stack.push_back(share(run.value(item)));
@@ -87,13 +93,13 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   }
   const bool into_callee = exit.capture_callee;
   const bool hand_over = exit.kind == plan::ExitKind::HandOver;
-  Pushed pushed = take_pushed(run);
+  Pushed pushed = exit.pushed.empty() ? Pushed{} : take_pushed(run);
   if (!exit.frame_unchanged) {
     put(take_content(run));
     set_handled(run);
   }
   run.release();
-  if (!pushed.frames.empty()) return push(pushed, 0);
+  if (!pushed.values.empty()) return push(pushed, 0);
   return hand_over ? Turn::Evaluate : step(into_callee);
 }
 
@@ -133,8 +139,8 @@ Chain::Turn Chain::land() {
     result_ = landing->result.release();
     return Turn::Return;
   }
-  if (!landing->pushed.frames.empty()) return push(landing->pushed, 0);
-  return step(landing->pushed.into_callee);
+  if (!landing->pushed.values.empty()) return push(landing->pushed, 0);
+  return step(landing->pushed.segment->exit.capture_callee);
 }
 
 /// The graph of a segment that returns into its callers raised: which frame it would have raised in is not known, so
@@ -149,6 +155,7 @@ Chain::Turn Chain::again_without_callers(const plan::Segment& segment) {
 /// Everything is in its new place before the old objects are dropped: their finalizers may look at the frame.
 void Chain::put(Content content) {
   std::vector<Owned<>> old;
+  old.reserve(content.locals.size() + static_cast<size_t>(frame_.depth()));
   for (auto& [slot, value] : content.locals) {
     old.push_back(Owned<>::steal(frame_.locals()[slot]));
     frame_.locals()[slot] = value.release();

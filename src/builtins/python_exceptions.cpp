@@ -5,8 +5,15 @@
 namespace gramme::builtins {
 namespace {
 
+/// What exceptions hold in C is written by no effect.
+value::Object* changing_exception(Trace& trace, Value* self) {
+  auto* object = object_argument(trace, self);
+  if (object->existing()) cannot(Reason::MutationUnsupported, "an exception made before the capture");
+  return object;
+}
+
 Value* init_exception(Trace& trace, const Args& args) {
-  object_argument(trace, args[0])->payload = trace.tuple(all_positional(args, 1));
+  changing_exception(trace, args[0])->payload = trace.tuple(all_positional(args, 1));
   return trace.none();
 }
 
@@ -42,7 +49,7 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
 /// The traceback is not modelled: an exception that leaves the function is raised again by a plain run.
 Value* with_traceback(Trace& trace, const Args& args) {
   auto [self, traceback] = positional<2>(args, 2);
-  object_argument(trace, self)->retraced = true;
+  changing_exception(trace, self)->retraced = true;
   return self;
 }
 

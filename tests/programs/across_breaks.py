@@ -92,3 +92,49 @@ def grad_mode_object_made_before_a_break(x):
         graph_break()
         w = y * 3
     return y, z, w, torch.is_grad_enabled()
+
+
+# Exceptions from before the segment.
+
+
+class Slow(Exception):
+    def __init__(self, code, payload):
+        print("made", code)
+        super().__init__(code)
+        self.payload = payload
+
+
+@program(CATEGORY, lambda t: (t(),), why="the text is printed by its constructor")
+def exception_whose_init_breaks(x):
+    made = Slow(3, x + 1)
+    return made.args, str(made), made.payload * 2
+
+
+def caught(code):
+    try:
+        raise ValueError(code)
+    except ValueError as error:
+        return error
+
+
+@program(CATEGORY, lambda t: (t(), caught(1)), why="no effect writes what an exception holds in C")
+def exception_initialised_again(x, error):
+    y = x * 2
+    BaseException.__init__(error, 5, "six")
+    return y, error.args, repr(error)
+
+
+@program(CATEGORY, lambda t: (t(), caught(2)), why="no effect writes what an exception holds in C")
+def exception_without_its_traceback(x, error):
+    y = x * 2
+    same = error.with_traceback(None) is error
+    return y, same, error.__traceback__ is None
+
+
+@program(CATEGORY, lambda t: (t(), caught(3), [caught(4)]), why="no effect writes what an exception holds in C")
+def fields_of_exceptions_from_before(x, error, others):
+    error.__cause__ = others[0]
+    error.args = (x.dim(), *others[0].args)
+    error.add_note("note")
+    others[0].__suppress_context__ = True
+    return x + 1, error.__notes__, repr(error)

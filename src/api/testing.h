@@ -12,6 +12,7 @@ void bind_capture_testing(nanobind::module_& m);
 void bind_invoke_testing(nanobind::module_& m);
 void bind_tape_testing(nanobind::module_& m);
 void bind_memory_testing(nanobind::module_& m);
+void bind_shape_testing(nanobind::module_& m);
 inline void bind_testing(nanobind::module_& m) {
   bind_guards_testing(m);
   bind_meta_testing(m);
@@ -21,6 +22,7 @@ inline void bind_testing(nanobind::module_& m) {
   bind_invoke_testing(m);
   bind_tape_testing(m);
   bind_memory_testing(m);
+  bind_shape_testing(m);
 }
 
 }  // namespace gramme::api

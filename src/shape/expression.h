@@ -1,0 +1,102 @@
+// Whole numbers that sizes are computed by, the comparisons of them that guards are, and a few floats on the way.
+//
+// An expression has the value that Python gives the same computation, wherever that has one: whole numbers do not
+// overflow, floats are finite. It is brought into a normal form as it is made, and equal forms are one node, so that
+// a*b + c and c + b*a are the same pointer. Nodes live as long as the process; the GIL keeps their table.
+//
+// What cannot be expressed is null: a coefficient beyond 64 bits, a node too large, types that do not go together, a
+// constant divisor of zero. Whatever is made of null is null, so that a whole computation is asked about once.
+//
+// A computation that has no value (a divisor is zero) may become an expression that has one, never another one: who
+// divides sees to it that the divisor is not zero.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gramme::shape {
+
+enum class Type : uint8_t { Int, Float, Bool, Any };
+
+enum class Kind : uint8_t {
+#define KIND(name, ...) name,
+#include "shape/kinds.def"
+#undef KIND
+};
+
+struct Expression;
+using Expr = const Expression*;
+
+struct Operand {
+  Expr of;
+  int64_t times = 1;  // in a sum its coefficient, in a product its exponent
+};
+
+struct Expression {
+  Kind kind;
+  Type type;
+  uint32_t size;     // nodes, as if nothing were shared
+  uint32_t id;       // dense, in the order of making: for keys and tags, never for an order that shows
+  uint64_t symbols;  // bit k: symbol k occurs; bit 63 stands for all from there on
+  int64_t constant;  // kinds.def says of what
+  std::span<const Operand> operands;
+};
+
+inline bool is_constant(Expr e) { return e->kind == Kind::Constant; }
+inline bool is_constant(Expr e, int64_t value) { return is_constant(e) && e->constant == value; }
+double float_value(Expr constant);
+/// The node with that id.
+Expr expression_of(uint32_t id);
+
+// ---- leaves
+
+Expr constant(int64_t value);
+/// Null if it is not finite.
+Expr float_constant(double value);
+Expr truth(bool value);
+/// Numbered by the capture in the order of making, so that a program captured again gives the same nodes.
+Expr symbol(int64_t number, Type type = Type::Int);
+
+// ---- Python's operators; an Int that meets a Float is converted
+
+Expr add(Expr a, Expr b);
+Expr subtract(Expr a, Expr b);
+Expr negate(Expr a);
+Expr multiply(Expr a, Expr b);
+Expr floor_divide(Expr a, Expr b);
+Expr modulo(Expr a, Expr b);
+Expr power(Expr a, Expr b);
+Expr true_divide(Expr a, Expr b);
+Expr minimum(Expr a, Expr b);
+Expr maximum(Expr a, Expr b);
+
+Expr equal(Expr a, Expr b);
+Expr not_equal(Expr a, Expr b);
+Expr less(Expr a, Expr b);
+Expr at_most(Expr a, Expr b);
+inline Expr greater(Expr a, Expr b) { return less(b, a); }
+inline Expr at_least(Expr a, Expr b) { return at_most(b, a); }
+Expr both(Expr a, Expr b);    // and
+Expr either(Expr a, Expr b);  // or
+Expr negation(Expr a);        // not
+
+// ---- Python's functions
+
+Expr to_float(Expr a);
+Expr truncate(Expr a);  // int() of a float
+Expr floor(Expr a);
+Expr ceil(Expr a);
+Expr round(Expr a);
+Expr square_root(Expr a);
+
+// ---- the whole
+
+/// With `by_symbol[k]`, where there is one and it is not null, for symbol k.
+Expr substitute(Expr e, std::span<const Expr> by_symbol);
+/// Do they have a symbol in common? May say so wrongly of those from 63 on.
+inline bool may_share_symbols(Expr a, Expr b) { return a->symbols & b->symbols; }
+/// As Python reads it, with `math` for its module. Symbol k is names[k], or "s0" without a name.
+std::string print(Expr e, std::span<const std::string> names = {});
+
+}  // namespace gramme::shape

@@ -63,7 +63,7 @@ nb::object run(const std::vector<Expression>& expressions, nb::list values) {
   std::vector<shape::Register> results;
   for (const Expression& e : expressions) results.push_back(program.add(e.node));
   std::vector<int64_t> registers = placed(program, values);
-  if (!program.run(registers.data())) return nb::none();
+  if (!shape::run(program.code(), registers.data())) return nb::none();
   nb::list found;
   for (size_t i = 0; i < results.size(); ++i) found.append(value_of(expressions[i].node, registers[results[i]]));
   return found;
@@ -74,7 +74,7 @@ std::pair<bool, size_t> check(const std::vector<Expression>& conditions, nb::lis
   shape::Program program;
   for (const Expression& e : conditions) program.require(e.node);
   std::vector<int64_t> registers = placed(program, values);
-  return {program.run(registers.data()), program.size()};
+  return {shape::run(program.code(), registers.data()), program.code().size()};
 }
 
 double check_nanoseconds(const std::vector<Expression>& conditions, nb::list values, int repeats) {
@@ -83,7 +83,7 @@ double check_nanoseconds(const std::vector<Expression>& conditions, nb::list val
   std::vector<int64_t> registers = placed(program, values);
   bool all = true;
   auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < repeats; ++i) all &= program.run(registers.data());
+  for (int i = 0; i < repeats; ++i) all &= shape::run(program.code(), registers.data());
   std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
   return all ? taken.count() / repeats : -1;
 }

@@ -48,7 +48,7 @@ class Assembler {
     tape_->program = given_.program;
     tape_->objects = given_.objects;
     tape_->modes = given_.modes;
-    tape_->numbers = given_.numbers;
+    place_numbers();
     tape_->below_autograd = tape_->all_direct = given_.below_autograd;
     place_ends();
     find_returned();
@@ -76,6 +76,15 @@ class Assembler {
   }
 
  private:
+  void place_numbers() {
+    const Numbers& numbers = given_.recorder.numbers();
+    const shape::Program& program = numbers.program();
+    tape_->numbers = program.registers();
+    for (shape::Register r = 0; r < program.register_count(); ++r) tape_->expressions.push_back(program.expression(r));
+    for (const shape::Instruction& instruction : program.code())
+      if (!numbers.waits(instruction)) tape_->at_start.push_back(instruction);
+  }
+
   void place_ends() {
     const Program& program = *given_.program;
     for (ValueId i = 0; i < program.inputs; ++i) tape_->inputs.push_back(given_.places[static_cast<size_t>(i)]);

@@ -14,7 +14,6 @@ struct Assembly {
   const Recorder& recorder;
   int32_t objects, modes;
   bool below_autograd;
-  std::vector<Expression> numbers;
 };
 
 /// Chooses how each operator is called, replaces what can be had cheaper, gives registers their final numbers, frees

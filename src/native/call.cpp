@@ -79,6 +79,7 @@ void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
       frame.tensors[index] = &THPVariable_Unpack(inputs[i]);
     }
   }
+  shape::run(tape.at_start, frame.numbers.data());  // numbers_fit() has seen to it that it comes to its end
 }
 
 /// Is it a dual tensor of forward-mode AD? Asking locks the tensor.

@@ -14,10 +14,9 @@ struct Frame {
         own(static_cast<size_t>(tape.registers)),
         objects(static_cast<size_t>(tape.objects)),
         modes(static_cast<size_t>(tape.modes)),
-        numbers(tape.numbers.size()) {
+        numbers(tape.numbers) {
     for (size_t r = 0; r < own.size(); ++r) tensors[r] = &own[r];
     for (const auto& [r, tensor] : tape.constants) tensors[static_cast<size_t>(r)] = &tensor;
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = tape.numbers[i].constant;
   }
   Run run() { return {tensors.data(), own.data(), objects.data(), modes.data(), false, nullptr, numbers.data()}; }
   /// After a run to the end, which has freed temporaries, and the output, which has taken the rest.

@@ -15,31 +15,36 @@ bool Recording::add_number(size_t index) {
   Numbers& numbers = recorder_.numbers();
   PyObject* result = stepper_.value(program_->result(index));
   if (!Numbers::fits(result)) return false;
-  NumberId made = -1;
-  Register of = kNone;
   if (is_size_call(step) && place(step.arguments[0].value).kind == Place::Tensor) {
-    of = place(step.arguments[0].value).index;
-    made = numbers.size(PyLong_AsLongLong(step.arguments[1].object.get()), PyLong_AsLongLong(result));
-  } else if (std::optional<Expression::Kind> kind = arithmetic_of(step)) {
-    const std::optional<NumberId> a = number_at(step.arguments[0]);
-    const std::optional<NumberId> b = step.arguments.size() > 1 ? number_at(step.arguments[1]) : NumberId(-1);
-    if (!a || !b) return false;
-    const bool divides = *kind == Expression::FloorDivide || *kind == Expression::Modulo;
-    if (divides && !(numbers.is_constant(*b) && numbers.value(*b) > 0)) return false;
-    made = numbers.arithmetic(*kind, *a, *b, PyLong_AsLongLong(result));
-  } else {
-    return false;
+    Computation size;
+    size.of = place(step.arguments[0].value).index;
+    size.dimension = PyLong_AsLongLong(step.arguments[1].object.get());
+    size.size = numbers.symbol(PyLong_AsLongLong(result), true);
+    place(program_->result(index)) = {Place::Number, size.size, {}, {}};
+    bind_computation(append(index), std::move(size));
+    return true;
   }
-  place(program_->result(index)) = {Place::Number, made, {}, {}};
-  bind_computation(append(index), made, numbers.at(made), of);
+  const std::optional<Arithmetic> arithmetic = arithmetic_of(step);
+  if (!arithmetic) return false;
+  const shape::Expr a = number_at(step.arguments[0]);
+  const shape::Expr b = step.arguments.size() > 1 ? number_at(step.arguments[1]) : nullptr;
+  if (arithmetic->divides && !(b && shape::is_constant(b) && b->constant > 0)) return false;
+  const shape::Expr made = arithmetic->make(a, b);
+  if (!made) return false;
+  Computation computation;
+  const NumberId number = numbers.add(made, PyLong_AsLongLong(result), computation.code);
+  place(program_->result(index)) = {Place::Number, number, {}, {}};
+  if (!computation.code.empty()) bind_computation(append(index), std::move(computation));
   return true;
 }
 
-std::optional<NumberId> Recording::number_at(const Operand& operand) {
-  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number) return place(operand.value).index;
+/// Null if it is no number.
+shape::Expr Recording::number_at(const Operand& operand) const {
+  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number)
+    return recorder_.numbers().at(place(operand.value).index);
   if (operand.kind == Operand::Constant && Numbers::fits(operand.object.get()))
-    return recorder_.numbers().constant(PyLong_AsLongLong(operand.object.get()));
-  return std::nullopt;
+    return shape::constant(PyLong_AsLongLong(operand.object.get()));
+  return nullptr;
 }
 
 bool Recording::add_mode(size_t index, PyObject* result) {

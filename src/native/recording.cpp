@@ -93,7 +93,7 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
   for (ValueId i = 0; i < program_->inputs; ++i) {
     if (THPVariable_Check(inputs[i])) continue;
     if (any_sizes && Numbers::fits(inputs[i]))
-      place(i) = {Place::Number, recorder_.numbers().input(PyLong_AsLongLong(inputs[i])), {}, {}};
+      place(i) = {Place::Number, recorder_.numbers().symbol(PyLong_AsLongLong(inputs[i]), false), {}, {}};
     else
       place(i) = {Place::Object, objects_++, {}, {}};
   }
@@ -145,7 +145,7 @@ PyObject* Recording::carry_out(size_t index) {
     PlainForKernels plain;
     PyObject* result = stepper_.run(index, [this](ValueId value) {
       const Place& known = place(value);
-      return known.kind == Place::Number ? recorder_.numbers().symbol(known.index) : Owned<>();
+      return known.kind == Place::Number ? recorder_.numbers().symbolic(known.index) : Owned<>();
     });
     if (holds_only_tensors(result) || !recorder_.is_idle()) return result;
   } catch (const PythonError&) {
@@ -290,8 +290,8 @@ bool Recording::can_be_taken_apart(const Observed& record) const {
 }
 
 std::unique_ptr<Tape> Recording::assemble() {
-  Assembly assembly{program_,        std::move(instructions_),         std::move(places_), recorder_, objects_, modes_,
-                    below_autograd_, recorder_.numbers().expressions()};
+  Assembly assembly{program_, std::move(instructions_), std::move(places_), recorder_, objects_,
+                    modes_,   below_autograd_};
   std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
   const bool linear = std::ranges::any_of(tape->instructions, is_prepared_linear);
   if (took_apart_ || linear) tape->settings = KernelSettings::read();

@@ -33,7 +33,7 @@ class Recording {
   PyObject* carry_out(size_t index);
   bool takes_symbols(const Step& step);
   bool add_number(size_t index);
-  std::optional<NumberId> number_at(const Operand& operand);
+  shape::Expr number_at(const Operand& operand) const;
   bool add_mode(size_t index, PyObject* result);
   bool add_element(size_t index);
   bool add_literal(size_t index, PyObject* result);

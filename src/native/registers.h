@@ -29,17 +29,12 @@ void each_write(const Instruction& instruction, Visit&& visit) {
   if (instruction.kind == Instruction::Python) each_register(python_call(instruction).result, visit);
 }
 
-/// The numbers it reads.
+/// The numbers it reads, but for what a computation reads.
 template <class Visit>
 void each_number(const Instruction& instruction, Visit&& visit) {
   if (instruction.call)
     for (const OperatorArgument& argument : instruction.call->arguments)
       for (NumberId number : argument.numbers) visit(number);
-  if (instruction.kind == Instruction::Number) {
-    const Expression& expression = computation_of(instruction).expression;
-    if (is_arithmetic(expression)) visit(expression.a);
-    if (takes_two(expression)) visit(expression.b);
-  }
   if (instruction.kind == Instruction::Python)
     for (const auto& [value, place] : python_call(instruction).operands) each_number(place, visit);
 }

@@ -102,11 +102,8 @@ c10::DispatchKey registered_key() {
 
 void compute(const Instruction& instruction, Run& run) {
   const Computation& computation = computation_of(instruction);
-  const std::optional<int64_t> value = computation.of == kNone
-                                           ? evaluate(computation.expression, run.numbers)
-                                           : run.tensors[computation.of]->size(computation.expression.constant);
-  TORCH_CHECK(value, "a size takes more than 64 bits");
-  run.numbers[computation.target] = *value;
+  if (computation.of != kNone) run.numbers[computation.size] = run.tensors[computation.of]->size(computation.dimension);
+  TORCH_CHECK(shape::run(computation.code, run.numbers), "a size takes more than 64 bits");
 }
 
 }  // namespace
@@ -119,29 +116,12 @@ bool Numbers::fits(PyObject* object) {
 }
 
 bool numbers_fit(const Tape& tape, PyObject* const* inputs) {
-  std::vector<int64_t> values(tape.numbers.size());
-  std::vector<bool> known(tape.numbers.size());
-  for (size_t i = 0; i < tape.inputs.size(); ++i) {
-    if (tape.inputs[i].kind != Place::Number) continue;
-    const auto number = static_cast<size_t>(tape.inputs[i].index);
-    values[number] = PyLong_AsLongLong(inputs[i]);
-    known[number] = true;
-  }
-  for (size_t number = 0; number < tape.numbers.size(); ++number) {
-    const Expression& expression = tape.numbers[number];
-    if (expression.kind == Expression::Constant) {
-      values[number] = expression.constant;
-      known[number] = true;
-    }
-    if (!is_arithmetic(expression) || !known[static_cast<size_t>(expression.a)] ||
-        (takes_two(expression) && !known[static_cast<size_t>(expression.b)]))
-      continue;
-    const std::optional<int64_t> value = evaluate(expression, values.data());
-    if (!value) return false;
-    values[number] = *value;
-    known[number] = true;
-  }
-  return true;
+  if (tape.at_start.empty()) return true;
+  std::vector<int64_t> numbers = tape.numbers;
+  for (size_t i = 0; i < tape.inputs.size(); ++i)
+    if (tape.inputs[i].kind == Place::Number)
+      numbers[static_cast<size_t>(tape.inputs[i].index)] = PyLong_AsLongLong(inputs[i]);
+  return shape::run(tape.at_start, numbers.data());
 }
 
 bool holds_symbols(const c10::IValue& value) {
@@ -150,23 +130,32 @@ bool holds_symbols(const c10::IValue& value) {
   return std::any_of(items.begin(), items.end(), [](const c10::IValue& item) { return item.isSymInt(); });
 }
 
-NumberId Numbers::add(Expression expression, int64_t value) {
-  expressions_.push_back(expression);
-  values_.push_back(value);
-  return static_cast<NumberId>(expressions_.size()) - 1;
+NumberId Numbers::symbol(int64_t value, bool waits) {
+  const NumberId number = keep(program_.add(shape::symbol(symbols_++)), value);
+  waits_[static_cast<size_t>(number)] = waits;
+  return number;
 }
 
-NumberId Numbers::constant(int64_t value) {
-  auto [found, is_new] = constants_.emplace(value, -1);
-  if (is_new) found->second = add({Expression::Constant, -1, -1, value}, value);
-  return found->second;
+NumberId Numbers::constant(int64_t value) { return keep(program_.add(shape::constant(value)), value); }
+
+NumberId Numbers::add(shape::Expr e, int64_t value, std::vector<shape::Instruction>& code) {
+  const size_t before = program_.code().size();
+  const NumberId number = keep(program_.add(e), value);
+  for (const shape::Instruction& made : std::span(program_.code()).subspan(before)) {
+    waits_[made.target] = waits_[made.a] || waits_[made.b];
+    if (waits_[made.target]) code.push_back(made);
+  }
+  return number;
 }
 
-NumberId Numbers::arithmetic(Expression::Kind kind, NumberId a, NumberId b, int64_t value) {
-  return add({kind, a, b, 0}, value);
+NumberId Numbers::keep(shape::Register number, int64_t value) {
+  values_.resize(program_.register_count());
+  waits_.resize(program_.register_count());
+  values_[number] = value;
+  return static_cast<NumberId>(number);
 }
 
-Owned<> Numbers::symbol(NumberId number) const {
+Owned<> Numbers::symbolic(NumberId number) const {
   auto node = c10::make_intrusive<Symbol>(number, value(number), watch_);
   return Owned<>::steal(pybind11::cast(c10::SymInt(c10::SymNode(std::move(node)))).release().ptr());
 }
@@ -189,13 +178,9 @@ at::Tensor number_tensor(int64_t value) {
 
 PlainForKernels::PlainForKernels() : guard_(registered_key()) {}
 
-void bind_computation(Instruction& instruction, NumberId target, const Expression& expression, Register of) {
-  auto computation = std::make_unique<Computation>();
-  computation->target = target;
-  computation->expression = expression;
-  computation->of = of;
+void bind_computation(Instruction& instruction, Computation computation) {
   instruction.kind = Instruction::Number;
-  instruction.bound = std::move(computation);
+  instruction.bound = std::make_unique<Computation>(std::move(computation));
   instruction.invoke = compute;
 }
 
@@ -203,38 +188,39 @@ const Computation& computation_of(const Instruction& instruction) {
   return static_cast<const Computation&>(*instruction.bound);
 }
 
-std::optional<Expression::Kind> arithmetic_of(const Step& step) {
-  using Table = std::unordered_map<PyObject*, Expression::Kind>;
+std::optional<Arithmetic> arithmetic_of(const Step& step) {
+  struct Row {
+    const char *module, *name;
+    size_t operands;
+    Arithmetic arithmetic;
+  };
+  using Table = std::unordered_map<PyObject*, const Row*>;
   const Table* const table = once([] {
-    struct Row {
-      const char *module, *name;
-      Expression::Kind kind;
-    };
-    constexpr Row rows[] = {
-        {"operator", "neg", Expression::Negate},
-        {"operator", "add", Expression::Add},
-        {"operator", "iadd", Expression::Add},
-        {"operator", "sub", Expression::Subtract},
-        {"operator", "isub", Expression::Subtract},
-        {"operator", "mul", Expression::Multiply},
-        {"operator", "imul", Expression::Multiply},
-        {"operator", "floordiv", Expression::FloorDivide},
-        {"operator", "ifloordiv", Expression::FloorDivide},
-        {"operator", "mod", Expression::Modulo},
-        {"operator", "imod", Expression::Modulo},
-        {"builtins", "min", Expression::Minimum},
-        {"builtins", "max", Expression::Maximum},
-        {"torch", "sym_min", Expression::Minimum},
-        {"torch", "sym_max", Expression::Maximum},
+    static constexpr Row rows[] = {
+        {"operator", "neg", 1, {[](shape::Expr a, shape::Expr) { return shape::negate(a); }, false}},
+        {"operator", "add", 2, {shape::add, false}},
+        {"operator", "iadd", 2, {shape::add, false}},
+        {"operator", "sub", 2, {shape::subtract, false}},
+        {"operator", "isub", 2, {shape::subtract, false}},
+        {"operator", "mul", 2, {shape::multiply, false}},
+        {"operator", "imul", 2, {shape::multiply, false}},
+        {"operator", "floordiv", 2, {shape::floor_divide, true}},
+        {"operator", "ifloordiv", 2, {shape::floor_divide, true}},
+        {"operator", "mod", 2, {shape::modulo, true}},
+        {"operator", "imod", 2, {shape::modulo, true}},
+        {"builtins", "min", 2, {shape::minimum, false}},
+        {"builtins", "max", 2, {shape::maximum, false}},
+        {"torch", "sym_min", 2, {shape::minimum, false}},
+        {"torch", "sym_max", 2, {shape::maximum, false}},
     };
     auto* made = new Table();
-    for (const Row& row : rows) made->emplace(imported(row.module, row.name).release(), row.kind);
+    for (const Row& row : rows) made->emplace(imported(row.module, row.name).release(), &row);
     return made;
   });
   const auto found = table->find(step.target.get());
   if (step.kind != Step::Function || found == table->end() || !step.keywords.empty()) return std::nullopt;
-  const size_t operands = takes_two({found->second}) ? 2 : 1;
-  return step.arguments.size() == operands ? std::optional(found->second) : std::nullopt;
+  const Row& row = *found->second;
+  return step.arguments.size() == row.operands ? std::optional(row.arithmetic) : std::nullopt;
 }
 
 }  // namespace gramme::native

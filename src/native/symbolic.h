@@ -28,17 +28,18 @@ class Numbers {
   /// A number that fits, of the type int itself?
   static bool fits(PyObject* object);
 
-  NumberId input(int64_t value) { return add({Expression::Input, -1, -1, 0}, value); }
+  /// A new one, which `waits` until the tape gets to a tensor whose size it is, or is an input.
+  NumberId symbol(int64_t value, bool waits);
   NumberId constant(int64_t value);
-  NumberId size(int64_t dimension, int64_t value) { return add({Expression::Size, -1, -1, dimension}, value); }
-  NumberId arithmetic(Expression::Kind kind, NumberId a, NumberId b, int64_t value);
-  bool is_constant(NumberId number) const { return at(number).kind == Expression::Constant; }
+  /// To `code` comes what computes it that has to wait too.
+  NumberId add(shape::Expr e, int64_t value, std::vector<shape::Instruction>& code);
 
   int64_t value(NumberId number) const { return values_[static_cast<size_t>(number)]; }
-  const Expression& at(NumberId number) const { return expressions_[static_cast<size_t>(number)]; }
-  const std::vector<Expression>& expressions() const { return expressions_; }
+  shape::Expr at(NumberId number) const { return program_.expression(static_cast<shape::Register>(number)); }
+  const shape::Program& program() const { return program_; }
+  bool waits(const shape::Instruction& instruction) const { return waits_[instruction.target]; }
   /// A new torch.SymInt that stands for the number.
-  Owned<> symbol(NumberId number) const;
+  Owned<> symbolic(NumberId number) const;
   /// Did someone learn what a number is, so that the recording is of this run only?
   bool fixed() const { return watch_->fixed; }
 
@@ -48,11 +49,12 @@ class Numbers {
   };
 
  private:
-  NumberId add(Expression expression, int64_t value);
+  NumberId keep(shape::Register number, int64_t value);
 
-  std::vector<Expression> expressions_;
-  std::vector<int64_t> values_;
-  std::unordered_map<int64_t, NumberId> constants_;
+  shape::Program program_;
+  std::vector<int64_t> values_;  // by number, of those that were added
+  std::vector<bool> waits_;      // by number
+  int64_t symbols_ = 0;
   std::shared_ptr<Watch> watch_;  // symbols may outlive the recording
 };
 
@@ -74,19 +76,24 @@ class PlainForKernels {
   c10::impl::IncludeDispatchKeyGuard guard_;
 };
 
-/// A number computed by the tape.
+/// Numbers computed by the tape on its way: one that is the size of a tensor, or what follows from such.
 struct Computation final : Bound {
-  NumberId target = -1;
-  Expression expression;
-  Register of = kNone;  // Size
+  Register of = kNone;
+  int64_t dimension = 0;
+  NumberId size = -1;
+  std::vector<shape::Instruction> code;
 };
-void bind_computation(Instruction& instruction, NumberId target, const Expression& expression, Register of);
+void bind_computation(Instruction& instruction, Computation computation);
 const Computation& computation_of(const Instruction& instruction);
 
 /// Do the numbers that a tape computes from its inputs alone fit 64 bits?
 bool numbers_fit(const Tape& tape, PyObject* const* inputs);
 
 /// What a step computes that only adds, multiplies … two numbers, or negates one.
-std::optional<Expression::Kind> arithmetic_of(const Step& step);
+struct Arithmetic {
+  shape::Expr (*make)(shape::Expr a, shape::Expr b);  // of one number, b is null
+  bool divides;
+};
+std::optional<Arithmetic> arithmetic_of(const Step& step);
 
 }  // namespace gramme::native

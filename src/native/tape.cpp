@@ -37,8 +37,9 @@ class Verifier {
  public:
   explicit Verifier(const Tape& tape) : tape_(tape), state_(static_cast<size_t>(tape.registers), Unwritten) {
     for (Register r = 0; r < tape.first_temporary; ++r) state(r) = Written;
-    for (const Expression& number : tape.numbers) computed_.push_back(number.kind == Expression::Constant);
+    for (const shape::Expr number : tape.expressions) computed_.push_back(number && shape::is_constant(number));
     for (const Place& input : tape.inputs) each_number(input, [this](NumberId number) { compute(number); });
+    compute(tape.at_start);
   }
 
   void run() {
@@ -47,7 +48,7 @@ class Verifier {
       if (!instruction.invoke) fail("cannot be run", kNone);
       each_read(instruction, [this](Register r) { expect(r, Written, "reads what is not there"); });
       each_number(instruction, [this](NumberId number) { expect_number(number); });
-      if (instruction.kind == Instruction::Number) compute(computation_of(instruction).target);
+      if (instruction.kind == Instruction::Number) compute(computation_of(instruction));
       each_write(instruction, [this](Register r) {
         if (r < tape_.first_temporary) fail("writes an input or constant", r);
         state(r) = Written;
@@ -82,6 +83,17 @@ class Verifier {
     if (computed_[static_cast<size_t>(number)]) fail("computes a number again", number);
     computed_[static_cast<size_t>(number)] = true;
   }
+  void compute(std::span<const shape::Instruction> code) {
+    for (const shape::Instruction& at : code) {
+      expect_number(static_cast<NumberId>(at.a));
+      expect_number(static_cast<NumberId>(at.b));
+      compute(static_cast<NumberId>(at.target));
+    }
+  }
+  void compute(const Computation& computation) {
+    if (computation.of != kNone) compute(computation.size);
+    compute(computation.code);
+  }
   void expect_number(NumberId number) const {
     const bool known = number >= 0 && static_cast<size_t>(number) < computed_.size();
     if (!known || !computed_[static_cast<size_t>(number)]) fail("a number is not there", number);
@@ -107,11 +119,12 @@ void print_registers(std::ostream& out, const std::vector<Register>& registers) 
   }
 }
 
+std::string text_of(const Tape& tape, NumberId number) {
+  return shape::print(tape.expressions[static_cast<size_t>(number)]);
+}
+
 void print_numbers(std::ostream& out, const Tape& tape, const std::vector<NumberId>& numbers) {
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    out << (i ? ", " : "");
-    print_number(out, tape.numbers, numbers[i]);
-  }
+  for (size_t i = 0; i < numbers.size(); ++i) out << (i ? ", " : "") << text_of(tape, numbers[i]);
 }
 
 void print_argument(std::ostream& out, const Tape& tape, const OperatorArgument& argument) {
@@ -168,15 +181,14 @@ void print_view(std::ostream& out, const View& view) {
 
 /// "s4 = size(%0, 1)"
 void print_computation(std::ostream& out, const Tape& tape, const Computation& computation) {
-  print_number(out, tape.numbers, computation.target);
-  out << " = size(%" << computation.of << ", " << computation.expression.constant << ")";
+  out << text_of(tape, computation.size) << " = size(%" << computation.of << ", " << computation.dimension << ")";
 }
 
 /// Tensors and numbers, in their order.
 void print_place(std::ostream& out, const Tape& tape, const Place& place, bool& first) {
   if (place.kind == Place::Tensor || place.kind == Place::Number) out << (std::exchange(first, false) ? "" : ", ");
   if (place.kind == Place::Tensor) print_registers(out, {place.index});
-  if (place.kind == Place::Number) print_number(out, tape.numbers, place.index);
+  if (place.kind == Place::Number) out << text_of(tape, place.index);
   for (const Place& item : place.items) print_place(out, tape, item, first);
 }
 

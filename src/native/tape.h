@@ -8,14 +8,18 @@
 #include <vector>
 
 #include "native/composites.h"
-#include "native/expression.h"
 #include "native/program.h"
+#include "shape/program.h"
 
 namespace gramme::native {
 
 /// A place for a tensor: the inputs first, then constants, then temporaries.
 using Register = int32_t;
 constexpr Register kNone = -1;
+
+/// A whole number of a tape, in a register of its own kind: a symbol for each number among the inputs and each size
+/// that is read, constants, and what is computed of them.
+using NumberId = int32_t;
 
 /// What an operator is called with.
 struct OperatorArgument {
@@ -100,7 +104,9 @@ class Tape {
   std::vector<Place> inputs;  // where the program's inputs go
   std::vector<Place> output;  // one place: the program's output
   std::vector<std::pair<Register, at::Tensor>> constants;
-  std::vector<Expression> numbers;  // not empty: it was recorded for any sizes
+  std::vector<int64_t> numbers;              // where calls begin; not empty: it was recorded for any sizes
+  std::vector<shape::Instruction> at_start;  // computes those that follow from the inputs
+  std::vector<shape::Expr> expressions;      // by number; null for what is part of others only
   Register registers = 0, first_temporary = 0;
   int32_t objects = 0, modes = 0;
   bool below_autograd = false;  // nothing in it needs autograd, autocast or Python keys

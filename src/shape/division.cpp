@@ -100,7 +100,10 @@ Expr divided(Expr a, Expr b) {
   return binary(Kind::FloorDivide, a, b);
 }
 
-bool divides(Expr a, Expr b) { return a && b && a->type == Type::Int && b->type == Type::Int && !is_constant(b, 0); }
+bool divides(Expr a, Expr b) {
+  return a && b && a->type == Type::Int && b->type == Type::Int && !is_constant(b, 0) && Linear(a).fits &&
+         Linear(b).fits;
+}
 
 }  // namespace
 

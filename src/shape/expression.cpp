@@ -119,10 +119,7 @@ int compare(Expr a, Expr b) {
 
 double float_value(Expr constant) { return as_float(constant->constant); }
 
-Expr constant(int64_t value) {
-  // its opposite takes more than 64 bits
-  return value == std::numeric_limits<int64_t>::min() ? nullptr : intern(Kind::Constant, Type::Int, value, {});
-}
+Expr constant(int64_t value) { return intern(Kind::Constant, Type::Int, value, {}); }
 
 Expr float_constant(double value) {
   return std::isfinite(value) ? intern(Kind::Constant, Type::Float, as_word(value), {}) : nullptr;

@@ -51,6 +51,7 @@ Expr expression_of(uint32_t id);
 
 // ---- leaves
 
+/// Never null, but takes part in no sum or product if its opposite takes more than 64 bits.
 Expr constant(int64_t value);
 /// Null if it is not finite.
 Expr float_constant(double value);

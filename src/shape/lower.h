@@ -52,7 +52,7 @@ class Lowering {
     return whole;
   }
 
-  Value number(int64_t value) { return machine_.leaf(constant(value)); }
+  Value number(int64_t value) { return lower(constant(value)); }
 
   Value multiple(Expr e, int64_t times) {
     const Value value = lower(e);

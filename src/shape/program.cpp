@@ -34,16 +34,10 @@ void Program::require(Expr e) {
   }
 }
 
-[[gnu::hot]] bool Program::run(int64_t* registers, size_t from, size_t to) const {
-  for (const Instruction *at = code_.data() + from, *end = code_.data() + to; at != end; ++at)
-    if (!apply(at->operation, registers[at->a], registers[at->b], registers[at->target])) [[unlikely]]
-      return false;
-  return true;
-}
-
 std::vector<int64_t> Program::registers() const {
-  std::vector<int64_t> words(count_);
-  for (const auto& [r, value] : constants_) words[r] = value;
+  std::vector<int64_t> words(register_count());
+  for (Register r = 0; r < words.size(); ++r)
+    if (expressions_[r] && is_constant(expressions_[r])) words[r] = expressions_[r]->constant;
   return words;
 }
 
@@ -52,22 +46,28 @@ const Register* Program::known(Expr e) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-Register Program::leaf(Expr e) {
-  if (const Register* known = this->known(e)) return *known;
-  const Register r = keep(e, new_register(false));
-  if (is_constant(e)) constants_.emplace_back(r, e->constant);
-  return r;
+Register Program::keep(Expr e, Register r) {
+  expressions_[r] = e;
+  return known_[e] = r;
 }
+
+Register Program::leaf(Expr) { return new_register(); }
 
 Register Program::compute(Operation operation, Register a, Register b) {
-  const Register target = new_register(true);
-  code_.push_back({operation, target, a, b});
-  return target;
+  code_.push_back({operation, new_register(), a, b});
+  return code_.back().target;
 }
 
-Register Program::new_register(bool computed) {
-  computed_.push_back(computed);
-  return count_++;
+Register Program::new_register() {
+  expressions_.push_back(nullptr);
+  return static_cast<Register>(expressions_.size()) - 1;
+}
+
+[[gnu::hot]] bool run(std::span<const Instruction> code, int64_t* registers) {
+  for (const Instruction& at : code)
+    if (!apply(at.operation, registers[at.a], registers[at.b], registers[at.target])) [[unlikely]]
+      return false;
+  return true;
 }
 
 }  // namespace gramme::shape

@@ -83,6 +83,12 @@ def true_quotients(x: Any, n: Any) -> Any:
     return x * (n / 2), x * n**2, x.sum() + (n + 1) ** 0.5
 
 
+def the_same_number_twice(x: Any, n: Any) -> Any:
+    y = torch.cat([x, x])
+    rows = y.size(0)
+    return x.view(n + n, 2), x.reshape(2 * n, 2), n - n, n + 0, y.view(rows * 2 + rows * 2), y.view(rows * 4), rows - rows
+
+
 def sizes_of_tensors(x: Any, n: Any) -> Any:
     y = torch.cat([x, x])
     rows = y.size(0)
@@ -144,6 +150,7 @@ PROGRAMS = [
     operands,
     joins,
     true_quotients,
+    the_same_number_twice,
     sizes_of_tensors,
     does_nothing_for_one,
     pieces,
@@ -180,8 +187,8 @@ GOLDEN: list[tuple[Callable[..., Any], str]] = [
         lambda x, n: (x.view(n * 2, 2), n - 1),
         """
 inputs %0 to %0, 0 constants, 1 temporaries
-%1 = aten::view(%0, [s0*2, 2]) boxed direct
-return %1, s0-1
+%1 = aten::view(%0, [2*s0, 2]) boxed direct
+return %1, s0 - 1
 """,
     ),
     (
@@ -190,7 +197,7 @@ return %1, s0-1
 inputs %0 to %0, 0 constants, 3 temporaries
 %1 = aten::mul.Tensor(%0, s0) boxed direct
 %2 = aten::sum.dim_IntList(%1, [0, 1], False, None) direct; frees %1
-%3 = aten::expand(%2, [(s0+1)//2*3], False) boxed direct; frees %2
+%3 = aten::expand(%2, [3*((s0 + 1)//2)], False) boxed direct; frees %2
 return %3
 """,
     ),
@@ -199,7 +206,7 @@ return %3
         """
 inputs %0 to %0, 0 constants, 1 temporaries
 s1 = size(%0, 1)
-%1 = aten::new_zeros(%0, [s1-s0], None, None, None, False) boxed direct
+%1 = aten::new_zeros(%0, [s1 - s0], None, None, None, False) boxed direct
 return %1
 """,
     ),
@@ -255,6 +262,13 @@ def test_numbers_beyond_64_bits() -> None:
         assert result is x
         assert torch.equal(x, torch.ones(3))
         assert numbers == [n * n, -n, (n + 1) * 2]
+
+
+@pytest.mark.parametrize("constant", [2**63 - 1, -(2**63) + 1, -(2**63)])
+def test_constants_at_the_end_of_64_bits(constant: int) -> None:
+    graph = native.from_graph_module(module_of(lambda x, n: (x, n + constant, n - constant, n * constant)))
+    for n in (0, 1, -1, 3, 2**62, 0):
+        assert list(graph(tensor(3), n)[1:]) == [n + constant, n - constant, n * constant]
 
 
 def test_an_operator_that_refuses_a_size() -> None:

@@ -68,24 +68,24 @@ int64_t reduce(Division& division) {
   return common;
 }
 
-/// Divides both by the factors of the divisor that the rest, a single term, has too.
-bool cancel(Division& division) {
-  if (division.rest.terms.size() != 1 || division.rest.constant != 0) return false;
+/// Divides both by the factors of the divisor that the rest, a single term, has too; returns those.
+Expr cancel(Division& division) {
+  Factors all;
+  if (division.rest.terms.size() != 1 || division.rest.constant != 0) return all.made();
   Factors term(division.rest.terms[0].of);
-  bool some = false;
   for (Operand& factor : division.divisor.factors) {
     for (Operand& own : term.factors) {
       if (own.of != factor.of) continue;
       const int64_t common = std::min(own.times, factor.times);
       own.times -= common;
       factor.times -= common;
-      some |= common > 0;
+      if (common > 0) all.factors.push_back({own.of, common});
     }
   }
   const int64_t times = division.rest.terms[0].times;
   division.rest = Linear();
   division.rest.add(term.made(), times);
-  return some;
+  return all.made();
 }
 
 Expr binary(Kind kind, Expr a, Expr b) {
@@ -119,7 +119,7 @@ Expr floor_divide(Expr a, Expr b) {
     }
   }
   reduce(parts);
-  const bool cancelled = cancel(parts);
+  const bool cancelled = !is_constant(cancel(parts));
   const Expr rest = parts.rest.made(), divisor = parts.divisor.made();
   const Expr left = cancelled ? floor_divide(rest, divisor) : divided(rest, divisor);
   if (!left) return nullptr;
@@ -140,6 +140,8 @@ Expr modulo(Expr a, Expr b) {
       return multiply(constant(left), parts.divisor.made());
     }
   }
+  if (const Expr factors = cancel(parts); !is_constant(factors))
+    return multiply(factors, modulo(parts.rest.made(), parts.divisor.made()));
   const int64_t constant_before = parts.rest.constant, common = reduce(parts);
   const Expr left = binary(Kind::Modulo, parts.rest.made(), parts.divisor.made());
   if (!left) return nullptr;

@@ -51,7 +51,12 @@ Expr to_float(Expr a) {
   return intern(Kind::ToFloat, Type::Float, 0, operands);
 }
 
-Expr true_divide(Expr a, Expr b) { return float_operation(Kind::FloatDivide, lifted(a), lifted(b)); }
+Expr true_divide(Expr a, Expr b) {
+  a = lifted(a);
+  b = lifted(b);
+  return b && is_constant(b) && float_value(b) == 0 ? nullptr : float_operation(Kind::FloatDivide, a, b);
+}
+
 Expr square_root(Expr a) { return float_operation(Kind::SquareRoot, lifted(a)); }
 Expr truncate(Expr a) { return whole(Kind::Truncate, a); }
 Expr floor(Expr a) { return whole(Kind::Floor, a); }

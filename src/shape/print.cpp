@@ -116,13 +116,23 @@ class Printer {
     return {text, rank};
   }
 
+  /// The Int that a Float was, or could have been; null if there is none.
+  static Expr whole(Expr e) {
+    if (e->kind == Kind::ToFloat) return e->operands[0].of;
+    return is_constant(e) ? truncate_exactly(float_value(e)) : nullptr;
+  }
+
+  static Expr truncate_exactly(double value) {
+    const bool exact = std::trunc(value) == value && std::abs(value) <= static_cast<double>(kExact);
+    return exact ? shape::constant(static_cast<int64_t>(value)) : nullptr;
+  }
+
   /// Python's division of whole numbers needs no conversion.
   Text quotient(Expr e) const {
     const Expr a = e->operands[0].of, b = e->operands[1].of;
-    auto is_whole = [](Expr x) { return x->kind == Kind::ToFloat; };
-    const bool whole = is_whole(a) && is_whole(b);
-    auto print = [&](Expr x) { return this->print(whole ? x->operands[0].of : x); };
-    return {print(a).within(kProduct) + "/" + print(b).within(kPower), kProduct};
+    const Expr dividend = whole(a), divisor = whole(b);
+    auto print = [&](Expr x, Expr whole) { return this->print(dividend && divisor ? whole : x); };
+    return {print(a, dividend).within(kProduct) + "/" + print(b, divisor).within(kPower), kProduct};
   }
 
   Text call(Expr e) const {

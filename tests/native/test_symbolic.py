@@ -86,7 +86,15 @@ def true_quotients(x: Any, n: Any) -> Any:
 def the_same_number_twice(x: Any, n: Any) -> Any:
     y = torch.cat([x, x])
     rows = y.size(0)
-    return x.view(n + n, 2), x.reshape(2 * n, 2), n - n, n + 0, y.view(rows * 2 + rows * 2), y.view(rows * 4), rows - rows
+    return (
+        x.view(n + n, 2),
+        x.reshape(2 * n, 2),
+        n - n,
+        n + 0,
+        y.view(rows * 2 + rows * 2),
+        y.view(rows * 4),
+        rows - rows,
+    )
 
 
 def sizes_of_tensors(x: Any, n: Any) -> Any:

@@ -226,10 +226,11 @@ def check_assumptions(made: Round) -> None:
                 assert assumptions.decide(sample.node) in (None, value), (sample.node, point, learned)
             elif isinstance(value, int):
                 low, high = assumptions.range(sample.node)
-                assert (low is None or low <= value) and (high is None or value <= high), (sample.node, point, learned)
+                assert low is None or low <= value, (sample.node, point, learned)
+                assert high is None or high >= value, (sample.node, point, learned)
             simple = assumptions.simplified(sample.node)
             found = shape.run([simple], point)
-            assert (sample.bounds[0] > EXACT) if found is None else is_same(found[0], value), (sample.node, simple, point)
+            assert (sample.bounds[0] > EXACT) if found is None else is_same(found[0], value), (simple, point)
             hint = assumptions.hint(sample.node)
             assert (sample.bounds[0] > EXACT) if hint is None else is_same(hint, value)
 
@@ -248,7 +249,7 @@ def check_substitution(made: Round) -> None:
             changed = [value if k == number else old for k, old in enumerate(point)]
             wanted, found = shape.run([sample.node], changed), shape.run([replaced], point)
             # one of them may have a value where the other overflows or divides by zero
-            assert wanted is None or found is None or is_same(found[0], wanted[0]), (sample.node, by.node, replaced, point)
+            assert wanted is None or found is None or is_same(found[0], wanted[0]), (sample.node, replaced, point)
 
 
 def run_rounds(first: int, expressions: int) -> None:

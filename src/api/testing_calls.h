@@ -24,6 +24,18 @@ struct RunTimeNumber {
   double bound;
 };
 
+/// A tensor some of whose sizes are symbols.
+struct SymbolicTensor {
+  nanobind::object tensor;
+  const meta::Record* record;
+};
+
+/// An int that is a symbol.
+struct SymbolicNumber {
+  nanobind::object example;
+  shape::Expr expr;
+};
+
 inline nanobind::object borrow(PyObject* object) { return nanobind::borrow(object); }
 
 /// Runs C++ that may throw with a Python error set.
@@ -87,12 +99,16 @@ class Caller {
       result.object = nanobind::cast<RunTimeNumber&>(value).example.ptr();
       result.bound = nanobind::cast<RunTimeNumber&>(value).bound;
       result.node = arena_.make<graph::Node>();
+    } else if (nanobind::isinstance<SymbolicNumber>(value)) {
+      result.kind = meta::Argument::Number;
+      result.object = nanobind::cast<SymbolicNumber&>(value).example.ptr();
+      result.expr = nanobind::cast<SymbolicNumber&>(value).expr;
+      result.node = arena_.make<graph::Node>();
+    } else if (nanobind::isinstance<SymbolicTensor>(value)) {
+      const auto& symbolic = nanobind::cast<SymbolicTensor&>(value);
+      result = tensor(symbolic.tensor.ptr(), symbolic.record);
     } else if (aten::is_tensor(value.ptr())) {
-      result.kind = meta::Argument::Tensor;
-      graph::Node*& node = nodes_[value.ptr()];
-      if (!node) node = arena_.make<graph::Node>();
-      result.node = node;
-      result.record = meta::record_of(value.ptr());
+      result = tensor(value.ptr(), meta::record_of(value.ptr()));
     } else if (PyTuple_Check(value.ptr()) && std::strcmp(Py_TYPE(value.ptr())->tp_name, "torch.Size") != 0) {
       result.kind = meta::Argument::Tuple;
       if (!PyTuple_CheckExact(value.ptr())) result.object = reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()));
@@ -110,6 +126,16 @@ class Caller {
     } else {
       result.object = value.ptr();
     }
+    return result;
+  }
+
+  meta::Argument tensor(PyObject* object, const meta::Record* record) {
+    meta::Argument result;
+    result.kind = meta::Argument::Tensor;
+    graph::Node*& node = nodes_[object];
+    if (!node) node = arena_.make<graph::Node>();
+    result.node = node;
+    result.record = record;
     return result;
   }
 

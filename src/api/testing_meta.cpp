@@ -1,10 +1,12 @@
 // Test-only bindings of the room meta: ask for the metadata of calls from Python.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cmath>
+#include <map>
 
 #include "api/testing.h"
 #include "api/testing_calls.h"
@@ -18,9 +20,15 @@ namespace {
 
 using meta::Argument;
 
-nb::object sizes(const std::vector<int64_t>& values) {
+/// An int, or the text of an expression.
+nb::object size(shape::SymInt number) {
+  if (number.is_number()) return nb::int_(*number.number());
+  return nb::str(shape::print(number).c_str());
+}
+
+nb::object sizes(const std::vector<shape::SymInt>& values) {
   nb::list list;
-  for (int64_t value : values) list.append(value);
+  for (shape::SymInt value : values) list.append(size(value));
   return nb::tuple(list);
 }
 
@@ -32,7 +40,7 @@ nb::dict describe(const meta::Record& record) {
   d["layout"] = borrow(meta::layout_object(record));
   d["shape"] = sizes(record.sizes);
   d["stride"] = sizes(record.strides);
-  d["offset"] = record.storage_offset;
+  d["offset"] = size(record.storage_offset);
   d["requires_grad"] = record.requires_grad;
   d["is_leaf"] = record.is_leaf;
   d["is_inference"] = record.is_inference;
@@ -47,6 +55,7 @@ nb::dict describe(const meta::Result& result) {
   d["kind"] = kKinds[result.kind];
   if (result.record) d["record"] = describe(*result.record);
   if (result.object) d["object"] = borrow(result.object.get());
+  if (result.expr) d["expr"] = shape::print(result.expr);
   d["same_as"] = result.same_as;
   d["view_of"] = result.view_of;
   nb::list items;
@@ -67,6 +76,9 @@ nb::dict describe(const meta::Outcome& outcome) {
   d["may_raise"] = outcome.may_raise;
   d["error"] = outcome.error;
   d["message"] = outcome.message;
+  nb::list guards;
+  for (shape::Expr guard : outcome.guards) guards.append(shape::print(guard));
+  d["guards"] = guards;
   return d;
 }
 
@@ -75,6 +87,35 @@ nb::dict infer(nb::object target, nb::args args, nb::kwargs kwargs) {
   meta::Call call = Caller(arena).call(target, args, kwargs);
   return guarded([&] { return describe(meta::infer(call)); });
 }
+
+/// Symbols for the sizes of tensors.
+class Sizes {
+ public:
+  /// `symbols` has the number of a symbol for some dimensions.
+  SymbolicTensor tensor(nb::object tensor, const std::map<int, int>& symbols) {
+    const meta::Record* record = meta::record_of(tensor.ptr());
+    std::vector<shape::Expr> sizes(record->sizes.size());
+    for (const auto& [dim, number] : symbols)
+      sizes.at(static_cast<size_t>(dim)) = symbol(number, meta::known(record->sizes.at(static_cast<size_t>(dim))));
+    return {tensor, meta::symbolic_record(record, sizes, assumptions_)};
+  }
+  SymbolicNumber number(nb::int_ example, int number) { return {example, symbol(number, nb::cast<int64_t>(example))}; }
+  nb::dict infer(nb::object target, nb::args args, nb::kwargs kwargs) {
+    Arena arena;
+    meta::Call call = Caller(arena).call(target, args, kwargs);
+    return guarded([&] { return describe(meta::infer(call, {}, &assumptions_)); });
+  }
+
+ private:
+  shape::Expr symbol(int number, int64_t hint) {
+    shape::Expr& known = symbols_[number];
+    if (!known) known = assumptions_.add_symbol({1, shape::Range::kNoHigh}, hint);
+    return known;
+  }
+
+  shape::Assumptions assumptions_;
+  std::map<int, shape::Expr> symbols_;
+};
 
 /// Of each number of the call, whether the Outcome depends on its value.
 std::vector<bool> depends_on_numbers(nb::object target, nb::args args, nb::kwargs kwargs) {
@@ -113,6 +154,13 @@ void bind_meta_testing(nb::module_& m) {
             new (self) RunTimeNumber{std::move(example), bound};
           },
           "example"_a, "bound"_a = HUGE_VAL);
+  nb::class_<SymbolicTensor>(m, "SymbolicTensor");
+  nb::class_<SymbolicNumber>(m, "SymbolicNumber");
+  nb::class_<Sizes>(m, "Sizes")
+      .def(nb::init<>())
+      .def("tensor", &Sizes::tensor, "tensor"_a, "symbols"_a)
+      .def("number", &Sizes::number, "example"_a, "symbol"_a)
+      .def("infer", &Sizes::infer);
   m.def("depends_on_numbers", depends_on_numbers);
   m.def("infer", infer);
   m.def("infer_nanoseconds", infer_nanoseconds);

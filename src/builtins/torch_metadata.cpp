@@ -28,16 +28,16 @@ Value* size(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "size");
   (void)self;
   if (is_none(trace, dim)) return size_of(trace, *tensor->record);
-  return at_dim(trace, tensor->record->sizes, dim, "Tensor.size");
+  return at_dim(trace, meta::known(tensor->record->sizes), dim, "Tensor.size");
 }
 
 Value* stride(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "stride");
   (void)self;
-  if (!is_none(trace, dim)) return at_dim(trace, tensor->record->strides, dim, "Tensor.stride");
+  if (!is_none(trace, dim)) return at_dim(trace, meta::known(tensor->record->strides), dim, "Tensor.stride");
   std::vector<Value*> strides;
-  for (int64_t stride : tensor->record->strides) strides.push_back(trace.integer(stride));
+  for (int64_t stride : meta::known(tensor->record->strides)) strides.push_back(trace.integer(stride));
   return trace.tuple(std::move(strides));
 }
 
@@ -45,7 +45,7 @@ Value* length(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "__len__");
   protocol::refuse_subclass(tensor, "len()");
   if (tensor->record->sizes.empty()) protocol::raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
-  return trace.integer(tensor->record->sizes[0]);
+  return trace.integer(meta::known(tensor->record->sizes[0]));
 }
 
 /// A method without arguments that the record answers.
@@ -57,7 +57,7 @@ Value* answer(Trace& trace, const Args& args, Answer&& of_record) {
 }
 
 Value* numel(Trace& trace, const Args& args) {
-  return answer<"numel">(trace, args, [&](const meta::Record& record) { return trace.integer(record.numel()); });
+  return answer<"numel">(trace, args, [&](const meta::Record& record) { return trace.integer(meta::numel(record)); });
 }
 Value* dim(Trace& trace, const Args& args) {
   return answer<"dim">(trace, args, [&](const meta::Record& record) { return trace.integer(record.dim()); });
@@ -99,12 +99,13 @@ Value* get_device(Trace& trace, const Args& args) {
 // ---- memory formats
 
 bool contiguous(const meta::Record& record) {
-  if (record.numel() == 0) return true;
+  const std::vector<int64_t> sizes = meta::known(record.sizes), strides = meta::known(record.strides);
+  if (meta::numel(record) == 0) return true;
   int64_t expected = 1;
-  for (size_t d = record.sizes.size(); d-- > 0;) {
-    if (record.sizes[d] == 1) continue;
-    if (record.strides[d] != expected) return false;
-    expected *= record.sizes[d];
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
   }
   return true;
 }
@@ -113,13 +114,14 @@ bool contiguous(const meta::Record& record) {
 /// too.
 template <size_t N>
 bool channels_last(const meta::Record& record) {
-  if (record.sizes.size() != N) return false;
+  const std::vector<int64_t> sizes = meta::known(record.sizes), strides = meta::known(record.strides);
+  if (sizes.size() != N) return false;
   int64_t expected = 1;
   for (size_t i = 0; i < N; ++i) {
     size_t d = i == 0 ? 1 : i == N - 1 ? 0 : N - i;
-    if (record.sizes[d] == 1) continue;
-    if (record.strides[d] != expected) return false;
-    expected *= record.sizes[d];
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
   }
   return true;
 }

@@ -17,7 +17,7 @@ value::Tuple* size_of(Trace& trace, const meta::Record& record) {
   auto* const type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
   std::vector<Value*> items;
   items.reserve(record.sizes.size());
-  for (int64_t size : record.sizes) items.push_back(trace.integer(size));
+  for (int64_t size : meta::known(record.sizes)) items.push_back(trace.integer(size));
   Tuple* size = trace.tuple(std::move(items));
   size->type = type;
   return size;
@@ -45,7 +45,7 @@ int64_t item_size(const Tensor* tensor) {
   return PyLong_AsLongLong(size.get());
 }
 Value* itemsize(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor)); }
-Value* nbytes(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor) * tensor->record->numel()); }
+Value* nbytes(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor) * meta::numel(*tensor->record)); }
 
 /// x.is_cuda, x.is_cpu, …
 template <Text type>

@@ -47,18 +47,19 @@ std::string short_dtype(PyObject* dtype) {
   return name;
 }
 
-std::string print_sizes(const std::vector<int64_t>& sizes) {
+std::string print_sizes(const std::vector<shape::SymInt>& sizes) {
   std::string result = "[";
-  for (size_t i = 0; i < sizes.size(); ++i) result += (i ? ", " : "") + std::to_string(sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i) result += (i ? ", " : "") + shape::print(sizes[i]);
   return result + "]";
 }
 
 bool contiguous(const meta::Record& record) {
-  int64_t expected = 1;
-  if (record.numel() == 0) return true;
+  std::optional<shape::SymInt> expected = 1;
+  for (shape::SymInt size : record.sizes)
+    if (size == 0) return true;
   for (size_t i = record.sizes.size(); i-- > 0;) {
     if (record.sizes[i] != 1 && record.strides[i] != expected) return false;
-    expected *= record.sizes[i];
+    expected = expected ? product(*expected, record.sizes[i]) : expected;
   }
   return true;
 }

@@ -29,6 +29,7 @@ struct Argument {
   graph::Node* node = nullptr;
   const Record* record = nullptr;
   PyObject* object = nullptr;  // borrowed: the trace keeps it alive
+  shape::Expr expr = nullptr;  // of a Number that is one over the capture's symbols, and not constant
   double bound = HUGE_VAL;     // of a Number: its magnitude is never more, and it is no NaN; infinite: nothing is known
   const Argument* items = nullptr;
   uint32_t count = 0;

@@ -7,9 +7,10 @@ namespace gramme::meta {
 Owned<> Builder::build(const Argument& argument) const {
   switch (argument.kind) {
     case Argument::Tensor:
-      return tensor_of_(argument);
-    case Argument::Constant:
+      return leaf_(argument);
     case Argument::Number:
+      return argument.expr ? leaf_(argument) : share(argument.object);
+    case Argument::Constant:
       return share(argument.object);
     case Argument::Tuple:
       return build_tuple(argument);

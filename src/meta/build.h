@@ -1,4 +1,4 @@
-// The arguments of a call as Python objects, its tensors given by somebody.
+// The arguments of a call as Python objects, its leaves given by somebody.
 #pragma once
 #include <functional>
 
@@ -9,9 +9,9 @@ namespace gramme::meta {
 
 class Builder {
  public:
-  /// Gives the object of a Tensor.
-  using TensorOf = std::function<Owned<>(const Argument&)>;
-  explicit Builder(TensorOf tensor_of) : tensor_of_(std::move(tensor_of)) {}
+  /// Gives the object of a Tensor, or of a Number that is an expression.
+  using Leaf = std::function<Owned<>(const Argument&)>;
+  explicit Builder(Leaf leaf) : leaf_(std::move(leaf)) {}
 
   Owned<> args(const Call& call) const { return tuple_of(call.args, call.arg_count); }
   /// Null if there are none.
@@ -22,7 +22,7 @@ class Builder {
   Owned<> build_tuple(const Argument& argument) const;
   Owned<> tuple_of(const Argument* items, uint32_t count) const;
 
-  TensorOf tensor_of_;
+  Leaf leaf_;
 };
 
 /// Makes the call, unheard (silence.h). A new reference, or null with the error set.

@@ -22,20 +22,23 @@ namespace {
 constexpr size_t kMostBytes = 1 << 24;
 
 bool zeros_can_stand_for(const Record& record) {
-  return THPVariable_CheckTypeExact(record.type) && !record.inner && !record.is_conj && !record.is_neg &&
-         record.device_type == static_cast<int8_t>(c10::kCPU) && record.layout == static_cast<int8_t>(c10::kStrided);
+  return THPVariable_CheckTypeExact(record.type) && !record.symbolic && !record.inner && !record.is_conj &&
+         !record.is_neg && record.device_type == static_cast<int8_t>(c10::kCPU) &&
+         record.layout == static_cast<int8_t>(c10::kStrided);
 }
 
 size_t bytes_of(const Record& record) {
-  return at::detail::computeStorageNbytes(
-      record.sizes, record.strides, c10::elementSize(static_cast<at::ScalarType>(record.dtype)), record.storage_offset);
+  return at::detail::computeStorageNbytes(known(record.sizes), known(record.strides),
+                                          c10::elementSize(static_cast<at::ScalarType>(record.dtype)),
+                                          known(record.storage_offset));
 }
 
 at::Tensor zeros(const Record& record) {
   auto dtype = static_cast<at::ScalarType>(record.dtype);
   c10::InferenceMode inference(record.is_inference);
   at::Tensor tensor = at::zeros({static_cast<int64_t>(bytes_of(record) / c10::elementSize(dtype))}, dtype);
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(record.sizes, record.strides, record.storage_offset);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(known(record.sizes), known(record.strides),
+                                                      known(record.storage_offset));
   if (record.requires_grad && record.is_leaf) tensor.set_requires_grad(true);
   if (record.requires_grad && !record.is_leaf)
     torch::autograd::set_history(tensor, c10::make_intrusive<torch::autograd::NotImplemented>("metadata"));
@@ -66,6 +69,7 @@ class Try {
     size_t bytes = 0;
     bool fit = true;
     each_leaf(call, [&](const Argument& argument) {
+      fit &= !argument.expr;
       if (argument.kind == Argument::Number || !fit || made_.contains(argument.node)) return;
       fit = zeros_can_stand_for(*argument.record) && (bytes += bytes_of(*argument.record)) <= kMostBytes;
       if (fit) made_[argument.node] = zeros(*argument.record);

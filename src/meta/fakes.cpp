@@ -23,22 +23,44 @@ std::vector<std::unique_ptr<Fakes>>& pool() {
   return *pool;
 }
 
+std::vector<c10::SymInt> numbers(const std::vector<shape::SymInt>& numbers, Environment& environment) {
+  std::vector<c10::SymInt> result;
+  for (shape::SymInt number : numbers) result.push_back(environment.number(number));
+  return result;
+}
+
+/// The same with sizes that vary; no size is 0.
+at::Tensor symbolic_meta_tensor(const Record& record, Environment& environment) {
+  const auto dtype = static_cast<at::ScalarType>(record.dtype);
+  const std::vector<c10::SymInt> sizes = numbers(record.sizes, environment);
+  const std::vector<c10::SymInt> strides = numbers(record.strides, environment);
+  const c10::SymInt offset = environment.number(record.storage_offset);
+  c10::SymInt elements = offset + 1;
+  for (size_t d = 0; d < sizes.size(); ++d) elements += (sizes[d] - 1) * strides[d];
+  at::Tensor tensor = at::empty({1}, at::device(at::kMeta).dtype(dtype));
+  tensor.storage().unsafeGetStorageImpl()->set_nbytes(elements * static_cast<int64_t>(c10::elementSize(dtype)));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(c10::SymIntArrayRef(sizes), strides, offset);
+  return tensor;
+}
+
 /// A tensor without data that has the record's sizes, strides and offset.
 at::Tensor meta_tensor(const Record& record) {
   auto dtype = static_cast<at::ScalarType>(record.dtype);
-  size_t bytes =
-      at::detail::computeStorageNbytes(record.sizes, record.strides, c10::elementSize(dtype), record.storage_offset);
+  const std::vector<int64_t> sizes = known(record.sizes), strides = known(record.strides);
+  const int64_t offset = known(record.storage_offset);
+  size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype), offset);
   at::Tensor tensor =
       at::empty({static_cast<int64_t>(bytes / c10::elementSize(dtype))}, at::device(at::kMeta).dtype(dtype));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(record.sizes, record.strides, record.storage_offset);
-  if (record.is_conj) tensor._set_conj(true);
-  if (record.is_neg) tensor._set_neg(true);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
   return tensor;
 }
 
 }  // namespace
 
-Fakes::Fakes() : mode_(new_watching_mode()) {}
+Fakes::Fakes() : mode_(new_watching_mode(nullptr)) {}
+
+Fakes::Fakes(Environment& environment)
+    : environment_(&environment), mode_(new_watching_mode(environment.shape_env())) {}
 
 Owned<> Fakes::fake(const Record* record, size_t n) {
   if (known_.size() > kKeptFakes) known_.clear();
@@ -49,7 +71,10 @@ Owned<> Fakes::fake(const Record* record, size_t n) {
 
 Owned<> Fakes::make(const Record& record) const {
   c10::InferenceMode inference(record.is_inference);
-  Owned<> plain = take(THPVariable_Wrap(meta_tensor(record)));
+  at::Tensor made = record.symbolic ? symbolic_meta_tensor(record, *environment_) : meta_tensor(record);
+  if (record.is_conj) made._set_conj(true);
+  if (record.is_neg) made._set_neg(true);
+  Owned<> plain = take(THPVariable_Wrap(std::move(made)));
   PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));

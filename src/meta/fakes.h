@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "meta/environment.h"
 #include "meta/record.h"
 
 namespace gramme::meta {
 
 /// The record of a tensor that says its device and type differently than it is (a fake).
-const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type);
+/// Sizes of fakes made in an environment may be symbolic.
+const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
+                               const Environment* environment = nullptr);
 const Record* with_type(const Record* record, PyTypeObject* type);
 
 /// A FakeTensorMode and fakes made in it. One for each fill that is under way, so threads and nested fills never share.
@@ -19,6 +22,8 @@ class Fakes {
  public:
   Fakes();
   explicit Fakes(Owned<> mode) : mode_(std::move(mode)) {}
+  /// For calls with sizes that vary; one call each.
+  explicit Fakes(Environment& environment);
   PyObject* mode() const { return mode_.get(); }
   /// The n-th fake with this record (two tensors of one call need two); kept for later calls that only read it.
   Owned<> fake(const Record* record, size_t n);
@@ -28,6 +33,7 @@ class Fakes {
  private:
   Owned<> make(const Record& record) const;
 
+  Environment* environment_ = nullptr;
   Owned<> mode_;
   std::unordered_map<const Record*, std::vector<Owned<>>> known_;
 };
@@ -39,7 +45,7 @@ class BorrowedFakes {
   ~BorrowedFakes();
   BorrowedFakes(const BorrowedFakes&) = delete;
   BorrowedFakes& operator=(const BorrowedFakes&) = delete;
-  Fakes* operator->() const { return fakes_; }
+  Fakes& operator*() const { return *fakes_; }
 
  private:
   Fakes* fakes_;

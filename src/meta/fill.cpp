@@ -5,6 +5,8 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <optional>
+
 #include "aten/dispatched.h"
 #include "base/imported.h"
 #include "base/once.h"
@@ -25,7 +27,8 @@ struct Input {
   int leaf;  // its first place among the tensor leaves
   const Record* record;
   Owned<> fake;
-  int64_t version;
+  const Record* before = nullptr;  // what is read of the fake while nothing has happened, where sizes vary
+  int64_t version = 0;
   const c10::StorageImpl* storage;
 
   const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
@@ -71,9 +74,39 @@ class Entered {
   at::impl::TorchFunctionDisabledState functions_;
 };
 
+/// The environment entered, if there is one.
+class Inside {
+ public:
+  explicit Inside(Environment* environment) : environment_(environment) {
+    if (environment_) take(PyObject_CallMethod(environment_->get(), "__enter__", nullptr));
+  }
+  ~Inside() {
+    if (!environment_) return;
+    ErrorState pending;
+    Owned<> done =
+        Owned<>::steal(PyObject_CallMethod(environment_->get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+    if (!done) PyErr_Clear();
+  }
+  Inside(const Inside&) = delete;
+
+ private:
+  Environment* environment_;
+};
+
+bool takes_expressions(const Call& call) {
+  bool found = false;
+  each_leaf(call, [&](const Argument& leaf) { found |= leaf.expr || (leaf.record && leaf.record->symbolic); });
+  return found;
+}
+
 class Fill {
  public:
-  Fill(const Call& call, const std::vector<VmapLevel>& levels) : call_(call), levels_(levels) {}
+  Fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions)
+      : call_(call), levels_(levels), assumptions_(assumptions) {
+    if (!takes_expressions(call)) return;
+    environment_.emplace(*assumptions);
+    fakes_in_environment_.emplace(*environment_);
+  }
 
   Filled run() {
     WithoutCollection no_finalizers;  // what they run would be computed on fakes
@@ -82,6 +115,11 @@ class Fill {
       if (outcome_.message.empty()) return run_on_fakes();
     } catch (const PythonError&) {
       return failed();
+    } catch (const Inexpressible& error) {
+      outcome_.message = std::string("sizes that vary: ") + error.what();
+      Filled result = unsupported();
+      result.outcome.inexpressible = true;
+      return result;
     } catch (const std::exception& error) {  // c10's, of a record that cannot be faked
       outcome_.message = error.what();
     }
@@ -92,7 +130,7 @@ class Fill {
   void take_inputs() {
     int leaf = 0;
     each_leaf(call_, [&](const Argument& argument) {
-      if (argument.kind != Argument::Tensor) return void(has_number_ = true);
+      if (argument.kind != Argument::Tensor) return void(has_number_ |= !argument.expr);
       if (!find(argument.node)) add_input(argument, leaf);
       ++leaf;
     });
@@ -102,11 +140,14 @@ class Fill {
     Quiet quiet;
     Owned<> value;
     {
-      Builder builder([&](const Argument& argument) { return find(argument.node)->fake; });
+      Builder builder([&](const Argument& argument) {
+        return argument.expr ? environment_->number(argument.expr) : find(argument.node)->fake;
+      });
       Owned<> args = builder.args(call_), kwargs = builder.kwargs(call_);
       Watch watch;
       Silence silence;
-      Entered entered(fakes_->mode());
+      Inside environment(environment_ ? &*environment_ : nullptr);
+      Entered entered(fakes().mode());
       EnteredLevels levels(levels_);
       aten::OnFakes dispatched;
       value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
@@ -121,7 +162,8 @@ class Fill {
     if (!value) return failed();
     bool described = describe(value.get(), outcome_.result);
     find_mutations();
-    outcome_.may_raise |= overflows(call_, outcome_) || is_huge(outcome_.result);
+    if (environment_) outcome_.guards = environment_->guards();
+    outcome_.may_raise |= overflows(call_, outcome_) || is_huge(outcome_.result, assumptions_);
     if (!described) return unsupported();
     return {std::move(outcome_)};
   }
@@ -140,12 +182,15 @@ class Fill {
       outcome_.message = "a tensor argument is quantized";
     else if (!THPVariable_CheckTypeExact(type))
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
+    else if (argument.record->symbolic && argument.record->inner)
+      throw Inexpressible("inside torch.vmap");
     if (!outcome_.message.empty()) return;
     const Record* innermost = physical(argument.record);
     size_t before = 0;
     for (const Input& other : inputs_) before += physical(other.record) == innermost;
-    Input input{argument.node, leaf, argument.record, fakes_->fake(innermost, before), 0, nullptr};
+    Input input{argument.node, leaf, argument.record, fakes().fake(innermost, before), nullptr, 0, nullptr};
     if (argument.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *argument.record)));
+    if (environment_) input.before = read(input.physical(), type);
     input.version = version_of(input.physical());
     input.storage = storage_of(input.physical());
     inputs_.push_back(std::move(input));
@@ -155,6 +200,13 @@ class Fill {
 
   static bool is_scalar(PyObject* value) {
     return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value);
+  }
+
+  static PyObject* type_of_number(shape::Type type) {
+    PyTypeObject* known = type == shape::Type::Int     ? &PyLong_Type
+                          : type == shape::Type::Float ? &PyFloat_Type
+                                                       : &PyBool_Type;
+    return reinterpret_cast<PyObject*>(known);
   }
 
   static bool is_constant(PyObject* value) {
@@ -170,6 +222,12 @@ class Fill {
   /// False if the value cannot be described; outcome_.message then says why.
   bool describe(PyObject* value, Result& result) {
     if (THPVariable_Check(value)) return describe_tensor(value, result);
+    if (is_symbolic(value)) {
+      result.kind = Result::Number;
+      result.expr = environment_->read(value);
+      result.object = share(type_of_number(result.expr->type));
+      return true;
+    }
     if (has_number_ && is_scalar(value)) {
       result.kind = Result::Number;
       result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
@@ -221,7 +279,7 @@ class Fill {
       return false;
     }
     result.kind = Result::Tensor;
-    result.record = record_of_tensor(tensor, fake_device_of(tensor), result_type(value));
+    result.record = read(tensor, result_type(value));
     const auto* storage = storage_of(innermost(tensor));
     result.differentiable_view = innermost(tensor).is_view() || result.record->inner;
     for (const Input& input : inputs_) {
@@ -260,9 +318,10 @@ class Fill {
   void find_mutations() {
     for (const Input& input : inputs_) {
       const at::Tensor& now = input.physical();
-      const Record* record = record_of_tensor(input.tensor(), fake_device_of(now), input.record->type);
+      const Record* record = read(input.tensor(), input.record->type);
       bool written =
           written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
+      if (record == input.before) record = input.record;
       if (!written && record == input.record) continue;
       outcome_.mutations.push_back({input.leaf, record});
     }
@@ -270,7 +329,7 @@ class Fill {
   }
 
   void forget_fakes() {
-    for (const Input& input : inputs_) fakes_->forget(physical(input.record));
+    for (const Input& input : inputs_) fakes().forget(physical(input.record));
   }
 
   // ---- failures
@@ -314,6 +373,7 @@ class Fill {
     result.outcome.runs_python = outcome_.runs_python;
     result.outcome.message = std::string(reinterpret_cast<PyTypeObject*>(type)->tp_name) + ": " + (utf8 ? utf8 : "");
     PyErr_Clear();
+    note_guards(result.outcome);
     bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
     result.outcome.data_dependent = reads_data || is_data_dependent(type);
     result.outcome.raised = !outcome_.warns && !result.outcome.data_dependent && !is_limit_of_fakes(type);
@@ -322,9 +382,26 @@ class Fill {
     return result;
   }
 
+  Fakes& fakes() { return fakes_in_environment_ ? *fakes_in_environment_ : *static_fakes_; }
+  const Record* read(const at::Tensor& tensor, PyTypeObject* type) const {
+    return record_of_tensor(tensor, fake_device_of(tensor), type, environment_ ? &*environment_ : nullptr);
+  }
+
+  /// Of a call that raises.
+  void note_guards(Outcome& outcome) const {
+    try {
+      if (environment_) outcome.guards = environment_->guards();
+    } catch (const Inexpressible&) {
+      outcome.inexpressible = true;
+    }
+  }
+
   const Call& call_;
   const std::vector<VmapLevel>& levels_;
-  BorrowedFakes fakes_;
+  shape::Assumptions* assumptions_;
+  BorrowedFakes static_fakes_;
+  std::optional<Environment> environment_;  // where sizes or numbers are expressions
+  std::optional<Fakes> fakes_in_environment_;
   std::vector<Input> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
@@ -333,8 +410,8 @@ class Fill {
 
 }  // namespace
 
-Filled fill(const Call& call, const std::vector<VmapLevel>& levels) {
-  if (!sets_state(call.target)) return Fill(call, levels).run();
+Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+  if (!sets_state(call.target)) return Fill(call, levels, assumptions).run();
   Filled nothing;
   nothing.outcome.result.object = share(Py_None);
   return nothing;

@@ -10,6 +10,6 @@ struct Filled {
 };
 
 /// Throws PythonError for exceptions that are no Exception (KeyboardInterrupt).
-Filled fill(const Call& call, const std::vector<VmapLevel>& levels);
+Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions);
 
 }  // namespace gramme::meta

@@ -15,6 +15,7 @@
 
 #include "base/ref.h"
 #include "meta/argument.h"
+#include "shape/assumptions.h"
 
 namespace gramme::meta {
 
@@ -29,9 +30,10 @@ struct Result {
   Kind kind = Constant;
   const Record* record = nullptr;
   Owned<> object;
-  int same_as = -1;   // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
-  int unwrapped = 0;  // … or the tensor that the leaf wraps so many levels of torch.vmap down
-  int view_of = -1;   // Tensor: it shares storage with the n-th tensor leaf
+  shape::Expr expr = nullptr;  // of a Number that is one over the symbols of the call
+  int same_as = -1;            // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
+  int unwrapped = 0;           // … or the tensor that the leaf wraps so many levels of torch.vmap down
+  int view_of = -1;            // Tensor: it shares storage with the n-th tensor leaf
   bool differentiable_view = false;  // to autograd too, unlike what detach() gives
   // Tensor that wraps others: so many levels down it wraps what the n-th leaf is, or wraps so many levels down itself.
   int wraps_leaf = -1, wraps_at = 0, wraps_unwrapped = 0;
@@ -59,14 +61,20 @@ struct Outcome {
   bool runs_python = false;     // reaches an operator with a kernel in Python, which may look at what a program holds
   bool warns = false;           // a warning names the line that runs, and comes as often as it runs
   bool error = false;
-  bool raised = false;     // error that the call itself raises, with data too (wrong shapes, wrong arguments)
-  uint16_t operators = 0;  // that the call asks the dispatcher for; what those call in their turn is not counted
-  std::string message;     // type and text of the error
+  bool inexpressible = false;  // error because what it does with sizes that vary has no form: they must be numbers
+  bool raised = false;         // error that the call itself raises, with data too (wrong shapes, wrong arguments)
+  uint16_t operators = 0;      // that the call asks the dispatcher for; what those call in their turn is not counted
+  std::string message;         // type and text of the error
+  std::vector<shape::Expr> guards;  // where sizes vary: it holds if all of these are true
 };
 
 /// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before
 /// afterwards. The levels of torch.vmap, outermost first, are entered for the call only.
-const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels = {});
+///
+/// Of a call some of whose sizes or numbers are expressions, `assumptions` gives their values now, by which the outcome
+/// is chosen; its guards are for the caller to learn.
+const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels = {},
+                     shape::Assumptions* assumptions = nullptr);
 
 struct InferStatistics {
   uint64_t hits, misses;

@@ -76,15 +76,17 @@ bool overflows(const Call& call, const Outcome& outcome) {
   return found;
 }
 
-bool is_huge(const Result& result) {
+bool is_huge(const Result& result, shape::Assumptions* assumptions) {
   constexpr double kHuge = double{1LL << 32};
   if (result.record && result.view_of < 0 && result.same_as < 0) {
     const Record& record = *physical(result.record);
     double bytes = static_cast<double>(c10::elementSize(static_cast<c10::ScalarType>(record.dtype)));
-    for (int64_t size : record.sizes) bytes *= static_cast<double>(size);
+    for (shape::SymInt size : record.sizes)
+      bytes *= static_cast<double>(size.is_number() ? *size.number() : assumptions->hint(size.expr()).value_or(1));
     if (bytes >= kHuge) return true;
   }
-  return std::any_of(result.items.begin(), result.items.end(), is_huge);
+  return std::any_of(result.items.begin(), result.items.end(),
+                     [&](const Result& item) { return is_huge(item, assumptions); });
 }
 
 }  // namespace gramme::meta

@@ -9,6 +9,6 @@ namespace gramme::meta {
 bool overflows(const Call& call, const Outcome& outcome);
 
 /// Does the result take memory that may well not be there? Of any other call nobody expects to run out of it.
-bool is_huge(const Result& result);
+bool is_huge(const Result& result, shape::Assumptions* assumptions);
 
 }  // namespace gramme::meta

@@ -8,10 +8,12 @@
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <unordered_set>
 
+#include "base/error.h"
 #include "meta/fakes.h"
 
 namespace gramme::meta {
@@ -23,9 +25,9 @@ struct Hash {
     auto add = [&hash](int64_t value) { hash = (hash ^ static_cast<size_t>(value)) * 0x9e3779b97f4a7c15u; };
     add(r->dtype | r->device_type << 8 | r->device_index << 16 | r->layout << 24);
     add(r->requires_grad | r->is_leaf << 1 | r->is_inference << 2 | r->is_conj << 3 | r->is_neg << 4);
-    for (int64_t size : r->sizes) add(size);
-    for (int64_t stride : r->strides) add(stride);
-    add(r->storage_offset);
+    for (shape::SymInt size : r->sizes) add(size.word());
+    for (shape::SymInt stride : r->strides) add(stride.word());
+    add(r->storage_offset.word());
     add(reinterpret_cast<int64_t>(r->inner) ^ r->level ^ int64_t{r->batch_dim} << 8);
     return hash ^ hash >> 29;
   }
@@ -42,12 +44,20 @@ struct Equal {
   }
 };
 
+bool is_symbolic(const Record& record) {
+  auto varies = [](shape::SymInt number) { return !number.is_number(); };
+  return std::any_of(record.sizes.begin(), record.sizes.end(), varies) ||
+         std::any_of(record.strides.begin(), record.strides.end(), varies) || varies(record.storage_offset) ||
+         (record.inner && record.inner->symbolic);
+}
+
 const Record* intern(Record&& record) {
   static auto* pool = new std::deque<Record>;  // records live as long as the process
   static auto* table = new std::unordered_set<const Record*, Hash, Equal>;
   auto found = table->find(&record);
   if (found != table->end()) return *found;
   record.id = static_cast<uint32_t>(pool->size());
+  record.symbolic = is_symbolic(record);
   share(reinterpret_cast<PyObject*>(record.type))
       .release();  // for good: another type at its address would look like it
   pool->push_back(std::move(record));
@@ -57,7 +67,8 @@ const Record* intern(Record&& record) {
 
 }  // namespace
 
-const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type) {
+const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
+                               const Environment* environment) {
   Record r{};
   r.type = type;
   r.dtype = static_cast<int8_t>(tensor.scalar_type());
@@ -69,13 +80,19 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
   r.is_inference = tensor.is_inference();
   r.is_conj = tensor.is_conj();
   r.is_neg = tensor.is_neg();
-  r.sizes = tensor.sizes().vec();
-  if (tensor.layout() == c10::kStrided) {
-    r.strides = tensor.strides().vec();
-    r.storage_offset = tensor.storage_offset();
+  if (environment) {
+    for (const c10::SymInt& size : tensor.sym_sizes()) r.sizes.push_back(environment->read(size));
+    for (const c10::SymInt& stride : tensor.sym_strides()) r.strides.push_back(environment->read(stride));
+    r.storage_offset = environment->read(tensor.sym_storage_offset());
+  } else {
+    r.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+    if (tensor.layout() == c10::kStrided) {
+      r.strides.assign(tensor.strides().begin(), tensor.strides().end());
+      r.storage_offset = tensor.storage_offset();
+    }
   }
   if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) {
-    r.inner = record_of_tensor(batched->value(), device, type);
+    r.inner = record_of_tensor(batched->value(), device, type, environment);
     r.level = static_cast<int32_t>(batched->level());
     r.batch_dim = static_cast<int32_t>(batched->bdim());
   }
@@ -85,6 +102,57 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
 const Record* record_of(PyObject* tensor) {
   const at::Tensor& self = THPVariable_Unpack(tensor);
   return record_of_tensor(self, self.device(), Py_TYPE(tensor));
+}
+
+namespace {
+
+/// The strides of one record, smallest first, each as a size times its stride where that is what it is.
+class Strides {
+ public:
+  Strides(const Record& record, const std::vector<shape::SymInt>& sizes, shape::Assumptions& assumptions)
+      : sizes_(sizes), assumptions_(assumptions), now_(known(record.strides)), result_(now_.size()) {
+    const std::vector<int64_t> sizes_now = known(record.sizes);
+    std::vector<size_t> order(now_.size());
+    for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return now_[a] < now_[b]; });
+    for (size_t d : order)
+      if (now_[d] <= 1) place(d, now_[d], sizes_now[d]);
+    for (size_t d : order) {
+      if (now_[d] <= 1) continue;
+      auto spanned = spans_.find(now_[d]);
+      place(d, spanned == spans_.end() ? new_symbol(now_[d]) : spanned->second, sizes_now[d]);
+    }
+  }
+  std::vector<shape::SymInt> take() { return std::move(result_); }
+
+ private:
+  void place(size_t d, shape::SymInt stride, int64_t size_now) {
+    result_[d] = stride;
+    if (const auto span = product(sizes_[d], stride)) spans_.insert_or_assign(size_now * now_[d], *span);
+  }
+  shape::SymInt new_symbol(int64_t now) {
+    return shape::SymInt(assumptions_.add_symbol({2, shape::Range::kNoHigh}, now));
+  }
+
+  const std::vector<shape::SymInt>& sizes_;
+  shape::Assumptions& assumptions_;
+  std::vector<int64_t> now_;
+  std::vector<shape::SymInt> result_;
+  std::map<int64_t, shape::SymInt> spans_;  // sizes times strides so far, by what they are now
+};
+
+}  // namespace
+
+const Record* symbolic_record(const Record* record, const std::vector<shape::Expr>& sizes,
+                              shape::Assumptions& assumptions) {
+  Record changed = *record;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d]) changed.sizes[d] = shape::SymInt(sizes[d]);
+  changed.strides = Strides(*record, changed.sizes, assumptions).take();
+  if (known(record->storage_offset) > 0)
+    changed.storage_offset =
+        shape::SymInt(assumptions.add_symbol({0, shape::Range::kNoHigh}, known(record->storage_offset)));
+  return intern(std::move(changed));
 }
 
 const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf) {
@@ -117,6 +185,24 @@ PyObject* device_object(const Record& record) {
     device = take(THPDevice_New(c10::Device(static_cast<c10::DeviceType>(record.device_type), record.device_index)))
                  .release();
   return device;
+}
+
+int64_t known(shape::SymInt number) {
+  if (!number.is_number()) GRAMME_BUG("a size that varies, where it must be a number");
+  return *number.number();
+}
+
+std::vector<int64_t> known(const std::vector<shape::SymInt>& numbers) {
+  std::vector<int64_t> result;
+  result.reserve(numbers.size());
+  for (shape::SymInt number : numbers) result.push_back(known(number));
+  return result;
+}
+
+int64_t numel(const Record& record) {
+  int64_t count = 1;
+  for (shape::SymInt size : record.sizes) count *= known(size);
+  return count;
 }
 
 bool is_floating_point(const Record& record) { return c10::isFloatingType(static_cast<at::ScalarType>(record.dtype)); }

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "aten/spec.h"
+#include "shape/assumptions.h"
+#include "shape/symint.h"
 
 namespace gramme::meta {
 
@@ -12,20 +14,21 @@ struct Record {
   PyTypeObject* type;  // torch.Tensor or Parameter (a fake's own type never shows); held
   int8_t dtype, device_type, device_index, layout;
   bool requires_grad, is_leaf, is_inference, is_conj, is_neg;
-  std::vector<int64_t> sizes, strides;
-  int64_t storage_offset;
+  std::vector<shape::SymInt> sizes, strides;
+  shape::SymInt storage_offset;
   // Inside torch.vmap: the tensor that this one wraps, with one dimension more, which the sizes above leave out.
   const Record* inner;
   int32_t level, batch_dim;
-  uint32_t id;  // dense; stands for the record in memo keys
+  uint32_t id;    // dense; stands for the record in memo keys
+  bool symbolic;  // a size, a stride or the offset is no number, here or further in
 
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
-  int64_t numel() const {
-    int64_t n = 1;
-    for (int64_t size : sizes) n *= size;
-    return n;
-  }
 };
+
+/// Of what is not symbolic.
+int64_t known(shape::SymInt number);
+std::vector<int64_t> known(const std::vector<shape::SymInt>& numbers);
+int64_t numel(const Record& record);
 
 /// The innermost tensor: what has the memory.
 inline const Record* physical(const Record* record) {
@@ -35,6 +38,11 @@ inline const Record* physical(const Record* record) {
 
 /// The record of a graph input.
 const Record* record_of(PyObject* tensor);
+/// The same of one whose sizes are expressions where `sizes` has them, and numbers where it has null; none is 0. Its
+/// strides are expressions over the sizes as far as they can be, so that another size leaves a contiguous tensor
+/// contiguous; else they are new symbols, and so is the offset unless it is 0.
+const Record* symbolic_record(const Record* record, const std::vector<shape::Expr>& sizes,
+                              shape::Assumptions& assumptions);
 /// The same record but for requires_grad and is_leaf.
 const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf);
 

@@ -177,12 +177,12 @@ PyObject* keyword(PyObject* kwargs, const char* name) {
 bool is_real(at::ScalarType dtype) { return dtype != at::kBool && !c10::isComplexType(dtype); }
 
 /// How many elements become one; all of them where no dimensions are named.
-double reduced_elements(const at::Tensor& tensor, PyObject* dims) {
+c10::SymInt reduced_elements(const at::Tensor& tensor, PyObject* dims) {
   const bool some = dims && PySequence_Check(dims) && PySequence_Size(dims) > 0;
-  double count = some ? 1 : static_cast<double>(tensor.numel());
+  c10::SymInt count = some ? c10::SymInt(1) : tensor.sym_numel();
   for (Py_ssize_t i = 0; some && i < PySequence_Size(dims); ++i) {
     const auto dim = static_cast<int64_t>(number_or(take(PySequence_GetItem(dims, i)).get(), 0));
-    if (-tensor.dim() <= dim && dim < tensor.dim()) count *= static_cast<double>(tensor.size(dim));
+    if (-tensor.dim() <= dim && dim < tensor.dim()) count *= tensor.sym_size(dim);
   }
   return count;
 }
@@ -204,7 +204,8 @@ bool warns(Warns when, PyObject* args, PyObject* kwargs) {
     case Warns::WithoutFreedom: {
       PyObject* correction = keyword(kwargs, "correction");
       const double subtracted = correction && correction != Py_None ? number_or(correction, 1) : 1;
-      return first && reduced_elements(*first, positional(args, 1)) <= subtracted;
+      const auto least = static_cast<int64_t>(std::floor(subtracted));  // where sizes vary, asking is a guard
+      return first && reduced_elements(*first, positional(args, 1)).sym_le(least).guard_bool(__FILE__, __LINE__);
     }
   }
   return false;
@@ -318,9 +319,10 @@ PyObject* watching_type() {
 
 }  // namespace
 
-Owned<> new_watching_mode() {
+Owned<> new_watching_mode(PyObject* shape_env) {
   Owned<> none = take(PyTuple_New(0));
-  Owned<> options = take(Py_BuildValue("{s:O,s:O}", "allow_non_fake_inputs", Py_False, "static_shapes", Py_True));
+  Owned<> options = take(Py_BuildValue("{s:O,s:O,s:O}", "allow_non_fake_inputs", Py_False, "static_shapes",
+                                       shape_env ? Py_False : Py_True, "shape_env", shape_env ? shape_env : Py_None));
   Owned<> mode = take(PyObject_Call(watching_type(), none.get(), options.get()));
   check(PyObject_SetAttrString(mode.get(), "cache_enabled", Py_False));
   return mode;

@@ -12,8 +12,9 @@
 
 namespace gramme::meta {
 
-/// A new FakeTensorMode that reports each operator to the innermost Watch of its thread before it runs.
-Owned<> new_watching_mode();
+/// A new FakeTensorMode that reports each operator to the innermost Watch of its thread before it runs. Without a
+/// ShapeEnv all sizes are numbers.
+Owned<> new_watching_mode(PyObject* shape_env);
 
 /// Active from construction to destruction. Generators drawn from meanwhile (a kernel run on zeros for want of a meta
 /// kernel) are put back.

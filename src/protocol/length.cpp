@@ -70,7 +70,7 @@ Py_ssize_t size_of(Trace& trace, Tensor* tensor) {
   refuse_subclass(tensor, "len()");
   if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
-  return static_cast<Py_ssize_t>(tensor->record->sizes[0]);
+  return static_cast<Py_ssize_t>(meta::known(tensor->record->sizes[0]));
 }
 
 Py_ssize_t size_of(Trace&, Tuple* tuple) { return static_cast<Py_ssize_t>(tuple->items.size()); }

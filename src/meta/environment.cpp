@@ -1,0 +1,72 @@
+#include "meta/environment.h"
+
+#include <torch/csrc/utils/python_symnode.h>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "meta/sympy.h"
+
+namespace gramme::meta {
+
+using shape::Expr;
+
+Environment::Environment(shape::Assumptions& assumptions) : assumptions_(assumptions) {
+  PyObject* const type = once([] { return imported("gramme._environment", "Environment").release(); });
+  environment_ = take(PyObject_CallNoArgs(type));
+  shape_env_ = take(PyObject_GetAttrString(environment_.get(), "env"));
+}
+
+Owned<> Environment::number(Expr e) {
+  if (is_constant(e)) return take(PyLong_FromLongLong(e->constant));
+  Owned<>& known = symbols_[e];
+  if (known) return share(known.get());
+  const std::optional<int64_t> hint = assumptions_.hint(e);
+  if (!hint) throw Inexpressible("a size that is not known while the capture runs");
+  Owned<> made = take(PyObject_CallMethod(environment_.get(), "symbol", "Li", static_cast<long long>(*hint),
+                                          int{assumptions_.range(e).low >= 0}));
+  named_[PyUnicode_AsUTF8(PyTuple_GET_ITEM(made.get(), 1))] = e;
+  known = share(PyTuple_GET_ITEM(made.get(), 0));
+  return share(known.get());
+}
+
+c10::SymInt Environment::number(shape::SymInt number) {
+  if (number.is_number()) return *number.number();
+  return py::cast<c10::SymInt>(py::handle(this->number(number.expr()).get()));
+}
+
+Expr Environment::convert(PyObject* sympy) const {
+  const Expr e = from_sympy(sympy, [&](PyObject* name) -> Expr {
+    auto found = named_.find(PyUnicode_AsUTF8(name));
+    return found == named_.end() ? nullptr : found->second;
+  });
+  if (e) return e;
+  Owned<> text = take(PyObject_Str(sympy));
+  throw Inexpressible(PyUnicode_AsUTF8(text.get()));
+}
+
+/// As it was computed: symbols that were found equal later are so by a guard.
+Expr Environment::read(PyObject* symbolic) const {
+  Owned<> node = take(PyObject_GetAttrString(symbolic, "node"));
+  return convert(take(PyObject_GetAttrString(node.get(), "_expr")).get());
+}
+
+shape::SymInt Environment::read(const c10::SymInt& number) const {
+  if (const auto constant = number.maybe_as_int()) return *constant;
+  return shape::SymInt(read(py::cast(number).ptr()));
+}
+
+std::vector<Expr> Environment::guards() const {
+  std::vector<Expr> result;
+  Owned<> list = take(PyObject_CallMethod(environment_.get(), "guards", nullptr));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+    const Expr guard = convert(PyList_GET_ITEM(list.get(), i));
+    if (!shape::is_constant(guard, 1)) result.push_back(guard);
+  }
+  return result;
+}
+
+bool is_symbolic(PyObject* value) {
+  return torch::is_symint(value) || torch::is_symfloat(value) || torch::is_symbool(value);
+}
+
+}  // namespace gramme::meta

@@ -1,0 +1,44 @@
+// A size, a stride or an offset: a whole number, or an expression over a capture's symbols.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "shape/expression.h"
+
+namespace gramme::shape {
+
+/// One word; equal numbers and equal expressions are equal words.
+class SymInt {
+ public:
+  /// Numbers from kLowest on, as all sizes and strides are.
+  constexpr SymInt(int64_t number = 0) : word_(number) {}
+  explicit SymInt(Expr e) : word_(is_constant(e) ? e->constant : kExpressions + e->id) {}
+
+  bool is_number() const { return word_ >= kLowest; }
+  std::optional<int64_t> number() const { return is_number() ? std::optional(word_) : std::nullopt; }
+  Expr expr() const {
+    return is_number() ? constant(word_) : expression_of(static_cast<uint32_t>(word_ - kExpressions));
+  }
+  /// For hashes and keys.
+  int64_t word() const { return word_; }
+  bool operator==(const SymInt&) const = default;
+
+ private:
+  static constexpr int64_t kExpressions = std::numeric_limits<int64_t>::min();  // and ids from there
+  static constexpr int64_t kLowest = kExpressions + (int64_t{1} << 32);
+
+  int64_t word_;
+};
+
+/// None if it cannot be expressed.
+inline std::optional<SymInt> product(SymInt a, SymInt b) {
+  const Expr e = multiply(a.expr(), b.expr());
+  return e ? std::optional(SymInt(e)) : std::nullopt;
+}
+
+inline std::string print(SymInt number, std::span<const std::string> names = {}) {
+  return number.is_number() ? std::to_string(*number.number()) : print(number.expr(), names);
+}
+
+}  // namespace gramme::shape

@@ -117,6 +117,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   std::shared_ptr<trace::Policy> held = known;
   trace::Policy& policy = *held;
   policy.locates = locates(options_.backend.get());
+  policy.iterates = frame.iterates;
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
     return this->compile(trace, inputs, segment, report);
   };

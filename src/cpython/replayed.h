@@ -22,6 +22,8 @@ PyObject* hashed_setter();
 PyObject* hashed_deleter();
 /// (list's iterator, position): it goes on from there; -1: it is at its end for good.
 PyObject* iterator_mover();
+/// (iterator, count, ended): advance_iterator() of iterators.h.
+PyObject* iterator_advancer();
 /// A type: (iterator) -> an iterable that gives just this iterator.
 PyObject* iterable_of();
 

@@ -45,7 +45,9 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
   plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.scope().initial_state()};
-  return idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
+  auto segment = idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
+  segment->iterates = attempt.trace.iterates();
+  return segment;
 }
 
 std::string text_of(PyObject* text) {
@@ -99,6 +101,9 @@ bool takes_specialized(const Trace& trace) {
   });
 }
 
+/// What an effect before it forbids: an iterator is advanced for real sooner than an operation runs outside of graphs.
+bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise || reason == Reason::LateEffect; }
+
 }  // namespace
 
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole) {
@@ -126,6 +131,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       size_t step = attempt.interp.resumable_step();
       if (attempt.interp.raise_step != SIZE_MAX) step = std::min(step, attempt.interp.raise_step);
       step = std::min(step, attempt.trace.stops_at());
+      if (comes_too_late(reason.reason)) step = std::min(step, attempt.interp.advance_step());
       if (rebuilding && stop_at != SIZE_MAX)
         step = std::min(step, attempt.step_below() != SIZE_MAX ? attempt.step_below() : stop_at / 2);
       if (stop_at == 0) return step_over(start, attempt.trace, ending);

@@ -1,5 +1,6 @@
 // Executes bytecode symbolically: one short function per opcode (in family files), a dispatcher that does nothing else.
 #pragma once
+#include <map>
 #include <optional>
 
 #include "interp/frame.h"
@@ -30,6 +31,8 @@ class Interpreter final : public trace::Inliner {
   Value* run_root(Frame& root);
   /// Instructions of the chain's frames done when the last one that may be resumed at began.
   size_t resumable_step() const { return resumable_step_; }
+  /// The step at which an iterator from before was first asked for an item; SIZE_MAX if none.
+  size_t advance_step() const { return advance_step_; }
   /// The step at which an exception that is still handled was raised; SIZE_MAX if none.
   size_t raise_step = SIZE_MAX;
   Frame* frame() const { return frame_; }
@@ -49,6 +52,7 @@ class Interpreter final : public trace::Inliner {
   void enter_opaque() override { enterable_ = nullptr; }
   Value* call(value::Function* function, const trace::Args& args) override;
   Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
+  Value* advance(value::Iterator* iterator) override;
   Value* variable(PyObject* name) override;
   bool is_in_local(Value* seen) override;
   Value* root_local(int64_t index) override {
@@ -101,7 +105,9 @@ class Interpreter final : public trace::Inliner {
   std::vector<std::pair<Owned<>, int>> stopped_stack_;
   std::vector<Frame*> free_;
   size_t stop_at_;
-  size_t steps_ = 0, resumable_step_ = 0;
+  size_t steps_ = 0, resumable_step_ = 0, advance_step_ = SIZE_MAX;
+  /// The steps of the instructions that asked iterators from before for items.
+  std::map<std::pair<value::Iterator*, const bytecode::Instruction*>, size_t> advanced_;
   bool from_start_ = false;  // the root frame, too
   bool returned_ = false;
   int returned_into_ = 0;        // frames after the first root

@@ -4,6 +4,10 @@
 
 namespace gramme::interp {
 
+/// Something that the object's death may run: its own finalizer, or one of what a container holds. `alone`: and nothing
+/// else holds it.
+bool runs_code(PyObject* object, bool alone = true);
+
 #define GRAMME_OP(name) Step name(Interpreter& interp, Frame& frame, int arg)
 // ops_stack.cpp
 GRAMME_OP(nothing);

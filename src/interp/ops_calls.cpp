@@ -1,4 +1,7 @@
 // Calls, functions, iteration and generators.
+#include <algorithm>
+
+#include "cpython/iterators.h"
 #include "interp/ops.h"
 #include "protocol/iterate.h"
 
@@ -87,6 +90,29 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
     generator->on_stack_alone = generator->made_by_call == frame.current - (iterator == iterable);
   frame.peek(1) = iterator;
   return Step::Next;
+}
+
+namespace {
+/// An iterator lets go of what it goes through when it is at its end. Does that run code?
+bool ends_with_code(Iterator* iterator) {
+  PyObject** through = cpython::iterated_address(iterator->object);
+  if (through && *through && runs_code(*through)) return true;
+  return std::any_of(iterator->parts.begin(), iterator->parts.end(), [](Value* part) {
+    auto* inner = as<Iterator>(part);
+    return inner && ends_with_code(inner);
+  });
+}
+}  // namespace
+
+/// A segment in which an instruction took several items would serve one position in the loop only: it ends before the
+/// instruction took the first, so that it serves all.
+Value* Interpreter::advance(Iterator* iterator) {
+  auto [step, first] = advanced_.try_emplace({iterator, frame_->current}, resumable_step_);
+  if (!first) trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
+  advance_step_ = std::min(advance_step_, resumable_step_);
+  Value* item = trace.next_of_live(iterator);
+  if (!item && ends_with_code(iterator)) cannot(Reason::CallSkipped, "the end of what objects with finalizers are in");
+  return item;
 }
 
 Step for_iter(Interpreter& interp, Frame& frame, int) {

@@ -32,8 +32,9 @@ bool is_finalized(PyObject* object, bool alone) {
   return type->tp_finalize || type->tp_del || ((!alone || Py_REFCNT(object) <= kOwn) && has_callback(object));
 }
 
-/// Something that the object's death may run: its own finalizer, or one of what a container holds.
-bool runs_code(PyObject* object, bool alone = true) {
+}  // namespace
+
+bool runs_code(PyObject* object, bool alone) {
   if (is_finalized(object, alone)) return true;
   bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
   auto visit = [](PyObject* held, void* alone) {
@@ -42,6 +43,7 @@ bool runs_code(PyObject* object, bool alone = true) {
   return container && Py_TYPE(object)->tp_traverse(object, visit, &alone) != 0;
 }
 
+namespace {
 /// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
 /// the segment.
 void drop(const Frame& frame, const Value* value) {

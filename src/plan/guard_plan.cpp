@@ -120,6 +120,8 @@ struct GuardPlan::Impl {
     }
     if (held)
       for (uint32_t index : program.reads) *reads++ = share(registers[index]).release();
+    if (!made_by_reading.empty()) [[unlikely]]
+      made_by_reading.clear();
     return held;
   }
 
@@ -136,6 +138,12 @@ struct GuardPlan::Impl {
 
   std::string explain(const Roots& roots) const {
     WithoutCollection no_finalizers;
+    const std::string why = first_failing(roots);
+    made_by_reading.clear();
+    return why;
+  }
+
+  std::string first_failing(const Roots& roots) const {
     aten::GlobalState now = aten::GlobalState::read();
     if (!(now == description.state)) return description.state.explain_difference(now);
     std::vector<PyObject*> values(program.steps.size());

@@ -35,6 +35,8 @@ uint16_t child_needs(SourceKind kind) {
     case SourceKind::Grad:
     case SourceKind::ContextValue:
     case SourceKind::TokenPart:
+    case SourceKind::Ahead:
+    case SourceKind::ValueAhead:
       return kUnstamped;
     default:
       return 0;  // fields at a fixed address

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "plan/walk.h"
 
@@ -95,6 +96,8 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::Grad:
     case SourceKind::ContextValue:
     case SourceKind::TokenPart:
+    case SourceKind::Ahead:
+    case SourceKind::ValueAhead:
       return true;
     case SourceKind::Attr:
       return add_attribute(step, base, value);
@@ -141,7 +144,7 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
       add_pointer(&reinterpret_cast<PyTypeObject*>(base)->tp_mro, value);
       return false;
     case SourceKind::IteratorOf:
-      add_pointer(cpython::list_iterator_list(base), value);
+      add_pointer(cpython::iterated_address(base), value);
       return false;
     case SourceKind::Name:
       add_pointer(name_address(base, step.index), value);

@@ -2,6 +2,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
 
@@ -133,7 +134,18 @@ Outcome read_context_value(int index, PyObject* base, PyObject** value) {
   return found(now == missing ? nullptr : now, value);
 }
 
+[[gnu::noinline]] Outcome read_ahead(const Step& step, PyObject* base, PyObject** value) {
+  cpython::Ahead ahead = cpython::look_ahead(base, step.index);
+  if (ahead.next == cpython::Next::End) return found(nullptr, value);
+  PyObject* item = step.kind == SourceKind::Ahead ? ahead.item : ahead.value;
+  if (!item) return Outcome::Unreadable;
+  if (ahead.made) made_by_reading.push_back(std::move(ahead.made));
+  return found(item, value);
+}
+
 }  // namespace
+
+std::vector<Owned<>> made_by_reading;
 
 PyObject** slot_of(PyObject* base, PyObject* name) {
   PyObject* descriptor = cpython::type_lookup(Py_TYPE(base), name);
@@ -255,9 +267,13 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
     case SourceKind::TokenPart:
       if (!PyContextToken_CheckExact(base)) return Outcome::Unreadable;
       return found(cpython::token_part(base, static_cast<int>(step.index)), value);
-    case SourceKind::IteratorOf:
-      if (!Py_IS_TYPE(base, &PyListIter_Type)) return Outcome::Unreadable;
-      return found(*cpython::list_iterator_list(base), value);
+    case SourceKind::IteratorOf: {
+      PyObject** address = cpython::iterated_address(base);
+      return address ? found(*address, value) : Outcome::Unreadable;
+    }
+    case SourceKind::Ahead:
+    case SourceKind::ValueAhead:
+      return read_ahead(step, base, value);
     case SourceKind::Name: {
       PyObject** address = name_address(base, step.index);
       return address ? found(*address, value) : Outcome::Unreadable;

@@ -14,6 +14,8 @@ enum class Outcome : uint8_t {
 
 /// The root's object, or null.
 PyObject* read_root(const Step& step, const Roots& roots);
+/// Numbers that exist because a source was read, kept until the check is over.
+extern std::vector<Owned<>> made_by_reading;
 /// What the step's source reads of its base; `value` is null unless found.
 Outcome read_child(const Step& step, PyObject* base, PyObject** value);
 bool matches_check(const Check& check, PyObject* object);

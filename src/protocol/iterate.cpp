@@ -150,6 +150,7 @@ void refuse_stop_value(Trace& trace, Iterator* iterator) {
     case Iterator::TakeWhile:
     case Iterator::DropWhile:
     case Iterator::Other:
+    case Iterator::Live:
       break;
   }
   for (Value* part : iterator->parts) {
@@ -180,6 +181,7 @@ Value* next(Trace& trace, Value* iterator) {
   trace.tick();
   iterator = trace.see(iterator);
   if (auto* own = as<Iterator>(iterator)) {
+    if (own->sort == Iterator::Live) return trace.inliner->advance(own);
     trace.will_change(own);
     return step(trace, own);
   }

@@ -31,6 +31,8 @@
 //   TakeWhile   [0] function, [1] iterator                -                         -                  -
 //   DropWhile   [0] function, [1] iterator                -                         -                  -
 //   CallUntil   [0] callable, [1] sentinel                -                         -                  -
+//   Live        [0] what it goes through, once asked:     items taken               -                  -
+//               List, Dict, Iterators
 //   Other       whatever its step function wants          free                      free               id given by
 //   add_step
 #pragma once

@@ -253,14 +253,16 @@ Value* next_of_other(Trace& trace, Iterator* iterator) {
   return item ? item : end(iterator);
 }
 
+Value* next_of_live(Trace& trace, Iterator* iterator) { return trace.next_of_live(iterator); }
+
 /// By Iterator::Sort.
 constexpr Step kSteps[] = {
     next_of_sequence,  next_of_range,     next_of_entries,    next_of_reversed, next_of_enumerate,
     next_of_zip,       next_of_map,       next_of_filter,     next_of_chain,    next_of_repeat,
     next_of_count,     next_of_cycle,     next_of_islice,     next_of_starmap,  next_of_accumulate,
-    next_of_takewhile, next_of_dropwhile, next_of_call_until, next_of_other,
+    next_of_takewhile, next_of_dropwhile, next_of_call_until, next_of_other,    next_of_live,
 };
-static_assert(std::size(kSteps) == Iterator::Other + 1);
+static_assert(std::size(kSteps) == Iterator::Live + 1);
 
 }  // namespace
 

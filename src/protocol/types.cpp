@@ -47,7 +47,7 @@ PyTypeObject* iterator_type(Iterator* iterator) {
     case Iterator::Filter:
       return &PyFilter_Type;
     case Iterator::Reversed:
-      return &PyReversed_Type;
+      return iterator->parts.at(0)->kind == Kind::List ? &PyListRevIter_Type : &PyReversed_Type;
     case Iterator::Chain:
     case Iterator::Repeat:
     case Iterator::Count:
@@ -60,6 +60,8 @@ PyTypeObject* iterator_type(Iterator* iterator) {
     case Iterator::CallUntil:
     case Iterator::Other:
       return list_iterator;
+    case Iterator::Live:
+      return Py_TYPE(iterator->object);
   }
   GRAMME_BUG("a value of no kind");
 }

@@ -30,6 +30,7 @@ struct FrameView {
   int offset;           // code unit of the next instruction; 0 at the function's start (prologue not run yet)
   PyObject* exception;  // the exception being handled (sys.exc_info), or null
   std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
+  bool iterates = true;                   // and may take items of iterators from before
 };
 
 /// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.

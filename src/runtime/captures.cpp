@@ -32,7 +32,6 @@ class CaptureScope {
 };
 
 constexpr int kFailuresBeforeFreeze = 2;
-constexpr int kReturningSegments = 4;  // of a resume point; more call sites share what ends with the frame
 
 /// A defect of ours must not change what the program does: it runs plainly and the user hears of it.
 bool warn(const char* what, PyCodeObject* code, int line) {
@@ -80,7 +79,7 @@ bool Chain::may_capture(ResumePoint& point) {
   if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
   Capturer& capturer = family_->capturer();
   const int limit = capturer.recompile_limit();
-  if (point.ending_with_frame() < limit) return true;
+  if (point.confined() < limit) return true;
   CaptureScope scope(point);  // it warns, which may run anything
   std::string failing = point.segments.empty() ? "" : why_not(*point.segments.front());
   point.frozen = capturer.limit_reached(view(), limit, failing);
@@ -104,6 +103,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     tell_reasons(point);
     FrameView frame = view();
     if (!point.returns) frame.callers.clear();
+    frame.iterates = point.iterates;
     segment = family_->capturer().capture(frame);
     if (segment) check_exit(*segment, code_);
   } catch (const PythonError&) {
@@ -130,8 +130,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
   point.failures = 0;
   point.add(segment);
-  const int returning = static_cast<int>(point.segments.size()) - point.ending_with_frame();
-  point.returns = point.returns && returning < kReturningSegments;
+  point.restrain(family_->capturer().recompile_limit());
   table_->binder.note_reads(*segment, frame_.code());
   return run_segment(run);
 }

@@ -19,9 +19,25 @@ void ResumePoint::remove(const plan::Segment& segment) {
   std::erase_if(segments, [&](const SegmentPtr& each) { return each.get() == &segment; });
 }
 
-int ResumePoint::ending_with_frame() const {
-  return static_cast<int>(std::count_if(segments.begin(), segments.end(),
-                                        [](const SegmentPtr& each) { return each->exit.callers.empty(); }));
+namespace {
+template <class Is>
+int count(const std::vector<SegmentPtr>& segments, Is&& is) {
+  return static_cast<int>(
+      std::count_if(segments.begin(), segments.end(), [&](const SegmentPtr& each) { return is(*each); }));
+}
+}  // namespace
+
+int ResumePoint::confined() const {
+  return count(segments,
+               [](const plan::Segment& segment) { return segment.exit.callers.empty() && !segment.iterates; });
+}
+
+/// More call sites share what ends with the frame, and more items what ends before them.
+void ResumePoint::restrain(int most) {
+  constexpr int kReturning = 4;
+  auto returning = [](const plan::Segment& segment) { return !segment.exit.callers.empty() && !segment.iterates; };
+  returns = returns && count(segments, returning) < kReturning;
+  iterates = iterates && count(segments, [](const plan::Segment& segment) { return segment.iterates; }) < most;
 }
 
 void ResumePoint::hit(size_t index) {

@@ -26,14 +26,17 @@ struct ResumePoint {
   bool steps = false;                // a segment from here ended at once: the instruction is carried out without a look
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
   bool returns = true;               // segments from here may go on in the callers
+  bool iterates = true;              // and take items of iterators from before
   int failures = 0;                  // since the last segment
   int returning = 0;                 // segments whose exit is Return
   int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
 
   void add(SegmentPtr segment);
   void remove(const plan::Segment& segment);
-  /// Segments that do not go on in callers: what the recompile limit is about.
-  int ending_with_frame() const;
+  /// Segments that neither go on in callers nor take items of iterators from before: what the recompile limit is about.
+  int confined() const;
+  /// Says what the next ones may do; `most` is the recompile limit.
+  void restrain(int most);
   /// Moves the index-th segment to the front.
   void hit(size_t index);
 };

@@ -152,6 +152,8 @@ std::string print_anew(const Source& source, Printer& print) {
   if (source.kind == Kind::MemberAt) return "list(" + of + ")[" + std::to_string(source.index) + "]";
   if (source.kind == Kind::KeyAt) return "list(dict.keys(" + of + "))[" + std::to_string(source.index) + "]";
   if (source.kind == Kind::ValueAt) return of + "[list(dict.keys(" + of + "))[" + std::to_string(source.index) + "]]";
+  if (source.kind == Kind::Ahead) return "list(" + of + ")[" + std::to_string(source.index) + "]";
+  if (source.kind == Kind::ValueAhead) return "list(" + of + ")[" + std::to_string(source.index) + "][1]";
   return of + suffix(source);
 }
 

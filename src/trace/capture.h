@@ -129,6 +129,10 @@ class Capture {
   void will_store_item(Value* sequence);
   /// What an existing list or deque held before its first change; null if it was never changed.
   const std::vector<Value*>* original_items(Value* container) const;
+  /// The next item of an iterator from before (sort Live), read ahead of it; null at its end.
+  Value* next_of_live(value::Iterator* iterator);
+  /// Was such an iterator asked for an item?
+  bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
   /// The attributes of an existing object are known from now on. Ends the segment if its dict is, too.
   void note_dict_of(PyObject* object);
@@ -255,6 +259,8 @@ class Capture {
   Value* as_key(Value* key);
   void refuse_late(Value* object, PyObject* name);
   void note_content(Value* container);
+  void open(value::Iterator* iterator);
+  Value* take_ahead(value::Iterator* iterator);
   value::Class* written_class(PyTypeObject* type) const;
   void show(value::Class* cls, const value::Attribute& written);
   bool find_written(PyTypeObject* type, PyObject* name, ClassEntry& found);
@@ -281,6 +287,7 @@ class Capture {
     Capture& capture;
   } lists_{*this};
   Extensions states_;
+  bool iterates_ = false;
   size_t instructions_ = 0;
   size_t stop_at_ = SIZE_MAX;
   int nesting_ = 0;

@@ -281,6 +281,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   segment->effects = effects::print(trace.effects());
   segment->restored = std::move(restored);
   segment->lasting = lasting.take();
+  segment->iterates = trace.iterates();
   segment->sets_modes = trace.scope().sets_modes();
   segment->operations = static_cast<int>(trace.scope().graph().length());
   for (const graph::Node* node : trace.scope().graph().nodes()) segment->operators += node->operators;

@@ -42,6 +42,8 @@ class Inliner {
   /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or
   /// null when it returned (`returned` then holds the value).
   virtual Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) = 0;
+  /// The next item of an iterator from before, null at its end. Each instruction may ask for one.
+  virtual Value* advance(value::Iterator* iterator) = 0;
   /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable),
   /// or null.
   virtual Value* variable(PyObject* name) = 0;

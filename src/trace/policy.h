@@ -25,6 +25,7 @@ struct Policy {
   int max_depth = 500;   // inlined calls
   bool whole = false;    // one graph was asked for
   bool locates = false;  // the backend can tell which node raised
+  bool iterates = true;  // the segment may take items of iterators from before
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
   size_t stop_at = SIZE_MAX;       // the root step at which the segment must end

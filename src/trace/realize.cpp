@@ -2,6 +2,7 @@
 #include "trace/realize.h"
 
 #include "base/once.h"
+#include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
 #include "trace/capture.h"
@@ -177,6 +178,11 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     return result;
   }
   if (policy.whole && is_list_iterator(object)) return realize_list_iterator(*this, object, source);
+  if (!policy.whole && policy.iterates && cpython::iterates(object) != cpython::Iterates::Unknown) {
+    auto* result = make<Iterator>(source, object);
+    result->sort = Iterator::Live;
+    return result;
+  }
   auto* result = make<Object>(source, object);
   result->type = type;
   return result;

@@ -110,6 +110,8 @@ class Rebuilder {
   void replay_list(value::List* list);
   void replay_dict(value::Dict* dict);
   void replay_deque(plan::Register target, value::Deque* deque);
+  void replay_iterator(plan::Register target, value::Iterator* iterator);
+  void replay_iterators_over(value::Value* container);
 
   Trace& trace_;
   plan::Replay replay_;

@@ -152,16 +152,32 @@ void Rebuilder::replay_deque(Register target, Deque* deque) {
   }
 }
 
+void Rebuilder::replay_iterator(Register target, Iterator* iterator) {
+  if (iterator->sort != Iterator::Live) {
+    call(cpython::iterator_mover(), {target, integer(iterator->done ? -1 : iterator->index)});
+    return;
+  }
+  Register count = integer(iterator->index), ended = (*this)(trace_.boolean(iterator->done));
+  call(cpython::iterator_advancer(), {target, count, ended});
+}
+
+/// An iterator from before took its items before what it goes through was changed.
+void Rebuilder::replay_iterators_over(Value* container) {
+  for (const effects::Effect& effect : trace_.effects().entries()) {
+    auto* iterator = effect.kind == effects::Kind::Content ? as<Iterator>(effect.target) : nullptr;
+    if (iterator && iterator->sort == Iterator::Live && !iterator->parts.empty() && iterator->parts[0] == container)
+      replay_content(iterator);
+  }
+}
+
 /// Once, and before an iterator over it is made.
 void Rebuilder::replay_content(Value* target) {
   if (!filled_.insert(target).second) return;
+  if (target->kind == Kind::Dict) replay_iterators_over(target);
   if (auto* list = as<List>(target)) return replay_list(list);
   if (auto* dict = as<Dict>(target)) return replay_dict(dict);
   Register reg = (*this)(target);
-  if (auto* iterator = as<Iterator>(target)) {
-    call(cpython::iterator_mover(), {reg, integer(iterator->done ? -1 : iterator->index)});
-    return;
-  }
+  if (auto* iterator = as<Iterator>(target)) return replay_iterator(reg, iterator);
   if (auto* deque = as<Deque>(target)) return replay_deque(reg, deque);
   auto* set = as<Set>(target);
   if (!set) GRAMME_BUG("content effect on another kind");

@@ -215,6 +215,7 @@ Register Rebuilder::over_others(Iterator* iterator) {
     case Iterator::Map:
     case Iterator::Filter:
     case Iterator::Other:
+    case Iterator::Live:
       break;
   }
   if (!iterator->maker || iterator->done) unsupported("an iterator that was advanced");
@@ -268,6 +269,7 @@ Register Rebuilder::make_new(Iterator* iterator) {
     case Iterator::DropWhile:
     case Iterator::CallUntil:
     case Iterator::Other:
+    case Iterator::Live:
       return over_others(iterator);
   }
   GRAMME_BUG("a value of no kind");

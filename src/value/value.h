@@ -168,8 +168,8 @@ struct View : ValueOf<View> {
   Value* dict = nullptr;  // Dict or InstanceDict
 };
 
-/// An iterator made in the capture. `step` advances it: the next value, or null at the end. One function per sort of
-/// iterator.
+/// An iterator made in the capture, or one from before. `step` advances it: the next value, or null at the end. One
+/// function per sort of iterator.
 struct Iterator : ValueOf<Iterator> {
   static constexpr Kind kKind = Kind::Iterator;
   using ValueOf::ValueOf;
@@ -192,7 +192,8 @@ struct Iterator : ValueOf<Iterator> {
     TakeWhile,
     DropWhile,
     CallUntil,
-    Other
+    Other,
+    Live  // from before: what it gives is read ahead of it (trace/iterators.cpp)
   } sort = Sequence;
   std::vector<Value*> parts;  // what it iterates over, functions it calls
   Py_ssize_t index = 0, stop = 0, increment = 1;

@@ -50,9 +50,29 @@ struct MappingProxy {
   PyObject_HEAD PyObject* mapping;
 };
 
+/// Over a list, a tuple, or a list backwards.
 struct ListIterator {
   PyObject_HEAD Py_ssize_t position;
   PyObject* list;  // null once it was at its end
+};
+struct DictIterator {
+  PyObject_HEAD PyObject* dict;  // null once it was at its end
+  Py_ssize_t size;               // of the dict when it began; -1 once that had changed
+  Py_ssize_t position;           // as PyDict_Next counts
+  PyObject* result;
+  Py_ssize_t left;
+};
+struct RangeIterator {
+  PyObject_HEAD long index, start, step, length;
+};
+struct Enumerate {
+  PyObject_HEAD Py_ssize_t index;
+  PyObject *iterator, *result, *beyond;  // beyond: the number, where it is no machine word
+};
+struct Zip {
+  PyObject_HEAD Py_ssize_t size;
+  PyObject *iterators, *result;
+  int strict;
 };
 
 }  // namespace gramme::cpython::layout

@@ -3,6 +3,7 @@
 #include <frameobject.h>
 
 #include "base/once.h"
+#include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "cpython/v311/internal.h"
 
@@ -100,6 +101,12 @@ PyObject* move_iterator(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* advance(PyObject*, PyObject* args) {
+  const Py_ssize_t count = PyLong_AsSsize_t(PyTuple_GET_ITEM(args, 1));
+  if (!advance_iterator(PyTuple_GET_ITEM(args, 0), count, PyTuple_GET_ITEM(args, 2) == Py_True)) return nullptr;
+  Py_RETURN_NONE;
+}
+
 // ---- iterables
 
 struct Iterable {
@@ -138,6 +145,7 @@ PyMethodDef frame_definition{"make_frame", make_frame, METH_O, nullptr};
 PyMethodDef setter_definition{"set_hashed", set_hashed, METH_VARARGS, nullptr};
 PyMethodDef deleter_definition{"delete_hashed", delete_hashed, METH_VARARGS, nullptr};
 PyMethodDef mover_definition{"move_iterator", move_iterator, METH_VARARGS, nullptr};
+PyMethodDef advancer_definition{"advance_iterator", advance, METH_VARARGS, nullptr};
 PyMethodDef filler_definition{"fill_frame", fill, METH_VARARGS, nullptr};
 
 }  // namespace
@@ -167,6 +175,11 @@ PyObject* hashed_deleter() {
 
 PyObject* iterator_mover() {
   PyObject* const made = once([] { return function(mover_definition); });
+  return made;
+}
+
+PyObject* iterator_advancer() {
+  PyObject* const made = once([] { return function(advancer_definition); });
   return made;
 }
 

@@ -48,16 +48,23 @@ Value* add(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+/// A plain set stands for its frozen twin when it is taken out of a set.
+Value* as_member(Trace& trace, Value* item) {
+  auto* set = trace.see_as<Set>(item);
+  if (set && !set->frozen) cannot(Reason::ArgumentKind, "a set taken out of a set");
+  return as_key(trace, item);
+}
+
 Value* discard(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  Value* key = as_key(trace, item);
+  Value* key = as_member(trace, item);
   trace::discard_member(trace, changing_set(trace, self), key);
   return trace.none();
 }
 
 Value* remove(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  Value* key = as_key(trace, item);
+  Value* key = as_member(trace, item);
   if (!trace::discard_member(trace, changing_set(trace, self), key)) raise_key_error(trace, item);
   return trace.none();
 }

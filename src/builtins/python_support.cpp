@@ -85,7 +85,8 @@ std::vector<Value*> all_positional(const Args& args, size_t from) {
 
 PyObject* name_argument(Trace& trace, Value* name) {
   PyObject* object = trace.constant_of(trace.see(name));
-  if (!object || !PyUnicode_Check(object)) protocol::raise(trace, PyExc_TypeError, "attribute name must be string");
+  if (!object || !PyUnicode_Check(object))
+    protocol::raise_about(trace, PyExc_TypeError, "attribute name must be string, not '{}'", trace.see(name));
   if (!PyUnicode_CheckExact(object)) cannot(Reason::ArgumentKind, "an attribute name of a subclass of str");
   PyObject* interned = Py_NewRef(object);
   PyUnicode_InternInPlace(&interned);

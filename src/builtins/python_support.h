@@ -86,7 +86,7 @@ inline Args rest(const Args& args, size_t from) {
 /// f(*args): all positional arguments; keywords end the segment.
 std::vector<Value*> all_positional(const Args& args, size_t from = 0);
 
-/// An interned str from an argument; raises TypeError ("attribute name must be string") otherwise.
+/// An interned str from an argument; raises TypeError otherwise.
 PyObject* name_argument(Trace& trace, Value* name);
 bool flag(Trace& trace, Value* argument, bool missing);                  // truth of an optional argument
 Py_ssize_t index_or(Trace& trace, Value* argument, Py_ssize_t missing);  // None counts as missing

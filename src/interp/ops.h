@@ -4,9 +4,10 @@
 
 namespace gramme::interp {
 
-/// Something that the object's death may run: its own finalizer, or one of what a container holds. `alone`: and nothing
-/// else holds it.
-bool runs_code(PyObject* object, bool alone = true);
+constexpr Py_ssize_t kOwn = 2;  // references to an object that nothing holds but the frame and the capture
+/// Something that the object's death may run: its own finalizer, or one of what a container holds. A callback of a weak
+/// reference counts where the object has no more than so many references.
+bool runs_code(PyObject* object, Py_ssize_t most = kOwn);
 
 #define GRAMME_OP(name) Step name(Interpreter& interp, Frame& frame, int arg)
 // ops_stack.cpp

@@ -96,7 +96,7 @@ namespace {
 /// An iterator lets go of what it goes through when it is at its end. Does that run code?
 bool ends_with_code(Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
-  if (through && *through && runs_code(*through)) return true;
+  if (through && *through && runs_code(*through, Py_REFCNT(*through) <= kOwn ? kOwn : 0)) return true;
   return std::any_of(iterator->parts.begin(), iterator->parts.end(), [](Value* part) {
     auto* inner = as<Iterator>(part);
     return inner && ends_with_code(inner);
@@ -104,11 +104,12 @@ bool ends_with_code(Iterator* iterator) {
 }
 }  // namespace
 
-/// A segment in which an instruction took several items would serve one position in the loop only: it ends before the
-/// instruction took the first, so that it serves all.
+/// A segment in which an instruction takes several items would serve few positions in the loop: it ends before the
+/// instruction took the first, so that it serves all. After one it may come to the end.
 Value* Interpreter::advance(Iterator* iterator) {
   auto [step, first] = advanced_.try_emplace({iterator, frame_->current}, resumable_step_);
-  if (!first) trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
+  if (!first && !trace.is_at_end(iterator))
+    trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
   advance_step_ = std::min(advance_step_, resumable_step_);
   Value* item = trace.next_of_live(iterator);
   if (!item && ends_with_code(iterator)) cannot(Reason::CallSkipped, "the end of what objects with finalizers are in");

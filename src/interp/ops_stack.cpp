@@ -25,22 +25,20 @@ bool has_callback(PyObject* object) {
   return reference != nullptr;
 }
 
-/// `alone`: and nothing holds it but the frame and the capture.
-bool is_finalized(PyObject* object, bool alone) {
-  constexpr Py_ssize_t kOwn = 2;
+bool is_finalized(PyObject* object, Py_ssize_t most) {
   PyTypeObject* type = Py_TYPE(object);
-  return type->tp_finalize || type->tp_del || ((!alone || Py_REFCNT(object) <= kOwn) && has_callback(object));
+  return type->tp_finalize || type->tp_del || (Py_REFCNT(object) <= most && has_callback(object));
 }
 
 }  // namespace
 
-bool runs_code(PyObject* object, bool alone) {
-  if (is_finalized(object, alone)) return true;
+bool runs_code(PyObject* object, Py_ssize_t most) {
+  if (is_finalized(object, most)) return true;
   bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
-  auto visit = [](PyObject* held, void* alone) {
-    return static_cast<int>(is_finalized(held, *static_cast<bool*>(alone)));
+  auto visit = [](PyObject* held, void* most) {
+    return static_cast<int>(is_finalized(held, *static_cast<Py_ssize_t*>(most)));
   };
-  return container && Py_TYPE(object)->tp_traverse(object, visit, &alone) != 0;
+  return container && Py_TYPE(object)->tp_traverse(object, visit, &most) != 0;
 }
 
 namespace {
@@ -232,7 +230,7 @@ Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
 /// What the frame holds and the caller gets is held twice until the segment is done: references are not counted.
 bool Interpreter::lets_go_of_code(const Frame& frame) {
   return std::any_of(frame.slots.begin(), frame.slots.end(), [](const Value* value) {
-    return value && value->source && value->object && runs_code(value->object, false);
+    return value && value->source && value->object && runs_code(value->object, PY_SSIZE_T_MAX);
   });
 }
 

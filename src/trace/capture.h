@@ -131,6 +131,8 @@ class Capture {
   const std::vector<Value*>* original_items(Value* container) const;
   /// The next item of an iterator from before (sort Live), read ahead of it; null at its end.
   Value* next_of_live(value::Iterator* iterator);
+  /// Will it give none?
+  bool is_at_end(value::Iterator* iterator) const;
   /// Was such an iterator asked for an item?
   bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded

@@ -1,6 +1,8 @@
 // Iterators from before: what they give is read ahead of them, and replay advances them.
 #include "cpython/iterators.h"
 
+#include <algorithm>
+
 #include "trace/capture.h"
 
 namespace gramme::trace {
@@ -88,6 +90,15 @@ Value* Capture::take_ahead(Iterator* iterator) {
     item = tuple({item, found_at(ahead.value, pool->child(iterator->source, SK::ValueAhead, iterator->index))});
   ++iterator->index;
   return item;
+}
+
+bool Capture::is_at_end(Iterator* iterator) const {
+  if (iterator->done) return true;
+  const Iterates what = cpython::iterates(iterator->object);
+  if (what != Iterates::Enumerate && what != Iterates::Zip)
+    return cpython::look_ahead(iterator->object, iterator->index).next == cpython::Next::End;
+  return std::any_of(iterator->parts.begin(), iterator->parts.end(),
+                     [&](Value* part) { return is_at_end(static_cast<Iterator*>(part)); });
 }
 
 Value* Capture::next_of_live(Iterator* iterator) {

@@ -52,6 +52,8 @@ LAYERS = nn.ModuleList(Layer(i) for i in range(6))
 QUIET = nn.ModuleList(Quiet(i) for i in range(6))
 NAMED = nn.ModuleDict({f"layer {i}": Quiet(i) for i in range(6)})
 ROW = nn.Sequential(*(Layer(i) for i in range(6)))
+SHORT = nn.Sequential(Layer(0), Quiet(1))
+LONG = nn.Sequential(Layer(0), Quiet(1), Quiet(2), Quiet(3))
 PARTS = [X * i for i in range(1, 7)]
 
 # ---- programs, with the graphs that a call runs
@@ -225,6 +227,11 @@ def no_break_in_the_body(x: torch.Tensor) -> Any:
     return x
 
 
+def one_break_in_a_row(x: torch.Tensor) -> Any:
+    """Behind the break of the short one is an item, and then the end; behind that of the long one each turn begins anew."""
+    return SHORT(LONG(x)).sum()
+
+
 COUNTED: list[tuple[Program, int]] = [
     (module_list, 7),
     (sequential, 7),
@@ -247,6 +254,7 @@ COUNTED: list[tuple[Program, int]] = [
     (with_else, 7),
     (left_early, 4),
     (no_break_in_the_body, 6),
+    (one_break_in_a_row, 7),
 ]
 
 

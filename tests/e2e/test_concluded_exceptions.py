@@ -13,6 +13,7 @@ import gramme
 import pytest
 import torch
 
+from e2e.against_eager import assert_same
 from e2e.front import GRAMME, Compiled
 
 pytestmark = pytest.mark.skipif(not GRAMME, reason="PyTorch's front end has models of its own")
@@ -294,3 +295,40 @@ def test_as_eager(name: str) -> None:
     statistics = gramme.statistics(compiled.call)
     assert statistics.handovers == 0
     assert statistics.plain_runs == (3 if name in RAISES_BELOW_C else 0)
+
+
+def no_text_for_a_name(x: torch.Tensor, thing: Any) -> Any:
+    said = []
+    for ask in (
+        getattr,
+        hasattr,
+        delattr,
+        lambda it, name: setattr(it, name, 1),
+        lambda it, name: getattr(it, name, 1),
+    ):
+        try:
+            said.append(ask(thing, 5))  # type: ignore[operator]
+        except TypeError as error:
+            said.append(str(error))
+    return x + 1, said
+
+
+def sets_taken_out_of_sets(x: torch.Tensor, members: list[Any]) -> Any:
+    said, holder = [], set(members)
+    for take in (holder.discard, holder.remove, holder.remove):
+        try:
+            said.append(take({1, 2}))  # type: ignore[func-returns-value]
+        except KeyError as error:
+            said.append(str(error))
+    return x + 1, said, len(holder)
+
+
+def test_texts_and_twins() -> None:
+    x = torch.ones(2)
+    assert_same(no_text_for_a_name, lambda: (x, Called(1)), lambda: (x, x), lambda: (x, Holder), backends=("eager",))
+    assert_same(
+        sets_taken_out_of_sets,
+        lambda: (x, [1, frozenset((1, 2))]),
+        lambda: (x, [frozenset((1,)), 2]),
+        backends=("eager",),
+    )

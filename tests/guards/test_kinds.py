@@ -39,6 +39,9 @@ def in_order(*items: int) -> set[int]:
     return made
 
 
+TABLE = {"a": 1, "b": 2}
+
+
 def at(position: int) -> Iterator[int]:
     made = iter([1, 2, 3])
     for _ in range(position):
@@ -319,6 +322,19 @@ SOURCES = [
     ([("DefaultFactory",)], collections.defaultdict(int), int, None),
     ([("ProxyMapping",), ("Value", "a")], proxy(a=1), 1, None),
     ([("IteratorOf",)], iter(HELD), HELD, at(4)),
+    ([("IteratorOf",)], iter(TABLE.values()), TABLE, None),
+    ([("IteratorOf",)], reversed(HELD), HELD, None),
+    ([("IteratorOf",), ("IteratorOf",)], enumerate(HELD), HELD, None),
+    ([("IteratorOf",), ("Item", 1), ("IteratorOf",)], zip([1], HELD, strict=False), HELD, None),
+    ([("Ahead", 1)], at(1), 3, at(2)),
+    ([("Ahead", 0)], reversed([5, 6]), 6, at(4)),
+    ([("Ahead", 1)], iter((5, 6)), 6, iter((5,))),
+    ([("Ahead", 2)], iter(range(1000, 9000, 1000)), 3000, iter(range(1000, 3000, 1000))),
+    ([("Ahead", 1)], iter(TABLE), "b", iter({"a": 1})),
+    ([("Ahead", 1)], iter(TABLE.values()), 2, iter({"a": 1}.values())),
+    ([("Ahead", 1)], iter(TABLE.items()), "b", iter({"a": 1}.items())),
+    ([("ValueAhead", 1)], iter(TABLE.items()), 2, iter({"a": 1}.items())),
+    ([("Ahead", 1)], enumerate([], 1000), 1001, None),
     ([("TokenPart", 0)], TOKEN, VARIABLE, None),
     ([("TokenPart", 1)], VARIABLE.set(TOKEN), 5, TOKEN),
     ([("WeakTarget",)], weakref.ref(Plain), Plain, None),

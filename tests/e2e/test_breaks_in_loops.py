@@ -228,7 +228,7 @@ def no_break_in_the_body(x: torch.Tensor) -> Any:
 
 
 def one_break_in_a_row(x: torch.Tensor) -> Any:
-    """Behind the break of the short one is an item, and then the end; behind that of the long one each turn begins anew."""
+    """After the break the short one has an item and the end, the long one several items: each is a segment."""
     return SHORT(LONG(x)).sum()
 
 

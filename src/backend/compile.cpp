@@ -1,5 +1,6 @@
 #include "backend/compile.h"
 
+#include "base/interruption.h"
 #include "base/once.h"
 
 namespace gramme::backend {
@@ -13,9 +14,9 @@ Owned<> failure(PyObject* backend, const Owned<>& error, const Owned<>& graph_mo
       PyObject_CallMethod(module.get(), "failure", "OOOO", backend, error.get(), graph_module.get(), may_run_plainly));
 }
 
-/// Raises what the backend's exception becomes; returns if the program is to run plainly. What is no Exception passes.
+/// Raises what the backend's exception becomes; returns if the program is to run plainly. What interrupts the program passes.
 void fail(PyObject* backend, const Owned<>& graph_module, bool whole) {
-  if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError();
+  if (is_interruption()) throw PythonError();
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);

@@ -9,6 +9,7 @@
 
 #include "aten/dispatched.h"
 #include "base/imported.h"
+#include "base/interruption.h"
 #include "base/once.h"
 #include "meta/batched.h"
 #include "meta/build.h"
@@ -362,7 +363,7 @@ class Fill {
 
   Filled failed() {
     forget_fakes();
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError();
+    if (is_interruption()) throw PythonError();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     Owned<> kind = Owned<>::steal(type), error = Owned<>::steal(value), where = Owned<>::steal(traceback);

@@ -9,7 +9,7 @@ struct Filled {
   bool lasting = true;  // false: the error may not come again (memory, recursion, a warning turned into an error)
 };
 
-/// Throws PythonError for exceptions that are no Exception (KeyboardInterrupt).
+/// Throws PythonError for what interrupts the program.
 Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions);
 
 }  // namespace gramme::meta

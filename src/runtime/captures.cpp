@@ -6,6 +6,7 @@
 #include "aten/dispatched.h"
 #include "aten/state.h"
 #include "base/error.h"
+#include "base/interruption.h"
 #include "runtime/chain.h"
 
 namespace gramme::runtime {
@@ -107,7 +108,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     segment = family_->capturer().capture(frame);
     if (segment) check_exit(*segment, code_);
   } catch (const PythonError&) {
-    return abandon();
+    return is_interruption() ? raise_here() : abandon();
   } catch (const std::exception& error) {
     PyErr_Clear();
     segment.reset();

@@ -6,6 +6,7 @@
 #include "aten/dispatched.h"
 #include "aten/spec.h"
 #include "aten/state.h"
+#include "base/interruption.h"
 
 namespace gramme::runtime {
 namespace {
@@ -68,8 +69,14 @@ bool ends_recomputation(PyObject* raised) {
   return raised == type.get();
 }
 
-/// Is the exception that is set not the graph's own?
-bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_recomputation(PyErr_Occurred()); }
+/// What the exception that is set means, if it is not the graph's own.
+enum class Stop : uint8_t { None, Interruption, EndOfRecomputation };
+
+Stop why_stopped() {
+  if (!PyErr_Occurred()) return Stop::None;
+  if (ends_recomputation(PyErr_Occurred())) return Stop::EndOfRecomputation;
+  return is_interruption() ? Stop::Interruption : Stop::None;
+}
 
 }  // namespace
 
@@ -111,15 +118,16 @@ bool is_interrupt() { return !PyErr_ExceptionMatches(PyExc_Exception) || ends_re
   size_t failed = Failure::kUnknown;
   Py_ssize_t given = segment_->graph_outputs;
   if (call_graph(&failed, &given)) return GraphResult::Done;
-  const bool interrupted = PyErr_Occurred() && is_interrupt();
+  const Stop stop = why_stopped();
+  const bool interrupted = stop != Stop::None;
   if (!interrupted) fail(family ? family->capturer().backend() : nullptr, failed, given);
   const bool lasts = !interrupted && (failure_->at_once || wrote_for_good());
   if (!interrupted && !lasts) let_go(*failure_);
   if (before) before->restore_modes();
-  if (interrupted) return GraphResult::Interrupted;
   if (lasts) return GraphResult::Raised;
+  if (stop == Stop::EndOfRecomputation || (interrupted && segment_->lasting)) return GraphResult::Interrupted;
   if (before) before->restore_data();
-  return GraphResult::Failed;
+  return interrupted ? GraphResult::Interrupted : GraphResult::Failed;
 }
 
 [[gnu::cold]] void SegmentRun::fail(PyObject* backend, size_t node, Py_ssize_t given) {

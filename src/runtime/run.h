@@ -14,7 +14,7 @@ enum class GraphResult : uint8_t {
   Done,
   Failed,       // the graph raised, and it is as if it had not run: run plainly instead. See take_failure()
   Raised,       // it raised what must leave the frame now: raise()
-  Interrupted,  // KeyboardInterrupt, SystemExit, the end of a checkpoint's recomputation: an error is set
+  Interrupted,  // the program was, or a checkpoint's recomputation ends: an error is set
 };
 
 class SegmentRun {

@@ -1,7 +1,7 @@
 """What a break costs: by depth, in a model beside PyTorch's own front end, and at capture.
 
 python bench/breaks.py            # all tables
-python bench/breaks.py depth model capture
+python bench/breaks.py depth model capture small
 """
 
 import contextlib
@@ -100,29 +100,71 @@ def in_a_model() -> None:
     print(f"  torch.compile / gramme: {over['torch.compile'] / over['gramme']:.1f}" if over["gramme"] > 0 else "")
 
 
+def first_call(function: Callable[..., Any], x: torch.Tensor, backend: str = "native") -> float:
+    """Milliseconds."""
+    call = gramme.compile(function, backend=backend)
+    start = now()
+    call(x)
+    return (now() - start) * 1e3
+
+
+def defined(source: str, name: str = "f") -> Callable[..., Any]:
+    names: dict[str, Any] = {"unknown": unknown}
+    exec(source, names)
+    return names[name]  # type: ignore[no-any-return]
+
+
+def in_a_row(count: int) -> Callable[..., Any]:
+    return defined("def f(x):\n" + "    x = x + 1\n    unknown()\n" * count + "    return x")
+
+
 def at_capture() -> None:
-    print("first call of a function with n breaks, native: milliseconds a break")
     x = torch.ones(2)
-    for count in (10, 100, 1000):
-        lines = "".join("    x = x + 1\n    unknown()\n" for _ in range(count))
-        names: dict[str, Any] = {"unknown": unknown}
-        exec(f"def f(x):\n{lines}    return x", names)
-        call = gramme.compile(names["f"], backend="native")
-        start = now()
-        call(x)
-        print(f"  {count:5} breaks: {(now() - start) * 1e3 / count:.3f}")
-    print("the same with the break so deep in a callee")
+    print("first call of a function with n breaks, native: milliseconds a break")
+    loop = "def f(x):\n    for i in range({}):\n        x = x + 1\n        unknown()\n    return x"
+    over = "    for i in range({0}):\n        x = x + 1\n        unknown()\n        yield x\n"
+    each = "".join(("    x = x + 1\n", "    unknown()\n", "    yield x\n"))
+    consumer = "def f(x):\n    for y in pieces(x):\n        x = y + 1\n    return x"
+    forms: dict[str, Callable[[int], Callable[..., Any]]] = {
+        "in a row": in_a_row,
+        "in a loop": lambda count: defined(loop.format(count)),
+        "in a loop in a generator": lambda count: defined("def pieces(x):\n" + over.format(count) + consumer),
+        "in a row in a generator": lambda count: defined("def pieces(x):\n" + each * count + consumer),
+        "in a callee, called in a loop": lambda count: defined(
+            "def g(x):\n    y = x + 1\n    unknown()\n    return y\n"
+            f"def f(x):\n    for i in range({count}):\n        x = g(x) * 2\n    return x"
+        ),
+    }
+    print(f"  {'breaks:':30}" + "".join(f"{count:>8}" for count in (10, 100, 1000)))
+    for name, make in forms.items():
+        took = [first_call(make(count), x) / count for count in (10, 100, 1000)]
+        print(f"  {name:30}" + "".join(f"{each:8.3f}" for each in took))
+    print("one break so deep in a callee: milliseconds of the first call, native")
     for depth in (1, 2, 4, 8, 16, 32):
-        took = []
-        for _ in range(15):
-            call = gramme.compile(nested(depth, True), backend="native")
-            start = now()
-            call(x)
-            took.append((now() - start) * 1e3)
-        print(f"  depth {depth:2}: {statistics.median(took):.3f}")
+        print(f"  depth {depth:2}: {statistics.median(first_call(nested(depth, True), x) for _ in range(15)):.3f}")
 
 
-TABLES = {"depth": by_depth, "model": in_a_model, "capture": at_capture}
+def of_small_segments() -> None:
+    """Is a segment of few cheap operations worth a graph? The other ways to go from one break to the next."""
+    print("from one break to the next, by the operations between them: microseconds")
+    print(f"  {'operations':12}{'native':>9}{'eager':>9}{'CPython':>9}{'stepped':>9}")
+    x, count = torch.ones(2), 50
+    stepping_entry = gramme._C.testing.testing_runtime.stepping_entry
+    for operations in (0, 1, 2, 4, 8):
+        body = "    x = x + 1\n" * operations + "    unknown()\n"
+        function = defined("def f(x):\n" + body * count + "    return x")
+        calls = [gramme.compile(function, backend=backend) for backend in ("native", "eager")]
+        calls += [function, stepping_entry(function)]
+        for call in calls:
+            call(x), call(x)
+        times: list[list[float]] = [[] for _ in calls]
+        for _ in range(5):
+            for call, took in zip(calls, times, strict=True):
+                took.append(microseconds(lambda call=call: call(x), 40))  # type: ignore[misc]
+        print(f"  {operations:<12}" + "".join(f"{min(took) / count:9.2f}" for took in times))
+
+
+TABLES = {"depth": by_depth, "model": in_a_model, "capture": at_capture, "small": of_small_segments}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

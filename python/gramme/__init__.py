@@ -21,7 +21,7 @@ if not torch.__version__.startswith("2.13."):
 
 # After torch, which loads the libraries that the extension module is linked against.
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
-from ._explain import Explanation, Segment, explain
+from ._explain import Break, Explanation, Segment, explain
 from ._install import Installation, install, uninstall
 from ._meter import Measurement, Meter, meter
 from ._module import OptimizedModule
@@ -30,6 +30,7 @@ from .errors import BackendError, CaptureError
 
 __all__ = [
     "BackendError",
+    "Break",
     "CaptureError",
     "Explanation",
     "Installation",

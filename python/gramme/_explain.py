@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from traceback import FrameSummary
 from typing import Any
 
 import torch
@@ -12,8 +13,9 @@ from . import _C
 from ._compile import compiled_form, entry_of
 from ._native import native
 from ._options import Options
+from ._stack import is_shown
 
-__all__ = ["Explanation", "Segment", "explain"]
+__all__ = ["Break", "Explanation", "Segment", "explain"]
 
 
 @dataclass
@@ -21,8 +23,11 @@ class Segment:
     """One segment of a captured function.
 
     Attributes:
-        function: qualified name of the function it belongs to.
-        line: line at which it ends; 0 for a return.
+        number: among the captures of the function, in their order.
+        function, file: qualified name and file of the function it begins in.
+        start: line at which it begins.
+        line: line of that function, or of the last it returns into, at which it ends; 0 for a return.
+        returns_into: where it goes on after the function's return, the nearest caller first.
         operations: number of operations in its graph.
         graph: its graph, or None if it has no operations.
         native: what the native executor made of it, or None.
@@ -30,11 +35,21 @@ class Segment:
         effects: what it changes besides returning, as text, in order.
         exit: "return", "concrete" (one instruction is run for real) or "handover".
         reason, hint: why it ended, and what to do about it.
+        frames: the calls that led to its end, the innermost line of the program's own first; empty for a return.
+        module: path of the module that is called there, as far as the segment knows it.
+        instruction: opcode that is run for real; empty if none is.
+        pushed: frames of callees that are made again to run it.
+        goes_on: it is the rest of the call that the segment before it ends at.
+        runs: how often it has run.
 
     """
 
+    number: int
     function: str
+    file: str
+    start: int
     line: int
+    returns_into: list[FrameSummary]
     operations: int
     graph: torch.fx.GraphModule | None
     native: Any
@@ -43,46 +58,156 @@ class Segment:
     exit: str
     reason: str
     hint: str
+    frames: list[FrameSummary]
+    module: str
+    instruction: str
+    pushed: int
+    goes_on: bool
+    runs: int
 
     @property
     def tape(self) -> str:
         """The native executor's instructions for the graph, one a line; empty if it did not run."""
         return _C.native.tape(self.native) if self.native is not None else ""
 
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> Segment:
+        """Makes a segment of what the extension tells of it."""
+        innermost = _summary(row.pop("innermost"))
+        shown = [frame for frame in map(_summary, row.pop("frames")) if is_shown(frame.filename)]
+        places = [(frame.filename, frame.lineno) for frame in shown]
+        own = (innermost.filename, innermost.lineno)
+        frames = shown[places.index(own) :] if own in places else shown or [innermost]
+        frames = frames if innermost.filename else []
+        return cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
+
+
+@dataclass
+class Break:
+    """A place where graphs end, and what it costs at each run.
+
+    Attributes:
+        reason, hint: why, and what to do about it.
+        frames: the calls that led there, the innermost line of the program's own first.
+        module: path of the module that is called there, as far as it is known.
+        instruction: opcode of the instruction that is run for real.
+        instructions: how many are.
+        pushed: frames of callees that are made again to run them.
+
+    """
+
+    reason: str
+    hint: str
+    frames: list[FrameSummary]
+    module: str
+    instruction: str
+    instructions: int
+    pushed: int
+    graph_break: bool = True
+
+    @property
+    def user_stack(self) -> list[FrameSummary]:
+        """The frames, the outermost first."""
+        return self.frames[::-1]
+
+    def __str__(self) -> str:
+        lines = [self.reason]
+        for frame in self.frames:
+            place = f'{frame.name} (File "{frame.filename}", line {frame.lineno})'
+            lines.append(f"  {'called from' if len(lines) > 1 else 'at'} {place}{_code(frame)}")
+        if self.module:
+            lines.append(f"  in module {self.module}")
+        cost = f"{self.instructions} instruction{'s' * (self.instructions > 1)} run for real, from {self.instruction}"
+        again = f", {self.pushed} frame{'s' * (self.pushed > 1)} made again" if self.pushed else ""
+        lines.append(f"  costs {cost}{again}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+def _summary(place: tuple[str, int, str]) -> FrameSummary:
+    file, line, function = place
+    return FrameSummary(file, line, function, lookup_line=False)
+
+
+def _code(frame: FrameSummary) -> str:
+    return f": {frame.line}" if frame.line else ""
+
 
 @dataclass
 class Explanation:
-    """The segments of one call; prints as a summary."""
+    """The segments of one call, in the order in which they were captured; prints as a summary.
+
+    It has what ``torch._dynamo.explain`` gives, too.
+    """
 
     segments: list[Segment] = field(default_factory=list)
 
     @property
+    def graphs(self) -> list[torch.fx.GraphModule]:
+        return [segment.graph for segment in self.segments if segment.graph is not None]
+
+    @property
     def graph_count(self) -> int:
-        return sum(segment.graph is not None for segment in self.segments)
+        return len(self.graphs)
 
     @property
     def op_count(self) -> int:
         return sum(segment.operations for segment in self.segments)
 
     @property
-    def break_reasons(self) -> list[str]:
-        return [f"line {segment.line}: {segment.reason}" for segment in self.segments if segment.exit == "concrete"]
+    def ops_per_graph(self) -> list[list[Any]]:
+        """Targets of the calls in each graph."""
+        return [[n.target for n in graph.graph.nodes if n.op.startswith("call_")] for graph in self.graphs]
+
+    @property
+    def out_guards(self) -> list[str]:
+        return [guard for segment in self.segments for guard in segment.guards]
+
+    @property
+    def compile_times(self) -> str | None:
+        return None
+
+    @property
+    def break_reasons(self) -> list[Break]:
+        breaks: list[Break] = []
+        for segment in self.segments:
+            if segment.exit != "concrete":
+                continue
+            if segment.goes_on and breaks:
+                breaks[-1].instructions += 1
+                continue
+            s = segment
+            breaks.append(Break(s.reason, s.hint, s.frames, s.module, s.instruction, 1, s.pushed))
+        return breaks
 
     @property
     def graph_break_count(self) -> int:
         return len(self.break_reasons)
 
     def __str__(self) -> str:
-        head = (
-            f"{len(self.segments)} segments, {self.graph_count} graphs, {self.op_count} operations, "
-            f"{self.graph_break_count} breaks"
-        )
-        rows = [
-            f"  {segment.function}: {segment.operations} operations, {len(segment.guards)} guards, {segment.exit}"
-            + (f" at line {segment.line}: {segment.reason}" if segment.reason else "")
-            for segment in self.segments
-        ]
-        return "\n".join([head, *rows])
+        breaks = self.break_reasons
+        counts = {
+            "segment": len(self.segments),
+            "graph": self.graph_count,
+            "operation": self.op_count,
+            "break": len(breaks),
+        }
+        head = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        rows = [_row(segment) for segment in self.segments if not segment.goes_on]
+        told = [f"break {i}: {each}" for i, each in enumerate(breaks, 1)]
+        return "\n".join([head, *rows, *told])
+
+
+def _row(segment: Segment) -> str:
+    """One line of the summary."""
+    begin = f"{segment.function}:{segment.start}"
+    shown = [frame for frame in segment.returns_into if is_shown(frame.filename)]
+    callers = "".join(f", returns into {frame.name}:{frame.lineno}" for frame in shown)
+    end = f" at line {segment.frames[0].lineno}" if segment.frames else ""
+    reason = f": {segment.reason}" if segment.reason else ""
+    held = f"{segment.operations} operations, {len(segment.guards)} guards"
+    return f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}"
 
 
 def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
@@ -107,6 +232,7 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
     def call(*args: Any, **kwargs: Any) -> Explanation:
         compiled = compiled_form(function, Options(native, False, 64, keep_graphs=True))
         compiled(*args, **kwargs)
-        return Explanation([Segment(**row) for row in _C.segments(entry_of(compiled))])
+        rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
+        return Explanation([Segment.from_row(row) for row in rows])
 
     return call

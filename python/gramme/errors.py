@@ -32,6 +32,7 @@ class CaptureError(RuntimeError):
         reason: why, in one sentence.
         hint: what to do about it; may be empty.
         stack: the calls that led there as a traceback shows them, without those inside torch.nn; may be empty.
+        module: path of the module that is called there, as ``L['self'].layers.0``; empty outside any.
 
     Example:
         >>> import torch, gramme
@@ -42,7 +43,9 @@ class CaptureError(RuntimeError):
 
     """
 
-    def __init__(self, file: str, function: str, line: int, reason: str, hint: str, stack: str = "") -> None:
+    def __init__(
+        self, file: str, function: str, line: int, reason: str, hint: str, stack: str = "", module: str = ""
+    ) -> None:
         self.file = file
         self.function = function
         self.line = line
@@ -50,12 +53,17 @@ class CaptureError(RuntimeError):
         self.reason = reason
         self.hint = hint
         self.stack = stack
+        self.module = module
         shown = f"\n    {self.source_line}" if self.source_line else ""
         advice = f"\n  hint: {hint}" if hint else ""
         calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if stack.count("  File ") > 1 else ""
-        super().__init__(f'cannot capture {function}: {reason}\n  File "{file}", line {line}{shown}{advice}{calls}')
+        within = f", in module {module}" if module else ""
+        place = f'File "{file}", line {line}{within}{shown}'
+        super().__init__(f"cannot capture {function}: {reason}\n  {place}{advice}{calls}")
 
 
-def capture_error(file: str, function: str, line: int, reason: str, detail: str, hint: str, stack: str) -> CaptureError:
+def capture_error(
+    file: str, function: str, line: int, reason: str, detail: str, hint: str, module: str, stack: str
+) -> CaptureError:
     """Makes a CaptureError; called from C++."""
-    return CaptureError(file, function, line, f"{reason}: {detail}" if detail else reason, hint, stack)
+    return CaptureError(file, function, line, f"{reason}: {detail}" if detail else reason, hint, stack, module)

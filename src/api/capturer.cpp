@@ -4,6 +4,7 @@
 #include "api/native.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
+#include "backend/metadata.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
 #include "native/executor.h"
@@ -19,9 +20,10 @@ std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? 
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(PyImport_ImportModule("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
-  Owned<> error = take(PyObject_CallFunction(make.get(), "ssisssO", ending.file.c_str(), ending.function.c_str(),
-                                             ending.inner_line, ending.reason.c_str(), ending.detail.c_str(),
-                                             ending.hint.c_str(), stack_text(ending).get()));
+  Owned<> error =
+      take(PyObject_CallFunction(make.get(), "ssissssO", ending.file.c_str(), ending.function.c_str(),
+                                 ending.inner_line, ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str(),
+                                 backend::module_path(ending.module).c_str(), stack_text(ending).get()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }
@@ -100,8 +102,15 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
   if (!options_.fullgraph) return;
   int line = frame.code->co_firstlineno;
   if (!segment)
-    raise_capture_error({"the function cannot be captured", "", "", line, text(frame.code->co_filename),
-                         text(frame.code->co_qualname), line});
+    raise_capture_error({"the function cannot be captured",
+                         "",
+                         "",
+                         line,
+                         text(frame.code->co_filename),
+                         text(frame.code->co_qualname),
+                         line,
+                         {},
+                         {}});
   if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(segment->ending);
 }
 

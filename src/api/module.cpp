@@ -7,8 +7,11 @@
 #include "api/compiled.h"
 #include "api/meter.h"
 #include "api/native.h"
+#include "api/report.h"
 #include "api/testing.h"
+#include "backend/metadata.h"
 #include "builtins/builtins.h"
+#include "bytecode/code.h"
 #include "interp/interpreter.h"
 #include "native/executor.h"
 #include "runtime/callees.h"
@@ -62,11 +65,56 @@ nb::dict counters(nb::object entry) {
   return result;
 }
 
+/// (file, line, function)
+nb::tuple place(PyObject* code, int unit) {
+  auto* object = reinterpret_cast<PyCodeObject*>(code);
+  return nb::make_tuple(nb::borrow(object->co_filename), bytecode::decode(object).line(unit),
+                        nb::borrow(object->co_qualname));
+}
+
+/// The calls that led to the end of the segment, the innermost first.
+nb::list frames(const plan::Ending& ending) {
+  nb::list frames;
+  for (size_t i = ending.stack.size(); i-- > 0;)
+    frames.append(place(ending.stack[i].first.get(), ending.stack[i].second));
+  return frames;
+}
+
+/// KW_NAMES, PRECALL and CALL are carried out as one.
+bool is_part_of_call(bytecode::Op op) { return op == bytecode::Op::KW_NAMES || op == bytecode::Op::PRECALL; }
+
+/// The opcode of the instruction that is carried out for real; empty if the segment does not end in front of one.
+const char* instruction(PyCodeObject* code, const plan::Exit& exit) {
+  if (exit.kind != plan::ExitKind::Concrete) return "";
+  const bool pushed = !exit.pushed.empty();
+  PyCodeObject* last = pushed                 ? exit.pushed.back().code.get()
+                       : exit.callers.empty() ? code
+                                              : exit.callers.back().code.get();
+  const bytecode::Code& ends_in = bytecode::decode(last);
+  auto at = static_cast<size_t>(ends_in.index_of(pushed ? exit.pushed.back().offset : exit.offset));
+  while (is_part_of_call(ends_in.instructions().at(at).op)) ++at;
+  return bytecode::name(ends_in.instructions().at(at).op);
+}
+
 nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   constexpr const char* kExits[] = {"return", "concrete", "handover"};
   nb::dict row;
+  row["number"] = segment.number;
   row["function"] = nb::borrow(code->co_qualname);
+  row["file"] = nb::borrow(code->co_filename);
+  row["start"] = bytecode::decode(code).line(segment.start);
   row["line"] = segment.ending.line;
+  nb::list returns_into;
+  for (const plan::Caller& caller : segment.exit.callers)
+    returns_into.append(place(reinterpret_cast<PyObject*>(caller.code.get()), caller.unit));
+  row["returns_into"] = returns_into;
+  row["frames"] = frames(segment.ending);
+  row["innermost"] = nb::make_tuple(segment.ending.file, segment.ending.inner_line, segment.ending.function);
+  row["module"] = backend::module_path(segment.ending.module);
+  row["instruction"] = instruction(code, segment.exit);
+  row["pushed"] = segment.exit.pushed.size();
+  row["goes_on"] = is_told(segment);
+  row["runs"] = segment.hits + 1;
   row["operations"] = segment.operations;
   row["graph"] = segment.graph_module ? nb::borrow(segment.graph_module.get()) : nb::none();
   const bool native = segment.compiled && native::is_executor(segment.compiled.get());

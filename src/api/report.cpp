@@ -71,12 +71,14 @@ std::string full_reason(const plan::Ending& ending) {
 /// Is the end of the segment one that the user may want to do something about?
 bool is_break(const plan::Segment& segment) { return !segment.ending.file.empty(); }
 
-/// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
-/// once, for the reason that was told already.
+}  // namespace
+
 bool is_told(const plan::Segment& segment) {
   return segment.start != 0 && segment.exit.kind == plan::ExitKind::Concrete && segment.exit.offset == segment.start &&
          segment.operations == 0 && segment.replay.ops.empty();
 }
+
+namespace {
 
 /// torch._dynamo.utils, or null while it is not imported.
 Owned<> dynamo_utils() {

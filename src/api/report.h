@@ -41,6 +41,10 @@ class Report {
   int operations_ = 0;
 };
 
+/// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
+/// once, for the reason that was told already.
+bool is_told(const plan::Segment& segment);
+
 /// The calls at whose end a capture ended, as a traceback shows them: a str.
 Owned<> stack_text(const plan::Ending& ending);
 

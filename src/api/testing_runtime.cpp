@@ -255,6 +255,14 @@ nb::dict counters(nb::handle entry) {
   return all;
 }
 
+/// Places where something was looked up or captured, over all code objects.
+size_t resume_points(nb::handle entry) {
+  size_t count = 0;
+  for (const auto& [code, table] : runtime::family_of(entry.ptr())->tables())
+    for (const auto& point : table->points()) count += point != nullptr;
+  return count;
+}
+
 /// (status, value) of a lookup that runs no Python: 0 absent, 1 found, 2 would need Python.
 nb::tuple lookup(nb::handle container, nb::handle key, bool attribute) {
   PyObject* value = nullptr;
@@ -316,6 +324,7 @@ void bind_runtime_testing(nb::module_& module) {
   m.def("scripted_entry", scripted_entry, "function"_a, "script"_a, "limit_reached"_a = nb::none(), "limit"_a = 8);
   m.def("returning_entry", returning_entry, "function"_a);
   m.def("counters", counters, "entry"_a);
+  m.def("resume_points", resume_points, "entry"_a);
   bind_objects(m);
 }
 

@@ -14,7 +14,8 @@ Owned<> failure(PyObject* backend, const Owned<>& error, const Owned<>& graph_mo
       PyObject_CallMethod(module.get(), "failure", "OOOO", backend, error.get(), graph_module.get(), may_run_plainly));
 }
 
-/// Raises what the backend's exception becomes; returns if the program is to run plainly. What interrupts the program passes.
+/// Raises what the backend's exception becomes; returns if the program is to run plainly. What interrupts the program
+/// passes.
 void fail(PyObject* backend, const Owned<>& graph_module, bool whole) {
   if (is_interruption()) throw PythonError();
   PyObject *type, *value, *traceback;

@@ -52,7 +52,8 @@ std::string_view member_key(std::string_view text) {
   return {};
 }
 
-/// "L['self']._modules['layers']._modules['0']" -> "L['self'].layers.0".
+}  // namespace
+
 std::string module_path(const std::string& source) {
   std::string result;
   std::string_view rest = source;
@@ -66,6 +67,8 @@ std::string module_path(const std::string& source) {
   result += rest;
   return result;
 }
+
+namespace {
 
 /// Operations in PyTorch's own modules are filed under the module's class.
 bool is_filed_under(PyTypeObject* type) {

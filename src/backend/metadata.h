@@ -18,6 +18,9 @@ namespace gramme::backend {
 /// A frame at a code unit as the traceback module writes it, if it is of the program; else empty.
 Owned<> frame_text(PyCodeObject* code, int unit);
 
+/// "L['self']._modules['layers']._modules['0']" -> "L['self'].layers.0".
+std::string module_path(const std::string& source);
+
 class Metadata {
  public:
   /// `name`: the node's before the program's variables gave it another.

@@ -14,22 +14,25 @@ bool holds(PyObject* tuple, PyObject* item) {
   return false;
 }
 
-/// A handler is given the frame that it interrupts, which is the one below its own.
+struct Search {
+  PyObject* object;
+  int met = 0;
+};
+
+int look(PyObject* held, void* arg) {
+  auto& search = *static_cast<Search*>(arg);
+  search.met += held == search.object || (PyTuple_Check(held) && holds(held, search.object));
+  return 0;
+}
+
+/// A handler is given the frame that it interrupts, which is the one below its own: it holds it once more. Asking for
+/// the variables would keep them alive.
 bool handles_signal(PyFrameObject* frame) {
   auto below = Owned<>::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
   if (!below) return false;
-  auto code = Owned<PyCodeObject>::steal(PyFrame_GetCode(frame));
-  auto names = Owned<>::steal(PyCode_GetVarnames(code.get())), values = Owned<>::steal(PyFrame_GetLocals(frame));
-  if (!names || !values) return false;
-  const int rest = (code->co_flags & CO_VARARGS) != 0;
-  for (int i = 0; i < code->co_argcount + rest; ++i) {
-    const int at = i < code->co_argcount ? i : i + code->co_kwonlyargcount;
-    PyObject* value = PyObject_GetItem(values.get(), PyTuple_GET_ITEM(names.get(), at));
-    const auto held = Owned<>::steal(value);
-    if (value == below.get() || (value && PyTuple_Check(value) && holds(value, below.get()))) return true;
-    PyErr_Clear();
-  }
-  return false;
+  Search search{below.get()};
+  Py_TYPE(frame)->tp_traverse(reinterpret_cast<PyObject*>(frame), look, &search);
+  return search.met > 1;
 }
 
 bool raised_by_handler(PyObject* traceback) {
@@ -44,8 +47,7 @@ bool is_interruption() {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return true;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  const bool raised = traceback && raised_by_handler(traceback);
-  PyErr_Clear();
+  const bool raised = raised_by_handler(traceback);
   PyErr_Restore(type, value, traceback);
   return raised;
 }

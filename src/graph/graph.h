@@ -59,6 +59,7 @@ class Graph {
   /// Nodes made from now on belong to a call of the module, until it is left: the answer is what to put back.
   const ModuleCall* enter(PyObject* module, const source::Source* path);
   void leave(const ModuleCall* before) { module_ = before; }
+  const ModuleCall* module() const { return module_; }
   /// The values the graph returns, in order; nodes only.
   std::vector<Node*> outputs;
 

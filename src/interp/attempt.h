@@ -16,6 +16,8 @@ class Attempt {
   trace::End run();
   /// When it is known what outlives the segment.
   void check_generators();
+  /// How many of the frames that wait it went on in.
+  size_t returned() const { return callers_.size(); }
   /// Where the attempt stopped: the step of the instruction below that called the innermost frame; SIZE_MAX if the root
   /// is the innermost.
   size_t step_below() const { return stopped_in_ && stopped_in_ != root_ ? stopped_in_->back->begun_step : SIZE_MAX; }

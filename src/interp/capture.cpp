@@ -56,13 +56,17 @@ std::string text_of(PyObject* text) {
   return "?";
 }
 
-plan::Ending describe_ending(const CannotCapture& reason, Interpreter& interp) {
+plan::Ending describe_ending(const CannotCapture& reason, const Start& start, Attempt& attempt) {
+  Interpreter& interp = attempt.interp;
   plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason), interp.root_line()};
   auto [code, line] = interp.stopped_in();
   ending.file = text_of(code->co_filename);
   ending.function = text_of(code->co_qualname);
   ending.inner_line = line;
-  ending.stack = interp.stopped_stack();
+  if (interp.stopped_module()) ending.module = interp.stopped_module()->path->print();
+  for (size_t i = start.callers.size(); i-- > attempt.returned();)
+    ending.stack.emplace_back(share(reinterpret_cast<PyObject*>(start.callers[i].code)), start.callers[i].unit);
+  for (const auto& [frame_code, unit] : interp.stopped_stack()) ending.stack.emplace_back(frame_code, unit);
   return ending;
 }
 
@@ -125,7 +129,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       return hand_over(start, attempt, {"the backend takes no such graph", "", ""});
     } catch (const CannotCapture& reason) {
       if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
-      if (ending.reason.empty()) ending = describe_ending(reason, attempt.interp);
+      if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
       if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
       size_t step = attempt.interp.resumable_step();

@@ -1,5 +1,7 @@
 #include "interp/interpreter.h"
 
+#include <algorithm>
+
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
@@ -66,7 +68,7 @@ class Current {
     trace.need_room();
     frame.back = slot;
     slot = &frame;
-    ++trace_.depth;
+    trace_.deepest = std::max(trace_.deepest, ++trace_.depth);
   }
   ~Current() {
     slot_ = before_;

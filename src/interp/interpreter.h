@@ -42,6 +42,8 @@ class Interpreter final : public trace::Inliner {
   };
   /// Where the capture could not go on: the innermost frame of the program, or else of a package, or else of all.
   Place stopped_in() const;
+  /// The innermost module being called there; null outside any.
+  const graph::ModuleCall* stopped_module() const { return stopped_module_; }
   /// The calls that led there, the root frame's first.
   const std::vector<std::pair<Owned<>, int>>& stopped_stack() const { return stopped_stack_; }
 
@@ -102,6 +104,7 @@ class Interpreter final : public trace::Inliner {
   Frame* frame_ = nullptr;
   Frame* root_ = nullptr;
   Place stopped_in_{nullptr, 0};
+  const graph::ModuleCall* stopped_module_ = nullptr;
   std::vector<std::pair<Owned<>, int>> stopped_stack_;
   std::vector<Frame*> free_;
   size_t stop_at_;

@@ -45,6 +45,7 @@ void Interpreter::note_stop() {
     if (owner_of(outer->object()) < owner_of(frame->object())) frame = outer;
   stopped_in_ = {frame->object(),
                  frame->current ? frame->code->line(frame->current->at) : frame->object()->co_firstlineno};
+  stopped_module_ = trace.scope().graph().module();
   for (frame = frame_; frame; frame = frame->back)
     if (frame->current)
       stopped_stack_.emplace_back(share(reinterpret_cast<PyObject*>(frame->object())), frame->current->at);

@@ -64,7 +64,10 @@ struct Ending {
   /// The innermost line of the program's own, in an inlined callee perhaps.
   std::string file, function;
   int inner_line = 0;
-  /// The calls that led there: code object and code unit, outermost first.
+  /// The module that is called there, as the capture names it; empty outside any.
+  std::string module;
+  /// The calls that led there: code object and code unit, outermost first. Those that waited for the captured frame are
+  /// the capture's; later ones may come from elsewhere.
   std::vector<std::pair<Owned<>, int>> stack;
 };
 
@@ -109,6 +112,7 @@ struct Segment {
   bool changes_state() const { return random || sets_modes || !restored.empty(); }
   bool iterates = false;    // it takes items of iterators from before
   Replay replay;
+  int levels = 0;  // of recursion, with which what it stands for, and its graph, surely need no more
   Exit exit;
   Ending ending;
   std::vector<std::string> effects;  // what replay changes, as text
@@ -116,6 +120,7 @@ struct Segment {
   uint64_t operators = 0;            // that eager execution asks the dispatcher for in the graph's place
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
+  uint64_t number = 0;  // among the captures of its family
 };
 
 }  // namespace gramme::plan

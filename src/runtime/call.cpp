@@ -40,11 +40,13 @@ enum class Answer : uint8_t { Given, NoSegment, Refused };
 
 /// The value of a segment that starts at the function's start and returns. Refused: the graph raised. Until a segment
 /// has hit no Python runs, which might reset the family or reorder the segments.
-Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyObject** result,
+Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const plan::Roots& roots, PyObject** result,
               std::unique_ptr<Failure>& failure) {
   plan::Dropped dropped;
   for (size_t i = 0; i < start.segments.size(); ++i) {
     if (start.segments[i]->exit.kind != plan::ExitKind::Return) continue;
+    if (!cpython::has_recursive_calls(thread, start.segments[i]->levels)) [[unlikely]]
+      continue;
     SegmentRun run(start.segments[i]);
     if (!run.check(roots, dropped)) continue;
     start.hit(i);
@@ -93,7 +95,7 @@ Answer answer(Family& family, ResumePoint& start, const plan::Roots& roots, PyOb
       return call_plainly(*family, function, args, nargsf, kwnames);
     PyObject* result;
     std::unique_ptr<Failure> failure;
-    switch (answer(*family, start, {bound.locals(), nullptr, function, handled}, &result, failure)) {
+    switch (answer(*family, thread, start, {bound.locals(), nullptr, function, handled}, &result, failure)) {
       case Answer::Given:
         return result;
       case Answer::Refused:

@@ -33,6 +33,7 @@ class CaptureScope {
 };
 
 constexpr int kFailuresBeforeFreeze = 2;
+constexpr int kLevelsToCapture = 300;  // of recursion: what a first capture imports takes some 250
 
 /// A defect of ours must not change what the program does: it runs plainly and the user hears of it.
 bool warn(const char* what, PyCodeObject* code, int line) {
@@ -78,6 +79,7 @@ std::string Chain::why_not(const plan::Segment& segment) {
 
 bool Chain::may_capture(ResumePoint& point) {
   if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
+  if (!cpython::has_recursive_calls(thread_, kLevelsToCapture)) return false;
   Capturer& capturer = family_->capturer();
   const int limit = capturer.recompile_limit();
   if (point.confined() < limit) return true;
@@ -105,8 +107,10 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     FrameView frame = view();
     if (!point.returns) frame.callers.clear();
     frame.iterates = point.iterates;
+    const uint64_t number = family_->counters.captures;
     segment = family_->capturer().capture(frame);
     if (segment) check_exit(*segment, code_);
+    if (segment) segment->number = number;
   } catch (const PythonError&) {
     return is_interruption() ? raise_here() : abandon();
   } catch (const std::exception& error) {

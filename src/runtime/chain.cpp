@@ -161,9 +161,9 @@ Chain::Turn Chain::after(const cpython::StepResult& result) {
   return cpython::leave_instruction(thread_, frame_, result) ? Turn::Again : Turn::Leave;
 }
 
-/// Nothing has happened where the frames find no room: the exception that the program then raises is CPython's.
+/// Where there is no room nothing has happened: the exception that the program then raises is CPython's.
 Chain::Turn Chain::run_segment(SegmentRun& run) {
-  if (!can_push(run.segment())) return Turn::Evaluate;
+  if (!has_room_for(run.segment())) return Turn::Evaluate;
   family_->count(&Counters::segments);
   switch (run.graph(family_.get())) {
     case GraphResult::Done:

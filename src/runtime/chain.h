@@ -75,7 +75,7 @@ class Chain {
   std::string why_not(const plan::Segment& segment);
   void tell_reasons(const ResumePoint& point);
   Turn run_new(ResumePoint& point, const SegmentPtr& segment);
-  bool can_push(const plan::Segment& segment) const;
+  bool has_room_for(const plan::Segment& segment) const;
   Turn run_segment(SegmentRun& run);
   Turn leave_by(SegmentRun& run);
   Turn return_into_caller(SegmentRun& run);

@@ -44,11 +44,10 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   return cpython::step_into(thread_, frame_, function.get(), run, &call, &taken_over_);
 }
 
-/// Is there room for the frames that the segment leaves under way? A frame takes up to three levels of recursion: its
-/// own, and those of a call through a type's slot.
-bool Chain::can_push(const plan::Segment& segment) const {
-  const auto frames = static_cast<int>(segment.exit.pushed.size());
-  return frames == 0 || (cpython::has_recursive_calls(thread_, 3 * frames) && has_room(Room::Capture));
+/// Is there room for what the segment stands for, and for the frames that it leaves under way?
+bool Chain::has_room_for(const plan::Segment& segment) const {
+  return cpython::has_recursive_calls(thread_, segment.levels) &&
+         (segment.exit.pushed.empty() || has_room(Room::Capture));
 }
 
 namespace {

@@ -35,6 +35,7 @@ class Capture {
   Inliner* inliner = nullptr;
   Value* handled = nullptr;  // the exception being handled (sys.exc_info()), or null
   int depth = 0;             // inlined calls
+  int deepest = 0;           // that depth was
   /// What a room further up keeps with the capture.
   template <class T>
   T& state() {

@@ -13,6 +13,10 @@ using plan::Register;
 
 namespace {
 
+// What is taken for granted near the limit of recursion: a call through a type's slot, and what C functions and a
+// backend's Python may take on top.
+constexpr int kLevelsOfCall = 3, kLevelsOfGraph = 64;
+
 /// The inputs that share memory with no other input; `aliased` gets the rest.
 std::vector<graph::Node*> apart(const Trace& trace, std::vector<graph::Node*>& aliased) {
   std::vector<graph::Node*> tensors, result;
@@ -285,6 +289,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   segment->sets_modes = trace.scope().sets_modes();
   segment->operations = static_cast<int>(trace.scope().graph().length());
   for (const graph::Node* node : trace.scope().graph().nodes()) segment->operators += node->operators;
+  segment->levels = kLevelsOfCall * trace.deepest + kLevelsOfGraph;
   rebuild.number_registers(exit);
   segment->replay = rebuild.take_replay();
   segment->exit = std::move(exit);

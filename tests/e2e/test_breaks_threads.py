@@ -12,12 +12,15 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from frames.support import native
 from torch import nn
 
 from e2e import front
+from e2e.test_leaks import resident
 
 pytestmark = pytest.mark.skipif(not front.GRAMME, reason="where gramme's segments end")
 THREADS = 8
+LOG_METHOD = list.append
 Log = list[Any]
 
 
@@ -200,4 +203,77 @@ def test_threads_in_chains(soak: bool) -> None:
     assert not wrong, wrong[0]
     assert not any(thread.is_alive() for thread in threads)
     assert min(calls) > 3
-    print(calls)
+
+
+def nodes_of_a_tree(depth: int) -> dict[str, Any]:
+    """A tree with three children a node, 3^depth leaves."""
+    children = [nodes_of_a_tree(depth - 1) for _ in range(3)] if depth else []
+    return {"value": torch.full((2,), float(depth)), "children": children}
+
+
+def count_nodes(node: dict[str, Any]) -> int:
+    return 1 + sum(map(count_nodes, node["children"]))
+
+
+def total(node: dict[str, Any]) -> torch.Tensor:
+    value = node["value"] * 2
+    front.graph_break()
+    for child in node["children"]:
+        value = value + total(child)
+        front.graph_break()
+    return value
+
+
+def test_tables_are_bounded(soak: bool) -> None:
+    """Resume points are places of code, however many nodes a recursion visits and wherever it was called from."""
+    trees = [nodes_of_a_tree(depth) for depth in ((1, 2, 3, 8) if soak else (1, 2, 3, 5))]
+    compiled = front.compile(total, backend="eager")
+    points: list[int] = []
+    for tree in trees * 2:
+        assert torch.equal(compiled(tree), total(tree))
+        points.append(native.resume_points(compiled))
+    assert points[-1] <= len(total.__code__.co_code) // 2
+    assert points[-1] == points[len(trees) - 1], points
+    before = gramme.statistics(compiled).segments
+    assert before <= 8 * points[-1]
+    compiled(trees[-1])
+    assert gramme.statistics(compiled).segments == before
+
+
+def memory_grown_by(call: Callable[[], Any], times: int) -> tuple[int, int]:
+    """Objects and bytes more after so many calls."""
+    for _ in range(3):
+        call()
+    gc.collect()
+    objects, size = len(gc.get_objects()), resident()
+    for _ in range(times):
+        call()
+    gc.collect()
+    return len(gc.get_objects()) - objects, resident() - size
+
+
+def test_calls_of_a_recursion_leave_nothing(soak: bool) -> None:
+    tree = nodes_of_a_tree(7 if soak else 4)
+    compiled = front.compile(total, backend="eager")
+    objects, size = memory_grown_by(lambda: compiled(tree), 5)
+    assert abs(objects) <= 5
+    assert size < 8 << 20
+
+
+@pytest.mark.parametrize("program", programs(), ids=lambda f: getattr(f, "__name__", "?"))
+def test_references_do_not_drift(program: Callable[..., Any], soak: bool) -> None:
+    compiled = front.compile(program, backend="eager")
+    x = torch.ones(3, 4)
+    for _ in range(5):
+        outcome(compiled, x)
+    shared = [x, program, program.__code__, broken, broken.__code__, torch.Tensor, LOG_METHOD, None, True, 0, 1, 2, ()]
+    gc.collect()
+    before, objects = [sys.getrefcount(o) for o in shared], len(gc.get_objects())
+    for _ in range(10_000 if soak else 300):
+        outcome(compiled, x)
+    gc.collect()
+    after = [sys.getrefcount(o) for o in shared]
+    drift = [a - b for a, b in zip(after, before, strict=True)]
+    assert all(abs(d) < 50 for d in drift), drift
+    assert drift[:6] == [0] * 6
+    assert abs(len(gc.get_objects()) - objects) <= 5

@@ -8,31 +8,35 @@
 namespace gramme {
 namespace {
 
-bool holds(PyObject* tuple, PyObject* item) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    if (PyTuple_GET_ITEM(tuple, i) == item) return true;
-  return false;
-}
-
+/// Looks for a number and the frame behind it, as a handler is given them.
 struct Search {
-  PyObject* object;
-  int met = 0;
+  PyObject* frame;
+  PyObject* before = nullptr;
+  bool met = false;
+
+  void look(PyObject* object) {
+    met |= object == frame && before && PyLong_Check(before);
+    before = object;
+  }
 };
 
 int look(PyObject* held, void* arg) {
   auto& search = *static_cast<Search*>(arg);
-  search.met += held == search.object || (PyTuple_Check(held) && holds(held, search.object));
+  if (PyTuple_Check(held))
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(held); ++i) search.look(PyTuple_GET_ITEM(held, i));
+  else
+    search.look(held);
   return 0;
 }
 
-/// A handler is given the frame that it interrupts, which is the one below its own: it holds it once more. Asking for
-/// the variables would keep them alive.
+/// A handler is given the frame that it interrupts, which is the one below its own. Asking for the variables would keep
+/// them alive.
 bool handles_signal(PyFrameObject* frame) {
   auto below = Owned<>::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
   if (!below) return false;
   Search search{below.get()};
   Py_TYPE(frame)->tp_traverse(reinterpret_cast<PyObject*>(frame), look, &search);
-  return search.met > 1;
+  return search.met;
 }
 
 bool raised_by_handler(PyObject* traceback) {

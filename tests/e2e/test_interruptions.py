@@ -350,6 +350,28 @@ def test_interrupted_captures_and_graphs(program: Callable[..., Any], kind: type
     assert outcome(compiled) == outcome(program)
 
 
+class Handler:
+    def method(self, number: int, frame: Any) -> None:
+        raise TimeoutError("late")
+
+    def __call__(self, *args: Any) -> None:
+        raise TimeoutError("late")
+
+
+@pytest.mark.parametrize("handler", [Handler().method, Handler(), lambda *_: Handler().method(*_)], indirect=True)
+def test_forms_of_handlers(handler: None) -> None:
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            signal.raise_signal(NUMBER)
+            return graph.forward(*args)
+
+        return run
+
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            front.compile(lambda x: x.sin() + 1, backend=backend)(X)
+
+
 def test_interrupted_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a handler raises while metadata is inferred is no failure of the operator."""
     from torch._subclasses.fake_tensor import FakeTensorMode

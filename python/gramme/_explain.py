@@ -33,7 +33,7 @@ class Segment:
         native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
         effects: what it changes besides returning, as text, in order.
-        exit: "return", "concrete" (one instruction is run for real) or "handover".
+        exit: "return", "concrete" (one instruction is run for real), "handover" or "yield".
         reason, hint: why it ended, and what to do about it.
         frames: the calls that led to its end, the innermost line of the program's own first; empty for a return.
         module: path of the module that is called there, as far as the segment knows it.

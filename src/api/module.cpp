@@ -97,7 +97,7 @@ const char* instruction(PyCodeObject* code, const plan::Exit& exit) {
 }
 
 nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
-  constexpr const char* kExits[] = {"return", "concrete", "handover"};
+  constexpr const char* kExits[] = {"return", "concrete", "handover", "yield"};
   nb::dict row;
   row["number"] = segment.number;
   row["function"] = nb::borrow(code->co_qualname);

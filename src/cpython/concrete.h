@@ -12,7 +12,7 @@ namespace gramme::cpython {
 enum class Outcome : uint8_t {
   Next,      // the frame stands at the instruction to go on with
   Raised,    // an exception is set
-  Returned,  // `value` is the function's result; the frame is done
+  Returned,  // `value` is the function's result, and the frame is done; or what a generator yields, and it is suspended
   HandOver,  // nothing happened: only CPython can run this instruction
 };
 

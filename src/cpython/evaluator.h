@@ -24,7 +24,7 @@ PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyO
 StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
                      const bool* taken_over);
 
-/// What becomes of a frame that begins.
+/// What becomes of a frame that begins or is resumed.
 enum class FrameRule : uint8_t {
   Take,    // the taker runs it
   PassOn,  // CPython runs it; frames that begin in it are asked about, too
@@ -32,8 +32,8 @@ enum class FrameRule : uint8_t {
   Leave,   // CPython runs it; nothing is asked any more
 };
 
-/// Who is asked about the frames that a thread begins: those of functions, no generators, whose arguments are bound.
-/// Not while the thread is traced, profiled or raises.
+/// Who is asked about the frames that a thread begins, of functions whose arguments are bound, or resumes, of
+/// generators and coroutines that get a value. Not while the thread is traced, profiled or raises.
 class FrameTaker : public std::enable_shared_from_this<FrameTaker> {
  public:
   virtual ~FrameTaker() = default;

@@ -112,10 +112,11 @@ End Attempt::run() {
   try {
     End end;
     end.result = interp.run_root(*root_);
-    while (may_return(end.result)) {
+    while (!interp.yielded() && may_return(end.result)) {
       return_into_caller(end.result);
       end.result = interp.run_root(*root_);
     }
+    if (interp.yielded()) return yielded(end.result);
     end.callers = callers_;
     note_handled(end);
     if (start_.offset != 0) forget_locals(end);
@@ -164,7 +165,7 @@ std::vector<Value*> Attempt::stack_of(const Frame& frame) {
 /// The frames above the root's, outermost first.
 void Attempt::push_frames(End& end) {
   std::vector<Frame*> chain;
-  for (Frame* frame = stopped_in_; frame != root_; frame = frame->back) chain.push_back(frame);
+  for (Frame* frame = stopped_in_; frame && frame != root_; frame = frame->back) chain.push_back(frame);
   std::reverse(chain.begin(), chain.end());
   for (Frame* frame : chain) {
     if (frame->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
@@ -177,19 +178,32 @@ void Attempt::push_frames(End& end) {
   }
 }
 
-End Attempt::stopped() {
+/// The root goes on later, at the code unit.
+void Attempt::leave_root(End& end, int offset, std::vector<Value*> stack) {
   if (root_->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
-  End end;
-  end.kind = plan::ExitKind::Concrete;
   end.callers = callers_;
-  end.offset = resumes_at(*root_);
+  end.offset = offset;
   push_frames(end);
   for (size_t i = 0; i < root_->slots.size(); ++i) {
     if (!is_same(initial_[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), root_->slots[i]});
   }
-  end.stack = stack_of(*root_);
+  end.stack = std::move(stack);
   note_handled(end);
+}
+
+End Attempt::stopped() {
+  End end;
+  end.kind = plan::ExitKind::Concrete;
+  leave_root(end, resumes_at(*root_), stack_of(*root_));
   end.capture_callee = callee_is_python(*stopped_in_);
+  return end;
+}
+
+End Attempt::yielded(Value* value) {
+  End end;
+  end.kind = plan::ExitKind::Yield;
+  end.result = value;
+  leave_root(end, root_->code->instructions()[root_->pc].offset, root_->stack);
   return end;
 }
 

@@ -12,7 +12,7 @@ class Attempt {
       : start_(start), trace(policy), interp(trace, stop_at) {
     set_up();
   }
-  /// Runs until the function returns or the stop is reached.
+  /// Runs until the function returns or yields, or the stop is reached.
   trace::End run();
   /// When it is known what outlives the segment.
   void check_generators();
@@ -29,6 +29,8 @@ class Attempt {
   bool may_return(Value* value);
   void return_into_caller(Value* value);
   trace::End stopped();
+  trace::End yielded(Value* value);
+  void leave_root(trace::End& end, int offset, std::vector<Value*> stack);
   int resumes_at(const Frame& frame) const;
   std::vector<Value*> stack_of(const Frame& frame);
   void push_frames(trace::End& end);

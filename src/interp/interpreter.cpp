@@ -30,8 +30,8 @@ Value* Interpreter::run_root(Frame& root) {
   returned_ = false;
   in_module_call_ = from_start_ && calls_modules(root.object());
   Outcome outcome = run(root);
-  if (outcome.step != Step::Return) GRAMME_BUG("the root frame yielded");
-  returned_ = true;
+  yielded_ = outcome.step == Step::Yield;
+  returned_ = !yielded_;
   return outcome.value;
 }
 

@@ -26,9 +26,11 @@ class Interpreter final : public trace::Inliner {
 
   trace::Trace& trace;
 
-  /// Runs the root frame to its return; then perhaps, as the root, the one that waited for it. Throws Stopped,
-  /// UserError, CannotCapture.
+  /// Runs the root frame to its return or to where it yields; then perhaps, as the root, the one that waited for it.
+  /// Throws Stopped, UserError, CannotCapture.
   Value* run_root(Frame& root);
+  /// Is that what the root, a generator's frame, yields?
+  bool yielded() const { return yielded_; }
   /// Instructions of the chain's frames done when the last one that may be resumed at began.
   size_t resumable_step() const { return resumable_step_; }
   /// The step at which an iterator from before was first asked for an item; SIZE_MAX if none.
@@ -112,7 +114,7 @@ class Interpreter final : public trace::Inliner {
   /// The steps of the instructions that asked iterators from before for items.
   std::map<std::pair<value::Iterator*, const bytecode::Instruction*>, size_t> advanced_;
   bool from_start_ = false;  // the root frame, too
-  bool returned_ = false;
+  bool returned_ = false, yielded_ = false;
   int returned_into_ = 0;        // frames after the first root
   Frame* enterable_ = nullptr;   // the next function that its instruction calls is part of the chain
   bool in_module_call_ = false;  // nothing but torch.nn.Module's own code has run

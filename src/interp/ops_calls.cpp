@@ -141,8 +141,9 @@ Step return_generator(Interpreter& interp, Frame& frame, int) {
   return Step::Return;
 }
 
+/// A generator's own live frame is a root, too.
 Step yield_value(Interpreter&, Frame& frame, int) {
-  if (!frame.generator) cannot(Reason::GeneratorRoot);
+  if (!frame.generator && !frame.root) cannot(Reason::GeneratorRoot);
   return Step::Yield;
 }
 

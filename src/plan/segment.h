@@ -17,6 +17,7 @@ enum class ExitKind : uint8_t {
   Concrete,  // the live frame is written back; the runtime carries out the instruction at `offset` and looks up the
              // next segment
   HandOver,  // the live frame is written back and runs plainly from `offset` to its end
+  Yield,     // the live frame is written back and suspended; `result` is what the generator yields
 };
 
 /// A register written into a slot of the live frame; register kNull clears the slot.
@@ -47,7 +48,7 @@ struct Caller {
 struct Exit {
   ExitKind kind = ExitKind::Return;
   std::vector<Caller> callers;      // the frames returned into, the nearest first; all else is about the last of them
-  Register result = kNull;          // Return
+  Register result = kNull;          // Return, Yield
   int offset = 0;                   // code unit of the instruction to go on with
   std::vector<SlotWrite> locals;    // localsplus slots that changed; Return: only cleared
   std::vector<Register> stack;      // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL

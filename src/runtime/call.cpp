@@ -18,13 +18,14 @@ namespace {
 /// A call whose frame runs as a chain of segments.
 struct FrameCall {
   std::shared_ptr<Family> family;
+  bool taken = false;
   bool plain = false;  // the frame went to CPython as it was
 };
 
 PyObject* run_caught(void* context, PyThreadState* thread, cpython::LiveFrame frame) {
   auto& call = *static_cast<FrameCall*>(context);
   return guarded([&] {
-    Chain chain(call.family, thread, frame);
+    Chain chain(call.family, thread, frame, call.taken);
     PyObject* result = chain.run();
     call.plain = chain.ran_plainly();
     return result;
@@ -116,7 +117,7 @@ Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const p
 }  // namespace
 
 PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame) noexcept {
-  FrameCall call{family};
+  FrameCall call{family, true};
   Counters& counters = family->counters;
   const uint64_t captures = counters.captures;
   ++counters.calls;

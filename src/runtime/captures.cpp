@@ -83,6 +83,8 @@ bool Chain::may_capture(ResumePoint& point) {
   Capturer& capturer = family_->capturer();
   const int limit = capturer.recompile_limit();
   if (point.confined() < limit) return true;
+  point.frozen = taken_ && !point.has_graph();  // nothing is lost that anybody asked for
+  if (point.frozen) return false;
   CaptureScope scope(point);  // it warns, which may run anything
   std::string failing = point.segments.empty() ? "" : why_not(*point.segments.front());
   point.frozen = capturer.limit_reached(view(), limit, failing);

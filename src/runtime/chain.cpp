@@ -16,13 +16,14 @@ namespace {
 constexpr size_t kMostCallers = 24;  // that a segment returns into
 }  // namespace
 
-Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame)
+Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame, bool taken)
     : family_(family),
       table_(family->table(frame.code())),
       thread_(thread),
       frame_(frame),
       code_(bytecode::decode(frame.code())),
-      handled_(share(thread->exc_info->exc_value)) {}
+      taken_(taken),
+      handled_(share(frame.of_generator() ? nullptr : thread->exc_info->exc_value)) {}
 
 PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);

@@ -36,15 +36,16 @@ struct Content {
 /// The same for one that ended in a frame it returned into, which takes it once those above have returned.
 struct Landing {
   Content content;
-  Owned<> result;  // Return
+  Owned<> result;  // Return, Yield
   plan::ExitKind kind;
   Pushed pushed;
 };
 
-/// One frame, from its first instruction to its end.
+/// One frame, from its first instruction to its end; one of a generator, from where it is resumed to where it yields.
 class Chain {
  public:
-  Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame);
+  /// `taken`: of a function that the program did not call by its entry.
+  Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame, bool taken);
   /// The frame that the caller's instruction made for the index-th of a segment's.
   Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index);
   /// What the evaluator would give for the frame.
@@ -56,7 +57,7 @@ class Chain {
   /// What comes after a segment or an instruction.
   enum class Turn : uint8_t {
     Again,     // the frame stands at its next resume point
-    Return,    // result_ is the function's value
+    Return,    // result_ is the function's value, or what it yields
     Leave,     // an exception leaves the frame
     Evaluate,  // CPython runs the rest
   };
@@ -78,6 +79,7 @@ class Chain {
   bool has_room_for(const plan::Segment& segment) const;
   Turn run_segment(SegmentRun& run);
   Turn leave_by(SegmentRun& run);
+  Turn yield(SegmentRun& run);
   Turn return_into_caller(SegmentRun& run);
   Turn land();
   Turn pass_on();
@@ -99,7 +101,7 @@ class Chain {
   cpython::LiveFrame frame_;
   const bytecode::Code& code_;
   PyObject* result_ = nullptr;
-  bool plain_ = false;
+  bool plain_ = false, taken_;
   Pushed* pushed_ = nullptr;                // until the frame has begun to run
   size_t index_ = 0;                        // of the frame among them
   Chain* caller_ = nullptr;                 // what waits for the frame's value, if a call pushes it there
@@ -108,7 +110,7 @@ class Chain {
   std::vector<plan::Roots> callers_roots_;  // what roots() points to
   std::unique_ptr<Failure> failure_;        // of the graph for which CPython runs the rest
   std::shared_ptr<Callees> callees_;        // of the instructions carried out for real, made with the first
-  Owned<> handled_;                         // what the thread handled when the frame began
+  Owned<> handled_;                         // what the thread handled when a function's frame began
 };
 
 /// An instruction is carried out for real: the Python functions that it calls are the family's.

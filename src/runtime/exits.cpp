@@ -8,7 +8,7 @@ namespace gramme::runtime {
 
 /// The frame was called with other arguments, and has not begun.
 Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index)
-    : Chain(caller.family_, thread, frame) {
+    : Chain(caller.family_, thread, frame, caller.taken_) {
   const plan::PushedFrame& content = pushed.frame(index);
   for (int i = 0; i < frame_.local_count(); ++i) frame_.set_local(i, pushed.take().release());
   for (size_t i = 0; i < content.stack.size(); ++i) frame_.push(pushed.take().release());
@@ -90,6 +90,7 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
     frame_.drop(frame_.depth());
     return Turn::Return;
   }
+  if (exit.kind == plan::ExitKind::Yield) return yield(run);
   const bool into_callee = exit.capture_callee;
   const bool hand_over = exit.kind == plan::ExitKind::HandOver;
   Pushed pushed = exit.pushed.empty() ? Pushed{} : take_pushed(run);
@@ -100,6 +101,16 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   run.release();
   if (!pushed.values.empty()) return push(pushed, 0);
   return hand_over ? Turn::Evaluate : step(into_callee);
+}
+
+/// All that dies has died when the frame is suspended: a finalizer might resume it.
+Chain::Turn Chain::yield(SegmentRun& run) {
+  result_ = Py_NewRef(run.value(run.segment().exit.result));
+  put(take_content(run));
+  set_handled(run);
+  run.release();
+  frame_.suspend();
+  return Turn::Return;
 }
 
 /// The frames that were returned from give nothing of meaning to the calls that wait for them: what those leave is
@@ -134,8 +145,9 @@ Chain::Turn Chain::land() {
   const bool returns = landing->kind == plan::ExitKind::Return;
   if (returns) landing->content.offset = frame_.next();
   put(std::move(landing->content));
-  if (returns) {
+  if (returns || landing->kind == plan::ExitKind::Yield) {
     result_ = landing->result.release();
+    if (!returns) frame_.suspend();
     return Turn::Return;
   }
   if (!landing->pushed.values.empty()) return push(landing->pushed, 0);

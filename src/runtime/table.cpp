@@ -40,6 +40,10 @@ void ResumePoint::restrain(int most) {
   iterates = iterates && count(segments, [](const plan::Segment& segment) { return segment.iterates; }) < most;
 }
 
+bool ResumePoint::has_graph() const {
+  return std::any_of(segments.begin(), segments.end(), [](const SegmentPtr& each) { return each->operators > 0; });
+}
+
 void ResumePoint::hit(size_t index) {
   ++segments[index]->hits;
   if (index)

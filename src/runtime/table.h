@@ -35,6 +35,7 @@ struct ResumePoint {
   void remove(const plan::Segment& segment);
   /// Segments that neither go on in callers nor take items of iterators from before: what the recompile limit is about.
   int confined() const;
+  bool has_graph() const;
   /// Says what the next ones may do; `most` is the recompile limit.
   void restrain(int most);
   /// Moves the index-th segment to the front.

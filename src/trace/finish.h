@@ -19,7 +19,7 @@ struct FrameEnd {
 /// Where and how the capture ended.
 struct End {
   plan::ExitKind kind = plan::ExitKind::Return;
-  Value* result = nullptr;                     // Return
+  Value* result = nullptr;                     // Return, Yield
   int offset = 0;                              // code unit to go on at
   std::vector<std::pair<int, Value*>> locals;  // changed slots; a null value unbinds
   std::vector<Value*> stack;                   // bottom first

@@ -5,6 +5,7 @@ frames too, so a frame that looks different while it runs is noticed.
 """
 
 # ruff: noqa: F401, F811, F821, I001
+import contextlib
 import functools
 import sys
 import types
@@ -887,6 +888,339 @@ def _with_long_bodies():
 _with_long_bodies()
 
 
+# ---- generators and coroutines: their frames are resumed by what the program does
+
+
+def counting(n):
+    total = 0
+    try:
+        for i in range(n):
+            got = yield log(i)
+            total += got or 1
+            log((got, sys.exc_info()[0]))
+    except Boom as error:
+        log(("caught", str(error)))
+        try:
+            yield "handled"
+        finally:
+            log(str(sys.exc_info()[1]))
+    finally:
+        log("left")
+    return total
+
+
+def generator_in_a_loop():
+    return [item for item in counting(3)] + list(counting(2)) + [sum(i for i in counting(3))]
+
+
+def generator_by_hand():
+    made = counting(3)
+    log((made.gi_running, made.gi_frame.f_lineno, made.gi_yieldfrom))
+    first = next(made)
+    log((made.gi_running, made.gi_frame.f_lineno))
+    sent = made.send(5)
+    thrown = made.throw(Boom("thrown"))
+    rest = next(made, "over")
+    return first, sent, thrown, rest, made.gi_frame
+
+
+def generator_closed():
+    made = counting(3)
+    next(made)
+    made.close()
+    return list(made)
+
+
+def generator_asks_about_itself():
+    def asks():
+        log((made.gi_running, made.gi_frame is sys._getframe()))
+        try:
+            next(made)
+        except ValueError as error:
+            log(str(error))
+        yield 1
+
+    made = asks()
+    return list(made)
+
+
+def generator_raises():
+    def broken():
+        yield 1
+        raise Boom("inside")
+
+    try:
+        return list(broken())
+    except Boom as error:
+        log(str(error))
+    return sum(broken())
+
+
+def generator_stops_by_hand():
+    def stops():
+        yield 1
+        next(iter(()))
+
+    return list(stops())
+
+
+def delegation():
+    def inner(n):
+        got = yield n
+        log(got)
+        yield got
+        return n * 10
+
+    def outer():
+        first = yield from inner(1)
+        second = yield from [first, 3]
+        third = yield from inner(second or 4)
+        return first, second, third
+
+    made = outer()
+    found = [next(made), made.send("sent")]
+    log(made.gi_yieldfrom.gi_code.co_name)
+    found += [item for item in made]
+    return found
+
+
+def delegation_of_exceptions():
+    def inner():
+        try:
+            yield 1
+        except Boom:
+            yield 2
+        raise Boom("again")
+
+    def outer():
+        try:
+            yield from inner()
+        except Boom as error:
+            log(str(error))
+            yield str(error)
+
+    made = outer()
+    return next(made), made.throw(Boom("in")), next(made)
+
+
+def generator_with_cells():
+    made = []
+
+    def make(n):
+        def add():
+            nonlocal n
+            n += 1
+            return n
+
+        while n < 5:
+            yield add()
+            made.append(n)
+
+    return list(make(1)), made
+
+
+def generator_resumed_in_a_handler():
+    def seen():
+        yield sys.exc_info()[1]
+        try:
+            raise Boom("own")
+        except Boom:
+            yield str(sys.exc_info()[1])
+            yield str(sys.exc_info()[1])
+        yield sys.exc_info()[1]
+
+    made = seen()
+    found = [next(made), next(made)]
+    try:
+        raise ValueError("outside")
+    except ValueError:
+        found.append(next(made))
+        found.append(str(next(made)))
+    return found
+
+
+class Awaited:
+    def __init__(self, value):
+        self.value = value
+
+    def __await__(self):
+        got = yield log(self.value)
+        return got
+
+
+async def awaiting(value):
+    first = await Awaited(value)
+    return first, await Awaited(value + 1)
+
+
+async def awaiting_twice():
+    return await awaiting(1), await awaiting(3)
+
+
+def drive(coroutine):
+    sent, found = None, []
+    try:
+        while True:
+            found.append(coroutine.send(sent))
+            sent = f"for {found[-1]}"
+    except StopIteration as stop:
+        return found, stop.value
+
+
+def coroutines():
+    return drive(awaiting_twice())
+
+
+def awaiting_what_cannot_be():
+    async def wrong():
+        return await 3
+
+    return drive(wrong())
+
+
+def awaited_already():
+    async def again(made):
+        return await made
+
+    made = awaiting(1)
+    made.send(None)
+    try:
+        return drive(again(made))
+    finally:
+        made.close()
+
+
+def coroutine_of_a_generator():
+    @types.coroutine
+    def old():
+        return (yield 1)
+
+    async def new():
+        return await old()
+
+    return drive(new())
+
+
+class Numbers:
+    def __init__(self, n):
+        self.n = n
+
+    def __aiter__(self):
+        return log(self)
+
+    async def __anext__(self):
+        if self.n == 0:
+            raise StopAsyncIteration
+        self.n -= 1
+        return await Awaited(self.n)
+
+    def __repr__(self):
+        return f"Numbers({self.n})"
+
+
+class Scope:
+    async def __aenter__(self):
+        return await Awaited("enter")
+
+    async def __aexit__(self, kind, value, trace):
+        return await Awaited(kind and kind.__name__) and kind is Boom
+
+
+async def asynchronous_numbers():
+    for n in range(2):
+        yield await Awaited(n)
+
+
+def asynchronous_loops():
+    async def loops():
+        found = [n async for n in Numbers(2)]
+        async for n in asynchronous_numbers():
+            found.append(n)
+        else:
+            found.append("over")
+        return found
+
+    return drive(loops())
+
+
+def asynchronous_loop_that_raises():
+    async def loops():
+        async for n in Numbers(2):
+            raise Boom(str(n))
+
+    return drive(loops())
+
+
+def asynchronous_loop_over_anything():
+    class Wrong:
+        def __aiter__(self):
+            return self
+
+        def __anext__(self):
+            return 3
+
+    class Worse:
+        def __aiter__(self):
+            return 3
+
+    async def loops(over):
+        async for _ in over:
+            log("never")
+
+    for over in (Wrong(), Worse()):
+        try:
+            drive(loops(over))
+        except TypeError as error:
+            log((str(error), str(error.__cause__)))
+
+
+def asynchronous_blocks():
+    async def blocks():
+        async with Scope() as scope:
+            log(scope)
+        async with Scope():
+            raise Boom("swallowed")
+        async with Scope():
+            raise ValueError("passes")
+
+    return drive(blocks())
+
+
+def asynchronous_block_without_exit():
+    class Half:
+        async def __aenter__(self):
+            return 1
+
+    async def blocks(manager):
+        async with manager:
+            return 2
+
+    for manager in (Half(), 3):
+        try:
+            drive(blocks(manager))
+        except TypeError as error:
+            log(str(error))
+
+
+def context_manager_of_a_generator():
+    @contextlib.contextmanager
+    def scope(name):
+        log(f"enter {name}")
+        try:
+            yield name
+        except Boom as error:
+            log(str(error))
+        finally:
+            log(f"exit {name}")
+
+    with scope("one") as name:
+        log(name)
+    with scope("two"):
+        raise Boom("in the body")
+    with scope("three"):
+        raise ValueError("passes")
+
+
 def module_body():
     raise NotImplementedError
 
@@ -920,8 +1254,9 @@ del missing
     "module_body",
 )
 
+NOT_RUN = ("chain", "log", "raiser", "counting", "awaiting", "awaiting_twice", "asynchronous_numbers", "drive")
 PROGRAMS = {
     name: value
     for name, value in list(globals().items())
-    if isinstance(value, types.FunctionType) and name not in ("chain", "log", "raiser") and not name.startswith("_")
+    if isinstance(value, types.FunctionType) and name not in NOT_RUN and not name.startswith("_")
 }

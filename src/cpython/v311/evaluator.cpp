@@ -104,15 +104,34 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
   return result;
 }
 
-/// Is it a function's frame that begins, and nothing else going on?
-bool begins(PyThreadState* thread, const _PyInterpreterFrame* raw) {
-  constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
-  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
+constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+
+/// Is it a function's frame, and nothing else going on?
+bool can_be_taken(PyThreadState* thread, const _PyInterpreterFrame* raw) {
   const PyCodeObject* code = raw->f_code;
-  return (code->co_flags & (kFunction | kSuspends)) == kFunction && raw->owner == FRAME_OWNED_BY_THREAD &&
-         raw->prev_instr == _PyCode_CODE(code) - 1 && !raw->f_locals &&
+  return (code->co_flags & kFunction) == kFunction && !raw->f_locals &&
          raw->f_func->func_code == reinterpret_cast<const PyObject*>(code) && !tracing_active(thread) &&
          !thread->curexc_type;
+}
+
+bool begins(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+  return !(raw->f_code->co_flags & kSuspends) && raw->owner == FRAME_OWNED_BY_THREAD &&
+         raw->prev_instr == _PyCode_CODE(raw->f_code) - 1 && can_be_taken(thread, raw);
+}
+
+/// Does whoever resumes the generator handle an exception? The generator sees it until it handles one itself.
+bool handles_outside(const PyThreadState* thread) {
+  for (const _PyErr_StackItem* item = thread->exc_info->previous_item; item; item = item->previous_item)
+    if (item->exc_value && item->exc_value != Py_None) return true;
+  return false;
+}
+
+/// Is it a generator's or coroutine's frame that gets a value?
+bool is_resumed(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+  const int suspends = raw->f_code->co_flags & kSuspends;
+  return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && raw->owner == FRAME_OWNED_BY_GENERATOR &&
+         can_be_taken(thread, raw) && !handles_outside(thread);
 }
 
 /// A frame for a signal handler, a reference whose object died: the program called nothing here.
@@ -129,6 +148,7 @@ bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
 /// collector, handlers of signals; calls that look like one of them, too.
 bool interrupts(PyThreadState* thread, const _PyInterpreterFrame* raw) {
   if (thread->interp->gc.collecting) return true;
+  if (raw->owner == FRAME_OWNED_BY_GENERATOR) return false;  // its arguments are old
   const PyCodeObject* code = raw->f_code;
   PyObject* const* named = raw->localsplus;
   PyObject* const* end = named + code->co_argcount + code->co_kwonlyargcount;
@@ -183,7 +203,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
   if (throwing) return pass_on_throwing(thread, raw);
-  return begins(thread, raw) ? offer(thread, raw) : pass_on(thread, raw, 0);
+  return begins(thread, raw) || is_resumed(thread, raw) ? offer(thread, raw) : pass_on(thread, raw, 0);
 }
 
 /// What a forked process computes is its own: workers of data loaders capture nothing.

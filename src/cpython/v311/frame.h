@@ -61,6 +61,9 @@ class LiveFrame {
   void set_current(int unit) const { frame_->prev_instr = _PyCode_CODE(frame_->f_code) + unit; }
 
   bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
+  /// What YIELD_VALUE leaves of a generator that runs. Nothing may run any more until the evaluator's caller has the
+  /// value.
+  void suspend() const { _PyFrame_GetGenerator(frame_)->gi_frame_state = FRAME_SUSPENDED; }
   /// False until the prologue has run: such a frame is invisible to tracebacks.
   bool complete() const { return !_PyFrame_IsIncomplete(frame_); }
   _PyInterpreterFrame* raw() const { return frame_; }

@@ -85,6 +85,18 @@ Outcome reraise(Step& s) {
   return raised_again(s);
 }
 
+/// The items go before it is known where to, as in CPython.
+Outcome end_async_for(Step& s) {
+  auto exception = Owned<>::steal(s.frame.pop());
+  if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopAsyncIteration)) {
+    restore(exception.get());
+    return raised_again(s);
+  }
+  exception = {};
+  s.frame.drop(1);
+  return Outcome::Next;
+}
+
 Outcome push_exc_info(Step& s) {
   _PyErr_StackItem* handling = s.thread->exc_info;
   PyObject* exception = s.frame.top();
@@ -121,18 +133,40 @@ Owned<> with_method(PyObject* manager, PyObject* name, const char* message) {
 
 }  // namespace
 
-Outcome before_with(Step& s) {
-  static PyObject* const enter_name = intern("__enter__");
-  static PyObject* const exit_name = intern("__exit__");
+namespace {
+
+struct WithNames {
+  PyObject *enter, *exit;
+  const char *no_enter, *no_exit;
+};
+
+/// The manager gives way to its exit method.
+Outcome enter_block(Step& s, const WithNames& names) {
   PyObject* manager = s.frame.top();
-  Owned<> enter = with_method(manager, enter_name, "'%.200s' object does not support the context manager protocol");
+  Owned<> enter = with_method(manager, names.enter, names.no_enter);
   if (!enter) return Outcome::Raised;
-  Owned<> exit = with_method(manager, exit_name,
-                             "'%.200s' object does not support the context manager protocol (missed __exit__ method)");
+  Owned<> exit = with_method(manager, names.exit, names.no_exit);
   if (!exit) return Outcome::Raised;
   s.frame.top() = exit.release();
   Py_DECREF(manager);
   return s.push(PyObject_CallNoArgs(enter.get()));
+}
+
+}  // namespace
+
+Outcome before_with(Step& s) {
+  static PyObject* const enter = intern("__enter__");
+  static PyObject* const exit = intern("__exit__");
+  return enter_block(s, {enter, exit, "'%.200s' object does not support the context manager protocol",
+                         "'%.200s' object does not support the context manager protocol (missed __exit__ method)"});
+}
+
+Outcome before_async_with(Step& s) {
+  static PyObject* const enter = intern("__aenter__");
+  static PyObject* const exit = intern("__aexit__");
+  return enter_block(
+      s, {enter, exit, "'%.200s' object does not support the asynchronous context manager protocol",
+          "'%.200s' object does not support the asynchronous context manager protocol (missed __aexit__ method)"});
 }
 
 Outcome with_except_start(Step& s) {

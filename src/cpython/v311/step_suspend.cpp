@@ -1,0 +1,117 @@
+// Generators and coroutines: suspending them, and what they wait for.
+#include "base/ref.h"
+#include "cpython/v311/internal.h"
+#include "cpython/v311/steps.h"
+
+namespace gramme::cpython {
+
+Outcome yield_value(Step& s) {
+  s.result.value = s.frame.pop();
+  s.frame.suspend();
+  return Outcome::Returned;
+}
+
+/// The receiver stays on the stack while it runs: it is what the generator waits for.
+Outcome send(Step& s) {
+  PyObject* sent = s.frame.pop();
+  PyObject* result;
+  const PySendResult status = PyIter_Send(s.frame.top(), sent, &result);
+  Py_DECREF(sent);
+  if (status == PYGEN_ERROR) return Outcome::Raised;
+  if (status == PYGEN_NEXT) return s.push(result);
+  s.next += s.arg;
+  return s.replace(1, result);
+}
+
+namespace {
+
+/// Made a coroutine by types.coroutine().
+bool is_iterable_coroutine(PyObject* object) {
+  if (!PyGen_CheckExact(object)) return false;
+  return reinterpret_cast<PyGenObject*>(object)->gi_code->co_flags & CO_ITERABLE_COROUTINE;
+}
+
+bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object) || is_iterable_coroutine(object); }
+
+unaryfunc awaiter_of(PyObject* object) {
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  return methods ? methods->am_await : nullptr;
+}
+
+/// What its type's __await__ gives; null with an error set.
+PyObject* call_await(PyObject* object) {
+  auto made = Owned<>::steal(awaiter_of(object)(object));
+  if (!made) return nullptr;
+  if (is_coroutine(made.get())) {
+    PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
+    return nullptr;
+  }
+  if (PyIter_Check(made.get())) return made.release();
+  PyErr_Format(PyExc_TypeError, "__await__() returned non-iterator of type '%.100s'", Py_TYPE(made.get())->tp_name);
+  return nullptr;
+}
+
+/// What await drives; null with an error set.
+PyObject* awaitable_iterator(PyObject* object) {
+  if (is_coroutine(object)) return Py_NewRef(object);
+  if (awaiter_of(object)) return call_await(object);
+  PyErr_Format(PyExc_TypeError, "object %.100s can't be used in 'await' expression", Py_TYPE(object)->tp_name);
+  return nullptr;
+}
+
+unaryfunc anext_of(PyObject* object) {
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  return methods ? methods->am_anext : nullptr;
+}
+
+/// Nobody else may wait for the coroutine; false with an error set.
+bool check_not_awaited(PyObject* coroutine) {
+  auto waits_for = Owned<>::steal(PyObject_GetAttrString(coroutine, "cr_await"));
+  if (!waits_for) return false;
+  if (waits_for.get() == Py_None) return true;
+  PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
+  return false;
+}
+
+}  // namespace
+
+Outcome get_yield_from_iter(Step& s) {
+  PyObject* iterable = s.frame.top();
+  if (PyCoro_CheckExact(iterable))
+    return s.frame.code()->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE) ? Outcome::Next : Outcome::HandOver;
+  return PyGen_CheckExact(iterable) ? Outcome::Next : s.replace(1, PyObject_GetIter(iterable));
+}
+
+Outcome get_awaitable(Step& s) {
+  PyObject* object = s.frame.top();
+  if (PyCoro_CheckExact(object)) return check_not_awaited(object) ? Outcome::Next : Outcome::Raised;
+  if (is_iterable_coroutine(object)) return Outcome::Next;
+  return awaiter_of(object) ? s.replace(1, call_await(object)) : Outcome::HandOver;
+}
+
+Outcome get_aiter(Step& s) {
+  PyObject* object = s.frame.top();
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  if (!methods || !methods->am_aiter) return Outcome::HandOver;
+  auto iterator = Owned<>::steal(methods->am_aiter(object));
+  if (iterator && anext_of(iterator.get())) return s.replace(1, iterator.release());
+  if (iterator)
+    PyErr_Format(PyExc_TypeError,
+                 "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
+                 Py_TYPE(iterator.get())->tp_name);
+  return Outcome::Raised;
+}
+
+Outcome get_anext(Step& s) {
+  PyObject* iterator = s.frame.top();
+  if (!anext_of(iterator)) return Outcome::HandOver;
+  auto next = Owned<>::steal(anext_of(iterator)(iterator));
+  if (!next || PyAsyncGen_CheckExact(iterator)) return s.push(next.release());
+  PyObject* awaited = awaitable_iterator(next.get());
+  if (!awaited)
+    _PyErr_FormatFromCause(PyExc_TypeError, "'async for' received an invalid object from __anext__: %.100s",
+                           Py_TYPE(next.get())->tp_name);
+  return s.push(awaited);
+}
+
+}  // namespace gramme::cpython

@@ -153,7 +153,7 @@ class Statistics:
         hits: calls answered from the cache without a capture, instructions carried out for real in between or not.
         captures: captures made, of callees that are captured on their own too.
         segments: segments in the cache.
-        plain_runs: calls that CPython ran from the start: of generators and coroutines, while a debugger traces, where
+        plain_runs: calls that CPython ran from the start: of asynchronous generators, while a debugger traces, where
             a capture was refused, gave nothing or met the recompile limit, and after a first graph that raised.
         steps: instructions carried out for real between segments.
         handovers: calls that CPython ran to their end from somewhere in their middle.

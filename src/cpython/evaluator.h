@@ -24,6 +24,19 @@ PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyO
 StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
                      const bool* taken_over);
 
+/// From construction to destruction `run` gets the frame of the generator or coroutine, if it is resumed in this thread
+/// by a value, nobody traces, and whoever resumes it handles no exception.
+class FrameResumed {
+ public:
+  FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunner run, void* context);
+  ~FrameResumed();
+  FrameResumed(const FrameResumed&) = delete;
+
+ private:
+  struct Expectation;
+  std::unique_ptr<Expectation> expectation_;
+};
+
 /// What becomes of a frame that begins or is resumed.
 enum class FrameRule : uint8_t {
   Take,    // the taker runs it

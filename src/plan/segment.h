@@ -53,6 +53,7 @@ struct Exit {
   std::vector<SlotWrite> locals;    // localsplus slots that changed; Return: only cleared
   std::vector<Register> stack;      // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
   Register exception = kNull;       // the exception being handled; kKeep leaves it as it is
+  bool makes_generator = false;     // Return: of a generator
   bool frame_unchanged = false;     // HandOver where the segment began: nothing is written back
   std::vector<PushedFrame> pushed;  // Concrete: outermost first; the instruction is that of the last one
   bool capture_callee = false;      // Concrete call of a Python function: capture the callee on its own

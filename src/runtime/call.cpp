@@ -1,7 +1,9 @@
 #include "runtime/call.h"
 
+#include "aten/state.h"
 #include "base/stack.h"
 #include "cpython/evaluator.h"
+#include "cpython/generators.h"
 #include "cpython/objects.h"
 #include "runtime/chain.h"
 #include "runtime/guarded.h"
@@ -32,16 +34,35 @@ PyObject* run_caught(void* context, PyThreadState* thread, cpython::LiveFrame fr
   });
 }
 
-bool runs_plainly(PyThreadState* thread, PyFunctionObject* function) {
+/// Does a call only make a generator, or what is like one?
+bool suspends(PyFunctionObject* function) {
   constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
-  return capturing() || cpython::tracing_active(thread) || (cpython::code_of(function)->co_flags & kSuspends);
+  return cpython::code_of(function)->co_flags & kSuspends;
 }
+
+bool runs_plainly(PyThreadState* thread) { return capturing() || cpython::tracing_active(thread); }
+
+/// The frames of a generator are chains of the family's segments.
+class FamilyResumes final : public cpython::Resumer {
+ public:
+  explicit FamilyResumes(std::shared_ptr<Family> family) : family_(std::move(family)) {}
+  bool wants(PyThreadState* thread) noexcept override {
+    return !runs_plainly(thread) && aten::can_capture() && has_room(Room::Capture);
+  }
+  PyObject* run(PyThreadState* thread, cpython::LiveFrame frame) noexcept override {
+    return run_frame(family_, thread, frame, false);
+  }
+
+ private:
+  std::shared_ptr<Family> family_;
+};
 
 enum class Answer : uint8_t { Given, NoSegment, Refused };
 
 /// The value of a segment that starts at the function's start and returns. Refused: the graph raised. Until a segment
 /// has hit no Python runs, which might reset the family or reorder the segments.
-Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const plan::Roots& roots, PyObject** result,
+Answer answer(const std::shared_ptr<Family>& family, PyThreadState* thread, ResumePoint& start,
+              const plan::Roots& roots, PyObject** result,
               std::unique_ptr<Failure>& failure) {
   plan::Dropped dropped;
   for (size_t i = 0; i < start.segments.size(); ++i) {
@@ -51,16 +72,17 @@ Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const p
     SegmentRun run(start.segments[i]);
     if (!run.check(roots, dropped)) continue;
     start.hit(i);
-    const GraphResult graph = run.graph(&family);
+    const GraphResult graph = run.graph(family.get());
     if (graph == GraphResult::Failed) {
-      family.count(&Counters::graph_errors);
+      family->count(&Counters::graph_errors);
       failure = run.take_failure();
       return Answer::Refused;
     }
-    ++family.counters.frameless;
+    ++family->counters.frameless;
     *result = nullptr;
     if (graph == GraphResult::Raised) run.raise(roots.function);
     if (graph == GraphResult::Done && run.replay()) *result = Py_NewRef(run.value(run.segment().exit.result));
+    if (run.segment().exit.makes_generator && *result) own_generator(family, *result);
     return Answer::Given;
   }
   return Answer::NoSegment;
@@ -81,12 +103,20 @@ Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const p
   return run.finish(call_plainly(*family, function, args, nargsf, kwnames));
 }
 
+PyObject* call_suspending(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,
+                          size_t nargsf, PyObject* kwnames) {
+  PyObject* made = PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
+  if (made && !own_generator(family, made)) family->count(&Counters::plain);
+  return made;
+}
+
 [[gnu::hot]] PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function,
                                      PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const cpython::TakesNone scope;
   PyThreadState* thread = PyThreadState_Get();
   ++family->counters.calls;
-  if (runs_plainly(thread, function)) return call_plainly(*family, function, args, nargsf, kwnames);
+  if (runs_plainly(thread)) return call_plainly(*family, function, args, nargsf, kwnames);
+  if (suspends(function)) return call_suspending(family, function, args, nargsf, kwnames);
   CodeTable& table = *family->table(cpython::code_of(function));  // as long as no Python runs
   PyObject* handled = cpython::handled_exception(thread);
   ResumePoint& start = table.point(0, handled != nullptr);
@@ -96,7 +126,7 @@ Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const p
       return call_plainly(*family, function, args, nargsf, kwnames);
     PyObject* result;
     std::unique_ptr<Failure> failure;
-    switch (answer(*family, thread, start, {bound.locals(), nullptr, function, handled}, &result, failure)) {
+    switch (answer(family, thread, start, {bound.locals(), nullptr, function, handled}, &result, failure)) {
       case Answer::Given:
         return result;
       case Answer::Refused:
@@ -116,14 +146,21 @@ Answer answer(Family& family, PyThreadState* thread, ResumePoint& start, const p
 
 }  // namespace
 
-PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame) noexcept {
-  FrameCall call{family, true};
+PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame,
+                    bool taken) noexcept {
+  FrameCall call{family, taken};
   Counters& counters = family->counters;
   const uint64_t captures = counters.captures;
   ++counters.calls;
   PyObject* result = run_caught(&call, thread, frame);
   if (counters.captures == captures && !call.plain) ++counters.chained;
   return result;
+}
+
+bool own_generator(const std::shared_ptr<Family>& family, PyObject* made) {
+  if (!cpython::can_watch(made) || family->capturer().fullgraph()) return false;
+  cpython::watch(made, std::make_shared<FamilyResumes>(family));
+  return true;
 }
 
 [[gnu::hot]] PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,

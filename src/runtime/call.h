@@ -13,7 +13,12 @@ namespace gramme::runtime {
 PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                PyObject* kwnames) noexcept;
 
-/// The same for a call whose frame CPython has made already.
-PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame) noexcept;
+/// The same for a frame that CPython has made already, or resumes. `taken`: the program did not call it by its entry.
+PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame,
+                    bool taken) noexcept;
+
+/// From now on what the family's function gave, a generator or coroutine, runs as segments wherever it is resumed.
+/// False: CPython runs it.
+bool own_generator(const std::shared_ptr<Family>& family, PyObject* made);
 
 }  // namespace gramme::runtime

@@ -98,7 +98,7 @@ PyObject* Callees::run(PyThreadState* thread, cpython::LiveFrame frame) noexcept
   PyCodeObject* code = frame.code();
   const uint64_t operators = operators_run, captures = family_->counters.captures;
   const Clock::time_point began = Clock::now();
-  PyObject* result = run_frame(family_, thread, frame);
+  PyObject* result = run_frame(family_, thread, frame, true);
   Note note = Note::of(code);
   if (family_->counters.captures != captures) since_ += Clock::now() - began;
   if (operators_run != operators) {

@@ -1,6 +1,7 @@
 // How a segment leaves frames: the live one, those that it made above, those that it returned into.
 #include "base/stack.h"
 #include "cpython/evaluator.h"
+#include "runtime/call.h"
 #include "runtime/chain.h"
 #include "runtime/guarded.h"
 
@@ -85,6 +86,7 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   if (!exit.callers.empty()) return return_into_caller(run);
   if (exit.kind == plan::ExitKind::Return) {
     result_ = Py_NewRef(run.value(exit.result));
+    if (exit.makes_generator) own_generator(family_, result_);
     set_handled(run);
     for (const plan::SlotWrite& write : exit.locals) Py_CLEAR(frame_.locals()[write.slot]);
     frame_.drop(frame_.depth());
@@ -121,6 +123,7 @@ Chain::Turn Chain::return_into_caller(SegmentRun& run) {
   landing->content = take_content(run);
   landing->kind = exit.kind;
   landing->result = share(run.value(exit.result));
+  if (exit.makes_generator) own_generator(family_, landing->result.get());
   landing->pushed = take_pushed(run);
   set_handled(run);
   Chain* chain = this;

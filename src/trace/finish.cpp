@@ -176,7 +176,10 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   if (end.exception_changed) exit.exception = end.exception ? rebuild(end.exception) : plan::kNull;
   for (auto [slot, value] : end.locals) exit.locals.push_back({slot, value ? rebuild(value) : plan::kNull});
   if (end.result) exit.result = rebuild(end.result);
-  if (end.kind == plan::ExitKind::Return) return;
+  if (end.kind == plan::ExitKind::Return) {
+    exit.makes_generator = end.result->kind == Kind::Generator;
+    return;
+  }
   for (Value* value : end.stack) exit.stack.push_back(rebuild(value));
   for (const FrameEnd& frame : end.pushed) {
     plan::PushedFrame& pushed = exit.pushed.emplace_back();

@@ -213,16 +213,26 @@ def test_freed_without_the_collector() -> None:
         gc.enable()
 
 
-def test_generators_and_coroutines_run_plainly() -> None:
+def test_generators_and_coroutines_are_what_the_function_makes() -> None:
     def generator():
         yield 1
 
     async def coroutine():
         return 2
 
+    async def asynchronous():
+        yield 3
+
     entry = stepping(generator)
-    assert list(entry()) == [1]
-    assert native.counters(entry)["plain"] == 1
+    made = entry()
+    assert type(made) is types.GeneratorType
+    assert list(made) == [1]
+    assert native.counters(entry)["plain"] == 0
     running = stepping(coroutine)()
-    with pytest.raises(StopIteration):
+    assert type(running) is types.CoroutineType
+    with pytest.raises(StopIteration) as stop:
         running.send(None)
+    assert stop.value.value == 2
+    entry = stepping(asynchronous)
+    assert type(entry()) is types.AsyncGeneratorType
+    assert native.counters(entry)["plain"] == 1

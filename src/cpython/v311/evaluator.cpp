@@ -35,7 +35,8 @@ struct Pending {
   FrameRunner run;
   void* context;
   Pending* older;
-  const _PyInterpreterFrame* caller = nullptr;  // null: whoever calls
+  const _PyInterpreterFrame* caller = nullptr;   // null: whoever calls
+  const _PyInterpreterFrame* resumed = nullptr;  // a generator's frame, instead of the function
 };
 
 struct Hook {
@@ -71,17 +72,6 @@ bool take(Pending* pending) {
     return true;
   }
   return false;
-}
-
-bool is_awaited(const Pending& pending, const _PyInterpreterFrame* raw) {
-  return pending.function == raw->f_func &&
-         (!pending.caller || pending.caller == pending.thread->cframe->current_frame);
-}
-
-Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw) {
-  for (Pending* pending = hook_state.newest; pending; pending = pending->older)
-    if (pending->thread == thread) return is_awaited(*pending, raw) ? pending : nullptr;
-  return nullptr;
 }
 
 PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
@@ -132,6 +122,18 @@ bool is_resumed(PyThreadState* thread, const _PyInterpreterFrame* raw) {
   const int suspends = raw->f_code->co_flags & kSuspends;
   return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && raw->owner == FRAME_OWNED_BY_GENERATOR &&
          can_be_taken(thread, raw) && !handles_outside(thread);
+}
+
+bool is_awaited(const Pending& pending, const _PyInterpreterFrame* raw) {
+  if (pending.resumed) return pending.resumed == raw && is_resumed(pending.thread, raw);
+  return pending.function == raw->f_func &&
+         (!pending.caller || pending.caller == pending.thread->cframe->current_frame);
+}
+
+Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw) {
+  for (Pending* pending = hook_state.newest; pending; pending = pending->older)
+    if (pending->thread == thread) return is_awaited(*pending, raw) ? pending : nullptr;
+  return nullptr;
 }
 
 /// A frame for a signal handler, a reference whose object died: the program called nothing here.
@@ -262,6 +264,19 @@ StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* f
   const Expected scope(pending);
   return step(thread, frame, nullptr, taken_over);
 }
+
+struct FrameResumed::Expectation {
+  Pending pending;
+  Expected expected{pending};
+};
+
+FrameResumed::FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunner run, void* context)
+    : expectation_(new Expectation{{thread, nullptr, run, context, hook_state.newest}}) {
+  auto* frame = reinterpret_cast<PyGenObject*>(generator)->gi_iframe;
+  expectation_->pending.resumed = reinterpret_cast<_PyInterpreterFrame*>(frame);
+}
+
+FrameResumed::~FrameResumed() = default;
 
 TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thread), taker_(taker) {
   if (!taker) return;

@@ -1,0 +1,30 @@
+// Generators and coroutines whose frames come to us where they are resumed, whoever does it.
+#pragma once
+#include <Python.h>
+
+#include <memory>
+
+#include "cpython/frame.h"
+
+namespace gramme::cpython {
+
+/// Lives as long as the generators that it is given the frames of.
+class Resumer {
+ public:
+  virtual ~Resumer() = default;
+  /// Does it take the frame this time? Runs no Python.
+  virtual bool wants(PyThreadState* thread) noexcept = 0;
+  /// Runs the frame in the evaluator's place, to where it yields, returns or raises.
+  virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
+};
+
+/// Is it a generator or coroutine, no asynchronous generator, that can be resumed?
+bool can_watch(PyObject* object);
+
+/// From now on the resumer gets the generator's frame where a value is sent into it and nothing else is going on:
+/// nobody traces, and whoever resumes it handles no exception. throw() and close() stay CPython's. Nothing of this
+/// shows to the program: it is the slots of CPython's own types that look for it, which costs other generators a
+/// comparison.
+void watch(PyObject* generator, std::shared_ptr<Resumer> resumer);
+
+}  // namespace gramme::cpython

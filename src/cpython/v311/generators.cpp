@@ -1,0 +1,118 @@
+#include "cpython/generators.h"
+
+#include <unordered_map>
+
+#include "cpython/evaluator.h"
+#include "cpython/v311/internal.h"
+
+namespace gramme::cpython {
+namespace {
+
+/// Of all watched generators that live; guarded by the GIL. Never destroyed: generators die late.
+std::unordered_map<PyObject*, std::shared_ptr<Resumer>>& resumers() {
+  static auto* const all = new std::unordered_map<PyObject*, std::shared_ptr<Resumer>>;  // no Python
+  return *all;
+}
+
+PyGenObject* as_generator(PyObject* object) { return reinterpret_cast<PyGenObject*>(object); }
+
+constexpr char kWatched = 0x5a;
+
+/// A byte that only asynchronous generators use says whether one may be watched: nobody sets it where one is made.
+bool may_be_watched(PyObject* generator) { return as_generator(generator)->gi_hooks_inited == kWatched; }
+
+std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
+  auto found = resumers().find(generator);
+  return found == resumers().end() ? nullptr : found->second;
+}
+
+/// What CPython has in the slots of one of the two types.
+struct Slots {
+  iternextfunc next;
+  sendfunc send;
+  PyCFunction send_method;
+  destructor deallocate;
+};
+Slots of_generators, of_coroutines;
+
+const Slots& slots_of(PyObject* generator) { return PyGen_CheckExact(generator) ? of_generators : of_coroutines; }
+
+PyObject* run_watched(void* context, PyThreadState* thread, LiveFrame frame) {
+  return static_cast<Resumer*>(context)->run(thread, frame);
+}
+
+bool waits(PyObject* generator) {
+  const auto state = as_generator(generator)->gi_frame_state;
+  return state == FRAME_CREATED || state == FRAME_SUSPENDED;
+}
+
+/// Resumes a watched generator by what its type had in the slot.
+template <class Resume>
+[[gnu::noinline]] void resume_watched(PyObject* generator, Resume resume) {
+  PyThreadState* thread = PyThreadState_Get();
+  const std::shared_ptr<Resumer> resumer = resumer_of(generator);
+  if (!resumer || !waits(generator) || !resumer->wants(thread)) return resume();
+  const FrameResumed scope(thread, generator, run_watched, resumer.get());
+  resume();
+}
+
+PyObject* next(PyObject* generator) {
+  if (!may_be_watched(generator)) return slots_of(generator).next(generator);
+  PyObject* result = nullptr;
+  resume_watched(generator, [&] { result = slots_of(generator).next(generator); });
+  return result;
+}
+
+PySendResult send(PyObject* generator, PyObject* value, PyObject** result) {
+  if (!may_be_watched(generator)) return slots_of(generator).send(generator, value, result);
+  PySendResult status = PYGEN_ERROR;
+  resume_watched(generator, [&] { status = slots_of(generator).send(generator, value, result); });
+  return status;
+}
+
+PyObject* send_method(PyObject* generator, PyObject* value) {
+  if (!may_be_watched(generator)) return slots_of(generator).send_method(generator, value);
+  PyObject* result = nullptr;
+  resume_watched(generator, [&] { result = slots_of(generator).send_method(generator, value); });
+  return result;
+}
+
+/// A finalizer may bring it back to life.
+void deallocate(PyObject* generator) {
+  if (!may_be_watched(generator)) return slots_of(generator).deallocate(generator);
+  const std::shared_ptr<Resumer> dies_last = resumer_of(generator);
+  resumers().erase(generator);
+  as_generator(generator)->gi_hooks_inited = 0;
+  slots_of(generator).deallocate(generator);
+}
+
+PyObject* own_attribute(PyTypeObject& type, const char* name) { return PyDict_GetItemString(type.tp_dict, name); }
+
+void take_slots(PyTypeObject& type, Slots& original) {
+  PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(own_attribute(type, "send"))->d_method;
+  original = {type.tp_iternext, type.tp_as_async->am_send, method->ml_meth, type.tp_dealloc};
+  type.tp_as_async->am_send = send;
+  method->ml_meth = send_method;
+  type.tp_dealloc = deallocate;
+  if (!type.tp_iternext) return;
+  type.tp_iternext = next;
+  reinterpret_cast<PyWrapperDescrObject*>(own_attribute(type, "__next__"))->d_wrapped = reinterpret_cast<void*>(next);
+}
+
+void take_all_slots() {
+  if (of_generators.next) return;
+  take_slots(PyGen_Type, of_generators);
+  take_slots(PyCoro_Type, of_coroutines);
+}
+
+}  // namespace
+
+bool can_watch(PyObject* object) { return (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) && waits(object); }
+
+void watch(PyObject* generator, std::shared_ptr<Resumer> resumer) {
+  take_all_slots();
+  resumers()[generator] = std::move(resumer);
+  as_generator(generator)->gi_hooks_inited = kWatched;
+}
+
+}  // namespace gramme::cpython

@@ -8,7 +8,7 @@
 
 namespace gramme::cpython {
 
-/// Lives as long as the generators that it is given the frames of.
+/// Lives as long as the generator that it is given the frame of.
 class Resumer {
  public:
   virtual ~Resumer() = default;
@@ -16,6 +16,8 @@ class Resumer {
   virtual bool wants(PyThreadState* thread) noexcept = 0;
   /// Runs the frame in the evaluator's place, to where it yields, returns or raises.
   virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
+  /// For the garbage collector: visits what this holds, as if the generator did.
+  virtual int traverse(visitproc visit, void* arg) const = 0;
 };
 
 /// Is it a generator or coroutine, no asynchronous generator, that can be resumed?
@@ -25,6 +27,6 @@ bool can_watch(PyObject* object);
 /// nobody traces, and whoever resumes it handles no exception. throw() and close() stay CPython's. Nothing of this
 /// shows to the program: it is the slots of CPython's own types that look for it, which costs other generators a
 /// comparison.
-void watch(PyObject* generator, std::shared_ptr<Resumer> resumer);
+void watch(PyObject* generator, std::unique_ptr<Resumer> resumer);
 
 }  // namespace gramme::cpython

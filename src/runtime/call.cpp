@@ -6,6 +6,7 @@
 #include "cpython/generators.h"
 #include "cpython/objects.h"
 #include "runtime/chain.h"
+#include "runtime/entry.h"
 #include "runtime/guarded.h"
 
 namespace gramme::runtime {
@@ -42,19 +43,24 @@ bool suspends(PyFunctionObject* function) {
 
 bool runs_plainly(PyThreadState* thread) { return capturing() || cpython::tracing_active(thread); }
 
-/// The frames of a generator are chains of the family's segments.
+/// The frames of a generator are chains of its family's segments. It holds the entry, which the collector knows.
 class FamilyResumes final : public cpython::Resumer {
  public:
-  explicit FamilyResumes(std::shared_ptr<Family> family) : family_(std::move(family)) {}
+  explicit FamilyResumes(PyObject* entry) : entry_(share(entry)) {}
   bool wants(PyThreadState* thread) noexcept override {
-    return !runs_plainly(thread) && aten::can_capture() && has_room(Room::Capture);
+    return family_of(entry_.get()) && !runs_plainly(thread) && aten::can_capture() && has_room(Room::Capture);
   }
   PyObject* run(PyThreadState* thread, cpython::LiveFrame frame) noexcept override {
-    return run_frame(family_, thread, frame, false);
+    const std::shared_ptr<Family> family = family_of(entry_.get());
+    return run_frame(family, thread, frame, false);
+  }
+  int traverse(visitproc visit, void* arg) const override {
+    Py_VISIT(entry_.get());
+    return 0;
   }
 
  private:
-  std::shared_ptr<Family> family_;
+  Owned<> entry_;
 };
 
 enum class Answer : uint8_t { Given, NoSegment, Refused };
@@ -158,8 +164,8 @@ PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread
 }
 
 bool own_generator(const std::shared_ptr<Family>& family, PyObject* made) {
-  if (!cpython::can_watch(made) || family->capturer().fullgraph()) return false;
-  cpython::watch(made, std::make_shared<FamilyResumes>(family));
+  if (!family->entry || !cpython::can_watch(made) || family->capturer().fullgraph()) return false;
+  cpython::watch(made, std::make_unique<FamilyResumes>(family->entry));
   return true;
 }
 

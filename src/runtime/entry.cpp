@@ -45,6 +45,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 int clear(PyObject* self) {
   Entry* entry = as_entry(self);
   Py_CLEAR(entry->dict);
+  if (entry->family) entry->family->entry = nullptr;
   std::shared_ptr<Family>(std::move(entry->family)).reset();  // what it frees may look at the entry
   return 0;                                                   // the function stays to the end
 }
@@ -122,6 +123,7 @@ PyObject* make_entry(PyFunctionObject* function, std::shared_ptr<Capturer> captu
   entry->function = Owned<PyFunctionObject>::share(function).release();
   new (&entry->family) std::shared_ptr<Family>(std::make_shared<Family>(std::move(capturer)));
   auto made = Owned<>::steal(reinterpret_cast<PyObject*>(entry));
+  entry->family->entry = made.get();
   PyObject_GC_Track(entry);
   if (!copy_wrapper_attributes(made.get(), reinterpret_cast<PyObject*>(function))) return nullptr;
   return made.release();

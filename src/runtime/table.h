@@ -81,6 +81,7 @@ class Family {
     if (is_metered()) ++(thread_counters().*what);
   }
   Counters counters;
+  PyObject* entry = nullptr;  // borrowed; null once it has died
 
  private:
   const std::shared_ptr<CodeTable>& find_table(PyCodeObject* code);

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import inspect
 import itertools
+import subprocess
 import sys
 import threading
 import traceback
@@ -572,6 +573,25 @@ def test_as_eager_and_in_graphs(name: str) -> None:
     assert (meter.outside, meter.captures) == (OUTSIDE.get(name, 0), 0), str(meter)
 
 
+@pytest.mark.filterwarnings("ignore:gramme hit the recompile limit")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_with_forced_breaks(name: str, soak: bool) -> None:
+    """Segments end after so many instructions, wherever that is: at every one, or at one alone."""
+    expected = outcome(PROGRAMS[name])
+    for at, everywhere in itertools.product(range(1, 60) if soak else (1, 5, 14), (True, False)):
+        front.reset()
+        entry = gramme._C.make_entry(
+            PROGRAMS[name],
+            backend=lambda graph, inputs: graph.forward,
+            fullgraph=False,
+            recompile_limit=1000,
+            keep_graphs=False,
+        )
+        gramme._C.testing.testing_capture.limit(entry, stop_at=at, everywhere=everywhere)  # type: ignore[attr-defined]
+        for _ in range(2):
+            assert_same(outcome(entry), expected)
+
+
 def drained(made: Any, log: Log) -> Any:
     found = []
     while True:
@@ -916,8 +936,72 @@ def test_nothing_of_a_compiled_generator_is_kept() -> None:
     gc.collect()
     assert weak() is None
     assert sys.getrefcount(tensor) == references
-    family = weakref.ref(compiled)
+    entry = weakref.ref(compiled)
     left = compiled(tensor, 3, [])
     del compiled
-    assert family() is None
-    assert len(list(left)) == 3
+    with gramme.meter() as meter:
+        assert len(list(left)) == 3
+    assert meter.outside == 0
+    del left
+    assert entry() is None
+
+
+def test_cycles_through_a_compiled_generator_are_collected() -> None:
+    class Holder(nn.Module):
+        made: Any
+
+        def parts(self, x: torch.Tensor) -> Tensors:
+            try:
+                yield x + len(items)
+                yield self.scaled(x)
+            finally:
+                log.append("closed")
+
+        def scaled(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    def make() -> Any:
+        holder = Holder()
+        items.append(holder)
+        holder.compiled = front.compile(holder.parts, backend="eager")
+        list(holder.compiled(X))
+        holder.made = holder.compiled(X)
+        next(holder.made)
+        items.clear()
+        return weakref.ref(holder)
+
+    items: Log = []
+    log: Log = []
+    gone = make()
+    gc.collect()
+    assert gone() is None
+    assert log == ["closed"] * 2
+
+
+def test_generators_left_at_the_end_of_the_process() -> None:
+    code = """
+import torch, gramme
+
+def items(x, name):
+    try:
+        yield x + 1
+        yield x + 2
+    finally:
+        print(name)
+
+class Cycle: ...
+
+items = gramme.compile(items, backend="eager") if {compiled} else items
+list(items(torch.ones(2), "first"))
+left = items(torch.ones(2), "global")
+cycle = Cycle()
+cycle.itself, cycle.items = cycle, items(torch.ones(2), "cycle")
+next(left), next(cycle.items)
+"""
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", code.format(compiled=compiled)], capture_output=True, text=True, check=True
+        ).stdout
+        for compiled in (True, False)
+    ]
+    assert printed[0] == printed[1]

@@ -1,5 +1,6 @@
 """The meter: what of a program runs in graphs, on programs whose operations are known."""
 
+import contextlib
 import threading
 import warnings
 from collections.abc import Callable
@@ -162,7 +163,25 @@ def test_as_many_steps_as_statistics() -> None:
     assert counted.hits == 3
 
 
-def test_a_generator_is_a_plain_call() -> None:
+def test_an_asynchronous_generator_is_a_plain_call() -> None:
+    async def rows(a: torch.Tensor) -> Any:
+        yield a + 1
+        yield a * 2
+
+    async def collect() -> Any:
+        return [row async for row in compiled(a)]
+
+    def run() -> None:
+        with contextlib.suppress(StopIteration):
+            collect().send(None)
+
+    compiled = gramme.compile(rows, backend="eager")
+    a = x()
+    found = measured(run)
+    assert numbers(found, "inside", "outside", "plain", "captures") == (0, 2, 1, 0)
+
+
+def test_the_values_of_a_generator_are_made_in_graphs() -> None:
     def rows(a: torch.Tensor) -> Any:
         yield a + 1
         yield a * 2
@@ -170,7 +189,7 @@ def test_a_generator_is_a_plain_call() -> None:
     compiled = gramme.compile(rows, backend="eager")
     a = x()
     found = measured(lambda: list(compiled(a)))
-    assert numbers(found, "inside", "outside", "plain", "captures") == (0, 2, 1, 0)
+    assert numbers(found, "inside", "outside", "plain", "captures") == (2, 0, 0, 3)
 
 
 def test_the_recompile_limit_makes_plain_calls() -> None:

@@ -32,6 +32,7 @@ struct Slots {
   sendfunc send;
   PyCFunction send_method;
   destructor deallocate;
+  traverseproc traverse;
 };
 Slots of_generators, of_coroutines;
 
@@ -86,14 +87,24 @@ void deallocate(PyObject* generator) {
   slots_of(generator).deallocate(generator);
 }
 
+int traverse(PyObject* generator, visitproc visit, void* arg) {
+  if (may_be_watched(generator)) {
+    auto found = resumers().find(generator);
+    const int stop = found == resumers().end() ? 0 : found->second->traverse(visit, arg);
+    if (stop) return stop;
+  }
+  return slots_of(generator).traverse(generator, visit, arg);
+}
+
 PyObject* own_attribute(PyTypeObject& type, const char* name) { return PyDict_GetItemString(type.tp_dict, name); }
 
 void take_slots(PyTypeObject& type, Slots& original) {
   PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(own_attribute(type, "send"))->d_method;
-  original = {type.tp_iternext, type.tp_as_async->am_send, method->ml_meth, type.tp_dealloc};
+  original = {type.tp_iternext, type.tp_as_async->am_send, method->ml_meth, type.tp_dealloc, type.tp_traverse};
   type.tp_as_async->am_send = send;
   method->ml_meth = send_method;
   type.tp_dealloc = deallocate;
+  type.tp_traverse = traverse;
   if (!type.tp_iternext) return;
   type.tp_iternext = next;
   reinterpret_cast<PyWrapperDescrObject*>(own_attribute(type, "__next__"))->d_wrapped = reinterpret_cast<void*>(next);
@@ -109,7 +120,7 @@ void take_all_slots() {
 
 bool can_watch(PyObject* object) { return (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) && waits(object); }
 
-void watch(PyObject* generator, std::shared_ptr<Resumer> resumer) {
+void watch(PyObject* generator, std::unique_ptr<Resumer> resumer) {
   take_all_slots();
   resumers()[generator] = std::move(resumer);
   as_generator(generator)->gi_hooks_inited = kWatched;

@@ -28,5 +28,8 @@ bool can_watch(PyObject* object);
 /// shows to the program: it is the slots of CPython's own types that look for it, which costs other generators a
 /// comparison.
 void watch(PyObject* generator, std::unique_ptr<Resumer> resumer);
+bool is_watched(PyObject* generator);
+/// From now on only CPython resumes it, if the object is a generator or coroutine.
+void leave_alone(PyObject* object);
 
 }  // namespace gramme::cpython

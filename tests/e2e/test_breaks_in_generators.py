@@ -897,6 +897,30 @@ def test_deep_delegation() -> None:
         list(compiled(X, 100_000))
 
 
+@pytest.mark.parametrize("disable", [gramme.disable, torch.compiler.disable])
+def test_generators_of_disabled_functions_run_plainly(disable: Callable[[Any], Any]) -> None:
+    @disable  # type: ignore[untyped-decorator]
+    def items(x: torch.Tensor) -> Tensors:
+        for n in range(3):
+            yield x + n
+
+    @disable  # type: ignore[untyped-decorator]
+    async def item(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    def function(x: torch.Tensor, log: Log) -> Any:
+        async def main() -> torch.Tensor:
+            return await item(x)
+
+        made = items(x)
+        return list(items(x)), [next(made), *made], run(main())
+
+    compiled = compare(function)
+    with gramme.meter() as meter:
+        outcome(compiled)
+    assert (meter.inside, meter.outside) == (0, 7), str(meter)
+
+
 def test_genexprs_without_operations_are_silent(recwarn: pytest.WarningsRecorder) -> None:
     def function(x: torch.Tensor, log: Log) -> Any:
         graph_break()

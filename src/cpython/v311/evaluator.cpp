@@ -6,6 +6,7 @@
 
 #include "base/ref.h"
 #include "base/stack.h"
+#include "cpython/generators.h"
 #include "cpython/objects.h"
 #include "cpython/v311/internal.h"
 
@@ -136,6 +137,11 @@ Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw) {
   return nullptr;
 }
 
+/// A watched generator is its family's, or nobody's.
+bool is_resumed_unclaimed(PyThreadState* thread, _PyInterpreterFrame* raw) {
+  return is_resumed(thread, raw) && !is_watched(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
+}
+
 /// A frame for a signal handler, a reference whose object died: the program called nothing here.
 bool is_of_interruption(PyObject* argument) {
   return PyFrame_Check(argument) || (PyWeakref_Check(argument) && PyWeakref_GET_OBJECT(argument) == Py_None);
@@ -173,7 +179,9 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw) {
     }
     case FrameRule::Alone: {
       TakesNone scope;
-      return pass_on(thread, raw, 0);
+      PyObject* result = pass_on(thread, raw, 0);
+      if (result) leave_alone(result);  // the call only made it
+      return result;
     }
     case FrameRule::Leave:
       Takers::current() = nullptr;
@@ -205,7 +213,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
   if (throwing) return pass_on_throwing(thread, raw);
-  return begins(thread, raw) || is_resumed(thread, raw) ? offer(thread, raw) : pass_on(thread, raw, 0);
+  return begins(thread, raw) || is_resumed_unclaimed(thread, raw) ? offer(thread, raw) : pass_on(thread, raw, 0);
 }
 
 /// What a forked process computes is its own: workers of data loaders capture nothing.

@@ -116,9 +116,25 @@ void take_all_slots() {
   take_slots(PyCoro_Type, of_coroutines);
 }
 
+class LeftAlone final : public Resumer {
+ public:
+  bool wants(PyThreadState*) noexcept override { return false; }
+  PyObject* run(PyThreadState*, LiveFrame) noexcept override { return nullptr; }
+  int traverse(visitproc, void*) const override { return 0; }
+};
+
 }  // namespace
 
-bool can_watch(PyObject* object) { return (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) && waits(object); }
+bool can_watch(PyObject* object) {
+  if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) return false;
+  return waits(object) && !(as_generator(object)->gi_code->co_flags & CO_ITERABLE_COROUTINE);
+}
+
+bool is_watched(PyObject* generator) { return may_be_watched(generator) && resumers().contains(generator); }
+
+void leave_alone(PyObject* object) {
+  if (can_watch(object)) watch(object, std::make_unique<LeftAlone>());
+}
 
 void watch(PyObject* generator, std::unique_ptr<Resumer> resumer) {
   take_all_slots();

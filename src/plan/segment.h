@@ -112,7 +112,7 @@ struct Segment {
   bool random = false;      // the graph draws random numbers: generators are put back if it raises
   bool sets_modes = false;  // the graph changes the thread's modes: they are put back if it raises
   bool changes_state() const { return random || sets_modes || !restored.empty(); }
-  bool iterates = false;    // it takes items of iterators from before
+  bool iterates = false;  // it takes items of iterators from before
   Replay replay;
   int levels = 0;  // of recursion, with which what it stands for, and its graph, surely need no more
   Exit exit;

@@ -68,8 +68,7 @@ enum class Answer : uint8_t { Given, NoSegment, Refused };
 /// The value of a segment that starts at the function's start and returns. Refused: the graph raised. Until a segment
 /// has hit no Python runs, which might reset the family or reorder the segments.
 Answer answer(const std::shared_ptr<Family>& family, PyThreadState* thread, ResumePoint& start,
-              const plan::Roots& roots, PyObject** result,
-              std::unique_ptr<Failure>& failure) {
+              const plan::Roots& roots, PyObject** result, std::unique_ptr<Failure>& failure) {
   plan::Dropped dropped;
   for (size_t i = 0; i < start.segments.size(); ++i) {
     if (start.segments[i]->exit.kind != plan::ExitKind::Return) continue;

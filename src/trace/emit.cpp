@@ -68,7 +68,8 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
       cannot(Reason::MutationUnsupported, "a write inside torch.vmap that changes more than data");
     const meta::Record& before = *meta::physical(&shown);
     for (size_t d = 0; d < before.strides.size(); ++d)
-      if (before.strides[d] == 0 && before.sizes[d].number().value_or(2) > 1) fail(call, "a write to an expanded tensor");
+      if (before.strides[d] == 0 && before.sizes[d].number().value_or(2) > 1)
+        fail(call, "a write to an expanded tensor");
     if (shown.sizes != mutation.record->sizes && args.keyword("out"))
       cannot(Reason::MutationUnsupported, "an out= argument that is resized");
   }

@@ -20,7 +20,7 @@ PyObject* frame_filler();
 PyObject* hashed_setter();
 /// (dict, key, hash): deletes the key, which is asked nothing if no other key has its hash.
 PyObject* hashed_deleter();
-/// (list's iterator, position): it goes on from there; -1: it is at its end for good.
+/// (list's iterator, backwards or not, position): it goes on from there; -1: it is at its end for good.
 PyObject* iterator_mover();
 /// (iterator, count, ended): advance_iterator() of iterators.h.
 PyObject* iterator_advancer();

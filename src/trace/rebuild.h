@@ -94,6 +94,7 @@ class Rebuilder {
   plan::Register source_of(Value* iterator);
   plan::Register integer(Py_ssize_t value);
   plan::Register itertool(const char* name, const std::vector<plan::Register>& registers);
+  void move(plan::Register iterator, Py_ssize_t position);
   void set_state(PyTypeObject* type, plan::Register iterator, plan::Register state);
   plan::Register call_method(PyTypeObject* type, const char* name, const std::vector<plan::Register>& registers);
   plan::Register make_new(value::Partial* partial);

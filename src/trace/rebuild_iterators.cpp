@@ -67,6 +67,11 @@ void Rebuilder::set_state(PyTypeObject* type, Register iterator, Register state)
   call_method(type, "__setstate__", {iterator, state});
 }
 
+/// A list's iterator may stand behind the end of what was shrunk, where __setstate__ puts none.
+void Rebuilder::move(Register iterator, Py_ssize_t position) {
+  call(cpython::iterator_mover(), {iterator, integer(position)});
+}
+
 /// What the iterator to be made takes its items from. It is asked for its iterator again: one of the program's own
 /// class is handed out by a stand-in, so that none of its code runs.
 Register Rebuilder::source_of(Value* iterator) {
@@ -104,7 +109,8 @@ Register Rebuilder::over_sequence(Iterator* iterator) {
   bool list = sequence->kind == Kind::List, tuple = sequence->kind == Kind::Tuple;
   Register made = list || tuple ? call_method(list ? &PyList_Type : &PyTuple_Type, "__iter__", {(*this)(sequence)})
                                 : call(builtin("iter"), {(*this)(sequence)});
-  if (iterator->index != 0) set_state(type, made, integer(iterator->index));
+  if (list && iterator->index != 0) move(made, iterator->index);
+  if (!list && iterator->index != 0) set_state(type, made, integer(iterator->index));
   return made;
 }
 
@@ -121,7 +127,10 @@ Register Rebuilder::over_reversed(Iterator* iterator) {
   }
   if (!list && !tuple) unsupported("a reversed iterator");
   Register made = call(builtin("reversed"), {(*this)(sequence)});
-  set_state(list ? &PyListRevIter_Type : &PyReversed_Type, made, integer(iterator->index));
+  if (list && iterator->index >= 0)
+    move(made, iterator->index);
+  else
+    set_state(list ? &PyListRevIter_Type : &PyReversed_Type, made, integer(iterator->index));
   return made;
 }
 

@@ -303,6 +303,30 @@ def shrinks(x: torch.Tensor) -> Any:
     return x, parts
 
 
+def shrinks_below_the_iterator(x: torch.Tensor) -> Any:
+    """And grows again: an iterator that the segment made stands behind the end meanwhile."""
+    parts = list(PARTS)
+    iterator, backwards, given = iter(parts), reversed(parts), []
+    for _ in range(4):
+        x = x + next(iterator)
+    x = x * next(backwards)
+    del parts[2:]
+    stop()
+    given.append(next(backwards, None))
+    parts.extend([x] * 3)
+    given.extend(iterator)
+    return x, given
+
+
+def shrinks_backwards(x: torch.Tensor) -> Any:
+    parts = list(PARTS)
+    for part in reversed(parts):
+        x = x + part
+        del parts[2:]
+        stop()
+    return x, parts
+
+
 def cleared(x: torch.Tensor) -> Any:
     parts = list(PARTS)
     for i, part in enumerate(parts):
@@ -586,6 +610,8 @@ LEFT: list[Program] = [
     grows,
     grows_behind_the_item,
     shrinks,
+    shrinks_below_the_iterator,
+    shrinks_backwards,
     cleared,
     replaced,
     grown_when_exhausted,

@@ -3,19 +3,28 @@
 #include <Python.h>
 #include <frameobject.h>
 
+#include <csignal>
+
 #include "base/ref.h"
 
 namespace gramme {
 namespace {
 
-/// Looks for a number and the frame behind it, as a handler is given them.
+bool is_signal(PyObject* object) {
+  if (!object || !PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  const long number = PyLong_AsLongAndOverflow(object, &overflow);
+  return !overflow && number > 0 && number < NSIG;
+}
+
+/// Looks for a signal's number and the frame behind it, as a handler is given them.
 struct Search {
   PyObject* frame;
   PyObject* before = nullptr;
   bool met = false;
 
   void look(PyObject* object) {
-    met |= object == frame && before && PyLong_Check(before);
+    met |= object == frame && is_signal(before);
     before = object;
   }
 };

@@ -22,11 +22,9 @@ from torch import nn
 
 from e2e import front
 from e2e.front import graph_break
+from e2e.logged import Log, Program, X, assert_same, compare, outcome
 
 pytestmark = pytest.mark.skipif(not front.GRAMME, reason="where gramme's segments end")
-X = torch.linspace(-1, 1, 8).reshape(2, 4)
-Log = list[Any]
-Program = Callable[[torch.Tensor, Log], Any]
 Tensors = Generator[torch.Tensor, Any, Any]
 PROGRAMS: dict[str, Program] = {}
 OUTSIDE = {
@@ -531,37 +529,6 @@ def cancelled(x: torch.Tensor, log: Log) -> Any:
 def fresh() -> Iterator[None]:
     yield
     front.reset()
-
-
-def outcome(function: Program, x: torch.Tensor = X) -> tuple[Any, Log]:
-    """What the function gives or raises, with the names and lines of the traceback, and its log."""
-    log: Log = []
-    try:
-        result = function(x, log)
-    except Exception as error:
-        frames = [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-        result = (type(error), str(error), [frame for frame in frames if frame[0] != "outcome"])
-    return result, log
-
-
-def assert_same(given: Any, expected: Any) -> None:
-    if isinstance(expected, torch.Tensor):
-        torch.testing.assert_close(given, expected, rtol=0, atol=0)
-    elif isinstance(expected, (list, tuple)):
-        assert type(given) is type(expected)
-        assert len(given) == len(expected)
-        for one, other in zip(given, expected, strict=True):
-            assert_same(one, other)
-    else:
-        assert given == expected
-
-
-def compare(function: Program, times: int = 3) -> Any:
-    expected = outcome(function)
-    compiled = front.compile(function, backend="eager")
-    for _ in range(times):
-        assert_same(outcome(compiled), expected)
-    return compiled
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

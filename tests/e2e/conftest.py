@@ -2,6 +2,7 @@
 inside tests then take a millisecond, not two hundred."""
 
 import gc
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,3 +16,12 @@ def fresh_front() -> Iterator[None]:
     gc.freeze()
     yield
     front.reset()
+
+
+@pytest.fixture
+def untracked_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What PyTorch's own front end, once it has compiled something, does to each new module is not done: it waits for
+    the module's death, so a frame that lets go of the module ends its segment."""
+    tracker = getattr(sys.modules.get("torch._dynamo.mutation_guard"), "GenerationTracker", None)
+    if tracker:
+        monkeypatch.setattr(tracker, "tag", lambda module: None)

@@ -17,7 +17,10 @@ from e2e import front
 from e2e.against_eager import assert_same, outcome
 from e2e.test_meter import measured
 
-pytestmark = pytest.mark.skipif(not front.GRAMME, reason="where gramme's segments end")
+pytestmark = [
+    pytest.mark.skipif(not front.GRAMME, reason="where gramme's segments end"),
+    pytest.mark.usefixtures("untracked_modules"),
+]
 X = torch.linspace(-1, 1, 8).reshape(2, 4)
 Program = Callable[..., Any]
 

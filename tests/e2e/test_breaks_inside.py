@@ -17,7 +17,10 @@ from torch import nn
 
 from e2e import front
 
-pytestmark = pytest.mark.skipif(not front.GRAMME, reason="where gramme's segments end")
+pytestmark = [
+    pytest.mark.skipif(not front.GRAMME, reason="where gramme's segments end"),
+    pytest.mark.usefixtures("untracked_modules"),
+]
 X = torch.linspace(-1, 1, 8).reshape(2, 4)
 LOG: list[Any] = []
 

@@ -22,8 +22,11 @@ Owned<> Environment::number(Expr e) {
   if (known) return share(known.get());
   const std::optional<int64_t> hint = assumptions_.hint(e);
   if (!hint) throw Inexpressible("a size that is not known while the capture runs");
+  const Expr positive = at_least(e, shape::constant(1));
+  const bool is_size = positive && assumptions_.decide(positive) == true;
+  if (is_size) assumed_.push_back(positive);
   Owned<> made = take(PyObject_CallMethod(environment_.get(), "symbol", "Li", static_cast<long long>(*hint),
-                                          int{assumptions_.range(e).low >= 0}));
+                                          static_cast<int>(is_size)));
   named_[PyUnicode_AsUTF8(PyTuple_GET_ITEM(made.get(), 1))] = e;
   known = share(PyTuple_GET_ITEM(made.get(), 0));
   return share(known.get());
@@ -56,7 +59,7 @@ shape::SymInt Environment::read(const c10::SymInt& number) const {
 }
 
 std::vector<Expr> Environment::guards() const {
-  std::vector<Expr> result;
+  std::vector<Expr> result = assumed_;
   Owned<> list = take(PyObject_CallMethod(environment_.get(), "guards", nullptr));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
     const Expr guard = convert(PyList_GET_ITEM(list.get(), i));

@@ -33,7 +33,7 @@ class Environment {
   shape::SymInt read(const c10::SymInt& number) const;
   /// Of a torch.SymInt, SymFloat or SymBool.
   shape::Expr read(PyObject* symbolic) const;
-  /// What was found true while it was entered.
+  /// What was found true while it was entered, and what it took for granted: other captures may not know it.
   std::vector<shape::Expr> guards() const;
 
  private:
@@ -42,6 +42,7 @@ class Environment {
   shape::Assumptions& assumptions_;
   Owned<> environment_, shape_env_;
   std::unordered_map<shape::Expr, Owned<>> symbols_;
+  std::vector<shape::Expr> assumed_;  // that sizes are one at least
   std::unordered_map<std::string, shape::Expr> named_;
 };
 

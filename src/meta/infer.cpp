@@ -77,7 +77,7 @@ const Outcome& miss(const Call& call, const std::vector<VmapLevel>& levels, shap
 
 const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
   static auto* scratch = new Key;  // no Python: empty
-  scratch->build(call, levels, assumptions);
+  scratch->build(call, levels);
   uint64_t hash = scratch->hash();
   if (const Outcome* known = look_up(*scratch, hash, assumptions)) {
     ++memo().statistics.hits;

@@ -54,8 +54,7 @@ bool known_by_address(PyObject* object) {
 
 }  // namespace
 
-void Key::build(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
-  assumptions_ = assumptions;
+void Key::build(const Call& call, const std::vector<VmapLevel>& levels) {
   words_.clear();
   objects_.clear();
   strings_.clear();
@@ -142,10 +141,7 @@ void Key::add_argument(const Argument& argument) {
 
 /// The record, and which earlier leaf of the call is the same value.
 void Key::add_leaf(const Argument& leaf) {
-  if (leaf.kind == Argument::Number && leaf.expr) {
-    const bool is_size = assumptions_->range(leaf.expr).low >= 0;
-    return add(tag(kExpression, uint64_t{is_size} << 32 | leaf.expr->id));
-  }
+  if (leaf.kind == Argument::Number && leaf.expr) return add(tag(kExpression, leaf.expr->id));
   if (leaf.kind == Argument::Number) {
     add(tag(kNumber));
     return add_object(leaf.object);

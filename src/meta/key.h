@@ -11,7 +11,7 @@ namespace gramme::meta {
 class Key {
  public:
   /// Describes the call under the thread's present state and these levels of torch.vmap.
-  void build(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions);
+  void build(const Call& call, const std::vector<VmapLevel>& levels);
 
   const std::vector<uint64_t>& words() const { return words_; }
   uint64_t hash() const;
@@ -32,7 +32,6 @@ class Key {
   void add_number(PyObject* object);
   void add_text(PyObject* object);
 
-  shape::Assumptions* assumptions_ = nullptr;
   std::vector<uint64_t> words_;
   std::vector<PyObject*> objects_;
   std::vector<Owned<>> strings_;            // interned copies

@@ -250,6 +250,13 @@ def test_found_once_for_several_sizes() -> None:
     assert (after[0] - before[0], after[1] - before[1]) == (1, 1)
 
 
+def test_what_it_takes_for_granted_is_a_guard() -> None:
+    sizes = testing.Sizes()
+    outcome = sizes.infer(torch.cosh, sizes.tensor(torch.ones(5, 7), {0: 0}))
+    allowed = [size for size in (0, 2, 9) if all(at(guard, {"s0": size}) for guard in outcome["guards"])]
+    assert allowed == [2, 9]
+
+
 def test_found_again_where_guards_do_not_hold() -> None:
     outcomes = []
     for length in (9, 2):

@@ -525,12 +525,6 @@ def cancelled(x: torch.Tensor, log: Log) -> Any:
     return run(main())
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    yield
-    front.reset()
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_eager_and_in_graphs(name: str) -> None:
     compiled = compare(PROGRAMS[name])

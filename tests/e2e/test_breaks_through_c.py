@@ -398,12 +398,6 @@ class Doubled(torch.autograd.Function):
         return y + 1
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    yield
-    front.reset()
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operations_below_c_are_in_graphs(name: str) -> None:
     compiled = compare(PROGRAMS[name])

@@ -4,7 +4,9 @@
 //   plan.check([x])        # the objects read, or None
 //
 // A path is a tuple of (source kind, key or index); a Local is named. The operand of SameAs, NotSameAs, NoOverlap and
-// OtherStorage is another path, that of Tensor an example.
+// OtherStorage is another path, that of Tensor an example, or an example and the bits of the sizes and strides that
+// vary. Symbols are paths, properties pairs of a path and an expression, conditions expressions or pairs of one and a
+// place; numbers are expressions, whose values follow the objects read.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -13,6 +15,7 @@
 #include <cstring>
 
 #include "api/testing.h"
+#include "api/testing_shape.h"
 #include "aten/spec.h"
 #include "aten/state.h"
 #include "plan/guard_plan.h"
@@ -49,8 +52,8 @@ class Frame {
 
 class TestGuards {
  public:
-  TestGuards(std::vector<std::string> locals, nb::list facts, nb::list reads)
-      : locals_(std::move(locals)), plan_(describe(facts, reads)), read_(nb::len(reads)) {}
+  TestGuards(std::vector<std::string> locals, nb::list facts, nb::list reads, nb::dict shapes)
+      : locals_(std::move(locals)), plan_(describe(facts, reads, shapes)), read_(plan_.description().object_count()) {}
 
   nb::object check(nb::list locals, nb::object function, nb::list stack, nb::object exception) {
     Frame frame(locals, function, stack, exception);
@@ -68,6 +71,8 @@ class TestGuards {
 
   void unbind() { plan_.unbind(); }
 
+  void require(nb::list conditions) { plan_.require(conditions_of(conditions)); }
+
   nb::dict statistics() const {
     plan::GuardPlan::Statistics now = plan_.statistics();
     nb::dict result;
@@ -79,11 +84,7 @@ class TestGuards {
     return result;
   }
 
-  std::vector<std::string> print() const {
-    std::vector<std::string> lines;
-    for (const guards::Fact& fact : plan_.description().facts) lines.push_back(fact.print());
-    return lines;
-  }
+  std::vector<std::string> print() const { return plan_.description().print(); }
 
   /// Nanoseconds of one check; `calls` are lists of locals, taken in turn. A counter in the dict `written` rises before
   /// each, as an attribute of a module may.
@@ -109,13 +110,33 @@ class TestGuards {
   }
 
  private:
-  plan::GuardDescription describe(nb::list facts, nb::list reads) {
+  plan::GuardDescription describe(nb::list facts, nb::list reads, nb::dict shapes) {
     plan::GuardDescription description;
     pool_ = description.pool = std::make_shared<source::Pool>();
     for (nb::handle row : facts) description.facts.push_back(fact(nb::borrow<nb::tuple>(row)));
     for (nb::handle path : reads) description.reads.push_back(source_of(nb::borrow<nb::tuple>(path)));
     description.state = aten::GlobalState::read();
+    describe_shapes(shapes, description.shapes);
     return description;
+  }
+
+  void describe_shapes(nb::dict from, guards::ShapeGuards& shapes) {
+    auto rows = [&](const char* key) { return from.contains(key) ? nb::list(from[key]) : nb::list(); };
+    for (nb::handle path : rows("symbols")) shapes.symbols.push_back(source_of(nb::borrow<nb::tuple>(path)));
+    for (nb::handle row : rows("properties"))
+      shapes.properties.push_back({source_of(nb::borrow<nb::tuple>(row[0])), expression_of(row[1])});
+    for (nb::handle number : rows("numbers")) shapes.numbers.push_back(expression_of(number));
+    shapes.conditions = conditions_of(rows("conditions"));
+  }
+
+  static std::vector<guards::ShapeGuards::Condition> conditions_of(nb::list rows) {
+    std::vector<guards::ShapeGuards::Condition> conditions;
+    for (nb::handle row : rows) {
+      const bool placed = PyTuple_Check(row.ptr());
+      conditions.push_back(
+          {expression_of(placed ? nb::object(row[0]) : nb::borrow(row)), placed ? nb::cast<std::string>(row[1]) : ""});
+    }
+    return conditions;
   }
 
   guards::Fact fact(nb::tuple row) {
@@ -133,10 +154,14 @@ class TestGuards {
         break;
       case guards::Kind::Length:
       case guards::Kind::Position:
+      case guards::Kind::MaxLength:
         fact.number = nb::cast<int64_t>(operand);
         break;
       case guards::Kind::Tensor:
-        fact.spec = aten::tensor_spec(operand.ptr());
+        fact.spec = PyTuple_Check(operand.ptr())
+                        ? aten::with_varying(*aten::tensor_spec(nb::object(operand[0]).ptr()),
+                                             nb::cast<uint64_t>(operand[1]), nb::cast<uint64_t>(operand[2]))
+                        : aten::tensor_spec(operand.ptr());
         break;
       default:
         fact.object = share(operand.ptr());
@@ -168,7 +193,7 @@ class TestGuards {
     if (name == "Module") return pool_->module(key.ptr());
     if (name == "Closure" && nb::len(step) > 2)
       return pool_->closure(base, nb::cast<int64_t>(key), nb::object(step[2]).ptr());
-    for (int kind = 0; kind <= static_cast<int>(Kind::WeakTarget); ++kind) {
+    for (int kind = 0; kind <= static_cast<int>(Kind::OffsetOf); ++kind) {
       auto k = static_cast<Kind>(kind);
       if (name != source::kind_name(k)) continue;
       if (nb::len(step) == 1) return pool_->child(base, k);
@@ -191,21 +216,36 @@ class TestGuards {
   std::vector<PyObject*> read_;
 };
 
+struct Spec {
+  const aten::TensorSpec* spec;
+};
+
 }  // namespace
 
 void bind_guards_testing(nb::module_& m) {
   nb::class_<TestGuards>(m, "TestGuards")
-      .def(nb::init<std::vector<std::string>, nb::list, nb::list>(), nb::arg("locals"), nb::arg("facts"),
-           nb::arg("reads") = nb::list())
+      .def(nb::init<std::vector<std::string>, nb::list, nb::list, nb::dict>(), nb::arg("locals"), nb::arg("facts"),
+           nb::arg("reads") = nb::list(), nb::arg("shapes") = nb::dict())
       .def("check", &TestGuards::check, nb::arg("locals"), nb::arg("function") = nb::none(),
            nb::arg("stack") = nb::list(), nb::arg("exception") = nb::none())
       .def("explain", &TestGuards::explain, nb::arg("locals"), nb::arg("function") = nb::none(),
            nb::arg("stack") = nb::list(), nb::arg("exception") = nb::none())
       .def("unbind", &TestGuards::unbind)
+      .def("require", &TestGuards::require)
       .def("statistics", &TestGuards::statistics)
       .def("print", &TestGuards::print)
       .def("time", &TestGuards::time, nb::arg("calls"), nb::arg("function") = nb::none(), nb::arg("rounds") = 100000,
            nb::arg("written") = nb::none());
+  nb::class_<Spec>(m, "Spec")
+      .def("__init__", [](Spec* self, nb::handle tensor) { new (self) Spec{aten::tensor_spec(tensor.ptr())}; })
+      .def("with_varying",
+           [](Spec s, uint64_t sizes, uint64_t strides) { return Spec{aten::with_varying(*s.spec, sizes, strides)}; })
+      .def("without_autograd", [](Spec s) { return Spec{aten::without_autograd(*s.spec)}; })
+      .def("matches", [](Spec s, nb::handle object) { return aten::matches(*s.spec, object.ptr()); })
+      .def("explain", [](Spec s, nb::handle object) { return aten::explain_mismatch(*s.spec, object.ptr()); })
+      .def("__repr__", [](Spec s) { return s.spec->print(); })
+      .def("__eq__", [](Spec a, Spec b) { return a.spec == b.spec; })
+      .def_prop_ro("varying", [](Spec s) { return nb::make_tuple(s.spec->varying_sizes, s.spec->varying_strides); });
   m.def("same_constant", [](nb::handle a, nb::handle b) { return source::same_constant(a.ptr(), b.ptr()); });
 }
 

@@ -16,6 +16,11 @@ uintptr_t address_of(PyObject* object) {
   return has_plain_storage(tensor) ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
+/// Nothing if it has no data that others could share.
+Extent shared_extent_of(PyObject* object) {
+  return address_of(object) ? extent_of(THPVariable_Unpack(object)) : Extent{0, 0};
+}
+
 bool lie_apart(std::vector<Extent>& extents) {
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < extents.size(); ++i)
@@ -25,24 +30,36 @@ bool lie_apart(std::vector<Extent>& extents) {
 
 }  // namespace
 
-bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known) {
-  bool unchanged = known.size() == which.size();
+bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known,
+               size_t steady) {
+  steady = std::min(steady, which.size());
+  bool unchanged = known.size() == 2 * which.size() - steady;
   for (size_t i = 0; i < which.size(); ++i) {
     PyObject* object = objects[which[i]];
     if (!object || !is_tensor(object)) return false;
-    unchanged = unchanged && address_of(object) == known[i];
+    if (!unchanged) continue;
+    if (i < steady) {
+      unchanged = address_of(object) == known[i];
+    } else {
+      const Extent extent = shared_extent_of(object);
+      const uintptr_t* last = known.data() + 2 * i - steady;
+      unchanged = extent.begin == last[0] && extent.end == last[1];
+    }
   }
   if (unchanged) return true;
   std::vector<Extent> extents;
-  std::vector<uintptr_t> addresses;
-  for (uint32_t index : which) {
-    addresses.push_back(address_of(objects[index]));
-    if (!addresses.back()) continue;
-    Extent extent = extent_of(THPVariable_Unpack(objects[index]));
+  std::vector<uintptr_t> places;
+  for (size_t i = 0; i < which.size(); ++i) {
+    PyObject* object = objects[which[i]];
+    const Extent extent = shared_extent_of(object);
     if (extent.begin != extent.end) extents.push_back(extent);
+    if (i < steady)
+      places.push_back(address_of(object));
+    else
+      places.insert(places.end(), {extent.begin, extent.end});
   }
   if (!lie_apart(extents)) return false;
-  known = std::move(addresses);
+  known = std::move(places);
   return true;
 }
 

@@ -66,6 +66,7 @@ struct Peek : c10::TensorImpl {
   static const c10::impl::SizesAndStrides& stored(const c10::TensorImpl* t) {
     return static_cast<const Peek*>(t)->sizes_and_strides_;
   }
+  static int64_t stored_offset(const c10::TensorImpl* t) { return static_cast<const Peek*>(t)->storage_offset_; }
   static bool default_policy(const c10::TensorImpl* t) { return !static_cast<const Peek*>(t)->sizes_strides_policy_; }
   static bool python_sizes(const c10::TensorImpl* t) {
     return static_cast<const Peek*>(t)->python_custom_sizes_strides_;
@@ -136,12 +137,17 @@ const uint64_t* words_of(const at::Tensor& tensor) {
   return reinterpret_cast<const uint64_t*>(tensor.unsafeGetTensorImpl());
 }
 
+bool agree(c10::IntArrayRef actual, const std::vector<int64_t>& expected) {
+  return std::equal(actual.begin(), actual.end(), expected.begin(), expected.end(),
+                    [](int64_t a, int64_t b) { return a == b || b == kVaries; });
+}
+
 /// More than five dimensions (sizes out of line), sparse layouts.
 bool same_stored(const Interned& spec, const at::Tensor& tensor) {
   if (!spec.comparable || !same_image(spec.expected.data(), spec.mask.data(), words_of(tensor))) return false;
   const auto& stored = Peek::stored(tensor.unsafeGetTensorImpl());
-  if (stored.sizes_arrayref() != c10::IntArrayRef(spec.sizes)) return false;
-  if (!spec.strides.empty() && stored.strides_arrayref() != c10::IntArrayRef(spec.strides)) return false;
+  if (!agree(stored.sizes_arrayref(), spec.sizes)) return false;
+  if (!spec.strides.empty() && !agree(stored.strides_arrayref(), spec.strides)) return false;
   return spec.layout != static_cast<int8_t>(c10::kSparse) || tensor.sparse_dim() == spec.sparse_dims;
 }
 
@@ -233,6 +239,35 @@ const TensorSpec* without_autograd(const TensorSpec& spec) {
   twin.is_leaf = true;
   return intern(std::move(twin));
 }
+
+const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t strides) {
+  Interned twin = static_cast<const Interned&>(spec);
+  auto let_vary = [&](std::vector<int64_t>& numbers, uint64_t which, size_t first_word) {
+    if (numbers.size() > 64) return uint64_t(0);
+    uint64_t varying = 0;
+    for (size_t d = 0; d < numbers.size(); ++d) {
+      if (!(which >> d & 1)) continue;
+      varying |= uint64_t(1) << d;
+      numbers[d] = kVaries;
+      if (twin.by_image) twin.mask[first_word + d] = twin.expected[first_word + d] = 0;
+    }
+    return varying;
+  };
+  twin.varying_sizes |= let_vary(twin.sizes, sizes, layout().sizes + 1);
+  twin.varying_strides |= let_vary(twin.strides, strides, layout().sizes + 1 + kInlineDims);
+  if (twin.varies()) twin.storage_offset = 0;
+  return intern(std::move(twin));
+}
+
+int64_t size_at(PyObject* tensor, int64_t dim) {
+  return Peek::stored(THPVariable_Unpack(tensor).unsafeGetTensorImpl()).size_at_unchecked(static_cast<size_t>(dim));
+}
+
+int64_t stride_at(PyObject* tensor, int64_t dim) {
+  return Peek::stored(THPVariable_Unpack(tensor).unsafeGetTensorImpl()).stride_at_unchecked(static_cast<size_t>(dim));
+}
+
+int64_t offset_of(PyObject* tensor) { return Peek::stored_offset(THPVariable_Unpack(tensor).unsafeGetTensorImpl()); }
 
 namespace {
 [[gnu::always_inline]] inline bool match(const TensorSpec& signature, PyObject* object, bool tangents) {

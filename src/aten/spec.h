@@ -3,12 +3,16 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "base/ref.h"
 
 namespace gramme::aten {
+
+/// In the place of a size or stride that is not compared.
+constexpr int64_t kVaries = std::numeric_limits<int64_t>::min();
 
 /// Everything a guard on a tensor compares. Interned: equal signatures are one pointer, valid until the process ends.
 struct TensorSpec {
@@ -23,8 +27,11 @@ struct TensorSpec {
   bool is_inference;
   bool compares_autograd = true;        // requires_grad and is_leaf
   std::vector<int64_t> sizes, strides;  // strides empty for sparse layouts
-  int64_t storage_offset = 0;           // not compared; the offset at the time the spec was made
-  std::string print() const;            // "Tensor float32[2, 3] strides [3, 1] cpu"
+  int64_t storage_offset = 0;           // not compared; the offset at the time the spec was made, 0 if anything varies
+  /// Bit d: dimension d may have any size, any stride.
+  uint64_t varying_sizes = 0, varying_strides = 0;
+  bool varies() const { return (varying_sizes | varying_strides) != 0; }
+  std::string print() const;  // "Tensor float32[2, ?] strides [?, 1] cpu"
 };
 
 /// Is it a torch.Tensor (or subclass)?
@@ -33,6 +40,13 @@ bool is_tensor(PyObject* object);
 const TensorSpec* tensor_spec(PyObject* tensor);
 /// The same signature for whoever does not care about requires_grad and is_leaf; half the memory to look at.
 const TensorSpec* without_autograd(const TensorSpec& spec);
+/// The same signature for whoever does not care about these sizes and strides: bit d stands for dimension d. Of a
+/// tensor with more than 64 dimensions everything is compared.
+const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t strides);
+/// One number of a tensor that matches a signature with that many dimensions. Plain loads.
+int64_t size_at(PyObject* tensor, int64_t dim);
+int64_t stride_at(PyObject* tensor, int64_t dim);
+int64_t offset_of(PyObject* tensor);
 /// Does the tensor still have the signature? 4 to 9 ns, runs no Python.
 bool matches(const TensorSpec& spec, PyObject* object);
 /// One tensor of many: objects[index] against a signature.
@@ -50,10 +64,11 @@ bool overlap(PyObject* a, PyObject* b);
 bool same_storage(PyObject* a, PyObject* b);
 /// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
 bool is_stale_view(PyObject* tensor);
-/// Do no two of the tensors objects[which[i]] share a byte? Of tensors whose sizes and strides stay, `known` holds
-/// where they lay when they last did not: asking again compares addresses. Tensors without data (meta) are not looked
-/// at.
-bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known);
+/// Do no two of the tensors objects[which[i]] share a byte? `known` holds where they lay when they last did not: asking
+/// again compares the addresses of the first `steady`, whose sizes and strides stay, and the extents of the others.
+/// Tensors without data (meta) are not looked at.
+bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known,
+               size_t steady = SIZE_MAX);
 /// The tensor's .grad as a new reference (None if it has none); runs no Python.
 PyObject* grad_of(PyObject* tensor);
 /// A counter that rises with every in-place write.

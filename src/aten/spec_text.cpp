@@ -14,7 +14,8 @@ namespace {
 
 std::string join(const std::vector<int64_t>& values) {
   std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + std::to_string(values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i ? ", " : "") + (values[i] == kVaries ? "?" : std::to_string(values[i]));
   return text + "]";
 }
 
@@ -70,7 +71,8 @@ std::string TensorSpec::print() const {
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
   if (!is_tensor(object)) return std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + spec.print();
   const TensorSpec* full = tensor_spec(object);
-  const TensorSpec& now = spec.compares_autograd ? *full : *without_autograd(*full);
+  const TensorSpec& now = *with_varying(spec.compares_autograd ? *full : *without_autograd(*full), spec.varying_sizes,
+                                        spec.varying_strides);
   auto changed = [](const char* what, const std::string& from, const std::string& to) {
     return std::string(what) + " changed from " + from + " to " + to;
   };
@@ -81,8 +83,8 @@ std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
   if (now.layout != spec.layout)
     return changed("layout", c10::str(static_cast<c10::Layout>(spec.layout)),
                    c10::str(static_cast<c10::Layout>(now.layout)));
-  if (now.sizes != spec.sizes) return changed("shape", join(spec.sizes), join(now.sizes));
-  if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(now.strides));
+  if (now.sizes != spec.sizes) return changed("shape", join(spec.sizes), join(full->sizes));
+  if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(full->strides));
   if (now.requires_grad != spec.requires_grad)
     return changed("requires_grad", truth(spec.requires_grad), truth(now.requires_grad));
   if (now.is_leaf != spec.is_leaf) return changed("is_leaf", truth(spec.is_leaf), truth(now.is_leaf));

@@ -42,6 +42,7 @@ struct Node {
   const source::Source* source = nullptr;  // Placeholder
   const meta::Record* record = nullptr;    // of a tensor result
   PyTypeObject* number_type = nullptr;     // of a Python number: int, float, bool
+  shape::Expr symbol = nullptr;            // Placeholder: of a size, stride, offset or int that varies
   const Position* position = nullptr;
   const ModuleCall* module = nullptr;  // innermost at the time it was made
 };
@@ -74,6 +75,8 @@ class Graph {
   const std::vector<Event>& events() const { return events_; }
   bool empty() const { return nodes_.empty(); }
 
+  /// The placeholders, in another order.
+  void order(std::vector<Node*> placeholders) { placeholders_ = std::move(placeholders); }
   /// Drops calls whose value is unused and that have no effect, and placeholders nobody uses.
   void remove_dead();
   /// Drops pairs of adjacent torch._C._set_grad_enabled calls of which the second undoes the first.

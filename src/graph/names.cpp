@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "source/printer.h"
 
@@ -81,6 +82,31 @@ std::string target_name(const Node& node) {
   return snake_case(text ? text : Py_TYPE(node.call.target)->tp_name);
 }
 
+/// Numbers of the symbols of sizes, strides and offsets, as a ShapeEnv gives them out: by the names of their sources.
+class SymbolNumbers {
+ public:
+  int number(const std::string& source) {
+    int number = hash(source) % 100;
+    while (!used_.insert(number).second) ++number;
+    return number;
+  }
+
+ private:
+  /// A remainder by 100.
+  static int hash(const std::string& text) {
+    PyObject* const sha256 = once([] { return imported("hashlib", "sha256").release(); });
+    Owned<> bytes = take(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+    Owned<> hash = take(PyObject_CallOneArg(sha256, bytes.get()));
+    Owned<> digest = take(PyObject_CallMethod(hash.get(), "digest", nullptr));
+    int rest = 0;
+    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(digest.get()); ++i)
+      rest = (rest * 256 + static_cast<unsigned char>(PyBytes_AS_STRING(digest.get())[i])) % 100;
+    return rest;
+  }
+
+  std::unordered_set<int> used_;
+};
+
 /// Names while the events are replayed.
 class Naming {
  public:
@@ -107,7 +133,9 @@ class Naming {
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
     if (node.kind == Node::Placeholder) {
-      std::string target = unused(placeholder_name(print_(node.source)));
+      const std::string& source = print_(node.source);
+      const bool is_size = node.symbol && source::is_number(node.source->kind);
+      std::string target = unused(is_size ? "s" + std::to_string(symbols_.number(source)) : placeholder_name(source));
       name = names_.space.create(snake_case(without_dunder(target)));
       taken_.insert(target);
       names_.target[node.id] = std::move(target);
@@ -143,6 +171,7 @@ class Naming {
 
   const std::vector<Graph::Event>& events_;
   source::Printer print_;
+  SymbolNumbers symbols_;
   Names names_;
   const Node* last_placeholder_ = nullptr;  // null once it is made: nobody asks for taken names then
   std::unordered_set<std::string> taken_;

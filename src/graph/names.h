@@ -1,8 +1,8 @@
 // Names of nodes as PyTorch Dynamo's torch.fx graph has them.
 //
-// A node is named after its target (add, add_1, linear) or its source (l_x_), and again after the first variable that
-// the program stores it in; names are never given back, so the order of events matters, those of dropped nodes
-// included.
+// A node is named after its target (add, add_1, linear) or its source (l_x_; s77 of a size, stride or offset), and
+// again after the first variable that the program stores it in; names are never given back, so the order of events
+// matters, those of dropped nodes included.
 #pragma once
 #include <string>
 #include <string_view>

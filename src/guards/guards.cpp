@@ -36,6 +36,8 @@ std::string Fact::print() const {
       return "the hashes of " + name + " are " + describe(object.get());
     case Kind::Position:
       return name + " stands at " + std::to_string(number);
+    case Kind::MaxLength:
+      return name + ".maxlen == " + (number < 0 ? "None" : std::to_string(number));
     case Kind::Tensor:
       return name + ": " + spec->print();
     case Kind::Code:

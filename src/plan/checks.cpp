@@ -113,6 +113,11 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return "the hashes of " + name + " changed";
     case GuardKind::Position:
       return name + " does not stand at " + std::to_string(check.number) + " any more";
+    case GuardKind::MaxLength: {
+      if (!is_deque(object)) return name + " is no deque any more but " + describe(object);
+      auto text = [](int64_t length) { return length < 0 ? "None" : std::to_string(length); };
+      return changed(name + ".maxlen", text(check.number), text(cpython::as_deque(object)->maxlen));
+    }
     case GuardKind::Code:
       return name + ".__code__ changed";
     case GuardKind::Subclass:
@@ -150,6 +155,8 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return hashes_are(object, check.object);
     case GuardKind::Position:
       return Py_IS_TYPE(object, &PyListIter_Type) && *cpython::list_iterator_position(object) == check.number;
+    case GuardKind::MaxLength:
+      return is_deque(object) && cpython::as_deque(object)->maxlen == check.number;
     case GuardKind::SetIs:
       return PyAnySet_Check(object) && source::same_elements(object, check.object);
     case GuardKind::Places:

@@ -5,9 +5,18 @@
 #include "plan/bound.h"
 #include "plan/distinct.h"
 #include "plan/program.h"
+#include "plan/shape_check.h"
 #include "plan/walk.h"
 
 namespace gramme::plan {
+
+std::vector<std::string> GuardDescription::print() const {
+  std::vector<std::string> lines;
+  for (const guards::Fact& fact : facts) lines.push_back(fact.print());
+  for (std::string& line : shapes.print()) lines.push_back(std::move(line));
+  return lines;
+}
+
 namespace {
 
 /// When to give up words for a root whose content is another one at every call, and when to try again.
@@ -38,6 +47,7 @@ struct GuardPlan::Impl {
   explicit Impl(GuardDescription given) : description(std::move(given)), program(description) {
     registers.resize(program.steps.size());
     spare.resize(program.steps.size());
+    if (!description.shapes.empty()) shapes.emplace(description.shapes, program);
     if (program.pinned_end) parts.push_back({Block(program, 0, program.pinned_end, dropped), {}});
     for (uint32_t root : program.roots) {
       const Step& step = program.steps[root];
@@ -113,11 +123,13 @@ struct GuardPlan::Impl {
   }
 
   [[gnu::hot]] bool check(const Roots& roots, PyObject** reads, Dropped& released) {
-    const bool held = evaluate(roots);
+    bool held = evaluate(roots);
     if (!dropped.empty()) [[unlikely]] {
       released.insert(released.end(), std::move_iterator(dropped.begin()), std::move_iterator(dropped.end()));
       dropped.clear();
     }
+    if (shapes) [[unlikely]]
+      held = held && shapes->holds(registers.data()) && shapes->give(reads + program.reads.size());
     if (held)
       for (uint32_t index : program.reads) *reads++ = share(registers[index]).release();
     if (!made_by_reading.empty()) [[unlikely]]
@@ -133,7 +145,7 @@ struct GuardPlan::Impl {
     for (const Relation& relation : program.relations)
       if (!holds(relation, registers.data())) return false;
     if (!distinct.holds(registers.data())) return false;
-    return program.apart.empty() || aten::all_apart(registers.data(), program.apart, addresses);
+    return program.apart.empty() || aten::all_apart(registers.data(), program.apart, places, program.apart_steady);
   }
 
   std::string explain(const Roots& roots) const {
@@ -169,17 +181,18 @@ struct GuardPlan::Impl {
         Relation relation{guards::Kind::NoOverlap, a, b};
         if (a < b && !holds(relation, values.data())) return explain_relation(program, relation);
       }
-    return {};
+    return shapes ? shapes->explain(description.shapes, values.data()) : "";
   }
 
   GuardDescription description;
   Program program;
   Dropped dropped;
   Distinct distinct{program};
-  std::vector<uint32_t> leaves;  // roots with nothing below them
-  std::vector<Part> parts;       // the others; pinned objects are one part
+  std::optional<ShapeCheck> shapes;  // none: no number is looked at
+  std::vector<uint32_t> leaves;      // roots with nothing below them
+  std::vector<Part> parts;           // the others; pinned objects are one part
   std::vector<PyObject*> registers, spare;
-  std::vector<uintptr_t> addresses;  // of program.apart, when they last held
+  std::vector<uintptr_t> places;  // of program.apart, when they last held
   size_t last_failed = SIZE_MAX;
   uint64_t checks = 0;
   size_t walks = 0, rebinds = 0;
@@ -194,6 +207,12 @@ void GuardPlan::require(std::vector<guards::Fact> more) {
   impl_ = std::make_unique<Impl>(std::move(description));
 }
 
+void GuardPlan::require(std::vector<guards::ShapeGuards::Condition> more) {
+  GuardDescription description = std::move(impl_->description);
+  for (auto& condition : more) description.shapes.conditions.push_back(std::move(condition));
+  impl_ = std::make_unique<Impl>(std::move(description));
+}
+
 [[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads, Dropped& dropped) {
   return impl_->check(roots, reads, dropped);
 }
@@ -205,7 +224,10 @@ Dropped GuardPlan::unbind() {
 const GuardDescription& GuardPlan::description() const { return impl_->description; }
 
 GuardPlan::Statistics GuardPlan::statistics() const {
-  Statistics result{impl_->description.facts.size(), 0, 0, impl_->walks, impl_->rebinds};
+  const GuardDescription& description = impl_->description;
+  const size_t facts =
+      description.facts.size() + description.shapes.properties.size() + description.shapes.conditions.size();
+  Statistics result{facts, 0, 0, impl_->walks, impl_->rebinds};
   for (const Step& step : impl_->program.steps) result.tensors += step.spec != nullptr;
   for (const Impl::Part& part : impl_->parts) result.words += part.block.words();
   return result;

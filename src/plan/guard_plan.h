@@ -17,6 +17,7 @@
 #include "aten/state.h"
 #include "base/ref.h"
 #include "guards/fact.h"
+#include "guards/shapes.h"
 #include "source/source.h"
 
 namespace gramme::plan {
@@ -41,6 +42,11 @@ struct GuardDescription {
   std::vector<guards::Fact> facts;
   std::vector<const source::Source*> reads;  // sources whose objects graph and replay need, read after the guards hold
   aten::GlobalState state;
+  guards::ShapeGuards shapes = {};
+  /// Objects that a check gives: what `reads` names, then the values of `shapes.numbers`.
+  size_t object_count() const { return reads.size() + shapes.numbers.size(); }
+  /// All that must hold, a line each.
+  std::vector<std::string> print() const;
 };
 
 class GuardPlan {
@@ -51,7 +57,10 @@ class GuardPlan {
 
   /// Adds facts to the description; to be called before the first check.
   void require(std::vector<guards::Fact> more);
-  /// Evaluates everything. On success `reads` (as long as the description's) holds new references to the objects read.
+  /// Adds conditions on the symbols that the description has; to be called before the first check.
+  void require(std::vector<guards::ShapeGuards::Condition> more);
+  /// Evaluates everything. On success `reads` (object_count() of the description) holds new references to the objects
+  /// read and to the numbers.
   bool check(const Roots& roots, PyObject** reads, Dropped& dropped);
   /// The first fact that fails now, in words with the user's names and old and new value; empty if all hold.
   std::string explain(const Roots& roots) const;

@@ -52,6 +52,8 @@ uint16_t check_needs(GuardKind kind) {
       return kContent | kOrder;
     case GuardKind::Position:
       return kPosition;
+    case GuardKind::MaxLength:
+      return kMaxLength;
     case GuardKind::Subclass:
       return kRegistered;
     case GuardKind::SetIs:
@@ -61,6 +63,13 @@ uint16_t check_needs(GuardKind kind) {
       return 0;
   }
 }
+
+bool is_number_of_tensor(SourceKind kind) {
+  return kind == SourceKind::SizeOf || kind == SourceKind::StrideOf || kind == SourceKind::OffsetOf;
+}
+
+/// The source of the object that has the number.
+const Source* object_of(const Source* number) { return is_number_of_tensor(number->kind) ? number->base : number; }
 
 struct Node {
   const Source* source;
@@ -78,6 +87,8 @@ class Lowering {
       if (fact.other) node_of(fact.other);
     }
     for (const Source* source : description.reads) node_of(source);
+    for (const Source* source : description.shapes.symbols) node_of(object_of(source));
+    for (const auto& property : description.shapes.properties) node_of(object_of(property.source));
     std::stable_partition(roots_.begin(), roots_.end(), [](Node* n) { return n->source->kind == SourceKind::Pinned; });
     registers_.resize(nodes_.size());
     for (Node* root : roots_) {
@@ -96,7 +107,15 @@ class Lowering {
     }
     std::sort(program_.apart.begin(), program_.apart.end());
     program_.apart.erase(std::unique(program_.apart.begin(), program_.apart.end()), program_.apart.end());
+    const auto first_varying = std::stable_partition(program_.apart.begin(), program_.apart.end(), [&](uint32_t index) {
+      const aten::TensorSpec* spec = program_.steps[index].spec;
+      return spec && !spec->varies();
+    });
+    program_.apart_steady = static_cast<size_t>(first_varying - program_.apart.begin());
     for (const Source* source : description.reads) program_.reads.push_back(register_of(source));
+    for (const Source* source : description.shapes.symbols) program_.symbols.push_back(number(source));
+    for (const auto& property : description.shapes.properties) program_.properties.push_back(number(property.source));
+    check_all_compared();
   }
 
  private:
@@ -109,6 +128,45 @@ class Lowering {
     return made;
   }
   uint32_t register_of(const Source* source) const { return registers_[source->id]; }
+
+  Number number(const Source* source) const {
+    const Number number{source->kind, register_of(object_of(source)), source->index};
+    if (!(is_number_of_tensor(source->kind) ? has_number(number) : is_int(program_.steps[number.of])))
+      GRAMME_BUG("no fact says that there is such a number: " + source->print());
+    return number;
+  }
+
+  bool has_number(const Number& number) const {
+    const aten::TensorSpec* spec = program_.steps[number.of].spec;
+    if (!spec || number.kind == SourceKind::OffsetOf) return spec;
+    const auto& numbers = number.kind == SourceKind::SizeOf ? spec->sizes : spec->strides;
+    return number.dimension >= 0 && static_cast<size_t>(number.dimension) < numbers.size();
+  }
+
+  bool is_int(const Step& step) const {
+    const auto first = program_.checks.begin() + step.first_check;
+    return std::any_of(first, first + step.check_count, [](const Check& check) {
+      if (check.kind == GuardKind::Constant) return PyLong_CheckExact(check.object) != 0;
+      const bool of_type = check.kind == GuardKind::Type || check.kind == GuardKind::Narrow;
+      return of_type && check.object == reinterpret_cast<PyObject*>(&PyLong_Type);
+    });
+  }
+
+  /// What a signature leaves out is a symbol or has a value that it must be.
+  void check_all_compared() const {
+    std::vector<std::pair<uint64_t, uint64_t>> left(program_.steps.size());
+    for (size_t i = 0; i < left.size(); ++i)
+      if (const aten::TensorSpec* spec = program_.steps[i].spec) left[i] = {spec->varying_sizes, spec->varying_strides};
+    for (const auto* numbers : {&program_.symbols, &program_.properties})
+      for (const Number& number : *numbers) {
+        const uint64_t bit = number.dimension < 64 ? uint64_t(1) << number.dimension : 0;
+        if (number.kind == SourceKind::SizeOf) left[number.of].first &= ~bit;
+        if (number.kind == SourceKind::StrideOf) left[number.of].second &= ~bit;
+      }
+    for (size_t i = 0; i < left.size(); ++i)
+      if (left[i].first | left[i].second)
+        GRAMME_BUG("a size or stride that nothing is known of: " + program_.steps[i].source->print());
+  }
 
   void emit(const Node& node, int32_t base) {
     auto index = static_cast<uint32_t>(program_.steps.size());
@@ -162,6 +220,7 @@ class Lowering {
       case GuardKind::Keys:
       case GuardKind::Hashes:
       case GuardKind::Position:
+      case GuardKind::MaxLength:
       case GuardKind::Code:
         step.typed = true;
         break;

@@ -235,6 +235,7 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   }
   if ((needs & kPosition) && Py_IS_TYPE(object, &PyListIter_Type))
     add_number(cpython::list_iterator_position(object), Cause::Moved);
+  if ((needs & kMaxLength) && is_deque(object)) add_number(&cpython::as_deque(object)->maxlen, Cause::Moved);
   if (needs & kInstanceDict) instance_dict(object);  // attributes move into it: before anything says where they are
   if (needs & kAttributes) add_attributes(object);
   if (needs & kClassLookup) add_class_tag(object);

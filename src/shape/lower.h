@@ -20,23 +20,16 @@ class Lowering {
 
  private:
   Value made(Expr e) {
-    switch (e->kind) {
-      case Kind::Constant:
-      case Kind::Symbol:
-        return machine_.leaf(e);
-      case Kind::Sum:
-        return sum(e);
-      case Kind::AtMost:
-      case Kind::AtLeast:
-      case Kind::Equal:
-      case Kind::NotEqual: {
-        const Sides sides = sides_of(e);
-        const Value left = lower(sides.left), right = lower(sides.right);
-        return machine_.compute(operation_of(e->kind), left, right);
-      }
-      default:
-        return folded(e);
-    }
+    if (e->kind == Kind::Constant || e->kind == Kind::Symbol) return machine_.leaf(e);
+    if (e->kind == Kind::Sum) return sum(e);
+    if (!compares_whole_numbers(e->kind)) return folded(e);
+    const Sides sides = sides_of(e);
+    const Value left = lower(sides.left), right = lower(sides.right);
+    return machine_.compute(operation_of(e->kind), left, right);
+  }
+
+  static bool compares_whole_numbers(Kind kind) {
+    return kind == Kind::AtMost || kind == Kind::AtLeast || kind == Kind::Equal || kind == Kind::NotEqual;
   }
 
   /// Operands from the left; a factor as often as its exponent says.

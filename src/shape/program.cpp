@@ -34,6 +34,12 @@ void Program::require(Expr e) {
   }
 }
 
+Register Program::require_value(Expr e) {
+  const Register value = add(e), found = new_register();
+  code_.push_back({Operation::RequireEqual, found, found, value});
+  return found;
+}
+
 std::vector<int64_t> Program::registers() const {
   std::vector<int64_t> words(register_count());
   for (Register r = 0; r < words.size(); ++r)

@@ -28,6 +28,8 @@ class Program {
   Register add(Expr e);
   /// A run ends at the first that does not hold.
   void require(Expr e);
+  /// Where a run finds a number, and ends unless it is the value of the Int.
+  Register require_value(Expr e);
 
   /// Operands before what is computed of them.
   const std::vector<Instruction>& code() const { return code_; }

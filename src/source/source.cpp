@@ -138,6 +138,12 @@ std::string suffix(const Source& source) {
     }
     case Kind::WeakTarget:
       return "()";
+    case Kind::SizeOf:
+      return ".size()[" + std::to_string(source.index) + "]";
+    case Kind::StrideOf:
+      return ".stride()[" + std::to_string(source.index) + "]";
+    case Kind::OffsetOf:
+      return ".storage_offset()";
     default:
       return "";  // ProxyMapping: a mappingproxy reads like the mapping behind it
   }

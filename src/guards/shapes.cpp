@@ -1,0 +1,21 @@
+#include "guards/shapes.h"
+
+namespace gramme::guards {
+
+std::vector<std::string> ShapeGuards::names() const {
+  std::vector<std::string> names;
+  for (const source::Source* source : symbols) names.push_back(source->print());
+  return names;
+}
+
+std::vector<std::string> ShapeGuards::print() const {
+  const std::vector<std::string> names = this->names();
+  std::vector<std::string> lines;
+  for (const Property& property : properties)
+    lines.push_back(property.source->print() + " == " + shape::print(property.value, names));
+  for (const Condition& condition : conditions)
+    lines.push_back(shape::print(condition.holds, names) + condition.remark());
+  return lines;
+}
+
+}  // namespace gramme::guards

@@ -10,7 +10,10 @@
 
 #include "api/testing.h"
 #include "api/testing_calls.h"
+#include "meta/fill.h"
 #include "meta/numbers.h"
+#include "meta/rules.h"
+#include "meta/statistics.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,6 +34,14 @@ nb::object sizes(const std::vector<shape::SymInt>& values) {
   for (shape::SymInt value : values) list.append(size(value));
   return nb::tuple(list);
 }
+
+/// A record, and an expression, in the hands of a test.
+struct RecordRef {
+  const meta::Record* record;
+};
+struct ExprRef {
+  shape::Expr expr;
+};
 
 nb::dict describe(const meta::Record& record) {
   nb::dict d;
@@ -54,8 +65,10 @@ nb::dict describe(const meta::Result& result) {
   nb::dict d;
   d["kind"] = kKinds[result.kind];
   if (result.record) d["record"] = describe(*result.record);
+  if (result.record) d["ref"] = RecordRef{result.record};
   if (result.object) d["object"] = borrow(result.object.get());
   if (result.expr) d["expr"] = shape::print(result.expr);
+  if (result.expr) d["ref"] = ExprRef{result.expr};
   d["same_as"] = result.same_as;
   d["view_of"] = result.view_of;
   nb::list items;
@@ -105,6 +118,38 @@ class Sizes {
     meta::Call call = Caller(arena).call(target, args, kwargs);
     return guarded([&] { return describe(meta::infer(call, {}, &assumptions_)); });
   }
+  /// The values of all symbols now.
+  std::vector<int64_t> hints() {
+    std::vector<int64_t> values;
+    for (size_t k = 0; k < assumptions_.symbol_count(); ++k)
+      values.push_back(assumptions_.hint(shape::symbol(static_cast<int64_t>(k))).value_or(0));
+    return values;
+  }
+  /// Without the memo and without rules.
+  nb::dict fill(nb::object target, nb::args args, nb::kwargs kwargs) {
+    Arena arena;
+    meta::Call call = Caller(arena).call(target, args, kwargs);
+    return guarded([&] { return describe(meta::fill(call, {}, &assumptions_).outcome); });
+  }
+  /// By a rule alone; None if there is none.
+  nb::object rule(nb::object target, nb::args args, nb::kwargs kwargs) {
+    Arena arena;
+    meta::Call call = Caller(arena).call(target, args, kwargs);
+    return guarded([&]() -> nb::object {
+      const auto outcome = meta::by_rule(call, {}, assumptions_);
+      return outcome ? nb::object(describe(*outcome)) : nb::none();
+    });
+  }
+  double infer_nanoseconds(int repeats, nb::object target, nb::args args, nb::kwargs kwargs) {
+    Arena arena;
+    meta::Call call = Caller(arena).call(target, args, kwargs);
+    return guarded([&] {
+      auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < repeats; ++i) meta::infer(call, {}, &assumptions_);
+      std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
+      return taken.count() / repeats;
+    });
+  }
 
  private:
   shape::Expr symbol(int number, int64_t hint) {
@@ -138,6 +183,12 @@ double infer_nanoseconds(int repeats, nb::object target, nb::args args, nb::kwar
   });
 }
 
+/// General hits, rules, fills; seconds of rules and of fills.
+nb::tuple symbolic_statistics() {
+  const meta::SymbolicStatistics& s = meta::symbolic_statistics();
+  return nb::make_tuple(s.general_hits, s.rules, s.fills, s.rule_seconds, s.fill_seconds);
+}
+
 nb::tuple infer_statistics() {
   meta::InferStatistics s = meta::infer_statistics();
   return nb::make_tuple(s.hits, s.misses, s.miss_seconds);
@@ -154,17 +205,30 @@ void bind_meta_testing(nb::module_& m) {
             new (self) RunTimeNumber{std::move(example), bound};
           },
           "example"_a, "bound"_a = HUGE_VAL);
-  nb::class_<SymbolicTensor>(m, "SymbolicTensor");
-  nb::class_<SymbolicNumber>(m, "SymbolicNumber");
+  nb::class_<RecordRef>(m, "RecordRef");
+  nb::class_<SymbolicTensor>(m, "SymbolicTensor")
+      .def("__init__", [](SymbolicTensor* self, nb::object tensor,
+                          RecordRef ref) { new (self) SymbolicTensor{std::move(tensor), ref.record}; })
+      .def_prop_ro("record", [](const SymbolicTensor& self) { return describe(*self.record); });
+  nb::class_<ExprRef>(m, "ExprRef");
+  nb::class_<SymbolicNumber>(m, "SymbolicNumber")
+      .def("__init__", [](SymbolicNumber* self, nb::object example, ExprRef ref) {
+        new (self) SymbolicNumber{std::move(example), ref.expr};
+      });
   nb::class_<Sizes>(m, "Sizes")
       .def(nb::init<>())
       .def("tensor", &Sizes::tensor, "tensor"_a, "symbols"_a)
       .def("number", &Sizes::number, "example"_a, "symbol"_a)
-      .def("infer", &Sizes::infer);
+      .def("infer", &Sizes::infer)
+      .def("hints", &Sizes::hints)
+      .def("fill", &Sizes::fill)
+      .def("rule", &Sizes::rule)
+      .def("infer_nanoseconds", &Sizes::infer_nanoseconds);
   m.def("depends_on_numbers", depends_on_numbers);
   m.def("infer", infer);
   m.def("infer_nanoseconds", infer_nanoseconds);
   m.def("infer_statistics", infer_statistics);
+  m.def("symbolic_statistics", symbolic_statistics);
 }
 
 }  // namespace gramme::api

@@ -20,6 +20,7 @@ Owned<> Environment::number(Expr e) {
   if (is_constant(e)) return take(PyLong_FromLongLong(e->constant));
   Owned<>& known = symbols_[e];
   if (known) return share(known.get());
+  if (e->type != shape::Type::Int) throw Inexpressible("a number that is no int");
   const std::optional<int64_t> hint = assumptions_.hint(e);
   if (!hint) throw Inexpressible("a size that is not known while the capture runs");
   const Expr positive = at_least(e, shape::constant(1));
@@ -54,8 +55,10 @@ Expr Environment::read(PyObject* symbolic) const {
 }
 
 shape::SymInt Environment::read(const c10::SymInt& number) const {
-  if (const auto constant = number.maybe_as_int()) return *constant;
-  return shape::SymInt(read(py::cast(number).ptr()));
+  if (!number.is_heap_allocated()) return number.as_int_unchecked();
+  const py::object object = py::cast(number);
+  return PyLong_CheckExact(object.ptr()) ? shape::SymInt(PyLong_AsLongLong(object.ptr()))
+                                         : shape::SymInt(read(object.ptr()));
 }
 
 std::vector<Expr> Environment::guards() const {

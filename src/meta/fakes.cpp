@@ -23,18 +23,17 @@ std::vector<std::unique_ptr<Fakes>>& pool() {
   return *pool;
 }
 
-std::vector<c10::SymInt> numbers(const std::vector<shape::SymInt>& numbers, Environment& environment) {
+std::vector<c10::SymInt> all(const std::vector<shape::SymInt>& sizes, const Fakes::Numbers& numbers) {
   std::vector<c10::SymInt> result;
-  for (shape::SymInt number : numbers) result.push_back(environment.number(number));
+  for (shape::SymInt size : sizes) result.push_back(numbers(size));
   return result;
 }
 
 /// The same with sizes that vary; no size is 0.
-at::Tensor symbolic_meta_tensor(const Record& record, Environment& environment) {
+at::Tensor symbolic_meta_tensor(const Record& record, const Fakes::Numbers& numbers) {
   const auto dtype = static_cast<at::ScalarType>(record.dtype);
-  const std::vector<c10::SymInt> sizes = numbers(record.sizes, environment);
-  const std::vector<c10::SymInt> strides = numbers(record.strides, environment);
-  const c10::SymInt offset = environment.number(record.storage_offset);
+  const std::vector<c10::SymInt> sizes = all(record.sizes, numbers), strides = all(record.strides, numbers);
+  const c10::SymInt offset = numbers(record.storage_offset);
   c10::SymInt elements = offset + 1;
   for (size_t d = 0; d < sizes.size(); ++d) elements += (sizes[d] - 1) * strides[d];
   at::Tensor tensor = at::empty({1}, at::device(at::kMeta).dtype(dtype));
@@ -60,7 +59,8 @@ at::Tensor meta_tensor(const Record& record) {
 Fakes::Fakes() : mode_(new_watching_mode(nullptr)) {}
 
 Fakes::Fakes(Environment& environment)
-    : environment_(&environment), mode_(new_watching_mode(environment.shape_env())) {}
+    : numbers_([&environment](shape::SymInt number) { return environment.number(number); }),
+      mode_(new_watching_mode(environment.shape_env())) {}
 
 Owned<> Fakes::fake(const Record* record, size_t n) {
   if (known_.size() > kKeptFakes) known_.clear();
@@ -71,7 +71,7 @@ Owned<> Fakes::fake(const Record* record, size_t n) {
 
 Owned<> Fakes::make(const Record& record) const {
   c10::InferenceMode inference(record.is_inference);
-  at::Tensor made = record.symbolic ? symbolic_meta_tensor(record, *environment_) : meta_tensor(record);
+  at::Tensor made = record.symbolic ? symbolic_meta_tensor(record, numbers_) : meta_tensor(record);
   if (record.is_conj) made._set_conj(true);
   if (record.is_neg) made._set_neg(true);
   Owned<> plain = take(THPVariable_Wrap(std::move(made)));

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -16,12 +17,16 @@ namespace gramme::meta {
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
                                const Environment* environment = nullptr);
 const Record* with_type(const Record* record, PyTypeObject* type);
+const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
+                            shape::SymInt offset);
 
 /// A FakeTensorMode and fakes made in it. One for each fill that is under way, so threads and nested fills never share.
 class Fakes {
  public:
   Fakes();
-  explicit Fakes(Owned<> mode) : mode_(std::move(mode)) {}
+  /// Gives the number that a size that varies is.
+  using Numbers = std::function<c10::SymInt(shape::SymInt)>;
+  Fakes(Owned<> mode, Numbers numbers) : numbers_(std::move(numbers)), mode_(std::move(mode)) {}
   /// For calls with sizes that vary; one call each.
   explicit Fakes(Environment& environment);
   PyObject* mode() const { return mode_.get(); }
@@ -33,7 +38,7 @@ class Fakes {
  private:
   Owned<> make(const Record& record) const;
 
-  Environment* environment_ = nullptr;
+  Numbers numbers_;
   Owned<> mode_;
   std::unordered_map<const Record*, std::vector<Owned<>>> known_;
 };

@@ -15,6 +15,7 @@
 #include "meta/build.h"
 #include "meta/fakes.h"
 #include "meta/overflow.h"
+#include "meta/pattern.h"
 #include "meta/silence.h"
 #include "meta/targets.h"
 #include "meta/watch.h"
@@ -94,12 +95,6 @@ class Inside {
   Environment* environment_;
 };
 
-bool takes_expressions(const Call& call) {
-  bool found = false;
-  each_leaf(call, [&](const Argument& leaf) { found |= leaf.expr || (leaf.record && leaf.record->symbolic); });
-  return found;
-}
-
 class Fill {
  public:
   Fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions)
@@ -117,10 +112,7 @@ class Fill {
     } catch (const PythonError&) {
       return failed();
     } catch (const Inexpressible& error) {
-      outcome_.message = std::string("sizes that vary: ") + error.what();
-      Filled result = unsupported();
-      result.outcome.inexpressible = true;
-      return result;
+      return {inexpressible(error.what())};
     } catch (const std::exception& error) {  // c10's, of a record that cannot be faked
       outcome_.message = error.what();
     }
@@ -210,13 +202,19 @@ class Fill {
     return reinterpret_cast<PyObject*>(known);
   }
 
+  static bool has_symbolic_item(PyObject* size) {
+    for (Py_ssize_t i = 0; PyTuple_Check(size) && i < PyTuple_GET_SIZE(size); ++i)
+      if (is_symbolic(PyTuple_GET_ITEM(size, i))) return true;
+    return false;
+  }
+
   static bool is_constant(PyObject* value) {
     if (value == Py_None || value == Py_Ellipsis || value == Py_NotImplemented || is_scalar(value)) return true;
     if (PyUnicode_CheckExact(value) || PyType_Check(value)) return true;
     const char* type = Py_TYPE(value)->tp_name;  // torch.dtype, torch.device, torch.layout, torch.Size …
     for (const char* known :
          {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
-      if (!std::strcmp(type, known)) return true;
+      if (!std::strcmp(type, known)) return !has_symbolic_item(value);
     return false;
   }
 

@@ -1,13 +1,19 @@
 #include "meta/infer.h"
 
+#include <c10/core/ScalarType.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "meta/fill.h"
 #include "meta/key.h"
+#include "meta/pattern.h"
+#include "meta/rules.h"
+#include "meta/statistics.h"
 
 namespace gramme::meta {
 namespace {
@@ -58,19 +64,99 @@ const Outcome& store(const Key& key, uint64_t hash, Outcome&& outcome) {
   return entry->outcome;
 }
 
-const Outcome& miss(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions,
-                    const Key& key, uint64_t hash) {
-  auto start = std::chrono::steady_clock::now();
+struct Found {
+  const Outcome* outcome;
+  bool lasts;  // another such call has the same
+};
+
+const Outcome& pass(Outcome&& outcome) {
+  Outcome& slot = memo().passing[memo().next_passing++ % memo().passing.size()];
+  return slot = std::move(outcome);
+}
+
+/// Is there a number, for which another may come, beside whole numbers of fewer bits? Kernels refuse what does not fit.
+bool may_not_fit(const Call& call, const Result& result) {
+  auto is_narrow = [](const Record* record) {
+    return record && c10::isIntegralType(static_cast<c10::ScalarType>(record->dtype), true) &&
+           static_cast<c10::ScalarType>(record->dtype) != c10::ScalarType::Long;
+  };
+  bool varies = false, narrow = is_narrow(result.record);
+  each_leaf(call, [&](const Argument& leaf) {
+    varies |= leaf.expr != nullptr;
+    narrow |= leaf.kind == Argument::Tensor && is_narrow(leaf.record);
+  });
+  return varies && narrow;
+}
+
+/// Fakes whose sizes vary are asked for what Python's decompositions do, which is not in everything what the operators
+/// do: they must give what those on numbers give.
+void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<VmapLevel>& levels,
+                      shape::Assumptions& assumptions) {
+  if (outcome.inexpressible) return;
+  const CallNow now(call, assumptions);
+  const Outcome& expected = infer(now.call(), levels);
+  if (outcome.error && expected.error) return;
+  if (outcome.error || expected.error || !agree(outcome, expected, assumptions)) {
+    outcome = inexpressible("not as with numbers");
+    return;
+  }
+  outcome.random |= expected.random;
+  outcome.may_raise = expected.may_raise || may_not_fit(call, expected.result);
+  outcome.opaque |= expected.opaque;
+  outcome.runs_python |= expected.runs_python;
+  outcome.warns |= expected.warns;
+  outcome.operators = expected.operators;
+}
+
+Filled computed(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+  if (assumptions) {
+    std::optional<Outcome> outcome = by_rule(call, levels, *assumptions);
+    if (outcome) return {std::move(*outcome)};
+  }
+  const auto start = std::chrono::steady_clock::now();
   Filled filled = fill(call, levels, assumptions);
-  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   ++memo().statistics.misses;
   memo().statistics.miss_seconds += taken.count();
-  if (key.memoizable() && filled.lasting) {
-    const Outcome* meanwhile = look_up(key, hash, assumptions);  // a nested fill or another thread may have been faster
-    return meanwhile ? *meanwhile : store(key, hash, std::move(filled.outcome));
+  if (assumptions) {
+    ++symbolic_statistics().fills;
+    symbolic_statistics().fill_seconds += taken.count();
+    check_on_numbers(filled.outcome, call, levels, *assumptions);
   }
-  Outcome& slot = memo().passing[memo().next_passing++ % memo().passing.size()];
-  return slot = std::move(filled.outcome);
+  return filled;
+}
+
+Found miss(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions, const Key& key) {
+  Filled filled = computed(call, levels, assumptions);
+  if (!key.memoizable() || !filled.lasting) return {&pass(std::move(filled.outcome)), false};
+  const uint64_t hash = key.hash();
+  const Outcome* meanwhile = look_up(key, hash, assumptions);  // a nested fill or another thread may have been faster
+  return {meanwhile ? meanwhile : &store(key, hash, std::move(filled.outcome)), true};
+}
+
+Found known_or_computed(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+  Key key;
+  key.build(call, levels);
+  if (const Outcome* known = look_up(key, key.hash(), assumptions)) {
+    ++memo().statistics.hits;
+    symbolic_statistics().general_hits += assumptions != nullptr;
+    return {known, true};
+  }
+  return miss(call, levels, assumptions, key);
+}
+
+/// By what is known of the call's pattern: any program may have made it, at any sizes.
+const Outcome& general(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions& assumptions,
+                       const Key& key) {
+  Pattern pattern(call, assumptions);
+  if (pattern.refused()) return pass(inexpressible(pattern.refused()));
+  const bool varies = takes_expressions(pattern.call());
+  const Found found = known_or_computed(pattern.call(), levels, varies ? &pattern.assumptions() : nullptr);
+  Outcome outcome = pattern.instantiated(*found.outcome);
+  if (!key.memoizable() || !found.lasts) return pass(std::move(outcome));
+  const uint64_t hash = key.hash();
+  const Outcome* meanwhile = look_up(key, hash, &assumptions);  // a call may be its own pattern
+  return meanwhile ? *meanwhile : store(key, hash, std::move(outcome));
 }
 
 }  // namespace
@@ -78,13 +164,12 @@ const Outcome& miss(const Call& call, const std::vector<VmapLevel>& levels, shap
 const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
   static auto* scratch = new Key;  // no Python: empty
   scratch->build(call, levels);
-  uint64_t hash = scratch->hash();
-  if (const Outcome* known = look_up(*scratch, hash, assumptions)) {
+  if (const Outcome* known = look_up(*scratch, scratch->hash(), assumptions)) {
     ++memo().statistics.hits;
     return *known;
   }
-  Key key = *scratch;  // the fill may come back here
-  return miss(call, levels, assumptions, key, hash);
+  Key key = *scratch;  // what computes the outcome may come back here
+  return takes_expressions(call) ? general(call, levels, *assumptions, key) : *miss(call, levels, nullptr, key).outcome;
 }
 
 InferStatistics infer_statistics() { return memo().statistics; }

@@ -155,6 +155,15 @@ const Record* symbolic_record(const Record* record, const std::vector<shape::Exp
   return intern(std::move(changed));
 }
 
+const Record* mapped(const Record* record, const std::function<shape::SymInt(shape::SymInt)>& map) {
+  Record changed = *record;
+  for (shape::SymInt& size : changed.sizes) size = map(size);
+  for (shape::SymInt& stride : changed.strides) stride = map(stride);
+  changed.storage_offset = map(changed.storage_offset);
+  if (changed.inner) changed.inner = mapped(changed.inner, map);
+  return intern(std::move(changed));
+}
+
 const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf) {
   if (record->requires_grad == requires_grad && record->is_leaf == is_leaf) return record;
   Record changed = *record;
@@ -167,6 +176,15 @@ const Record* with_type(const Record* record, PyTypeObject* type) {
   if (record->type == type) return record;
   Record changed = *record;
   changed.type = type;
+  return intern(std::move(changed));
+}
+
+const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
+                            shape::SymInt offset) {
+  Record changed = *record;
+  changed.sizes = std::move(sizes);
+  changed.strides = std::move(strides);
+  changed.storage_offset = offset;
   return intern(std::move(changed));
 }
 

@@ -1,6 +1,7 @@
 // Metadata of a tensor value during capture: immutable, interned; equal metadata is one pointer.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ const Record* record_of(PyObject* tensor);
 /// contiguous; else they are new symbols, and so is the offset unless it is 0.
 const Record* symbolic_record(const Record* record, const std::vector<shape::Expr>& sizes,
                               shape::Assumptions& assumptions);
+/// The same record with other sizes, strides and offset, further in too.
+const Record* mapped(const Record* record, const std::function<shape::SymInt(shape::SymInt)>& map);
 /// The same record but for requires_grad and is_leaf.
 const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf);
 

@@ -1,0 +1,178 @@
+// Rules of products of matrices, attention, convolutions and pools.
+#include <c10/core/Device.h>
+
+#include "meta/rule_list.h"
+
+namespace gramme::meta::rules {
+
+void linear(Operands& call) {
+  const Geometry input = call.tensor(0), weight = call.tensor(1);
+  if (input.dim() < 1 || weight.dim() != 2) throw NoRule();
+  call.decide.require_equal(input.sizes.back(), weight.sizes[1]);
+  if (!call.is_absent(2)) {
+    const Geometry bias = call.tensor(2);
+    if (bias.dim() != 1) throw NoRule();
+    call.decide.require_equal(bias.sizes[0], weight.sizes[0]);
+  }
+  Extents sizes = input.sizes;
+  sizes.back() = weight.sizes[0];
+  call.results.push_back(contiguous(std::move(sizes)));
+}
+
+namespace {
+
+Extents product_sizes(const Geometry& a, const Geometry& b, Decisions& decide) {
+  if (a.dim() == 0 || b.dim() == 0) throw NoRule();
+  decide.require_equal(a.sizes.back(), b.sizes[b.dim() == 1 ? 0 : b.dim() - 2]);
+  auto batch = [](const Geometry& g) { return g.dim() < 2 ? Extents() : Extents(g.sizes.begin(), g.sizes.end() - 2); };
+  Extents sizes = broadcast(batch(a), batch(b), decide);
+  if (a.dim() > 1) sizes.push_back(a.sizes[a.dim() - 2]);
+  if (b.dim() > 1) sizes.push_back(b.sizes.back());
+  return sizes;
+}
+
+}  // namespace
+
+void matmul(Operands& call) {
+  call.results.push_back(contiguous(product_sizes(call.tensor(0), call.tensor(1), call.decide)));
+}
+
+void added_product(Operands& call) {
+  const Extents sizes = product_sizes(call.tensor(1), call.tensor(2), call.decide);
+  const Extents added = broadcast(sizes, call.tensor(0).sizes, call.decide);
+  if (added.size() != sizes.size()) throw NoRule();
+  for (size_t d = 0; d < sizes.size(); ++d) call.decide.require_equal(sizes[d], added[d]);
+  call.results.push_back(contiguous(sizes));
+}
+
+namespace {
+
+/// What the mask of attention may be: of the scores' sizes, or one.
+void require_mask(Operands& call, const Extents& scores) {
+  const Geometry mask = call.tensor(3);
+  if (mask.dim() != 4 || call.record(3).requires_grad) throw NoRule();
+  for (size_t d = 0; d < 4; ++d)
+    if (!shape::is_constant(mask.sizes[d], 1)) call.decide.require_equal(mask.sizes[d], scores[d]);
+}
+
+}  // namespace
+
+/// The flash kernel of CPUs: its result is laid out as the query, that of others as any new tensor.
+void attention(Operands& call) {
+  const Geometry query = call.tensor(0), key = call.tensor(1), value = call.tensor(2);
+  const bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
+  if (!four || call.record(0).device_type != static_cast<int8_t>(c10::kCPU) || call.flag(7)) throw NoRule();
+  for (const Geometry* other : {&key, &value})
+    for (size_t d : {0, 1, 3}) call.decide.require_equal(query.sizes[d], other->sizes[d]);
+  call.decide.require_equal(key.sizes[2], value.sizes[2]);
+  for (const Geometry* g : {&query, &key, &value}) call.decide.require_equal(g->strides[3], number(1));
+  if (!call.is_absent(3)) require_mask(call, {query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]});
+  const Geometry flash = like(query, call.decide), plain = contiguous(query.sizes);
+  bool differ = is_standard(query, call.decide);  // else which kernel it was shows in the strides
+  for (size_t d = 0; d < 4; ++d) differ |= call.decide.value(flash.strides[d]) != call.decide.value(plain.strides[d]);
+  if (!differ) throw NoRule();
+  call.results.push_back(flash);
+}
+
+namespace {
+
+/// Numbers of a window: one for all dimensions, or one for each.
+std::vector<int64_t> window(const Operands& call, size_t place, size_t dims, int64_t otherwise) {
+  std::vector<int64_t> numbers = call.is_absent(place) ? std::vector<int64_t>{otherwise} : call.fixed_integers(place);
+  if (numbers.size() == 1) numbers.resize(dims, numbers[0]);
+  if (numbers.size() != dims) throw NoRule();
+  return numbers;
+}
+
+struct Window {
+  int64_t kernel, stride, padding, dilation;
+};
+
+/// How often a window fits.
+Expr places(Expr size, const Window& window, Decisions& decide) {
+  if (window.stride < 1 || window.kernel < 1 || window.padding < 0 || window.dilation < 1) throw NoRule();
+  const int64_t covered = window.dilation * (window.kernel - 1) + 1;
+  const Expr room = plus(size, number(2 * window.padding - covered));
+  decide.require(at_least(room, number(0)));
+  return plus(known(floor_divide(room, number(window.stride))), number(1));
+}
+
+Geometry standard(const Operands& call, size_t place, size_t dim) {
+  const Geometry g = call.tensor(place);
+  if (g.dim() != dim || !is_standard(g, call.decide)) throw NoRule();
+  return g;
+}
+
+std::vector<Window> windows(const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
+                            const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation) {
+  std::vector<Window> made;
+  for (size_t d = 0; d < kernel.size(); ++d) made.push_back({kernel[d], stride[d], padding[d], dilation[d]});
+  return made;
+}
+
+Geometry with_places(const Geometry& g, const std::vector<Window>& windows, Decisions& decide) {
+  Extents sizes = g.sizes;
+  const size_t first = sizes.size() - windows.size();
+  for (size_t d = 0; d < windows.size(); ++d) sizes[first + d] = places(sizes[first + d], windows[d], decide);
+  return contiguous(std::move(sizes));
+}
+
+}  // namespace
+
+void conv(Operands& call) {
+  const size_t dim = call.tensor(1).dim();
+  if (dim < 3) throw NoRule();
+  const Geometry input = standard(call, 0, dim), weight = standard(call, 1, dim);
+  std::vector<int64_t> kernel;
+  for (size_t d = 2; d < dim; ++d) {
+    if (!shape::is_constant(weight.sizes[d])) throw NoRule();
+    kernel.push_back(weight.sizes[d]->constant);
+  }
+  const size_t spatial = dim - 2;
+  const int64_t groups = call.fixed(6, 1);
+  call.decide.require_equal(input.sizes[1], times(weight.sizes[1], number(groups)));
+  call.decide.require_equal(known(modulo(weight.sizes[0], number(groups))), number(0));
+  if (!call.is_absent(2)) {
+    const Geometry bias = call.tensor(2);
+    if (bias.dim() != 1) throw NoRule();
+    call.decide.require_equal(bias.sizes[0], weight.sizes[0]);
+  }
+  Geometry made = with_places(
+      input, windows(kernel, window(call, 3, spatial, 1), window(call, 4, spatial, 0), window(call, 5, spatial, 1)),
+      call.decide);
+  made.sizes[1] = weight.sizes[0];
+  call.results.push_back(contiguous(made.sizes));
+}
+
+namespace {
+
+void pool2d(Operands& call, size_t dilation_place, size_t ceil_place) {
+  const Geometry input = standard(call, 0, 4);
+  const std::vector<int64_t> kernel = window(call, 1, 2, 1);
+  std::vector<int64_t> stride = kernel;
+  if (!call.is_absent(2)) stride = window(call, 2, 2, 1);
+  const std::vector<int64_t> dilation =
+      dilation_place ? window(call, dilation_place, 2, 1) : std::vector<int64_t>{1, 1};
+  if (call.flag(ceil_place)) throw NoRule();
+  call.results.push_back(with_places(input, windows(kernel, stride, window(call, 3, 2, 0), dilation), call.decide));
+}
+
+}  // namespace
+
+void max_pool2d(Operands& call) {
+  if (call.flag(6)) throw NoRule();
+  pool2d(call, 4, 5);
+}
+
+void avg_pool2d(Operands& call) { pool2d(call, 0, 4); }
+
+void adaptive_pool2d(Operands& call) {
+  const Geometry input = standard(call, 0, 4);
+  Extents sizes = input.sizes;
+  const std::vector<int64_t> asked = window(call, 1, 2, 1);
+  for (size_t d = 0; d < 2; ++d) sizes[2 + d] = number(asked[d]);
+  call.decide.require_elements(sizes);
+  call.results.push_back(contiguous(std::move(sizes)));
+}
+
+}  // namespace gramme::meta::rules

@@ -26,13 +26,35 @@ void bind_captured(nb::module_& m) {
   using backend::Captured;
   nb::class_<Captured>(m, "Captured")
       .def_prop_ro("has_numbers", &Captured::has_numbers)
+      .def_prop_ro("has_symbols", &Captured::has_symbols)
       .def_prop_ro("has_aliased_writes", &Captured::has_aliased_writes)
       .def("sources", [](const Captured& self) { return guarded([&] { return self.sources(); }); })
+      .def("symbols", [](Captured& self) { return guarded([&] { return self.symbols(); }); })
+      .def(
+          "sizes", [](Captured& self, nb::list values) { return guarded([&] { return self.sizes(values.ptr()); }); },
+          nb::arg("values"))
       .def(
           "examples",
-          [](const Captured& self, nb::object mode) { return guarded([&] { return self.examples(mode.ptr()); }); },
-          nb::arg("mode"))
-      .def("freeze", &Captured::freeze, nb::arg("index"));
+          [](const Captured& self, nb::object mode, nb::list values) {
+            return guarded([&] { return self.examples(mode.ptr(), values.ptr()); });
+          },
+          nb::arg("mode"), nb::arg("values"))
+      .def("freeze", &Captured::freeze, nb::arg("index"))
+      .def(
+          "require",
+          [](Captured& self, nb::list expressions, nb::dict names) {
+            guarded([&] { return self.require(expressions.ptr(), names.ptr()), share(Py_None); });
+          },
+          nb::arg("expressions"), nb::arg("names"))
+      .def(
+          "require_range",
+          [](Captured& self, int64_t symbol, nb::handle lowest, nb::handle highest) {
+            guarded([&] { return self.require_range(symbol, lowest.ptr(), highest.ptr()), share(Py_None); });
+          },
+          nb::arg("symbol"), nb::arg("lowest").none(), nb::arg("highest").none())
+      .def("specialize", &Captured::specialize, nb::arg("symbol"))
+      .def_prop_ro("has_constants", [](const Captured& self) { return !self.constants().empty(); })
+      .def("restart", &Captured::restart);
 }
 
 }  // namespace gramme::api

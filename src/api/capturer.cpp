@@ -42,11 +42,12 @@ bool locates(PyObject* backend) {
   return is_native(backend) || PyObject_HasAttr(backend, name);
 }
 
-/// The numbers among the graph's inputs are constants; the capture starts again.
-[[noreturn]] void specialize_numbers(const graph::Graph& graph) {
-  trace::NeedsConstant needed;
+/// What the backend needs as constants, or all numbers among the graph's inputs that are no symbols, are; the capture
+/// starts again.
+[[noreturn]] void specialize(const backend::Captured& captured, const graph::Graph& graph) {
+  trace::NeedsConstant needed{captured.constants()};
   for (const graph::Node* node : graph.placeholders())
-    if (!node->record) needed.sources.push_back(node->source);
+    if (captured.constants().empty() && !node->record && !node->symbol) needed.sources.push_back(node->source);
   throw needed;
 }
 
@@ -85,17 +86,35 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
     compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
   }
   if (compiled.state == backend::Compiled::Again || compiled.state == backend::Compiled::Plain) return false;
-  if (compiled.state == backend::Compiled::NeedsConstants) specialize_numbers(trace.scope().graph());
+  if (compiled.state == backend::Compiled::NeedsConstants) specialize(*captured, trace.scope().graph());
   require_frozen(*captured, trace.scope().graph(), inputs, segment);
+  if (!(*captured).conditions().empty()) segment.guards.require((*captured).conditions());
   segment.compiled = std::move(compiled.function);
   report.compiled(segment.operations);
   return true;
 }
 
-/// Notes the numbers the segment is bound to.
+/// What the program asked for, then what torch._dynamo.config says, now.
+void Capturer::set_dynamic(trace::Policy& policy) const {
+  static PyObject* const name = intern("torch._dynamo.config");
+  Owned<> config = Owned<>::steal(PyImport_GetModule(name));
+  auto is_set = [&](const char* option, bool otherwise) {
+    if (!config) return otherwise;
+    Owned<> value = take(PyObject_GetAttrString(config.get(), option));
+    return PyObject_IsTrue(value.get()) == 1;
+  };
+  policy.symbolic = options_.symbolic;
+  policy.automatic = options_.dynamic.value_or(is_set("automatic_dynamic_shapes", true));
+  policy.all_dynamic = options_.dynamic.value_or(!is_set("assume_static_by_default", true));
+  policy.whole_numbers_vary = !is_set("specialize_int", false);
+}
+
+/// Notes the numbers and sizes the segment is bound to.
 void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
-  for (const guards::Fact& fact : segment.guards.description().facts)
+  for (const guards::Fact& fact : segment.guards.description().facts) {
     if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
+    if (fact.spec && trace::may_vary(fact.source)) policy.sizes.try_emplace(fact.source->path, fact.spec->sizes);
+  }
 }
 
 void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {
@@ -127,6 +146,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   trace::Policy& policy = *held;
   policy.locates = locates(options_.backend.get());
   policy.iterates = frame.iterates;
+  set_dynamic(policy);
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
     return this->compile(trace, inputs, segment, report);
   };

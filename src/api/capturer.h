@@ -1,6 +1,7 @@
 // The capturing side as the runtime sees it: interp captures, backend compiles.
 #pragma once
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "api/report.h"
@@ -16,7 +17,9 @@ struct Options {
   Owned<> backend;  // callable (GraphModule, example_inputs) -> callable
   bool fullgraph = false;
   int recompile_limit = 8;
-  bool keep_graphs = false;  // for explain()
+  bool keep_graphs = false;     // for explain()
+  bool symbolic = false;        // the backend takes graphs of any sizes
+  std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
 };
 
 class Capturer final : public runtime::Capturer {
@@ -46,6 +49,7 @@ class Capturer final : public runtime::Capturer {
   /// Gets the backend to compile the trace's graph.
   bool compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
                Report& report) const;
+  void set_dynamic(trace::Policy& policy) const;
   static void learn(trace::Policy& policy, const plan::Segment& segment);
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 

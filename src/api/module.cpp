@@ -1,5 +1,6 @@
 // The extension module gramme._C: plugs interp, backend and builtins into runtime.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "api/captured.h"
@@ -30,8 +31,9 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
   return all;
 }
 
-nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, int recompile_limit, bool keep_graphs) {
-  Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs};
+nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, int recompile_limit, bool keep_graphs,
+                      bool symbolic, std::optional<bool> dynamic) {
+  Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, symbolic, dynamic};
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
   if (!entry) throw nb::python_error();
@@ -120,7 +122,7 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   const bool native = segment.compiled && native::is_executor(segment.compiled.get());
   row["native"] = native ? nb::borrow(segment.compiled.get()) : nb::none();
   nb::list guards;
-  for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
+  for (const std::string& line : segment.guards.description().print()) guards.append(line);
   row["guards"] = guards;
   nb::list effects;
   for (const std::string& effect : segment.effects) effects.append(effect);
@@ -178,7 +180,8 @@ NB_MODULE(_C, m) {
   bind_meter(m);
   bind_native(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
-        nb::arg("recompile_limit"), nb::arg("keep_graphs"));
+        nb::arg("recompile_limit"), nb::arg("keep_graphs"), nb::arg("symbolic") = false,
+        nb::arg("dynamic") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));

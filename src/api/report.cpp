@@ -153,8 +153,7 @@ void Report::count(const plan::Segment* segment) const {
 }
 
 void Report::log_guards(const plan::Segment& segment) const {
-  std::vector<std::string> conditions;
-  for (const guards::Fact& fact : segment.guards.description().facts) conditions.push_back(fact.print());
+  const std::vector<std::string> conditions = segment.guards.description().print();
   take(PyObject_CallMethod(logging_module(), "guards", "OiO", code_, line_, texts(conditions).get()));
 }
 

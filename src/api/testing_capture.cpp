@@ -62,7 +62,7 @@ nb::list replayed(const plan::Segment& segment) {
 
 nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   nb::list guards, reads, effects;
-  for (const guards::Fact& fact : segment.guards.description().facts) guards.append(fact.print());
+  for (const std::string& line : segment.guards.description().print()) guards.append(line);
   for (const source::Source* source : segment.guards.description().reads) reads.append(source->print());
   for (const std::string& effect : segment.effects) effects.append(effect);
   nb::dict row;

@@ -1,5 +1,7 @@
 // Test-only bindings of the room shape, as gramme._C.testing.shape: expressions are computed with as if they were
 // numbers.
+#include "api/testing_shape.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -21,23 +23,9 @@ namespace {
 using shape::Expr;
 using shape::Type;
 
-/// Of null too, so that tests can go on with it.
-struct Expression {
-  Expr node;
-};
-
 int64_t word_of(nb::handle number) {
   if (PyFloat_Check(number.ptr())) return shape::as_word(PyFloat_AS_DOUBLE(number.ptr()));
   return nb::cast<int64_t>(number);
-}
-
-Expr expression_of(nb::handle object) {
-  Expression known{};
-  if (nb::try_cast(object, known)) return known.node;
-  if (PyBool_Check(object.ptr())) return shape::truth(object.ptr() == Py_True);
-  if (PyFloat_Check(object.ptr())) return shape::float_constant(PyFloat_AS_DOUBLE(object.ptr()));
-  int64_t value = 0;
-  return nb::try_cast(object, value) ? shape::constant(value) : nullptr;
 }
 
 nb::object value_of(Expr e, int64_t word) {
@@ -187,6 +175,15 @@ void bind_assumptions(nb::module_& m) {
 }
 
 }  // namespace
+
+Expr expression_of(nb::handle object) {
+  Expression known{};
+  if (nb::try_cast(object, known)) return known.node;
+  if (PyBool_Check(object.ptr())) return shape::truth(object.ptr() == Py_True);
+  if (PyFloat_Check(object.ptr())) return shape::float_constant(PyFloat_AS_DOUBLE(object.ptr()));
+  int64_t value = 0;
+  return nb::try_cast(object, value) ? shape::constant(value) : nullptr;
+}
 
 void bind_shape_testing(nb::module_& testing) {
   nb::module_ m = testing.def_submodule("shape");

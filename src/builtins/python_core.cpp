@@ -4,6 +4,7 @@
 #include "builtins/python_support.h"
 #include "protocol/answers.h"
 #include "protocol/special.h"
+#include "protocol/tensors.h"
 
 namespace gramme::builtins {
 namespace {
@@ -112,6 +113,7 @@ Value* hash_of(Trace& trace, const Args& args) {
 
 Value* len(Trace& trace, const Args& args) {
   auto [object] = positional<1>(args, 1);
+  if (auto* tensor = trace.see_as<value::Tensor>(object)) return trace.integer(protocol::tensor_length(trace, tensor));
   return trace.integer(protocol::length(trace, object));
 }
 

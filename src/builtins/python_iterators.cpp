@@ -52,6 +52,10 @@ Value* reversed(Trace& trace, const Args& args) {
 Value* make_range(Trace& trace, const Args& args) {
   for (Value* bound : all_positional(args))
     if (trace.see(bound)->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "range() of a tensor");
+  if (!trace.policy.whole)
+    for (Value* bound : all_positional(args))
+      if (auto* number = trace.see_as<value::Number>(bound); number && number->expr && trace.was_needed(number->expr))
+        cannot(Reason::DataDependentValue, "a loop over a size that varies");
   return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyRange_Type), args, "range");
 }
 

@@ -1,9 +1,12 @@
 // Numbers: int, float, bool, complex and their methods, abs, round, divmod, pow, sum, min, max; math.
 #include <opcode.h>
 
+#include <string_view>
+
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/answers.h"
+#include "protocol/number.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
 
@@ -30,12 +33,28 @@ Value* plain_number(Trace& trace, Value* seen, PyTypeObject* base, PyObject* met
   return own ? nullptr : trace.see_as<value::Constant>(object->payload);
 }
 
+/// A number over the symbols of sizes and ints; null if the value is none, or the number itself.
+value::Number* symbolic(Value* seen) {
+  auto* number = value::as<value::Number>(seen);
+  return number && number->expr && number->type != &PyBool_Type ? number : nullptr;
+}
+
+/// int(x) and float(x) of such a number.
+Value* convert_symbolic(Trace& trace, value::Number* number, PyTypeObject* type) {
+  PyObject* const sym_int = once([] { return real("torch", "sym_int"); });
+  PyObject* const sym_float = once([] { return real("torch", "sym_float"); });
+  if (type == &PyLong_Type) return protocol::number_by(trace, shape::truncate(number->expr), sym_int, number);
+  return protocol::number_by(trace, shape::to_float(number->expr), sym_float, number);
+}
+
 /// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
 Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which, const Args& args) {
   static PyObject* const kIndex = intern("__index__");
   Value* seen = trace.see(args[0]);
   if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
   if (auto* number = value::as<value::Number>(seen); number && number->type == type) return number;
+  if (auto* number = symbolic(seen))
+    if (Value* converted = convert_symbolic(trace, number, type)) return converted;
   if (Value* plain = plain_number(trace, seen, type, method)) return plain;
   if (Value* result = call_special(trace, seen, method)) return protocol::checked_answer(trace, which, result);
   if (Value* result = call_special(trace, seen, kIndex)) {
@@ -79,6 +98,10 @@ Value* absolute(Trace& trace, const Args& args) {
   protocol::refuse_replaced(trace, {seen}, {kAbs});
   if (seen->kind == Kind::Tensor) return trace.emit(operator_abs, {seen});
   if (Value* result = call_special(trace, seen, kAbs)) return result;
+  if (auto* number = symbolic(seen); number && number->type == &PyLong_Type)
+    return trace.decide(at_least(number->expr, shape::constant(0)))
+               ? number
+               : protocol::unary(trace, protocol::Unary::Negative, number);
   return fold_or_stop(trace, operator_abs, args, "abs");
 }
 
@@ -89,6 +112,10 @@ Value* round_number(Trace& trace, const Args& args) {
   Value* seen = trace.see(number);
   Value* result =
       is_none(trace, digits) ? call_special(trace, seen, kRound) : call_special(trace, seen, kRound, {digits});
+  if (auto* rounded = result ? nullptr : symbolic(seen); rounded && is_none(trace, digits)) {
+    if (rounded->type == &PyLong_Type) return rounded;
+    result = protocol::number_by(trace, shape::round(rounded->expr), real_round, rounded);
+  }
   return result ? result : fold_or_stop(trace, real_round, args, "round");
 }
 
@@ -106,6 +133,9 @@ Value* divide_with_remainder(Trace& trace, const Args& args) {
     if (result->kind != Kind::Constant || result->object != Py_NotImplemented) return result;
     cannot(Reason::ArgumentKind, std::string("divmod() that a ") + type_name(divided) + " does not implement");
   }
+  if (symbolic(divided) || symbolic(divisor))
+    return trace.tuple({protocol::binary(trace, NB_FLOOR_DIVIDE, divided, divisor),
+                        protocol::binary(trace, NB_REMAINDER, divided, divisor)});
   return fold_or_stop(trace, real_divmod, args, "divmod");
 }
 
@@ -141,6 +171,32 @@ Value* extreme_constant(Trace& trace, PyObject* function, const std::vector<Valu
   for (Value* item : items)
     if (trace.see(item)->object == best.get()) return trace.see(item);
   GRAMME_BUG("the extreme item is none of the items");
+}
+
+/// Of ints over symbols, as one of them; null if there are others among the items.
+template <int op>
+Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
+  PyObject* const function = once([] { return real("torch", op == Py_GT ? "sym_max" : "sym_min"); });
+  Value* best = nullptr;
+  bool varies = false;
+  for (Value* item : items) {
+    Value* seen = trace.see(item);
+    const shape::Expr e = protocol::type_of(seen) == &PyLong_Type ? protocol::expression_of(seen) : nullptr;
+    if (!e) return nullptr;
+    varies |= seen->kind == Kind::Number;
+  }
+  if (!varies) return nullptr;
+  for (Value* item : items) {
+    Value* seen = trace.see(item);
+    if (!best) {
+      best = seen;
+      continue;
+    }
+    const shape::Expr a = protocol::expression_of(best), b = protocol::expression_of(seen);
+    best = protocol::number_by(trace, op == Py_GT ? maximum(a, b) : minimum(a, b), function, best, seen);
+    if (!best) return nullptr;
+  }
+  return best;
 }
 
 template <int op>
@@ -180,6 +236,8 @@ Value* extreme(Trace& trace, const Args& args) {
     protocol::raise(trace, PyExc_ValueError, std::string(op == Py_GT ? "max" : "min") + "() arg is an empty sequence");
   if (!key)
     if (Value* constant = extreme_constant(trace, function, items)) return constant;
+  if (!key)
+    if (Value* number = extreme_number<op>(trace, items)) return number;
   return extreme_item<op>(trace, items, key);
 }
 
@@ -194,6 +252,10 @@ Value* product(Trace& trace, const Args& args) {
   return total;
 }
 
+auto rounding_of(std::string_view function) -> shape::Expr (*)(shape::Expr) {
+  return function == "floor" ? shape::floor : function == "ceil" ? shape::ceil : shape::truncate;
+}
+
 /// math.floor, ceil, trunc: a method of the class, else the real function.
 template <Text function, Text method>
 Value* rounding(Trace& trace, const Args& args) {
@@ -203,6 +265,11 @@ Value* rounding(Trace& trace, const Args& args) {
   Value* seen = trace.see(number);
   if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, function.text);
   if (Value* result = call_special(trace, seen, kMethod)) return result;
+  if (auto* rounded = symbolic(seen)) {
+    if (rounded->type == &PyLong_Type) return rounded;
+    if (Value* result = protocol::number_by(trace, rounding_of(function.text)(rounded->expr), real_function, rounded))
+      return result;
+  }
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
@@ -218,6 +285,19 @@ Value* digits(Trace& trace, const Args& args) {
   if (as_int && !held) as_int = protocol::checked_answer(trace, Answer::of_index, as_int);
   Value* values[] = {as_int ? as_int : number};
   return fold_or_stop(trace, real_function, {values, 1, nullptr, 0}, function.text);
+}
+
+/// math.sqrt: of a number over symbols it is one, where it has a root.
+Value* square_root(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("math", "sqrt"); });
+  PyObject* const sym_sqrt = once([] { return real("torch", "_sym_sqrt"); });
+  auto* number = args.positional == 1 && !args.keywords ? symbolic(trace.see(args[0])) : nullptr;
+  const shape::Expr e = number ? shape::to_float(number->expr) : nullptr;
+  const shape::Expr has_root = e ? at_least(e, shape::float_constant(0)) : nullptr;
+  if (has_root && trace.decide(has_root))
+    if (Value* root = protocol::number_by(trace, shape::square_root(e), sym_sqrt, number)) return root;
+  if (args.positional && trace.see(args[0])->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "math.sqrt");
+  return fold_or_stop(trace, function, args, "sqrt");
 }
 
 /// A function that takes the float of its argument.
@@ -240,13 +320,14 @@ void register_math() {
                {"trunc", &rounding<"trunc", "__trunc__">},
            });
 #define FLOAT(name) {#name, &of_float<#name>}
+  add_rows("math", Takes::Plain, {{"sqrt", &square_root}});
   // clang-format off: one row a line would take two pages
   add_rows("math", Takes::Plain, {
       FLOAT(acos), FLOAT(acosh), FLOAT(asin), FLOAT(asinh), FLOAT(atan), FLOAT(atan2), FLOAT(atanh), FLOAT(cbrt),
       FLOAT(copysign), FLOAT(cos), FLOAT(cosh), FLOAT(degrees), FLOAT(erf), FLOAT(erfc), FLOAT(exp), FLOAT(exp2),
       FLOAT(expm1), FLOAT(fabs), FLOAT(fmod), FLOAT(frexp), FLOAT(gamma), FLOAT(hypot), FLOAT(isclose), FLOAT(isfinite),
       FLOAT(isinf), FLOAT(isnan), FLOAT(ldexp), FLOAT(lgamma), FLOAT(log), FLOAT(log10), FLOAT(log1p), FLOAT(log2),
-      FLOAT(modf), FLOAT(pow), FLOAT(radians), FLOAT(remainder), FLOAT(sin), FLOAT(sinh), FLOAT(sqrt), FLOAT(tan),
+      FLOAT(modf), FLOAT(pow), FLOAT(radians), FLOAT(remainder), FLOAT(sin), FLOAT(sinh), FLOAT(tan),
       FLOAT(tanh),
   });
   // clang-format on

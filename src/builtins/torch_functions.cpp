@@ -1,5 +1,7 @@
 // torch's functions that stand in the graph in another form than they were called, and conditions that are checked in
 // the capture.
+#include <opcode.h>
+
 #include "base/once.h"
 #include "builtins/torch_support.h"
 
@@ -29,9 +31,11 @@ Value* checked(Trace& trace, const Args& args) {
 
 // ---- making tensors
 
+/// A tensor, or a number that varies.
 bool holds_tensor(Trace& trace, Value* data) {
   data = trace.see(data);
   if (data->kind == Kind::Tensor) return true;
+  if (auto* number = as<Number>(data)) return number->expr != nullptr;
   const std::vector<Value*>* items = nullptr;
   if (auto* list = as<List>(data)) items = &list->items();
   if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
@@ -90,9 +94,9 @@ Value* make_size(Trace& trace, const Args& args) {
 
 Value* size_numel(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
-  int64_t product = 1;
-  for (Value* item : content<Tuple>(trace, self)->items) product *= protocol::index(trace, item);
-  return trace.integer(product);
+  Value* product = trace.integer(1);
+  for (Value* item : content<Tuple>(trace, self)->items) product = protocol::binary(trace, NB_MULTIPLY, product, item);
+  return product;
 }
 
 // ---- functions of numbers: folded on constants, else in the graph

@@ -81,9 +81,10 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
   auto* data = value ? trace.see_as<Tensor>(value) : nullptr;
   if (!data) cannot(Reason::MutationUnsupported, "Tensor.data set to something else than a tensor");
   const meta::Record &to = *tensor->record, &from = *data->record;
-  bool same = to.sizes == from.sizes && to.strides == from.strides && to.dtype == from.dtype &&
-              to.device_type == from.device_type && to.device_index == from.device_index && to.layout == from.layout &&
-              to.is_conj == from.is_conj && to.is_neg == from.is_neg && to.storage_offset == from.storage_offset;
+  bool same = same_numbers(trace, to.sizes, from.sizes) && same_numbers(trace, to.strides, from.strides) &&
+              to.dtype == from.dtype && to.device_type == from.device_type && to.device_index == from.device_index &&
+              to.layout == from.layout && to.is_conj == from.is_conj && to.is_neg == from.is_neg &&
+              to.storage_offset == from.storage_offset;
   if (!same || to.is_inference || from.is_inference || !aten::is_exact_tensor_type(to.type) ||
       !aten::is_exact_tensor_type(from.type))
     cannot(Reason::MutationUnsupported, "Tensor.data set to a tensor of another sort");

@@ -15,7 +15,7 @@ namespace {
 // ---- sizes
 
 /// The dim-th of sizes or strides; a dim out of range is left to the real call, which raises.
-Value* at_dim(Trace& trace, const std::vector<int64_t>& values, Value* dim, const char* method) {
+Value* at_dim(Trace& trace, const std::vector<shape::SymInt>& values, Value* dim, const char* method) {
   PyObject* number = trace.constant_of(dim);
   if (!number || !PyLong_CheckExact(number)) cannot(Reason::ArgumentKind, method);
   int64_t n = static_cast<int64_t>(values.size()), at = PyLong_AsLongLong(number);
@@ -28,16 +28,37 @@ Value* size(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "size");
   (void)self;
   if (is_none(trace, dim)) return size_of(trace, *tensor->record);
-  return at_dim(trace, meta::known(tensor->record->sizes), dim, "Tensor.size");
+  return at_dim(trace, tensor->record->sizes, dim, "Tensor.size");
+}
+
+bool equals(Trace& trace, shape::SymInt a, shape::SymInt b) {
+  if (a == b) return true;
+  const shape::Expr e = equal(a.expr(), b.expr());
+  return e ? trace.decide(e) : trace.fixed(a) == trace.fixed(b);
+}
+
+bool is_view_of_input(const Tensor* tensor) {
+  while (tensor->base) tensor = tensor->base;
+  return tensor->existing();
+}
+
+/// Kernels leave other strides than fakes where a result has no elements, or one in a dimension.
+void refuse_unknown_strides(Trace& trace, const Tensor* tensor, int64_t most) {
+  const auto& sizes = tensor->record->sizes;
+  if (sizes.size() < 2 || is_view_of_input(tensor)) return;
+  for (shape::SymInt size : sizes)
+    for (int64_t few = 0; few <= most; ++few)
+      if (equals(trace, size, few)) cannot(Reason::CallUnknown, "strides of a result of few elements");
 }
 
 Value* stride(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "stride");
+  refuse_unknown_strides(trace, tensor, 1);
   (void)self;
-  if (!is_none(trace, dim)) return at_dim(trace, meta::known(tensor->record->strides), dim, "Tensor.stride");
+  if (!is_none(trace, dim)) return at_dim(trace, tensor->record->strides, dim, "Tensor.stride");
   std::vector<Value*> strides;
-  for (int64_t stride : meta::known(tensor->record->strides)) strides.push_back(trace.integer(stride));
+  for (shape::SymInt stride : tensor->record->strides) strides.push_back(trace.integer(stride));
   return trace.tuple(std::move(strides));
 }
 
@@ -45,7 +66,7 @@ Value* length(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "__len__");
   protocol::refuse_subclass(tensor, "len()");
   if (tensor->record->sizes.empty()) protocol::raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
-  return trace.integer(meta::known(tensor->record->sizes[0]));
+  return trace.integer(tensor->record->sizes[0]);
 }
 
 /// A method without arguments that the record answers.
@@ -57,7 +78,7 @@ Value* answer(Trace& trace, const Args& args, Answer&& of_record) {
 }
 
 Value* numel(Trace& trace, const Args& args) {
-  return answer<"numel">(trace, args, [&](const meta::Record& record) { return trace.integer(meta::numel(record)); });
+  return answer<"numel">(trace, args, [&](const meta::Record& record) { return element_count(trace, record); });
 }
 Value* dim(Trace& trace, const Args& args) {
   return answer<"dim">(trace, args, [&](const meta::Record& record) { return trace.integer(record.dim()); });
@@ -98,32 +119,35 @@ Value* get_device(Trace& trace, const Args& args) {
 
 // ---- memory formats
 
-bool contiguous(const meta::Record& record) {
-  const std::vector<int64_t> sizes = meta::known(record.sizes), strides = meta::known(record.strides);
-  if (meta::numel(record) == 0) return true;
-  int64_t expected = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
+/// Are the strides those of a dense tensor whose dimensions are in this order, the innermost first?
+bool dense(Trace& trace, const meta::Record& record, const std::vector<size_t>& order) {
+  shape::SymInt expected = 1;
+  for (size_t d : order) {
+    if (equals(trace, record.sizes[d], 1)) continue;
+    if (!equals(trace, record.strides[d], expected)) return false;
+    const std::optional<shape::SymInt> next = product(expected, record.sizes[d]);
+    expected = next ? *next : shape::SymInt(trace.fixed(expected) * trace.fixed(record.sizes[d]));
   }
   return true;
+}
+
+bool contiguous(Trace& trace, const meta::Record& record) {
+  for (shape::SymInt size : record.sizes)
+    if (equals(trace, size, 0)) return true;
+  std::vector<size_t> order;
+  for (size_t d = record.sizes.size(); d-- > 0;) order.push_back(d);
+  return dense(trace, record, order);
 }
 
 /// Channels innermost, then the space dimensions from the last to the first, then the batch; c10 counts empty tensors
 /// too.
 template <size_t N>
-bool channels_last(const meta::Record& record) {
-  const std::vector<int64_t> sizes = meta::known(record.sizes), strides = meta::known(record.strides);
-  if (sizes.size() != N) return false;
-  int64_t expected = 1;
-  for (size_t i = 0; i < N; ++i) {
-    size_t d = i == 0 ? 1 : i == N - 1 ? 0 : N - i;
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
+bool channels_last(Trace& trace, const meta::Record& record) {
+  if (record.sizes.size() != N) return false;
+  std::vector<size_t> order{1};
+  for (size_t d = N - 1; d > 1; --d) order.push_back(d);
+  order.push_back(0);
+  return dense(trace, record, order);
 }
 
 Value* is_contiguous(Trace& trace, const Args& args) {
@@ -131,18 +155,25 @@ Value* is_contiguous(Trace& trace, const Args& args) {
   PyObject* const last_2d = once([] { return real("torch", "channels_last"); });
   PyObject* const last_3d = once([] { return real("torch", "channels_last_3d"); });
   if (args.positional > 1) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
-  const meta::Record& record = *self_tensor(trace, args, "is_contiguous")->record;
+  const Tensor* tensor = self_tensor(trace, args, "is_contiguous");
+  const meta::Record& record = *tensor->record;
   Value* argument = args.keyword("memory_format");
   if (args.keywords > (argument ? 1u : 0u)) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
   PyObject* format = argument ? trace.constant_of(argument) : plain;
   if (record.strides.size() != record.sizes.size()) cannot(Reason::CallUnknown, "Tensor.is_contiguous without strides");
-  if (format == plain) return trace.boolean(contiguous(record));
-  if (format == last_2d) return trace.boolean(channels_last<4>(record));
-  if (format == last_3d) return trace.boolean(channels_last<5>(record));
+  if (format == plain) return trace.boolean(contiguous(trace, record));
+  refuse_unknown_strides(trace, tensor, 0);
+  if (format == last_2d) return trace.boolean(channels_last<4>(trace, record));
+  if (format == last_3d) return trace.boolean(channels_last<5>(trace, record));
   cannot(Reason::ArgumentKind, "Tensor.is_contiguous of this memory format");
 }
 
 }  // namespace
+
+bool same_numbers(Trace& trace, const std::vector<shape::SymInt>& a, const std::vector<shape::SymInt>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](shape::SymInt x, shape::SymInt y) { return equals(trace, x, y); });
+}
 
 Value* type_text(Trace& trace, const meta::Record& record) {
   static constexpr std::pair<const char*, const char*> kNames[] = {

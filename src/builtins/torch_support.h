@@ -44,6 +44,10 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
 
 /// torch.Size of a tensor's sizes.
 value::Tuple* size_of(Trace& trace, const meta::Record& record);
+/// Do tensors have the same sizes, or strides?
+bool same_numbers(Trace& trace, const std::vector<shape::SymInt>& a, const std::vector<shape::SymInt>& b);
+/// tensor.numel()
+Value* element_count(Trace& trace, const meta::Record& record);
 /// "torch.FloatTensor": what Tensor.type() answers.
 Value* type_text(Trace& trace, const meta::Record& record);
 

@@ -1,6 +1,8 @@
 // Attributes of tensors: rows for what a record answers, then the order of object.__getattribute__.
 #include "builtins/torch_tensor.h"
 
+#include <opcode.h>
+
 #include <unordered_map>
 
 #include "base/once.h"
@@ -17,10 +19,19 @@ value::Tuple* size_of(Trace& trace, const meta::Record& record) {
   auto* const type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
   std::vector<Value*> items;
   items.reserve(record.sizes.size());
-  for (int64_t size : meta::known(record.sizes)) items.push_back(trace.integer(size));
+  for (shape::SymInt size : record.sizes) items.push_back(trace.integer(size));
   Tuple* size = trace.tuple(std::move(items));
   size->type = type;
   return size;
+}
+
+Value* element_count(Trace& trace, const meta::Record& record) {
+  shape::Expr count = shape::constant(1);
+  for (shape::SymInt size : record.sizes) count = multiply(count, size.expr());
+  if (count) return trace.expression(count);
+  int64_t known = 1;
+  for (shape::SymInt size : record.sizes) known *= trace.fixed(size);
+  return trace.integer(known);
 }
 
 namespace {
@@ -45,7 +56,9 @@ int64_t item_size(const Tensor* tensor) {
   return PyLong_AsLongLong(size.get());
 }
 Value* itemsize(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor)); }
-Value* nbytes(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor) * meta::numel(*tensor->record)); }
+Value* nbytes(Trace& trace, Tensor* tensor) {
+  return protocol::binary(trace, NB_MULTIPLY, trace.integer(item_size(tensor)), element_count(trace, *tensor->record));
+}
 
 /// x.is_cuda, x.is_cpu, …
 template <Text type>
@@ -268,8 +281,8 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
   if (!grad || grad == tensor)
     cannot(Reason::MutationUnsupported, "Tensor.grad set to something else than another tensor");
   const meta::Record &to = *tensor->record, &from = *grad->record;
-  bool same = to.sizes == from.sizes && to.dtype == from.dtype && to.device_type == from.device_type &&
-              to.device_index == from.device_index && to.layout == from.layout;
+  bool same = same_numbers(trace, to.sizes, from.sizes) && to.dtype == from.dtype &&
+              to.device_type == from.device_type && to.device_index == from.device_index && to.layout == from.layout;
   if (!same) cannot(Reason::MutationUnsupported, "Tensor.grad set to a tensor of another shape, dtype or device");
   return grad;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
 #include "interp/attempt.h"
 
 namespace gramme::interp {
@@ -44,7 +45,7 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
 /// runs plainly under the same guards.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
-  plan::GuardDescription guards{attempt.trace.pool, attempt.trace.facts(), {}, attempt.trace.scope().initial_state()};
+  plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts(), {});
   auto segment = idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
   segment->iterates = attempt.trace.iterates();
   return segment;
@@ -105,6 +106,28 @@ bool takes_specialized(const Trace& trace) {
   });
 }
 
+/// Sizes and ints that turned out to be one number each are numbers from the start in the next run.
+bool fix(trace::Policy& policy, Trace& trace, std::vector<size_t>& needed) {
+  bool learned = false;
+  for (const trace::Shapes::Fixed& fixed : trace.shapes.fixed()) {
+    if (const std::string why = trace.shapes.violation(fixed.source); !why.empty()) {
+      PyErr_SetString(imported("torch.fx.experimental.symbolic_shapes", "ConstraintViolationError").get(), why.c_str());
+      throw PythonError();
+    }
+    learned |= policy.fixed.insert(fixed.source->path).second;
+    if (fixed.needed) needed.push_back(fixed.source->path);
+  }
+  return learned;
+}
+
+/// A size that was needed as a number by several captures is one for good.
+void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
+  for (size_t path : needed)
+    if (++policy.times_fixed[path] >= trace::kTimesFixed) policy.specialized.insert(path);
+}
+
+constexpr int kMostRuns = 3;  // of one capture, because sizes turned out to be numbers
+
 /// What an effect before it forbids: an iterator is advanced for real sooner than an operation runs outside of graphs.
 bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise || reason == Reason::LateEffect; }
 
@@ -114,14 +137,22 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   size_t stop_at = policy.stop_at;
   plan::Ending ending;
   policy.whole = whole;
+  policy.fixed.clear();
+  std::vector<size_t> needed;
+  int runs = 1;
   for (;;) {
     Attempt attempt(start, policy, stop_at);
     try {
       End end = attempt.run();
+      if (runs < kMostRuns && fix(policy, attempt.trace, needed)) {
+        ++runs;
+        continue;
+      }
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
       attempt.check_generators();
       if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace.specialized())) continue;
       for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
+      note_needed(policy, needed);
       segment->start = start.offset;
       segment->steps = attempt.interp.steps();
       segment->ending = ending;

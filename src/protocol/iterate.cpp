@@ -37,8 +37,8 @@ std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   refuse_subclass(tensor, "iter()");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");
   std::vector<Value*> items;
-  for (int64_t i = 0; i < meta::known(tensor->record->sizes[0]); ++i)
-    items.push_back(trace.emit(getitem, {tensor, trace.integer(i)}));
+  const int64_t count = trace.fixed(tensor->record->sizes[0]);
+  for (int64_t i = 0; i < count; ++i) items.push_back(trace.emit(getitem, {tensor, trace.integer(i)}));
   return items;
 }
 

@@ -63,16 +63,8 @@ Py_ssize_t size_of(Trace& trace, Constant* constant) {
 }
 
 Py_ssize_t size_of(Trace& trace, Tensor* tensor) {
-  static PyObject* const name = intern("__len__");
-  static PyObject* const dim_name = intern("dim");
-  static PyObject* const shape_name = intern("shape");
-  refuse_replaced(trace, {tensor}, {name, dim_name, shape_name});
-  refuse_subclass(tensor, "len()");
-  if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
-  if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
-  return static_cast<Py_ssize_t>(meta::known(tensor->record->sizes[0]));
+  return static_cast<Py_ssize_t>(trace.fixed(tensor_length(trace, tensor)));
 }
-
 Py_ssize_t size_of(Trace&, Tuple* tuple) { return static_cast<Py_ssize_t>(tuple->items.size()); }
 Py_ssize_t size_of(Trace&, List* list) { return static_cast<Py_ssize_t>(list->items().size()); }
 Py_ssize_t size_of(Trace&, Deque* deque) { return static_cast<Py_ssize_t>(deque->items.size()); }
@@ -85,6 +77,17 @@ Py_ssize_t size_of(Trace& trace, InstanceDict* names) {
 [[noreturn]] Py_ssize_t size_of(Trace&, Namespace*) { cannot(Reason::ArgumentKind, "len(globals())"); }
 
 }  // namespace
+
+shape::SymInt tensor_length(Trace& trace, Tensor* tensor) {
+  static PyObject* const name = intern("__len__");
+  static PyObject* const dim_name = intern("dim");
+  static PyObject* const shape_name = intern("shape");
+  refuse_replaced(trace, {tensor}, {name, dim_name, shape_name});
+  refuse_subclass(tensor, "len()");
+  if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
+  if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
+  return tensor->record->sizes[0];
+}
 
 Py_ssize_t length(Trace& trace, Value* object) {
   object = trace.see(object);

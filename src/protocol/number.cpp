@@ -9,6 +9,7 @@
 namespace gramme::protocol {
 
 using namespace value;
+using shape::Expr;
 
 namespace {
 
@@ -32,6 +33,60 @@ double bound_of(Value* seen) {
   double value = PyFloat_CheckExact(seen->object) ? PyFloat_AS_DOUBLE(seen->object) : PyLong_AsDouble(seen->object);
   if (value == -1.0 && PyErr_Occurred()) PyErr_Clear(), value = NAN;
   return std::isnan(value) ? HUGE_VAL : std::fabs(value);
+}
+
+// ---- numbers over the symbols of sizes and ints
+
+/// A power to a constant. What is no natural number makes a float of both.
+Expr powered(Trace& trace, Expr base, Expr exponent) {
+  using shape::Type;
+  if (!is_constant(exponent)) return nullptr;
+  if (exponent->type == Type::Int && exponent->constant >= 0) return power(base, exponent);
+  const Expr real = to_float(base), positive = less(shape::float_constant(0), real);
+  return positive && trace.decide(positive) ? power(real, to_float(exponent)) : nullptr;
+}
+
+/// The operator's value; null if it has no form, or raises.
+Expr combined(Trace& trace, int op, Expr left, Expr right) {
+  switch (op) {
+    case NB_ADD:
+      return add(left, right);
+    case NB_SUBTRACT:
+      return subtract(left, right);
+    case NB_MULTIPLY:
+      return multiply(left, right);
+    case NB_POWER:
+      return powered(trace, left, right);
+    case NB_FLOOR_DIVIDE:
+    case NB_REMAINDER:
+    case NB_TRUE_DIVIDE: {
+      const Expr divides =
+          not_equal(right, right->type == shape::Type::Float ? shape::float_constant(0) : shape::constant(0));
+      const Expr quotient = op == NB_FLOOR_DIVIDE ? floor_divide(left, right)
+                            : op == NB_REMAINDER  ? modulo(left, right)
+                                                  : true_divide(left, right);
+      return quotient && divides && trace.decide(divides) ? quotient : nullptr;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+Expr compared(int op, Expr left, Expr right) {
+  switch (op) {
+    case Py_LT:
+      return less(left, right);
+    case Py_LE:
+      return at_most(left, right);
+    case Py_EQ:
+      return equal(left, right);
+    case Py_NE:
+      return not_equal(left, right);
+    case Py_GT:
+      return greater(left, right);
+    default:
+      return at_least(left, right);
+  }
 }
 
 /// What the graph may compute: an operator that cannot raise, whatever the numbers are within their bounds.
@@ -101,6 +156,26 @@ Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Valu
 
 }  // namespace
 
+Expr expression_of(Value* seen) {
+  if (auto* number = as<Number>(seen)) return number->expr;
+  if (is_constant_of(seen, &PyFloat_Type)) return shape::float_constant(PyFloat_AS_DOUBLE(seen->object));
+  if (!is_int(seen)) return nullptr;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(seen->object, &overflow);
+  return overflow ? nullptr : shape::constant(value);
+}
+
+Value* number_by(Trace& trace, Expr e, PyObject* function, Value* left, Value* right) {
+  if (!e || !trace.shapes.assumptions.hint(e)) return nullptr;
+  Value* made = trace.expression(e);
+  if (auto* number = as<Number>(made)) {
+    number->function = function;
+    number->operands[0] = left;
+    number->operands[1] = right;
+  }
+  return made;
+}
+
 PyObject* known_number(Trace& trace, Number* number, Reason reason) {
   if (PyObject* object = trace.constant_of(number)) return object;
   cannot(reason, "a Python number computed from a tensor");
@@ -111,9 +186,22 @@ Value* known(Trace& trace, Value* seen, Reason reason) {
   return number ? trace.constant(known_number(trace, number, reason)) : seen;
 }
 
+std::optional<bool> truth_of_expression(Trace& trace, Number* number) {
+  if (!number->expr || number->type == &PyFloat_Type) return std::nullopt;
+  const bool is_bool = number->type == &PyBool_Type;
+  const Expr e = is_bool ? number->expr : not_equal(number->expr, shape::constant(0));
+  return e ? std::optional(trace.decide(e)) : std::nullopt;
+}
+
 Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
-  bool numeric = is_numeric(left) && is_numeric(right);
-  Computed result = numeric ? computed(plain_operator(op), left, right) : Computed();
+  const bool numeric = is_numeric(left) && is_numeric(right);
+  const Computed result = numeric ? computed(plain_operator(op), left, right) : Computed();
+  if (const Expr a = expression_of(left), b = expression_of(right); numeric && a && b)
+    if (Value* made = number_by(trace, combined(trace, plain_operator(op), a, b),
+                                operator_row(plain_operator(op)).function, left, right)) {
+      if (auto* number = as<Number>(made); number && result.type) number->bound = std::min(number->bound, result.bound);
+      return made;
+    }
   if (!result.type) return binary(trace, op, known(trace, left), known(trace, right));
   return emit_number(trace, operator_row(op).function, {left, right}, result);
 }
@@ -126,6 +214,8 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
       return trace.boolean(op == Py_NE);
     return compare(trace, op, known(trace, left), known(trace, right));
   }
+  if (const Expr a = expression_of(left), b = expression_of(right); a && b)
+    if (Value* made = number_by(trace, compared(op, a, b), comparison_row(op).function, left, right)) return made;
   return emit_number(trace, comparison_row(op).function, {left, right}, {&PyBool_Type, 1});
 }
 
@@ -135,6 +225,12 @@ Value* number_unary(Trace& trace, Unary op, Number* operand) {
   PyObject* const invert = once([] { return operator_function("invert"); });
   if (op == Unary::Invert && operand->type == &PyFloat_Type) return unary(trace, op, known(trace, operand));
   PyObject* function = op == Unary::Negative ? negative : op == Unary::Positive ? positive : invert;
+  if (operand->expr && operand->type == &PyLong_Type) {
+    if (op == Unary::Positive) return operand;
+    const Expr negated = negate(operand->expr);
+    const Expr e = op == Unary::Negative ? negated : subtract(negated, shape::constant(1));
+    if (Value* made = number_by(trace, e, function, operand)) return made;
+  }
   PyTypeObject* type = operand->type == &PyFloat_Type ? &PyFloat_Type : &PyLong_Type;
   return emit_number(trace, function, {operand}, {type, operand->bound + 1});
 }

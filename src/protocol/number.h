@@ -1,5 +1,7 @@
 // Python numbers known only when the graph runs: arithmetic on them becomes graph nodes whose results are such numbers.
 #pragma once
+#include <optional>
+
 #include "protocol/protocol.h"
 
 namespace gramme::protocol {
@@ -9,6 +11,14 @@ namespace gramme::protocol {
 PyObject* known_number(Trace& trace, value::Number* number, Reason reason);
 /// The number's constant, or the value itself if it is no Number.
 Value* known(Trace& trace, Value* seen, Reason reason = Reason::DataDependentValue);
+
+/// Of a number over the symbols of sizes and ints: decided, and guarded. None of others.
+std::optional<bool> truth_of_expression(Trace& trace, value::Number* number);
+
+/// The operand as an expression over the symbols of sizes and ints; null if it is none.
+shape::Expr expression_of(Value* seen);
+/// What the program computes by the function, which is an expression; null if that has no form or no value now.
+Value* number_by(Trace& trace, shape::Expr e, PyObject* function, Value* left, Value* right = nullptr);
 
 /// For operands of which at least one is a Number and none a tensor.
 Value* number_binary(Trace& trace, int op, Value* left, Value* right);

@@ -25,4 +25,7 @@ void guard_lookups(Trace& trace, value::Function* function);
 /// Notes which they are, before a program can replace one.
 void note_tensor_methods();
 
+/// What len() of the tensor gives.
+shape::SymInt tensor_length(Trace& trace, value::Tensor* tensor);
+
 }  // namespace gramme::protocol

@@ -31,8 +31,10 @@ bool object_truth(Trace& trace, Value* operand) {
 bool truth(Trace& trace, Value* operand) {
   operand = trace.see(operand);
   if (has_own_class(operand)) return object_truth(trace, operand);
-  if (auto* number = as<Number>(operand))
+  if (auto* number = as<Number>(operand)) {
+    if (const std::optional<bool> known = truth_of_expression(trace, number)) return *known;
     return check(PyObject_IsTrue(known_number(trace, number, Reason::DataDependentBranch))) == 1;
+  }
   if (operand->kind == Kind::Constant) {
     int result = PyObject_IsTrue(operand->object);
     if (result < 0) raise_current(trace);

@@ -75,16 +75,23 @@ Argument Scope::passed(Tensor* tensor) {
   Argument result;
   result.kind = Argument::Tensor;
   result.node = node(tensor);
-  result.record = tensor->record;
+  result.record = tensor->record = capture_.shapes.simplified(tensor->record);
   leaves_.push_back(tensor);
   return result;
 }
 
 Argument Scope::passed(Number* number) {
   Argument result;
+  result.object = number->object;
+  if (number->expr) {
+    result.expr = capture_.shapes.assumptions.simplified(number->expr);
+    if (is_constant(result.expr)) {
+      result.expr = nullptr;
+      return result;
+    }
+  }
   result.kind = Argument::Number;
   result.node = node(number);
-  result.object = number->object;
   result.bound = number->bound;
   numbers_.push_back(number);
   return result;
@@ -161,19 +168,39 @@ void Scope::fill(meta::Call& call, const Args& args) {
   call.keyword_names = names;
 }
 
-/// The numbers on which the call's Outcome depends become constants.
+/// The numbers on which the call's Outcome depends become constants, or are expressions to it.
 void Scope::specialize_needed(meta::Call& call, const Args& args) {
   std::vector<Number*> numbers = numbers_;
   size_t at = 0;
   bool needed = false;
-  meta::each_number(call, [&](const Argument&, bool depends) {
+  meta::each_number(call, [&](const Argument& leaf, bool depends) {
     Number* number = numbers.at(at++);
-    if (!depends) return;
+    if (!depends) const_cast<Argument&>(leaf).expr = nullptr;  // one outcome for all numbers of the type
+    if (!depends || leaf.expr) return;
     if (number->kind == Kind::Number && !specialize(number))
       cannot(Reason::DataDependentValue, "a number computed from a tensor");
     needed = true;
   });
   if (needed) fill(call, args);
+}
+
+/// All sizes of the call become numbers.
+void Scope::fix_sizes(meta::Call& call, const Args& args) {
+  auto fix = [&](shape::SymInt number) { return shape::SymInt(capture_.fixed(number)); };
+  meta::each_leaf(call, [&](const Argument& leaf) {
+    if (leaf.kind == Argument::Tensor) meta::mapped(leaf.record, fix);
+    if (leaf.expr) capture_.shapes.fix(leaf.expr, capture_.position());
+  });
+  fill(call, args);
+  if (!numbers_.empty()) specialize_needed(call, args);
+}
+
+bool Scope::is_symbolic(const meta::Call& call) {
+  bool symbolic = false;
+  meta::each_leaf(call, [&](const Argument& leaf) {
+    symbolic |= leaf.expr || (leaf.kind == Argument::Tensor && leaf.record->symbolic);
+  });
+  return symbolic;
 }
 
 }  // namespace gramme::trace

@@ -20,6 +20,7 @@
 #include "guards/fact.h"
 #include "trace/inliner.h"
 #include "trace/policy.h"
+#include "trace/shapes.h"
 
 namespace gramme::trace {
 
@@ -32,6 +33,7 @@ class Capture {
   Arena arena;
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   const Policy& policy;
+  Shapes shapes;
   Inliner* inliner = nullptr;
   Value* handled = nullptr;  // the exception being handled (sys.exc_info()), or null
   int depth = 0;             // inlined calls
@@ -54,6 +56,15 @@ class Capture {
   Value* none() const { return none_; }
   Value* boolean(bool b) const { return b ? true_ : false_; }
   Value* integer(int64_t n);
+  Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : expression(n.expr()); }
+  /// A Number, or a Constant if it can be one thing only.
+  Value* expression(shape::Expr e);
+  /// The condition is decided, and guarded.
+  bool decide(shape::Expr condition) { return shapes.decide(condition, position()); }
+  /// Did the program need a size of the expression as a number, in an earlier capture?
+  bool was_needed(shape::Expr e) const;
+  /// A size or stride that must be known.
+  int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
   Value* text(const std::string& s);
   Value* null() const { return null_; }
   value::Tuple* tuple(std::vector<Value*> items);
@@ -245,6 +256,9 @@ class Capture {
   Value* force(value::Lazy* lazy);
   Value* realize(PyObject* object, const Source* source);
   Value* number(PyObject* object, const Source* source);
+  bool varies(PyObject* object, const Source* source) const;
+  bool is_known_constant(const Source* source) const;
+  std::vector<shape::Expr> varying_sizes(PyObject* tensor, const meta::Record* record, const Source* source);
   Value* found_at(PyObject* object, const Source* source);
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);

@@ -130,7 +130,7 @@ void Scope::note_default_dtype(PyObject* before, PyObject* now) {
 
 /// The call becomes one that gives under the first default what the program's gives under its own.
 const Outcome& Scope::infer(meta::Call& call) {
-  const Outcome& wanted = meta::infer(call, levels_);
+  const Outcome& wanted = meta::infer(call, levels_, &capture_.shapes.assumptions);
   if (dtype_ == first_dtype_ || wanted.error) return wanted;
   const Outcome expected = wanted;
   Default first(first_dtype_.get(), dtype_.get());

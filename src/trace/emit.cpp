@@ -95,6 +95,17 @@ bool is_lstm(const meta::Call& call) {
 
 }  // namespace
 
+/// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
+const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
+  const meta::Outcome* outcome = &infer(call);
+  if (outcome->error && is_symbolic(call)) {
+    fix_sizes(call, args);
+    outcome = &infer(call);
+  }
+  for (const shape::Expr guard : outcome->guards) capture_.shapes.learn(guard, capture_.position());
+  return *outcome;
+}
+
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (!function_modes_.empty()) cannot(Reason::CallUnknown, "an operation that a torch function mode sees");
   if (graph_.length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
@@ -104,10 +115,12 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
     cannot(Reason::ArgumentKind, "a tensor operation as a method of a constant");  // torch.fx writes 1.__rsub__(x)
   if (!capture_.policy.locates && !capture_.policy.whole && aten::grad_enabled() && is_lstm(call))
     cannot(Reason::CallSkipped, "torch.lstm");
-  std::vector<Tensor*> leaves = leaves_;
+  const bool of_numbers = levels_.empty() && dtype_ == first_dtype_;
+  if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
   if (!capture_.policy.whole && meta::infers_by_program(call, !levels_.empty()))
     cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
-  const meta::Outcome& outcome = infer(call);
+  const meta::Outcome& outcome = inferred(call, args);
+  const std::vector<Tensor*> leaves = leaves_;
   const bool python = outcome.runs_python || is_of_program(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
   if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
@@ -196,6 +209,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     case meta::Result::Constant:
       return result.object ? capture_.adopt(result.object) : capture_.none();
     case meta::Result::Number: {
+      if (result.expr) return capture_.expression(result.expr);
       auto* number = capture_.make<Number>();
       number->node = node;
       number->type = reinterpret_cast<PyTypeObject*>(result.object.get());

@@ -251,7 +251,25 @@ class Lasting {
   size_t settled_ = 0;
 };
 
+/// Indices among what a check of the guards gives: objects, then numbers.
+std::vector<int> graph_inputs(const graph::Graph& graph, Rebuilder& rebuild) {
+  const auto& placeholders = graph.placeholders();
+  auto is_number = [](const graph::Node* input) { return source::is_number(input->source->kind); };
+  for (const graph::Node* input : placeholders)
+    if (!is_number(input)) rebuild.read(input->source);
+  const int reads = static_cast<int>(rebuild.reads().size());
+  std::vector<int> inputs;
+  for (const graph::Node* input : placeholders)
+    inputs.push_back(is_number(input) ? reads + rebuild.number(input->symbol) : rebuild.read(input->source));
+  return inputs;
+}
+
 }  // namespace
+
+plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
+                                       std::vector<const Source*> reads) {
+  return {trace.pool, std::move(facts), std::move(reads), trace.scope().initial_state(), trace.shapes.guards()};
+}
 
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   check_modes_left(trace);
@@ -271,14 +289,14 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   guard_overlaps(trace);
   guard_gained(trace);
   guard_distinct(trace);
-  std::vector<int> inputs;
-  for (graph::Node* placeholder : trace.scope().graph().placeholders())
-    inputs.push_back(rebuild.read(placeholder->source));
+  trace.scope().place_symbols();
   std::vector<int> restored;
   for (Tensor* tensor : trace.scope().restored()) restored.push_back(rebuild.read(tensor->source));
+  std::vector<int> inputs = graph_inputs(trace.scope().graph(), rebuild);
   std::vector<guards::Fact> facts = pruned(trace, rebuild.reads());
   forget_autograd(trace, facts);
-  plan::GuardDescription guards{trace.pool, std::move(facts), rebuild.reads(), trace.scope().initial_state()};
+  plan::GuardDescription guards = describe_guards(trace, std::move(facts), rebuild.reads());
+  guards.shapes.numbers = rebuild.numbers();
   auto segment = std::make_unique<plan::Segment>(std::move(guards));
   segment->graph_inputs = std::move(inputs);
   segment->graph_outputs = static_cast<int>(trace.scope().graph().outputs.size());

@@ -30,6 +30,10 @@ struct End {
   bool capture_callee = false;
 };
 
+/// What must hold for what the trace found out.
+plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
+                                       std::vector<const Source*> reads);
+
 /// Builds the segment; the trace's graph is cleaned and has its outputs set. Throws CannotCapture(ReplayUnsupported) if
 /// a value cannot be rebuilt.
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end);

@@ -32,6 +32,7 @@ void Scope::found(Tensor* tensor) {
   for (Tensor* gained : gained_)
     if (aten::same_storage(tensor->object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
+  if (tensor->record->symbolic) described_[tensor] = tensor->record;
   node(tensor);  // placeholders come in the order in which inputs are looked into; unused ones are dropped
 }
 

@@ -1,13 +1,23 @@
 // Ints and floats that vary from call to call: which are taken as inputs of the graph, and what happens when the
 // capture must know one after all.
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <string_view>
 
+#include "base/imported.h"
+#include "base/once.h"
+#include "cpython/objects.h"
+#include "shape/lower.h"
 #include "source/constant.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
 
 using namespace value;
+using meta::Argument;
+using shape::Expr;
 using SK = source::Kind;
 
 bool may_vary(const Source* source) {
@@ -30,14 +40,23 @@ bool can_be_input(PyObject* object) { return PyFloat_CheckExact(object) || sourc
 
 }  // namespace
 
-/// A constant, unless it changed since an earlier capture. A float on the stack is what an instruction carried out for
-/// real has just computed: it will be another one next time.
+bool Capture::is_known_constant(const Source* source) const {
+  return policy.specialized.contains(source->path) || policy.fixed.contains(source->path) ||
+         std::find(specialized_.begin(), specialized_.end(), source) != specialized_.end();
+}
+
+/// A float on the stack is what an instruction carried out for real has just computed: it will be another one next
+/// time.
+bool Capture::varies(PyObject* object, const Source* source) const {
+  if (!can_be_input(object)) return false;
+  if (source->kind == SK::Stack && PyFloat_CheckExact(object)) return true;
+  if (!may_vary(source) || (PyLong_CheckExact(object) && !policy.whole_numbers_vary)) return false;
+  return has_changed(policy, object, source) || (policy.all_dynamic && PyLong_CheckExact(object));
+}
+
+/// A constant, unless it changed since an earlier capture.
 Value* Capture::number(PyObject* object, const Source* source) {
-  bool computed = source->kind == SK::Stack && PyFloat_CheckExact(object);
-  bool varies = can_be_input(object) && (computed || (may_vary(source) && has_changed(policy, object, source)));
-  bool known = policy.specialized.contains(source->path) ||
-               std::find(specialized_.begin(), specialized_.end(), source) != specialized_.end();
-  if (!varies || known) {
+  if (!varies(object, source) || is_known_constant(source)) {
     guard({source, guards::Kind::Constant, share(object)});
     return make<Constant>(source, object);
   }
@@ -48,6 +67,123 @@ Value* Capture::number(PyObject* object, const Source* source) {
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->bound = source::kNarrow;
+  if (policy.symbolic && PyLong_CheckExact(object)) {
+    constexpr auto kMost = static_cast<int64_t>(source::kNarrow);
+    result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
+  }
+  return result;
+}
+
+namespace {
+
+/// Do the sizes stay, because it is a parameter or buffer of a module?
+bool is_of_module(const meta::Record* record, const Source* source) {
+  static PyObject* const buffers = intern("_buffers");
+  static PyObject* const parameters = intern("_parameters");
+  if (std::string_view(record->type->tp_name) == "Parameter") return true;
+  for (; source; source = source->base)
+    if (source->key && (source->key.get() == buffers || source->key.get() == parameters)) return true;
+  return false;
+}
+
+/// What torch._dynamo.mark_dynamic and the like have written on a tensor.
+class Marks {
+ public:
+  explicit Marks(PyObject* tensor) {
+    static PyObject* const dynamic = intern("_dynamo_dynamic_indices");
+    static PyObject* const weak = intern("_dynamo_weak_dynamic_indices");
+    static PyObject* const stays = intern("_dynamo_static_indices");
+    static PyObject* const ranges = intern("_dynamo_dynamic_range");
+    cpython::instance_attribute(tensor, dynamic, &dynamic_);
+    cpython::instance_attribute(tensor, weak, &weak_);
+    cpython::instance_attribute(tensor, stays, &static_);
+    cpython::instance_attribute(tensor, ranges, &ranges_);
+  }
+  bool any() const { return dynamic_ || weak_; }
+  bool must_vary(size_t d) const { return holds(dynamic_, d); }
+  bool is_dynamic(size_t d) const { return must_vary(d) || holds(weak_, d); }
+  bool is_static(size_t d) const { return !must_vary(d) && holds(static_, d); }
+
+  /// What the program said of the size, at least that it is one.
+  shape::Range range(size_t d, int64_t now) const {
+    shape::Range result{1, shape::Range::kNoHigh};
+    Owned<> rows = ranges_ ? take(PySequence_Fast(ranges_, "a set of ranges")) : Owned<>();
+    for (Py_ssize_t i = 0; rows && i < PySequence_Fast_GET_SIZE(rows.get()); ++i) {
+      PyObject* row = PySequence_Fast_GET_ITEM(rows.get(), i);
+      Owned<> dim = take(PyObject_GetAttrString(row, "dim")), least = take(PyObject_GetAttrString(row, "min")),
+              most = take(PyObject_GetAttrString(row, "max"));
+      if (PyLong_AsSize_t(dim.get()) != d) continue;
+      if (PyLong_Check(least.get())) result.low = std::max<int64_t>(result.low, PyLong_AsLongLong(least.get()));
+      if (PyLong_Check(most.get())) result.high = PyLong_AsLongLong(most.get());
+    }
+    const bool fits = result.low <= now && now <= result.high;
+    return fits ? result : shape::Range{1, shape::Range::kNoHigh};
+  }
+
+ private:
+  static bool holds(PyObject* set, size_t d) {
+    if (!set || !PyAnySet_Check(set)) return false;
+    return PySet_Contains(set, take(PyLong_FromSize_t(d)).get()) == 1;
+  }
+
+  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr;
+};
+
+}  // namespace
+
+/// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers.
+std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
+  if (!policy.symbolic || record->sizes.empty()) return {};
+  const Marks marks(object);
+  if (!marks.any() && !may_vary(source)) return {};
+  const auto before = policy.sizes.find(source->path);
+  const bool seen = policy.automatic && may_vary(source) && before != policy.sizes.end();
+  const bool other_rank = seen && before->second.size() != record->sizes.size();
+  const bool all = other_rank || (policy.all_dynamic && !is_of_module(record, source));
+  bool any = false;
+  std::vector<shape::Expr> sizes(record->sizes.size());
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const int64_t now = meta::known(record->sizes[d]);
+    const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
+    const bool changed = all || (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
+    if (changed) dynamic_.push_back(size);
+    if (now < 2 || marks.is_static(d) || is_known_constant(size)) continue;
+    if (marks.is_dynamic(d)) {
+      sizes[d] = shapes.add(size, marks.range(d, now), now);
+      if (marks.must_vary(d)) shapes.insist(size);
+    } else if (changed) {
+      shape::Expr known = policy.all_dynamic ? shapes.equal_now(now) : nullptr;
+      sizes[d] = known ? known : shapes.add(size, {1, shape::Range::kNoHigh}, now);
+    }
+    any |= sizes[d] != nullptr;
+  }
+  return any ? sizes : std::vector<shape::Expr>();
+}
+
+bool Capture::was_needed(Expr e) const {
+  if (e->kind == shape::Kind::Symbol) return policy.times_fixed.contains(shapes.source_of(e)->path);
+  return std::any_of(e->operands.begin(), e->operands.end(),
+                     [this](const shape::Operand& operand) { return was_needed(operand.of); });
+}
+
+Value* Capture::expression(shape::Expr e) {
+  e = shapes.assumptions.simplified(e);
+  const std::optional<int64_t> now = shapes.assumptions.hint(e);
+  if (!now) cannot(Reason::DataDependentValue, "a number without a value");
+  Owned<> object = e->type == shape::Type::Int    ? take(PyLong_FromLongLong(*now))
+                   : e->type == shape::Type::Bool ? share(*now ? Py_True : Py_False)
+                                                  : take(PyFloat_FromDouble(std::bit_cast<double>(*now)));
+  if (is_constant(e)) return constant(std::move(object));
+  auto* result = make<Number>();
+  result->object = keep(std::move(object));
+  result->type = Py_TYPE(result->object);
+  result->expr = e;
+  if (e->type == shape::Type::Int) {
+    const shape::Range range = shapes.assumptions.range(e);
+    const bool bounded = range.low != shape::Range::kNoLow && range.high != shape::Range::kNoHigh;
+    if (bounded)
+      result->bound = std::max(std::fabs(static_cast<double>(range.low)), std::fabs(static_cast<double>(range.high)));
+  }
   return result;
 }
 
@@ -57,13 +193,148 @@ void Capture::note_specialized(const Number* number) {
 }
 
 graph::Node* Scope::node(Number* number) {
-  if (!number->node) {
-    number->node = graph_.placeholder(number->source, nullptr, capture_.position());
-    number->node->number_type = number->type;
-    inputs_[number->node] = number->object;
-    number_inputs_[number->node] = number;
-  }
+  if (number->node) return number->node;
+  if (number->function) return number->node = computed_node(number);
+  if (number->expr) return number->node = node(number->expr);
+  number->node = graph_.placeholder(number->source, nullptr, capture_.position());
+  number->node->number_type = number->type;
+  inputs_[number->node] = number->object;
+  number_inputs_[number->node] = number;
   return number->node;
+}
+
+/// By what the program computed it.
+graph::Node* Scope::computed_node(Number* number) {
+  auto* args = static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * 2));
+  meta::Call call;
+  call.target = number->function;
+  call.args = args;
+  const size_t before = numbers_.size();  // those of the call that takes the number
+  for (Value* operand : number->operands)
+    if (operand) new (args + call.arg_count++) Argument(argument(operand));
+  numbers_.resize(before);
+  graph::Node* node = graph_.call(call, capture_.position());
+  node->number_type = number->type;
+  return node;
+}
+
+graph::Node* Scope::symbol_node(shape::Expr symbol) {
+  graph::Node*& known = symbol_nodes_[symbol];
+  if (known) return known;
+  known = graph_.placeholder(capture_.shapes.source_of(symbol), nullptr, capture_.position());
+  known->number_type = &PyLong_Type;
+  known->symbol = symbol;
+  inputs_[known] = capture_.keep(take(PyLong_FromLongLong(*capture_.shapes.assumptions.hint(symbol))));
+  return known;
+}
+
+/// Computes an expression by operators of Python's.
+class Scope::Arithmetic {
+ public:
+  using Value = Argument;
+  explicit Arithmetic(Scope& scope) : scope_(scope) {}
+
+  const Argument* known(Expr e) const {
+    const auto found = scope_.computed_.find(e);
+    return found == scope_.computed_.end() ? nullptr : &found->second;
+  }
+  Argument keep(Expr e, Argument argument) { return scope_.computed_[e] = argument; }
+  Argument leaf(Expr e) {
+    Argument result;
+    if (!is_constant(e)) {
+      result.kind = Argument::Number;
+      result.node = scope_.symbol_node(e);
+      result.object = scope_.input(result.node);
+      return result;
+    }
+    Owned<> object = e->type == shape::Type::Int    ? take(PyLong_FromLongLong(e->constant))
+                     : e->type == shape::Type::Bool ? share(e->constant ? Py_True : Py_False)
+                                                    : take(PyFloat_FromDouble(shape::float_value(e)));
+    result.object = scope_.capture_.keep(std::move(object));
+    return result;
+  }
+  Argument compute(shape::Operation operation, Argument a, Argument b) {
+    meta::Call call;
+    call.target = function_of(operation);
+    call.arg_count = takes_two(operation) ? 2 : 1;
+    auto* args = static_cast<Argument*>(scope_.capture_.arena.bytes_for(sizeof(Argument) * 2));
+    new (args) Argument(a);
+    new (args + 1) Argument(b);
+    call.args = args;
+    Argument result;
+    result.kind = Argument::Number;
+    result.node = scope_.graph_.call(call, scope_.capture_.position());
+    result.node->number_type = type_of(operation);
+    result.object = a.object;
+    return result;
+  }
+
+ private:
+  static PyTypeObject* type_of(shape::Operation operation);
+  static PyObject* function_of(shape::Operation operation);
+
+  Scope& scope_;
+};
+
+namespace {
+
+/// What stands for an operation of expressions in a graph, and the type of what it gives.
+struct Function {
+  PyObject* function = nullptr;
+  PyTypeObject* type = nullptr;
+};
+
+Function function_for(shape::Operation operation) {
+  using Table = std::array<Function, 64>;
+  const Table* const table = once([] {
+    auto* made = new Table;
+    auto add = [&](shape::Operation op, const char* module, const char* name, PyTypeObject* type) {
+      (*made)[static_cast<size_t>(op)] = {imported(module, name).release(), type};
+    };
+    using Op = shape::Operation;
+    PyTypeObject *const whole = &PyLong_Type, *const real = &PyFloat_Type, *const truth = &PyBool_Type;
+    add(Op::Add, "_operator", "add", whole);
+    add(Op::Subtract, "_operator", "sub", whole);
+    add(Op::Multiply, "_operator", "mul", whole);
+    add(Op::FloorDivide, "_operator", "floordiv", whole);
+    add(Op::Modulo, "_operator", "mod", whole);
+    add(Op::Minimum, "torch", "sym_min", whole);
+    add(Op::Maximum, "torch", "sym_max", whole);
+    add(Op::Truncate, "torch", "sym_int", whole);
+    add(Op::Floor, "math", "floor", whole);
+    add(Op::Ceil, "math", "ceil", whole);
+    add(Op::Round, "builtins", "round", whole);
+    add(Op::ToFloat, "torch", "sym_float", real);
+    add(Op::FloatAdd, "_operator", "add", real);
+    add(Op::FloatMultiply, "_operator", "mul", real);
+    add(Op::FloatDivide, "_operator", "truediv", real);
+    add(Op::FloatPower, "_operator", "pow", real);
+    add(Op::SquareRoot, "torch", "_sym_sqrt", real);
+    add(Op::AtMost, "_operator", "le", truth);
+    add(Op::AtLeast, "_operator", "ge", truth);
+    add(Op::Equal, "_operator", "eq", truth);
+    add(Op::NotEqual, "_operator", "ne", truth);
+    add(Op::FloatLess, "_operator", "lt", truth);
+    add(Op::FloatAtMost, "_operator", "le", truth);
+    add(Op::FloatEqual, "_operator", "eq", truth);
+    add(Op::FloatNotEqual, "_operator", "ne", truth);
+    add(Op::And, "_operator", "and_", truth);
+    add(Op::Or, "_operator", "or_", truth);
+    return made;
+  });
+  const Function& found = table->at(static_cast<size_t>(operation));
+  if (!found.function) GRAMME_BUG("an operation that graphs do not have");
+  return found;
+}
+
+}  // namespace
+
+PyTypeObject* Scope::Arithmetic::type_of(shape::Operation operation) { return function_for(operation).type; }
+PyObject* Scope::Arithmetic::function_of(shape::Operation operation) { return function_for(operation).function; }
+
+graph::Node* Scope::node(Expr e) {
+  Arithmetic arithmetic(*this);
+  return shape::Lowering(arithmetic).lower(capture_.shapes.assumptions.simplified(e)).node;
 }
 
 namespace {
@@ -86,18 +357,63 @@ bool find_inputs(const graph::Node* node, std::unordered_set<const graph::Node*>
 }  // namespace
 
 PyObject* Scope::specialize(Number* number) {
-  if (number->source) {
+  if (number->expr) {
+    capture_.shapes.fix(number->expr, capture_.position());
+  } else if (number->source) {
     capture_.note_specialized(number);
   } else {
     std::unordered_set<const graph::Node*> seen;
     std::vector<const graph::Node*> inputs;
     if (!find_inputs(number->node, seen, inputs)) return nullptr;
     for (const graph::Node* input : inputs)
-      if (Number* below = number_inputs_.at(input); below->kind == Kind::Number) specialize(below);
+      if (input->symbol)
+        capture_.shapes.fix(input->symbol, capture_.position());
+      else if (Number* below = number_inputs_.at(input); below->kind == Kind::Number)
+        specialize(below);
   }
   static_assert(sizeof(Constant) == sizeof(Value));  // whatever a Number has besides is not looked at any more
   number->kind = Kind::Constant;
   return number->object;
+}
+
+namespace {
+
+/// Calls `visit` with each symbol of the expression, from the left.
+template <class Visit>
+void each_symbol(Expr e, Visit&& visit) {
+  if (e->kind == shape::Kind::Symbol) visit(e);
+  for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
+}
+
+}  // namespace
+
+void Scope::place_symbols() {
+  if (capture_.shapes.empty()) return;
+  std::vector<graph::Node*> ordered;
+  std::unordered_set<const graph::Node*> placed;
+  auto place = [&](graph::Node* node) {
+    if (placed.insert(node).second) ordered.push_back(node);
+  };
+  const std::vector<graph::Node*> inputs = graph_.placeholders();
+  for (graph::Node* input : inputs) {
+    if (!input->record || !input->record->symbolic) {
+      // An int of the program's stands where it is first used; sizes come with their tensor, if that is an input.
+      if (!input->symbol || !source::is_number(input->source->kind)) place(input);
+      continue;
+    }
+    auto place_all = [&](shape::SymInt number) {
+      if (!number.is_number()) each_symbol(number.expr(), [&](Expr symbol) { place(symbol_node(symbol)); });
+    };
+    for (shape::SymInt size : input->record->sizes) place_all(size);
+    for (shape::SymInt stride : input->record->strides) place_all(stride);
+    place_all(input->record->storage_offset);
+    place(input);
+  }
+  std::vector<graph::Node*> alone;
+  for (graph::Node* input : inputs)
+    if (!placed.contains(input)) alone.push_back(input);
+  ordered.insert(ordered.begin(), alone.begin(), alone.end());
+  graph_.order(std::move(ordered));
 }
 
 }  // namespace gramme::trace

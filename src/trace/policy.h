@@ -17,9 +17,16 @@ using source::Source;
 /// What the capture was told, and what earlier captures of the same resume point taught.
 struct Policy {
   // By Source::path:
-  std::unordered_map<size_t, Owned<>> numbers;  // ints and floats that earlier captures were bound to
-  std::unordered_set<size_t> dynamic;           // those that changed between captures
-  std::unordered_set<size_t> specialized;       // those that turned out to be needed as constants
+  std::unordered_map<size_t, Owned<>> numbers;             // ints and floats that earlier captures were bound to
+  std::unordered_set<size_t> dynamic;                      // those that changed between captures
+  std::unordered_set<size_t> specialized;                  // those that turned out to be needed as constants
+  std::unordered_map<size_t, std::vector<int64_t>> sizes;  // of tensors at earlier captures
+  std::unordered_set<size_t> fixed;                        // sizes and ints that are constants in this capture only
+  std::unordered_map<size_t, int> times_fixed;             // captures in which the program needed them as constants
+  bool symbolic = false;                                   // the backend takes graphs of any sizes
+  bool automatic = true;                                   // sizes and ints that changed vary
+  bool all_dynamic = false;                                // all those of the caller's do
+  bool whole_numbers_vary = true;                          // ints may
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
   int max_depth = 500;   // inlined calls
@@ -30,6 +37,9 @@ struct Policy {
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
   size_t stop_at = SIZE_MAX;       // the root step at which the segment must end
 };
+
+/// So many captures that needed one size as a number make it one for good.
+constexpr int kTimesFixed = 2;
 
 /// Something that was taken as unknown must be known from the start: the capture starts again with it specialised.
 struct NeedsConstant {

@@ -216,10 +216,14 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   guards::Fact fact{source, guards::Kind::Tensor, {}};
   fact.spec = aten::tensor_spec(object);
   if (!aten::matches(*fact.spec, object)) throw Unguardable{};  // a tangent, sizes that only its class knows
-  guard(std::move(fact));
   if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
+  if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {
+    result->record = shapes.describe(result->record, sizes, source, *pool);
+    fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));
+  }
+  guard(std::move(fact));
   found(result);
   return result;
 }

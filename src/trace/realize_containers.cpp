@@ -143,6 +143,9 @@ Value* Capture::realize_deque(PyObject* object, const Source* source) {
   result->maxlen = deque->maxlen;
   Py_ssize_t n = Py_SIZE(object);
   guard_length(source, n);
+  guards::Fact bounded{source, guards::Kind::MaxLength, {}};
+  bounded.number = deque->maxlen;
+  guard(std::move(bounded));
   for (Py_ssize_t i = 0; i < n; ++i)
     result->items.push_back(wrap(*cpython::deque_item_address(object, i), pool->child(source, SK::DequeItem, i)));
   if (Py_IS_TYPE(object, known_types().deque)) return result;

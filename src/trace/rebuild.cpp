@@ -47,6 +47,12 @@ int Rebuilder::read(const Source* source) {
   return at->second;
 }
 
+int Rebuilder::number(shape::Expr e) {
+  auto [at, added] = number_index_.try_emplace(e, static_cast<int>(numbers_.size()));
+  if (added) numbers_.push_back(e);
+  return at->second;
+}
+
 Register Rebuilder::constant(PyObject* object) {
   auto [at, added] = constants_.try_emplace(object, 0);
   if (added) {
@@ -143,7 +149,11 @@ Register Rebuilder::never(Value* value) { unsupported(std::string("a ") + kind_n
 
 Register Rebuilder::make_new(Constant* value) { return constant(value->object); }
 Register Rebuilder::make_new(Builtin* value) { return constant(value->object); }
-Register Rebuilder::make_new(Number* value) { return output(value->node); }
+Register Rebuilder::make_new(Number* value) {
+  if (!value->expr) return output(value->node);
+  if (value->type == &PyFloat_Type) return output(trace_.scope().node(value));
+  return kNumber * kSort + number(value->expr);
+}
 
 Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->inner) refuse_batched(tensor);
@@ -189,13 +199,13 @@ void Rebuilder::new_leaf(Tensor* tensor) {
 }
 
 void Rebuilder::number_registers(plan::Exit& exit) {
-  int reads = static_cast<int>(reads_.size()), outputs = static_cast<int>(outputs_.size());
+  int reads = static_cast<int>(reads_.size() + numbers_.size()), outputs = static_cast<int>(outputs_.size());
   int constants = static_cast<int>(replay_.constants.size());
   replay_.constant_base = reads + outputs;
   replay_.registers = reads + outputs + constants + made_;
   auto number = [&](Register& r) {
     if (r < 0) return;
-    int base[] = {0, reads, reads + outputs, reads + outputs + constants};
+    int base[] = {0, reads, reads + outputs, reads + outputs + constants, static_cast<int>(reads_.size())};
     r = base[r / kSort] + r % kSort;
   };
   for (ReplayOp& op : replay_.ops) {

@@ -21,8 +21,11 @@ class Rebuilder {
   void set_grad_mode(bool on) { op(plan::ReplayKind::SetGradMode).number = on; }
   /// Index among the reads.
   int read(const Source* source);
+  /// Index among the numbers that come behind the reads.
+  int number(shape::Expr e);
 
   const std::vector<const Source*>& reads() const { return reads_; }
+  const std::vector<shape::Expr>& numbers() const { return numbers_; }
   const std::vector<graph::Node*>& outputs() const { return outputs_; }
   /// Turns the registers of each sort into one numbering, in the replay and the exit.
   void number_registers(plan::Exit& exit);
@@ -32,7 +35,7 @@ class Rebuilder {
  private:
   // Until number_registers, registers carry their sort in the high bits.
   static constexpr plan::Register kSort = 1 << 26;
-  enum Sort { kRead = 0, kOutput = 1, kConstant = 2, kMade = 3 };
+  enum Sort { kRead = 0, kOutput = 1, kConstant = 2, kMade = 3, kNumber = 4 };
 
   plan::Register make(Value* value);
   plan::Register constant(PyObject* object);
@@ -121,6 +124,8 @@ class Rebuilder {
   std::unordered_map<graph::Node*, int> output_index_;
   std::unordered_map<PyObject*, plan::Register> constants_;
   std::vector<const Source*> reads_;
+  std::unordered_map<shape::Expr, int> number_index_;
+  std::vector<shape::Expr> numbers_;
   std::vector<graph::Node*> outputs_;
   std::unordered_map<interp::Frame*, plan::Register> frames_;
   std::unordered_set<Value*> filled_;  // cells whose content was stored, containers whose content was replayed

@@ -9,15 +9,12 @@ namespace gramme::trace {
 
 using namespace value;
 
-namespace {
-
 /// Only its content changed, in no way that autograd knows of.
-bool can_be_put_back(const Tensor* root) {
-  const meta::Record* record = root->record;
-  return record == meta::record_of(root->object) && !record->requires_grad && !record->is_inference;
+bool Scope::can_be_put_back(const Tensor* root) {
+  const meta::Record* record = capture_.shapes.simplified(root->record);
+  const meta::Record* before = record->symbolic ? described_.at(root) : meta::record_of(root->object);
+  return record == capture_.shapes.simplified(before) && !record->requires_grad && !record->is_inference;
 }
-
-}  // namespace
 
 /// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
 /// that effects of the segment are missing. Nobody knows where a graph raised whose backend does not tell.

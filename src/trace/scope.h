@@ -40,6 +40,11 @@ class Scope {
   /// The node of a tensor; makes the placeholder of an input at its first use.
   graph::Node* node(value::Tensor* tensor);
   graph::Node* node(value::Number* number);
+  graph::Node* computed_node(value::Number* number);
+  /// Computes the expression in the graph, which is no constant.
+  graph::Node* node(shape::Expr e);
+  /// The placeholder of a symbol.
+  graph::Node* symbol_node(shape::Expr symbol);
   /// An argument of a graph node from a value; ends the segment if the value cannot stand in a graph.
   meta::Argument argument(Value* value);
   /// Appends the call to the graph, with inference, mutations and aliasing; the result as a value.
@@ -66,6 +71,8 @@ class Scope {
   const std::vector<value::Tensor*>& gained() const { return gained_; }
   /// Somebody looked into a real tensor.
   void found(value::Tensor* tensor);
+  /// Each symbol of a tensor input is an input of its own before the first such tensor.
+  void place_symbols();
   /// See Capture::specialized_value.
   PyObject* specialize(value::Number* number);
 
@@ -130,8 +137,11 @@ class Scope {
   Value* emit_call(meta::Call& call, const Args& args);
   void fill(meta::Call& call, const Args& args);
   void specialize_needed(meta::Call& call, const Args& args);
+  void fix_sizes(meta::Call& call, const Args& args);
+  static bool is_symbolic(const meta::Call& call);
   [[noreturn]] void fail(const meta::Call& call, const std::string& message);
   const meta::Outcome& infer(meta::Call& call);
+  const meta::Outcome& inferred(meta::Call& call, const Args& args);
   void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
                      const Args& args);
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
@@ -141,6 +151,7 @@ class Scope {
   void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
+  bool can_be_put_back(const value::Tensor* root);
   /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it.
   void note_written(value::Tensor* tensor, bool gained);
   /// Does the call write over part of an input that nothing has read yet?
@@ -163,6 +174,7 @@ class Scope {
   meta::Argument passed(value::Class* seen);
   meta::Argument passed(value::Object* object);
 
+  class Arithmetic;
   struct Write {
     value::Tensor* root;
     const graph::Node* node;
@@ -175,8 +187,11 @@ class Scope {
   graph::Graph graph_;
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
-  std::vector<value::Tensor*> leaves_;     // tensors of the call being built, in the order of its leaves
-  std::vector<value::Number*> numbers_;    // of the call being built, likewise
+  std::unordered_map<shape::Expr, graph::Node*> symbol_nodes_;
+  std::unordered_map<shape::Expr, meta::Argument> computed_;  // in the graph
+  std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
+  std::vector<value::Number*> numbers_;  // of the call being built, likewise
+  std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
   std::vector<Write> writes_;              // inputs written in place, by their first writes
   size_t restored_ = 0;                    // so many were written before an operation that may raise, or by it
   bool caught_ = false;                    // the program may handle what an operation of the segment raises

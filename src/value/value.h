@@ -90,7 +90,10 @@ struct Tensor : ValueOf<Tensor> {
 struct Number : ValueOf<Number> {
   static constexpr Kind kKind = Kind::Number;
   using ValueOf::ValueOf;
-  graph::Node* node = nullptr;
+  graph::Node* node = nullptr;   // of one over the symbols: null until an operation takes it
+  shape::Expr expr = nullptr;    // over the capture's symbols; null if it is data to the capture
+  PyObject* function = nullptr;  // what the program computed it by, as the graph has it; null if by no operator
+  Value* operands[2] = {};
   PyTypeObject* type = nullptr;  // int, float, bool; `object` is what it is now, or an example
   double bound = HUGE_VAL;       // its magnitude is never more, and it is no NaN; infinite: nothing is known
 };

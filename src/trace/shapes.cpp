@@ -1,0 +1,156 @@
+#include "trace/shapes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace gramme::trace {
+
+using shape::Expr;
+using shape::SymInt;
+using source::Source;
+using SK = source::Kind;
+
+namespace {
+
+/// "model.py:88"
+std::string place(const graph::Position* position) {
+  if (!position) return {};
+  PyCodeObject* code = position->code;
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) {
+    PyErr_Clear();
+    return {};
+  }
+  const int line = PyCode_Addr2Line(code, position->unit * static_cast<int>(sizeof(_Py_CODEUNIT)));
+  return std::string(file) + ":" + std::to_string(line);
+}
+
+}  // namespace
+
+Expr Shapes::add(const Source* source, shape::Range range, int64_t now) {
+  symbols_.push_back(source);
+  now_.push_back(now);
+  const Expr made = assumptions.add_symbol(range, now);
+  if (source->kind == SK::SizeOf) decisions_.push_back({at_least(made, shape::constant(range.low)), nullptr});
+  if (source->kind == SK::SizeOf && range.high != shape::Range::kNoHigh)
+    decisions_.push_back({at_most(made, shape::constant(range.high)), nullptr});
+  return made;
+}
+
+Expr Shapes::equal_now(int64_t value) const {
+  const auto found = std::find(now_.begin(), now_.end(), value);
+  return found == now_.end() ? nullptr : shape::symbol(found - now_.begin());
+}
+
+const Source* Shapes::source_of(Expr symbol) const { return symbols_.at(static_cast<size_t>(symbol->constant)); }
+
+const meta::Record* Shapes::describe(const meta::Record* record, const std::vector<Expr>& sizes, const Source* tensor,
+                                     source::Pool& pool) {
+  const meta::Record* described = meta::symbolic_record(record, sizes, assumptions);
+  auto note = [&](SymInt number, SymInt now, const Source* source) {
+    if (number.is_number()) return;
+    const Expr e = number.expr();
+    const bool is_new = e->kind == shape::Kind::Symbol && static_cast<size_t>(e->constant) == symbols_.size();
+    if (is_new) {
+      symbols_.push_back(source);
+      now_.push_back(meta::known(now));
+      const shape::Range range = assumptions.range(e);
+      decisions_.push_back({at_least(e, shape::constant(range.low)), nullptr});
+    } else if (e->kind != shape::Kind::Symbol || source_of(e) != source) {
+      properties_.push_back({source, e});
+    }
+  };
+  for (size_t d = 0; d < described->sizes.size(); ++d)
+    note(described->sizes[d], record->sizes[d], pool.child(tensor, SK::SizeOf, static_cast<int64_t>(d)));
+  // Symbols are numbered from the smallest stride on.
+  std::vector<size_t> order;
+  for (size_t d = 0; d < described->strides.size(); ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return meta::known(record->strides[a]) < meta::known(record->strides[b]);
+  });
+  for (size_t d : order)
+    note(described->strides[d], record->strides[d], pool.child(tensor, SK::StrideOf, static_cast<int64_t>(d)));
+  note(described->storage_offset, record->storage_offset, pool.child(tensor, SK::OffsetOf));
+  GRAMME_ASSERT(symbols_.size() == assumptions.symbol_count());
+  return described;
+}
+
+void Shapes::learn(Expr e, const graph::Position* asked) {
+  if (assumptions.decide(e) == true) return;
+  decisions_.push_back({e, asked});
+  assumptions.learn(e);
+}
+
+bool Shapes::decide(Expr e, const graph::Position* asked) {
+  if (const std::optional<bool> known = assumptions.decide(e)) return *known;
+  const std::optional<int64_t> now = assumptions.hint(e);
+  if (!now) cannot(Reason::DataDependentBranch, "a condition on sizes that has no value");
+  learn(*now ? e : shape::negation(e), asked);
+  return *now != 0;
+}
+
+int64_t Shapes::fix(Expr e, const graph::Position* asked) {
+  const std::optional<int64_t> now = assumptions.hint(e);
+  if (!now) cannot(Reason::DataDependentValue, "a size that has no value");
+  if (e->type == shape::Type::Bool) return decide(e, asked);
+  needed_.push_back(e);
+  const Expr value =
+      e->type == shape::Type::Int ? shape::constant(*now) : shape::float_constant(std::bit_cast<double>(*now));
+  learn(shape::equal(e, value), asked);
+  return *now;
+}
+
+SymInt Shapes::simplified(SymInt number) {
+  return number.is_number() ? number : SymInt(assumptions.simplified(number.expr()));
+}
+
+const meta::Record* Shapes::simplified(const meta::Record* record) {
+  return record->symbolic ? meta::mapped(record, [this](SymInt number) { return simplified(number); }) : record;
+}
+
+std::string Shapes::violation(const Source* size) const {
+  if (std::find(insisted_.begin(), insisted_.end(), size) == insisted_.end()) return {};
+  const auto index = std::find(symbols_.begin(), symbols_.end(), size) - symbols_.begin();
+  const Expr symbol = shape::symbol(index);
+  std::vector<std::string> names;
+  for (const Source* source : symbols_) names.push_back(source->print());
+  std::string text = "Constraints violated (" + size->print() +
+                     ")! It was marked as dynamic, but the program makes it " +
+                     std::to_string(now_.at(static_cast<size_t>(index)));
+  for (const Decision& decision : decisions_)
+    if (decision.holds->kind == shape::Kind::Equal && shape::may_share_symbols(decision.holds, symbol))
+      text += "\n  - " + shape::print(decision.holds, names) + (decision.asked ? ", at " + place(decision.asked) : "");
+  return text + "\nRemove the mark, or use torch._dynamo.maybe_mark_dynamic, under which such a size is a number.";
+}
+
+std::vector<Shapes::Fixed> Shapes::fixed() {
+  std::vector<Fixed> result;
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    const Expr symbol = shape::symbol(static_cast<int64_t>(i));
+    const bool chosen = symbols_[i]->kind != SK::StrideOf && symbols_[i]->kind != SK::OffsetOf;
+    if (!chosen || !is_constant(assumptions.simplified(symbol))) continue;
+    const bool needed =
+        std::any_of(needed_.begin(), needed_.end(), [&](Expr e) { return shape::may_share_symbols(e, symbol); });
+    result.push_back({symbols_[i], needed});
+  }
+  return result;
+}
+
+guards::ShapeGuards Shapes::guards() const {
+  guards::ShapeGuards result;
+  result.symbols = symbols_;
+  result.properties = properties_;
+  for (const Decision& decision : decisions_) result.conditions.push_back({decision.holds, place(decision.asked)});
+  return result;
+}
+
+uint64_t varying(const std::vector<SymInt>& numbers) {
+  uint64_t result = 0;
+  for (size_t i = 0; i < numbers.size() && i < 64; ++i)
+    if (!numbers[i].is_number()) result |= uint64_t{1} << i;
+  return result;
+}
+
+}  // namespace gramme::trace

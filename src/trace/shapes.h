@@ -1,0 +1,73 @@
+// Sizes, strides, offsets and ints that vary: symbols with their sources, and what the capture decided by them.
+//
+// A decision is taken by what the symbols are now, and is a guard from then on, unless it follows from those before.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aten/spec.h"
+#include "graph/graph.h"
+#include "guards/shapes.h"
+#include "meta/record.h"
+#include "shape/assumptions.h"
+#include "source/source.h"
+
+namespace gramme::trace {
+
+class Shapes {
+ public:
+  shape::Assumptions assumptions;
+
+  /// What the source reads from now on is a symbol; `now` is its value.
+  shape::Expr add(const source::Source* source, shape::Range range, int64_t now);
+  /// The record of a tensor at a source, whose sizes are expressions where `sizes` is not null.
+  const meta::Record* describe(const meta::Record* record, const std::vector<shape::Expr>& sizes,
+                               const source::Source* tensor, source::Pool& pool);
+  /// The source of a symbol.
+  const source::Source* source_of(shape::Expr symbol) const;
+  /// An earlier symbol whose value is now this; null if there is none.
+  shape::Expr equal_now(int64_t value) const;
+
+  /// The Bool is true from now on, which it is now.
+  void learn(shape::Expr e, const graph::Position* asked);
+  /// Is the Bool true?
+  bool decide(shape::Expr e, const graph::Position* asked);
+  /// What it is now, from now on.
+  int64_t fix(shape::Expr e, const graph::Position* asked);
+
+  /// The program wants the size to vary.
+  void insist(const source::Source* size) { insisted_.push_back(size); }
+  /// Why it does not: what was decided, and where; empty if the program does not mind.
+  std::string violation(const source::Source* size) const;
+  bool empty() const { return symbols_.empty(); }
+  /// The same under what was learnt.
+  shape::SymInt simplified(shape::SymInt number);
+  const meta::Record* simplified(const meta::Record* record);
+  /// A size or int that can be one number only; `needed`: the program took it for a number, and did not just compare
+  /// it.
+  struct Fixed {
+    const source::Source* source;
+    bool needed;
+  };
+  std::vector<Fixed> fixed();
+  /// What the segment's guards say.
+  guards::ShapeGuards guards() const;
+
+ private:
+  struct Decision {
+    shape::Expr holds;
+    const graph::Position* asked;
+  };
+  std::vector<const source::Source*> symbols_;
+  std::vector<int64_t> now_;
+  std::vector<guards::ShapeGuards::Property> properties_;
+  std::vector<Decision> decisions_;
+  std::vector<shape::Expr> needed_;  // as numbers
+  std::vector<const source::Source*> insisted_;
+};
+
+/// Which sizes and strides a record leaves open, as aten::with_varying takes them.
+uint64_t varying(const std::vector<shape::SymInt>& numbers);
+
+}  // namespace gramme::trace

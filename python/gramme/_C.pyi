@@ -23,16 +23,43 @@ class Captured:
 
     @property
     def has_numbers(self) -> bool:
-        """An int or float is an input of the graph."""
+        """An int or float is an input of the graph that does not vary as sizes do."""
+    @property
+    def has_symbols(self) -> bool:
+        """A size, stride, offset or int is an input of the graph that varies."""
     @property
     def has_aliased_writes(self) -> bool:
         """An input is written whose memory other inputs share."""
     def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
         """Rows of _sources.Row, and the row of each input."""
-    def examples(self, mode: Any) -> list[Any]:
-        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor."""
+    def symbols(self) -> list[tuple[int, int, int | None, int | None] | None]:
+        """By symbol: the index of the input with its value, value, lowest and highest; None if it is no input."""
+    def sizes(self, values: list[Any]) -> list[tuple[list[Any], list[Any], Any] | None]:
+        """Sizes, strides and offset of the inputs whose sizes vary, computed of `values`, by symbol; else None.
+
+        Where they cannot be computed, the symbols become constants.
+        """
+    def examples(self, mode: Any, values: list[Any]) -> list[Any]:
+        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor.
+
+        Sizes that vary are computed of `values`, by symbol.
+        """
     def freeze(self, index: int) -> None:
         """The input of that index becomes part of the compiled code: the segment is for this very object."""
+    def require(self, expressions: list[Any], names: dict[str, int]) -> None:
+        """The compiled code is for calls where these hold, of sympy; `names` has the numbers of symbols.
+
+        What cannot be a guard makes the symbols in it constants.
+        """
+    def require_range(self, symbol: int, lowest: int | None, highest: int | None) -> None:
+        """The compiled code is for values of the symbol in these bounds."""
+    def specialize(self, symbol: int) -> None:
+        """The graph is needed with a constant instead of the symbol."""
+    @property
+    def has_constants(self) -> bool:
+        """A symbol is needed as a constant."""
+    def restart(self) -> None:
+        """Forgets what was told of an earlier attempt."""
 
 class Meter:
     """Counts what its thread does between open and close."""
@@ -43,7 +70,14 @@ class Meter:
 
 def run_as_graph(function: Callable[..., Any], args: tuple[Any, ...]) -> Any: ...
 def make_entry(
-    function: FunctionType, *, backend: Callable[..., Any], fullgraph: bool, recompile_limit: int, keep_graphs: bool
+    function: FunctionType,
+    *,
+    backend: Callable[..., Any],
+    fullgraph: bool,
+    recompile_limit: int,
+    keep_graphs: bool,
+    symbolic: bool = False,
+    dynamic: bool | None = None,
 ) -> Entry: ...
 def counters(entry: Entry) -> dict[str, int]: ...
 def segments(entry: Entry) -> list[dict[str, Any]]: ...

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ._graph_module import locate
-from ._handover import Backend, Compiler, refuse_dynamic_marks
+from ._handover import Backend, Compiler, refuse_unbacked_marks
 from ._native import Native, native
 
 __all__ = ["eager", "resolve"]
@@ -23,9 +23,10 @@ class Eager:
     """The backend that runs the captured graph as it is."""
 
     __name__ = "eager"
+    takes_symbols = True
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        refuse_dynamic_marks(example_inputs)
+        refuse_unbacked_marks(example_inputs)
         return graph_module.forward
 
     def locate(self, compiled: Callable[..., Any], error: BaseException) -> int | None:
@@ -53,13 +54,11 @@ def resolve(
         TypeError: backend is neither a name nor a callable.
         RuntimeError: mode and options are both given; an unknown name, mode or option (torch._dynamo's InvalidBackend
             for the name).
-        NotImplementedError: dynamic=True, the option guard_filter_fn.
+        NotImplementedError: the option guard_filter_fn.
 
     """
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic: expected a bool or None, got {type(dynamic).__name__}")
-    if dynamic:
-        raise NotImplementedError("dynamic=True is not supported yet: shapes are captured as they are")
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     chosen = _default() if backend is None else backend

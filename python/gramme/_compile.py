@@ -89,7 +89,7 @@ def compile(
     Args:
         model: a function, method or callable object; without it, a decorator is returned.
         fullgraph: raise CaptureError instead of running an instruction for real.
-        dynamic: None or False; True is not supported yet.
+        dynamic: True: sizes and ints vary from the first call on; None: those that changed do; False: none does.
         backend: "inductor" or another name of torch.compiler.list_backends, or a callable that takes
             (torch.fx.GraphModule, list of example inputs) and returns a callable taking the same inputs and returning
             a tuple of tensors. None: torch.compiler.set_default_backend's, else "inductor".
@@ -138,7 +138,7 @@ def compile(
             "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
         )
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
-    return compiled_form(model, Options(chosen, fullgraph, _recompile_limit(recompile_limit)))
+    return compiled_form(model, Options(chosen, fullgraph, _recompile_limit(recompile_limit), dynamic=dynamic))
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:

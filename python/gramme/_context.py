@@ -9,19 +9,34 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
+from torch._guards import (
+    CompileContext,
+    CompileId,
+    GuardEnvExpr,
+    Source,
+    StorageOverlap,
+    TracingContext,
+    compile_context,
+    tracing,
+)
+
+from ._scalars import narrowed
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
     from . import _C
+    from ._symbols import Symbols
 
 __all__ = ["Context", "handing_over"]
+
+Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
 _compile_ids = itertools.count()
 
@@ -55,6 +70,7 @@ class Context(TracingContext):
         self._filling = (graph_module, inputs, captured)
         self._fakes: list[torch.Tensor] = []
         self.sources: list[Source | None] = []
+        self.symbols: Symbols | None = None
 
     def fill(self) -> None:
         if self._filling is None:
@@ -67,17 +83,35 @@ class Context(TracingContext):
         from ._sources import dynamo_sources
 
         self.sources = dynamo_sources(*captured.sources())
-        for node, value, source in zip(nodes, inputs, self.sources, strict=False):
+        if captured.has_symbols:
+            from ._symbols import Symbols
+
+            assert fake_mode.shape_env is not None
+            self.symbols = Symbols(fake_mode.shape_env, captured, self.sources)
+        for index, (node, value, source) in enumerate(zip(nodes, inputs, self.sources, strict=False)):
             node._dynamo_source = source
             if isinstance(value, torch.Tensor):
                 node.meta["tensor_dict"] = _static_mark(value, source)
                 if source is not None:
-                    self._tensor_to_context[value] = _all_static(value, source)
-                    self._fakes.extend(_fakes_of_gradient(fake_mode, value, source))
-        for node, example in zip(nodes, captured.examples(fake_mode), strict=True):
+                    self._describe(index, value, source)
+            elif self.symbols is not None and index in self.symbols.inputs:
+                node.meta["example_value"] = self.symbols.inputs[index]
+        values = self.symbols.values if self.symbols is not None else []
+        for node, example in zip(nodes, captured.examples(fake_mode, values), strict=True):
             if example is not None:
                 node.meta["example_value"] = example
+        if self.symbols is not None:
+            for number in narrowed(graph_module.graph):
+                self.symbols.specialize_input(nodes.index(number))
         _mark_as_captured(graph_module)
+
+    def _describe(self, index: int, tensor: torch.Tensor, source: Source) -> None:
+        """How the input may vary."""
+        varies = self.symbols is not None and self.symbols.vary(index)
+        describe: Describe = partial(self.symbols.context, index) if self.symbols and varies else _all_static
+        self._tensor_to_context[tensor] = describe(tensor, source)
+        assert self._fake_mode is not None
+        self._fakes.extend(_fakes_of_gradient(self._fake_mode, tensor, source, describe))
 
     def release(self) -> None:
         """Drops the weak references to the inputs, which would keep torch.utils.swap_tensors from working."""
@@ -95,11 +129,25 @@ class Context(TracingContext):
         return self._params_flat is not None
 
     def check_guards(self) -> None:
-        """Graphs are captured for the shapes they have: a backend must not have assumed more than that."""
-        shapes = self._fake_mode.shape_env if self._fake_mode else None
-        assumed = [*(shapes.guards if shapes else ()), *self.guards_context.aotautograd_guards]
+        """Of shapes that do not vary a backend must not have assumed more than them."""
+        shapes = self._fake_mode.shape_env if self._fake_mode and self.symbols is None else None
+        assumed = [
+            *(shapes.guards if shapes else ()),
+            *filter(self._is_unknown, self.guards_context.aotautograd_guards),
+        ]
         if assumed:
             raise NotImplementedError(f"the backend assumed what gramme does not guard: {assumed[0]}")
+
+    def _is_unknown(self, guard: GuardEnvExpr) -> bool:
+        """What AOTAutograd says of memory where sizes vary is true: a written input overlaps no other one.
+
+        Others that do overlap are compared as they are, so the next graph is for their sizes.
+        """
+        if self.symbols is None or not isinstance(guard, StorageOverlap):
+            return True
+        if guard.overlapping_sources:
+            self.symbols.specialize()
+        return False
 
     # What backends look for first: reading (the flat parameters: writing) it fills the context.
 
@@ -158,7 +206,9 @@ def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext
     )
 
 
-def _fakes_of_gradient(mode: FakeTensorMode, tensor: torch.Tensor, source: Source) -> Iterator[torch.Tensor]:
+def _fakes_of_gradient(
+    mode: FakeTensorMode, tensor: torch.Tensor, source: Source, describe: Describe
+) -> Iterator[torch.Tensor]:
     """The gradient of a leaf as `mode` will know it, while somebody holds it.
 
     Where only one of the two is a view, PyTorch's own fake of the gradient has dimensions that vary.
@@ -168,7 +218,7 @@ def _fakes_of_gradient(mode: FakeTensorMode, tensor: torch.Tensor, source: Sourc
     gradient = tensor.grad if tensor.is_leaf else None
     if gradient is not None and (tensor._is_view() or gradient._is_view()):
         of_gradient = AttrSource(source, "grad")
-        context = _all_static(gradient, of_gradient)
+        context = describe(gradient, of_gradient)
         yield mode.from_tensor(gradient, source=of_gradient, symbolic_context=context)
 
 

@@ -18,7 +18,7 @@ from .errors import BackendError
 if TYPE_CHECKING:
     from . import _C
 
-__all__ = ["Backend", "failure", "not_reproduced", "refuse_dynamic_marks", "wrong_outputs"]
+__all__ = ["Backend", "failure", "not_reproduced", "refuse_unbacked_marks", "wrong_outputs"]
 
 Compiler = Callable[..., Any]
 
@@ -30,10 +30,12 @@ class Backend:
         compiler: takes (graph module, example inputs), gives the callable that runs the graph.
         of_torch: one of PyTorch's registry, which will look at all that is handed over. Others may; they find it then.
         hands_over: tells the C++ side to call with the captured graph.
+        takes_symbols: its graphs may have inputs that are sizes.
 
     """
 
     hands_over = True
+    takes_symbols = True
 
     def __init__(self, compiler: Compiler, name: str, of_torch: bool) -> None:
         self.compiler = compiler
@@ -41,8 +43,9 @@ class Backend:
         self.__name__ = name
 
     def __call__(self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
-        """The compiled graph; NotImplemented if numbers must not be inputs of it."""
-        refuse_dynamic_marks(inputs)
+        """The compiled graph; NotImplemented if numbers must not be inputs of it, or not what `captured` is told."""
+        captured.restart()
+        refuse_unbacked_marks(inputs)
         if self.of_torch and captured.has_numbers:
             return NotImplemented
         as_captured = graph_module.forward
@@ -53,8 +56,12 @@ class Backend:
         distinct = each_its_own(graph_module.graph)
         context = Context(graph_module, inputs, captured, modes.nodes)
         with handing_over(context), modes.entered():
-            if self.of_torch:
+            if self.of_torch or captured.has_symbols:
                 context.fill()
+            if context.symbols is not None:
+                inputs = [context.symbols.inputs.get(i, value) for i, value in enumerate(inputs)]
+            if captured.has_constants:
+                return NotImplemented
             kept = self._freeze(graph_module, inputs, captured, context)
             compiled = self._checked(graph_module, inputs if kept is None else [inputs[i] for i in kept])
         if not callable(compiled):
@@ -66,6 +73,10 @@ class Backend:
                 return modes.around(as_captured)
             context.check_guards()
             compiled = distinct(compiled)
+        if context.symbols is not None:
+            context.symbols.read_back()
+            if captured.has_constants:
+                return NotImplemented
         return modes.around(compiled if kept is None else _without_frozen(compiled, kept))
 
     def _freeze(
@@ -85,17 +96,15 @@ class Backend:
         return compiled
 
 
-def refuse_dynamic_marks(inputs: Sequence[Any]) -> None:
-    """Raises NotImplementedError for a tensor whose dimensions must vary; hints that they may are ignored."""
+def refuse_unbacked_marks(inputs: Sequence[Any]) -> None:
+    """Raises NotImplementedError for a tensor with dimensions of which nothing may be known."""
     for value in inputs:
-        if not isinstance(value, torch.Tensor):
-            continue
-        for mark, name in (("_dynamo_dynamic_indices", "mark_dynamic"), ("_dynamo_unbacked_indices", "mark_unbacked")):
-            if getattr(value, mark, None):
-                raise NotImplementedError(
-                    f"{name} is not supported yet: a tensor of shape {tuple(value.shape)} that the program reads has "
-                    f"dimensions {sorted(getattr(value, mark))} marked; shapes are captured as they are"
-                )
+        marked = getattr(value, "_dynamo_unbacked_indices", None) if isinstance(value, torch.Tensor) else None
+        if marked:
+            raise NotImplementedError(
+                f"mark_unbacked is not supported yet: a tensor of shape {tuple(value.shape)} that the program reads "
+                f"has dimensions {sorted(marked)} marked; mark_dynamic is"
+            )
 
 
 # Freezing: parameters become part of the compiled code.
@@ -147,10 +156,11 @@ def _verify(name: str, reference: torch.fx.GraphModule, compiled: Callable[..., 
     """torch._dynamo.config.verify_correctness: the compiled graph gives what the captured one gives."""
     from torch._dynamo.utils import clone_inputs, same
 
+    numbers = [value.node.hint if isinstance(value, torch.SymInt) else value for value in inputs]
     with _random_state():
-        expected = reference(*clone_inputs(inputs))
+        expected = reference(*clone_inputs(numbers))
     with _random_state():
-        actual = compiled(*clone_inputs(inputs))
+        actual = compiled(*clone_inputs(numbers))
     if not same(expected, tuple(actual)):
         raise RuntimeError(f"incorrect results of backend {name}")
 

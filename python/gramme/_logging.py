@@ -14,7 +14,7 @@ import traceback
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._logging._internal import getArtifactLogger
@@ -22,6 +22,8 @@ from torch._logging._internal import getArtifactLogger
 from ._stack import is_shown
 
 if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
     from . import _C
 
 __all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile"]
@@ -59,10 +61,11 @@ def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iter
     """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    env, values = _symbols(captured)
     nodes = list(graph_module.graph.nodes)
     given = [
         (node, example)
-        for node, example in zip(nodes, captured.examples(FakeTensorMode()), strict=True)
+        for node, example in zip(nodes, captured.examples(FakeTensorMode(shape_env=env), values), strict=True)
         if example is not None
     ]
     for node, example in given:
@@ -72,6 +75,19 @@ def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iter
     finally:
         for node, _ in given:
             del node.meta["example_value"]
+
+
+def _symbols(captured: _C.Captured) -> tuple[ShapeEnv | None, list[Any]]:
+    """A ShapeEnv of the symbols, if sizes vary, and the symbols."""
+    if not captured.has_symbols:
+        return None, []
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    from ._sources import dynamo_sources
+    from ._symbols import Symbols
+
+    env = ShapeEnv()
+    return env, Symbols(env, captured, dynamo_sources(*captured.sources())).values
 
 
 def _code(name: str, graph_module: torch.fx.GraphModule) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from . import _C
-from ._handover import refuse_dynamic_marks
+from ._handover import refuse_unbacked_marks
 
 __all__ = ["Native", "gramme_native", "native"]
 
@@ -25,6 +25,7 @@ class Native:
     """
 
     __name__ = "native"
+    takes_symbols = True
 
     def __init__(self, caching_allocator: bool = False) -> None:
         if not isinstance(caching_allocator, bool):
@@ -32,7 +33,7 @@ class Native:
         self.caching_allocator = caching_allocator
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        refuse_dynamic_marks(example_inputs)
+        refuse_unbacked_marks(example_inputs)
         return _C.native.from_graph_module(graph_module, caching_allocator=self.caching_allocator)
 
 

@@ -20,6 +20,7 @@ class Options:
         backend: takes (graph module, example inputs), gives the callable that runs the graph.
         fullgraph, recompile_limit: as given to compile.
         keep_graphs: keep the graph modules for explain.
+        dynamic: as given to compile.
 
     """
 
@@ -27,6 +28,7 @@ class Options:
     fullgraph: bool
     recompile_limit: int
     keep_graphs: bool = False
+    dynamic: bool | None = None
 
     def entry(self, function: types.FunctionType) -> _C.Entry:
         """A Python function's compiled form."""
@@ -36,6 +38,8 @@ class Options:
             fullgraph=self.fullgraph,
             recompile_limit=self.recompile_limit,
             keep_graphs=self.keep_graphs,
+            symbolic=getattr(self.backend, "takes_symbols", False),
+            dynamic=self.dynamic,
         )
         made._torchdynamo_orig_callable = function
         made._torchdynamo_wrapper_id = id(made)

@@ -28,11 +28,17 @@ if __name__ == "__main__":
 """
 
 
+def _now(number: int | torch.SymInt) -> int:
+    return number.node.hint if isinstance(number, torch.SymInt) else number
+
+
 def _input(node: torch.fx.Node) -> str:
     value = node.meta.get("example_value")
+    if isinstance(value, torch.SymInt):
+        return f"    {_now(value)},  # {node.target}"
     if not isinstance(value, torch.Tensor):
         return f"    None,  # {node.target}"
-    sizes, strides = tuple(value.shape), tuple(value.stride())
+    sizes, strides = tuple(map(_now, value.shape)), tuple(map(_now, value.stride()))
     text = f"torch.empty_strided({sizes}, {strides}, dtype={value.dtype}, device={str(value.device)!r}).zero_()"
     return f"    {text}{'.requires_grad_()' if value.requires_grad and value.is_leaf else ''},  # {node.target}"
 

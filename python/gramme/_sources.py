@@ -126,6 +126,15 @@ class _Builder:
     def _closure(self, row: Row, base: Source) -> Source:
         return dynamo.GetItemSource(dynamo.ClosureSource(base), row[3])
 
+    def _sizeof(self, row: Row, base: Source) -> Source:
+        return dynamo.TensorPropertySource(base, dynamo.TensorProperty.SIZE, row[3])
+
+    def _strideof(self, row: Row, base: Source) -> Source:
+        return dynamo.TensorPropertySource(base, dynamo.TensorProperty.STRIDE, row[3])
+
+    def _offsetof(self, _: Row, base: Source) -> Source:
+        return dynamo.TensorPropertySource(base, dynamo.TensorProperty.STORAGE_OFFSET)
+
     def _contents(self, row: Row, base: Source) -> Source:
         kind, function, name, _, _ = self.rows[row[1]]
         if kind == "Local":

@@ -1,9 +1,14 @@
 #include "backend/captured.h"
 
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
 
+#include "backend/computed.h"
 #include "meta/fakes.h"
+#include "meta/sympy.h"
 
 namespace gramme::backend {
 namespace {
@@ -52,6 +57,19 @@ const T& open(const T* asked) {
   return *asked;
 }
 
+template <class Visit>
+void each_symbol(shape::Expr e, Visit&& visit) {
+  if (e->kind == shape::Kind::Symbol) visit(e);
+  for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
+}
+
+c10::SymInt symint(PyObject* number) { return pybind11::handle(number).cast<c10::SymInt>(); }
+
+bool can_be_computed(const meta::Record& record, Computed& computed) {
+  if (!record.symbolic) return true;
+  return computed.list(record.sizes) && computed.list(record.strides) && computed.of(record.storage_offset);
+}
+
 }  // namespace
 
 const trace::Trace& Captured::trace() const { return open(trace_); }
@@ -60,7 +78,13 @@ const plan::GuardDescription& Captured::guards() const { return open(guards_); }
 
 bool Captured::has_numbers() const {
   for (const graph::Node* node : placeholders())
-    if (!node->record) return true;
+    if (!node->record && !node->symbol) return true;
+  return false;
+}
+
+bool Captured::has_symbols() const {
+  for (const graph::Node* node : placeholders())
+    if (node->symbol) return true;
   return false;
 }
 
@@ -90,17 +114,132 @@ Owned<> Captured::sources() const {
   return take(PyTuple_Pack(2, rows.list().get(), of_inputs.get()));
 }
 
-Owned<> Captured::examples(PyObject* mode) const {
-  meta::Fakes fakes(share(mode));
+Owned<> Captured::symbols() {
+  Owned<> result = take(PyList_New(0));
+  for (size_t k = 0; k < guards().shapes.symbols.size(); ++k) check(PyList_Append(result.get(), Py_None));
+  for (size_t i = 0; i < placeholders().size(); ++i) {
+    const graph::Node& node = *placeholders()[i];
+    if (!node.symbol) continue;
+    const shape::Range range = known().range(node.symbol);
+    auto bound = [](int64_t value, int64_t none) {
+      return value == none ? share(Py_None) : take(PyLong_FromLongLong(value));
+    };
+    Owned<> lowest = bound(range.low, shape::Range::kNoLow), highest = bound(range.high, shape::Range::kNoHigh);
+    Owned<> row = take(
+        Py_BuildValue("(nOOO)", static_cast<Py_ssize_t>(i), trace().scope().input(&node), lowest.get(), highest.get()));
+    check(PyList_SetItem(result.get(), node.symbol->constant, row.release()));
+  }
+  return result;
+}
+
+Owned<> Captured::sizes(PyObject* values) {
+  Computed computed(values);
+  Owned<> result = take(PyList_New(0));
+  for (const graph::Node* node : placeholders()) {
+    const bool varies = node->record && node->record->symbolic;
+    Owned<> sizes = varies ? computed.list(node->record->sizes) : Owned<>();
+    Owned<> strides = sizes ? computed.list(node->record->strides) : Owned<>();
+    PyObject* offset = strides ? computed.of(node->record->storage_offset) : nullptr;
+    Owned<> row = offset ? take(PyTuple_Pack(3, sizes.get(), strides.get(), offset)) : share(Py_None);
+    if (varies && !offset) fix(*node->record);
+    check(PyList_Append(result.get(), row.get()));
+  }
+  return result;
+}
+
+Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
+  Computed computed(values);
+  meta::Fakes fakes(share(mode), [&](shape::SymInt number) { return symint(computed.of(number)); });
   Owned<> result = take(PyList_New(0));
   auto add = [&](const std::vector<graph::Node*>& nodes) {
-    for (const graph::Node* node : nodes)
-      check(PyList_Append(result.get(), node->record ? fakes.fake(node->record, 0).get() : Py_None));
+    for (const graph::Node* node : nodes) {
+      const bool made = node->record && can_be_computed(*node->record, computed);
+      check(PyList_Append(result.get(), made ? fakes.fake(node->record, 0).get() : Py_None));
+    }
   };
   add(placeholders());
   add(trace().scope().graph().nodes());
   check(PyList_Append(result.get(), Py_None));  // output
   return result;
+}
+
+shape::Assumptions& Captured::known() {
+  if (known_) return *known_;
+  const guards::ShapeGuards& shapes = guards().shapes;
+  known_.emplace();
+  for (const Source* source : shapes.symbols) {
+    const int64_t lowest = source::is_number(source->kind) ? 0 : shape::Range::kNoLow;
+    known_->add_symbol({lowest, shape::Range::kNoHigh}, std::nullopt);
+  }
+  for (const auto& condition : shapes.conditions) known_->learn(condition.holds);
+  return *known_;
+}
+
+void Captured::require(shape::Expr condition) {
+  if (known().decide(condition) == true) return;
+  known().learn(condition);
+  conditions_.push_back({condition, {}});
+}
+
+void Captured::require(PyObject* expressions, PyObject* names) {
+  auto number = [&](PyObject* name) -> std::optional<int64_t> {
+    PyObject* known = PyDict_GetItemWithError(names, name);  // borrowed
+    return known ? std::optional(PyLong_AsLongLong(known)) : std::nullopt;
+  };
+  auto symbol = [&](PyObject* name) {
+    const std::optional<int64_t> known = number(name);
+    return known ? shape::symbol(*known) : nullptr;
+  };
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(expressions); ++i) {
+    PyObject* expression = PyList_GET_ITEM(expressions, i);
+    const shape::Expr condition = meta::from_sympy(expression, symbol);
+    if (condition && condition->type == shape::Type::Bool) {
+      require(condition);
+      continue;
+    }
+    Owned<> symbols = take(PySequence_List(take(PyObject_GetAttrString(expression, "free_symbols")).get()));
+    for (Py_ssize_t s = 0; s < PyList_GET_SIZE(symbols.get()); ++s) {
+      Owned<> name = take(PyObject_GetAttrString(PyList_GET_ITEM(symbols.get(), s), "name"));
+      if (const std::optional<int64_t> known = number(name.get())) specialize(*known);
+    }
+  }
+}
+
+void Captured::require_range(int64_t symbol, PyObject* lowest, PyObject* highest) {
+  const shape::Expr number = shape::symbol(symbol);
+  if (lowest != Py_None) require(at_least(number, shape::constant(PyLong_AsLongLong(lowest))));
+  if (highest != Py_None) require(at_most(number, shape::constant(PyLong_AsLongLong(highest))));
+  if (PyErr_Occurred()) throw PythonError();
+}
+
+/// Strides and offsets are numbers where sizes are.
+void Captured::specialize(int64_t symbol) {
+  const Source* source = guards().shapes.symbols.at(static_cast<size_t>(symbol));
+  auto add = [this](const Source* constant) {
+    if (std::find(constants_.begin(), constants_.end(), constant) == constants_.end()) constants_.push_back(constant);
+  };
+  if (source->kind != source::Kind::StrideOf && source->kind != source::Kind::OffsetOf) return add(source);
+  for (const graph::Node* node : placeholders()) {
+    if (node->source != source->base || !node->record) continue;
+    for (size_t d = 0; d < node->record->sizes.size(); ++d)
+      add(guards().pool->child(source->base, source::Kind::SizeOf, static_cast<int64_t>(d)));
+  }
+}
+
+void Captured::fix(const meta::Record& record) {
+  auto each = [this](shape::SymInt number) {
+    if (!number.is_number()) each_symbol(number.expr(), [this](shape::Expr symbol) { specialize(symbol->constant); });
+  };
+  std::ranges::for_each(record.sizes, each);
+  std::ranges::for_each(record.strides, each);
+  each(record.storage_offset);
+}
+
+void Captured::restart() {
+  frozen_.clear();
+  conditions_.clear();
+  constants_.clear();
+  known_.reset();
 }
 
 }  // namespace gramme::backend

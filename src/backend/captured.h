@@ -1,9 +1,12 @@
-// What a backend may ask about the graph it is given, while it compiles it.
+// What a backend may ask about the graph it is given, while it compiles it, and what it tells of it.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "base/ref.h"
+#include "guards/shapes.h"
 #include "plan/guard_plan.h"
+#include "shape/assumptions.h"
 #include "trace/trace.h"
 
 namespace gramme::backend {
@@ -18,28 +21,55 @@ class Captured {
     guards_ = nullptr;
   }
 
-  /// Is an int or float an input of the graph?
+  /// Is an int or float an input of the graph that is no symbol?
   bool has_numbers() const;
+  /// Is a size, stride, offset or int an input that is a symbol?
+  bool has_symbols() const;
   /// Is an input written whose memory other inputs share?
   bool has_aliased_writes() const;
   /// Where the inputs come from: a list of rows (kind, row of the base or -1, key or None, index, type of the object or
   /// None), a base before its children, and a list with the row of each input.
   Owned<> sources() const;
+  /// A list by symbol: (index of the input that has its value, value now, lowest, highest), bounds None if there are
+  /// none. None for symbols that are no inputs.
+  Owned<> symbols();
+  /// A list with (sizes, strides, offset) for each tensor input whose sizes vary, lists of what Python computes of
+  /// `values`, which has an object for each symbol; None for the other inputs. Where Python cannot, the symbols become
+  /// constants.
+  Owned<> sizes(PyObject* values);
   /// A list with a tensor of the FakeTensorMode for each node of the torch.fx graph, None where a node gives no tensor.
-  Owned<> examples(PyObject* mode) const;
+  /// Sizes that vary are computed of `values`.
+  Owned<> examples(PyObject* mode, PyObject* values) const;
 
   /// The input is part of the compiled code: the segment is for this very object.
   void freeze(size_t input) { frozen_.push_back(input); }
   const std::vector<size_t>& frozen() const { return frozen_; }
+  /// The compiled code is for calls where these, expressions of sympy, hold. `names` has the numbers of symbols by
+  /// their names. What cannot be said makes the symbols in it constants.
+  void require(PyObject* expressions, PyObject* names);
+  /// The same of the symbol not being less, not being more; None if it may.
+  void require_range(int64_t symbol, PyObject* lowest, PyObject* highest);
+  const std::vector<guards::ShapeGuards::Condition>& conditions() const { return conditions_; }
+  /// The compiler cannot take the symbol: the graph is needed with a constant instead.
+  void specialize(int64_t symbol);
+  const std::vector<const source::Source*>& constants() const { return constants_; }
+  /// A new attempt: what was told before is forgotten.
+  void restart();
 
  private:
   const trace::Trace& trace() const;
   const plan::GuardDescription& guards() const;
   const std::vector<graph::Node*>& placeholders() const { return trace().scope().graph().placeholders(); }
+  shape::Assumptions& known();
+  void require(shape::Expr condition);
+  void fix(const meta::Record& record);
 
   const trace::Trace* trace_;
   const plan::GuardDescription* guards_;
   std::vector<size_t> frozen_;
+  std::vector<guards::ShapeGuards::Condition> conditions_;
+  std::vector<const source::Source*> constants_;
+  std::optional<shape::Assumptions> known_;  // by the segment's conditions and those required so far
 };
 
 }  // namespace gramme::backend

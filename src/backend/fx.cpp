@@ -26,6 +26,7 @@ struct Fx {
   Owned<> module = imported("gramme._graph_module", "LazyGraphModule");
   Owned<> node = imported("torch.fx.node", "Node");
   Owned<> node_base = imported("torch._C", "_NodeBase");
+  Owned<> symint = imported("torch", "SymInt");
   Owned<> update = attribute(node_base, "_update_args_kwargs");
   Owned<> prepend = attribute(node_base, "_prepend");
   Owned<> no_args = take(PyTuple_New(0));
@@ -67,7 +68,7 @@ class Builder {
     if (inputs.size() != placeholders.size()) GRAMME_BUG("as many inputs as placeholders are needed");
     for (size_t i = 0; i < placeholders.size(); ++i) {
       const Node& node = *placeholders[i];
-      auto* type = reinterpret_cast<PyObject*>(Py_TYPE(inputs[i].get()));
+      PyObject* type = node.symbol ? fx_.symint.get() : reinterpret_cast<PyObject*>(Py_TYPE(inputs[i].get()));
       made_[node.id] = add(kPlaceholder, text(names_.node[node.id]), text(names_.target[node.id]).get(), fx_.no_args,
                            fx_.no_kwargs, type);
       metadata_.describe(node, made_[node.id], names_.node[node.id]);

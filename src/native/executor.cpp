@@ -78,8 +78,10 @@ class Inputs {
   }
 }
 
-/// Are there whole numbers among the call's arguments? A front end that fixes sizes hands over none.
-bool takes_numbers(const Program& program, PyObject* const* inputs) {
+/// May sizes be others at the next call? A front end that leaves them open says so, or hands over whole numbers among
+/// the arguments.
+bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inputs) {
+  if (trust == Trust::Guarded) return program.any_sizes;
   return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
 }
 
@@ -92,7 +94,7 @@ bool takes_numbers(const Program& program, PyObject* const* inputs) {
     bool& flag;
   } scope(self.recording);
   const bool guarded = self.settings.trust == Trust::Guarded;
-  const bool any_sizes = !guarded && takes_numbers(*program, inputs);
+  const bool any_sizes = leaves_sizes_open(*program, self.settings.trust, inputs);
   auto recorded = std::make_unique<Recorded>(guarded ? Conditions() : Conditions(*program, inputs, any_sizes));
   Recording recording(program, inputs, any_sizes);
   size_t failed = program->steps.size();

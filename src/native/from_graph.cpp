@@ -16,8 +16,13 @@ class Conversion {
   Program run() {
     values_.assign(names_.node.size(), -1);
     program_.steps.reserve(graph_.length());
-    for (const Node* node : graph_.placeholders()) values_[node->id] = program_.inputs++;
+    for (const Node* node : graph_.placeholders()) {
+      values_[node->id] = program_.inputs++;
+      program_.symbols.push_back(node->symbol != nullptr);
+      program_.any_sizes |= node->record && node->record->symbolic;
+    }
     for (const Node* node : graph_.nodes()) {
+      program_.any_sizes |= node->record && node->record->symbolic;
       program_.steps.push_back(step(*node));
       values_[node->id] = program_.result(program_.steps.size() - 1);
     }

@@ -92,7 +92,7 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
   inputs_ = recorder_.registers();
   for (ValueId i = 0; i < program_->inputs; ++i) {
     if (THPVariable_Check(inputs[i])) continue;
-    if (any_sizes && Numbers::fits(inputs[i]))
+    if (any_sizes && program_->may_be_symbol(i) && Numbers::fits(inputs[i]))
       place(i) = {Place::Number, recorder_.numbers().symbol(PyLong_AsLongLong(inputs[i]), false), {}, {}};
     else
       place(i) = {Place::Object, objects_++, {}, {}};

@@ -67,7 +67,6 @@ def test_the_default_backend_is_torchs() -> None:
         ({"mode": "no_such"}, RuntimeError, "no_such"),
         ({"options": {"no_such": 1}}, RuntimeError, "no_such"),
         ({"options": {"max_autotune": "yes"}}, RuntimeError, "max_autotune"),
-        ({"dynamic": True}, NotImplementedError, "dynamic"),
         ({"backend": "eager", "options": {"guard_filter_fn": len}}, NotImplementedError, "guard_filter_fn"),
     ],
 )
@@ -83,16 +82,15 @@ def test_options_of_inductor_are_its_configuration() -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_dynamic_marks_are_refused_by_name(backend: str) -> None:
+def test_unbacked_marks_are_refused_by_name(backend: str) -> None:
     marked, unbacked, hinted = X.clone(), X.clone(), X.clone()
     torch._dynamo.mark_dynamic(marked, 0)
     torch._dynamo.decorators.mark_unbacked(unbacked, 0)
     torch._dynamo.maybe_mark_dynamic(hinted, 0)
     compiled = gramme.compile(double, backend=backend)
-    with pytest.raises(NotImplementedError, match="mark_dynamic"):
-        compiled(marked)
+    assert torch.equal(compiled(marked), double(X))
     with pytest.raises(NotImplementedError, match="mark_unbacked"):
-        compiled(unbacked)
+        gramme.compile(double, backend=backend)(unbacked)
     assert torch.equal(compiled(hinted), double(X))
 
 

@@ -44,7 +44,7 @@ class Look:
             "compile_id": CompileContext.current_compile_id(),
             "sources": {n.target: n._dynamo_source.name for n in nodes if getattr(n, "_dynamo_source", None)},
             "static": {n.target for n in nodes if n.meta.get("tensor_dict")},
-            "examples": {n.name: tuple(n.meta["example_value"].shape) for n in nodes if "example_value" in n.meta},
+            "examples": {n.name: tuple(n.meta["example_value"].shape) for n in nodes if "tensor_dict" in n.meta},
             "attributes": [key for key in vars(graph) if key in ("_param_name_to_source", "_source_to_user_stacks")],
             "meta": set(graph.meta),
         }
@@ -112,10 +112,11 @@ def test_a_compiler_that_runs_aot_autograd_itself() -> None:
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", Look(aot=True)], ids=["named", "callable"])
-def test_numbers_that_change_are_constants_of_graphs(backend: Any) -> None:
+def test_ints_that_change_are_symbols_and_floats_constants(backend: Any) -> None:
     compiled = gramme.compile(lambda x, k: x * k + k, backend=backend)
     for k in (2, 3, 4, 2.5, 3.5, 4.5, 2):
         assert torch.equal(compiled(X, k), X * k + k)
+    assert gramme.statistics(compiled).captures == 5  # 2, any int, 2.5, 3.5, 4.5
 
 
 def test_numbers_that_change_stay_inputs_of_graphs_run_as_they_are() -> None:
@@ -146,7 +147,7 @@ def test_the_captured_graph_can_only_be_asked_during_the_call() -> None:
     backend = Keeps(lambda graph, inputs: graph.forward, "keeps", of_torch=False)
     gramme._compile.compiled_form(lambda x: x + 1, gramme._options.Options(backend, False, 8))(X)
     captured = kept[0]  # of a segment that is gone, too
-    for ask in (captured.sources, lambda: captured.examples(X), lambda: captured.has_numbers):
+    for ask in (captured.sources, lambda: captured.examples(X, []), captured.symbols, lambda: captured.has_numbers):
         with pytest.raises(RuntimeError, match="has returned"):
             ask()
 

@@ -1,0 +1,172 @@
+"""The sizes and ints that vary of a captured graph's inputs, in a ShapeEnv for PyTorch's compilers.
+
+Each symbol of the capture is one of the ShapeEnv, made for the same place; sizes, strides and offsets of tensors are
+computed of them as the capture computed its own. What compilers assume of them becomes guards of the capture.
+
+Only imported when sizes vary: sympy takes most of a second to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import sympy  # type: ignore[import-untyped, unused-ignore]
+import torch
+from torch._dynamo.source import AttrSource, TensorProperty, TensorPropertySource
+from torch._guards import Source
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
+
+if TYPE_CHECKING:
+    from . import _C
+
+__all__ = ["Symbols"]
+
+_Sizes = tuple[list[Any], list[Any], Any]
+
+
+class Symbols:
+    """The symbols of one captured graph.
+
+    Attributes:
+        values: by symbol, its torch.SymInt, or None if it is no input.
+        inputs: the torch.SymInts by the indices of inputs.
+
+    """
+
+    def __init__(self, env: ShapeEnv, captured: _C.Captured, sources: Sequence[Source | None]) -> None:
+        self._env, self._captured = env, captured
+        self._numbers: dict[str, int] = {}
+        self.values: list[torch.SymInt | None] = []
+        self.inputs: dict[int, torch.SymInt] = {}
+        for number, row in enumerate(captured.symbols()):
+            made = None if row is None else self._make(number, sources[row[0]], *row[1:])
+            self.values.append(made)
+            if row is not None and made is not None:
+                self.inputs[row[0]] = made
+        self._sizes: list[_Sizes | None] = captured.sizes(self.values)
+
+    def _make(
+        self, number: int, source: Source | None, now: int, lowest: int | None, highest: int | None
+    ) -> torch.SymInt | None:
+        """Known to be within the bounds. None for what a ShapeEnv takes for a constant."""
+        made: Any
+        if isinstance(source, TensorPropertySource):
+            expression = self._env.create_symbol(now, source, dynamic_dim=DimDynamic.DYNAMIC)
+            made = self._env.create_symintnode(expression, hint=now, source=source)
+        else:
+            assert source is not None
+            made = self._env.create_unspecified_symint_and_symbol(now, source, DimDynamic.DYNAMIC)
+        if not isinstance(made, torch.SymInt):
+            self._captured.specialize(number)
+            return None
+        symbol = made.node.expr
+        self._numbers[symbol.name] = number
+        if lowest is not None and lowest == highest:
+            self._env.evaluate_expr(sympy.Eq(symbol, lowest))
+            return made
+        known = self._env.var_to_range[symbol]
+        at_least = known.lower if lowest is None else max(known.lower, sympy.Integer(lowest))
+        at_most = known.upper if highest is None else min(known.upper, sympy.Integer(highest))
+        self._env.constrain_symbol_range(symbol, at_least, at_most)
+        return made
+
+    def vary(self, index: int) -> bool:
+        """Whether the sizes of the input do."""
+        return self._sizes[index] is not None
+
+    def context(self, index: int, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+        """How the sizes of an input vary that do, or of its gradient.
+
+        A symbol that cannot be made to vary becomes a constant of the next capture.
+        """
+        sizes = self._sizes[index]
+        assert sizes is not None
+        known = _known(tensor, source, sizes)
+        gradient = tensor.grad if tensor.is_leaf else None
+        if gradient is not None:
+            known |= _known(gradient, AttrSource(source, "grad"), sizes)
+        context = _context(tensor, source, [_kind(size) for size in sizes[0]], DimDynamic.DYNAMIC)
+        context.shape_env_to_source_to_symbol_cache[id(self._env)] = known
+        made = self._env.create_symbolic_sizes_strides_storage_offset(tensor, source, symbolic_context=context)
+        if len(known) >= len(_flat(sizes)) and [*map(_expression, _flat(sizes))] != [*map(_expression, _flat(made))]:
+            self._specialize(sizes)
+        return context
+
+    def _specialize(self, sizes: _Sizes) -> None:
+        for symbol in set[Any]().union(*(_expression(number).free_symbols for number in _flat(sizes))):
+            self._captured.specialize(self._numbers[symbol.name])
+
+    def specialize(self) -> None:
+        """All symbols become constants of the next capture."""
+        for number in self._numbers.values():
+            self._captured.specialize(number)
+
+    def specialize_input(self, index: int) -> None:
+        """The input becomes a constant of the next capture, if it is a symbol."""
+        if index in self.inputs:
+            self._captured.specialize(self._numbers[self.inputs[index].node.expr.name])
+
+    def read_back(self) -> None:
+        """What was assumed of the symbols becomes conditions of the segment; nobody may assume more afterwards."""
+        env = self._env
+        conditions = [guard.expr for guard in env.guards]
+        for name, number in self._numbers.items():
+            symbol = next(s for s in env.var_to_range if s.name == name)
+            bounds = env.var_to_range[symbol]
+            self._captured.require_range(number, _bound(bounds.lower), _bound(bounds.upper))
+            if symbol in env.replacements:
+                conditions.append(sympy.Eq(symbol, env.replacements[symbol]))
+        self._captured.require(conditions, self._numbers)
+        env.freeze()
+
+
+def _context(
+    tensor: torch.Tensor, source: Source, sizes: list[DimDynamic], strides: DimDynamic
+) -> StatefulSymbolicContext:
+    base = tensor._base if tensor._is_view() else None
+    of_base = None
+    if base is not None:
+        varies = [DimDynamic.DYNAMIC] * base.dim()
+        of_base = _context(base, AttrSource(source, "_base"), varies, DimDynamic.INFER_STRIDE)
+    return StatefulSymbolicContext(
+        dynamic_sizes=sizes,
+        dynamic_strides=[strides] * len(sizes),
+        constraint_sizes=[None] * len(sizes),
+        constraint_strides=[None] * len(sizes),
+        view_base_context=of_base,
+        tensor_source=source,
+        shape_env_to_source_to_symbol_cache={},
+    )
+
+
+def _kind(number: Any) -> DimDynamic:
+    return DimDynamic.DYNAMIC if isinstance(number, torch.SymInt) else DimDynamic.STATIC
+
+
+def _expression(number: Any) -> Any:
+    return number.node.expr if isinstance(number, torch.SymInt) else sympy.Integer(number)
+
+
+def _flat(sizes: Any) -> list[Any]:
+    return [*sizes[0], *sizes[1], sizes[2]]
+
+
+def _known(tensor: torch.Tensor, source: Source, sizes: _Sizes) -> dict[str, Any]:
+    """What stands for each size, stride and offset, by the names of their sources; of a gradient where they agree."""
+    parts = [(TensorProperty.SIZE, d) for d in range(tensor.dim())]
+    parts += [(TensorProperty.STRIDE, d) for d in range(tensor.dim())]
+    places = [TensorPropertySource(source, *part) for part in parts]
+    places.append(TensorPropertySource(source, TensorProperty.STORAGE_OFFSET))
+    now = [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
+    known = zip(places, _flat(sizes), now, strict=True)
+    return {place.name: _expression(number) for place, number, value in known if _hint(number) == value}
+
+
+def _hint(number: Any) -> Any:
+    return number.node.hint if isinstance(number, torch.SymInt) else number
+
+
+def _bound(number: Any) -> int | None:
+    """None if there is none, or none of 64 bits."""
+    return int(number) if number.is_Integer and abs(int(number)) < 2**62 else None

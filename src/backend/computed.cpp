@@ -1,0 +1,60 @@
+#include "backend/computed.h"
+
+namespace gramme::backend {
+namespace {
+
+using Operator = PyObject* (*)(PyObject*, PyObject*);
+
+Operator operator_of(shape::Operation operation) {
+  switch (operation) {
+    case shape::Operation::Add:
+      return PyNumber_Add;
+    case shape::Operation::Subtract:
+      return PyNumber_Subtract;
+    case shape::Operation::Multiply:
+      return PyNumber_Multiply;
+    case shape::Operation::FloorDivide:
+      return PyNumber_FloorDivide;
+    case shape::Operation::Modulo:
+      return PyNumber_Remainder;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+Owned<> Computed::list(const std::vector<shape::SymInt>& numbers) {
+  Owned<> result = take(PyList_New(0));
+  for (shape::SymInt number : numbers) {
+    PyObject* value = of(number);
+    if (!value) return {};
+    check(PyList_Append(result.get(), value));
+  }
+  return result;
+}
+
+const Computed::Value* Computed::known(shape::Expr e) const {
+  const auto found = known_.find(e);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+Computed::Value Computed::leaf(shape::Expr e) {
+  if (e->type != shape::Type::Int) return nullptr;
+  if (is_constant(e)) return made(take(PyLong_FromLongLong(e->constant)));
+  PyObject* value =
+      e->constant < PyList_GET_SIZE(symbols_.get()) ? PyList_GET_ITEM(symbols_.get(), e->constant) : nullptr;
+  return value == Py_None ? nullptr : value;
+}
+
+Computed::Value Computed::compute(shape::Operation operation, Value a, Value b) {
+  const Operator function = operator_of(operation);
+  return function && a && b ? made(take(function(a, b))) : nullptr;
+}
+
+Computed::Value Computed::made(Owned<> value) {
+  made_.push_back(std::move(value));
+  return made_.back().get();
+}
+
+}  // namespace gramme::backend

@@ -1,0 +1,39 @@
+// Expressions over a capture's symbols as Python objects that stand for the symbols compute them: ints, or
+// torch.SymInts of somebody's ShapeEnv.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "base/ref.h"
+#include "shape/lower.h"
+#include "shape/symint.h"
+
+namespace gramme::backend {
+
+class Computed {
+ public:
+  /// A list by symbol; None for those that do not occur.
+  explicit Computed(PyObject* symbols) : symbols_(share(symbols)) {}
+
+  /// Borrowed, as long as this lives; null if Python has no operator for a part of it.
+  PyObject* of(shape::Expr e) { return shape::Lowering(*this).lower(e); }
+  PyObject* of(shape::SymInt number) { return of(number.expr()); }
+  /// A new list; null if one cannot be computed.
+  Owned<> list(const std::vector<shape::SymInt>& numbers);
+
+  // For lowering.
+  using Value = PyObject*;
+  const Value* known(shape::Expr e) const;
+  Value keep(shape::Expr e, Value value) { return known_[e] = value; }
+  Value leaf(shape::Expr e);
+  Value compute(shape::Operation operation, Value a, Value b);
+
+ private:
+  Value made(Owned<> value);
+
+  Owned<> symbols_;
+  std::unordered_map<shape::Expr, Value> known_;
+  std::vector<Owned<>> made_;
+};
+
+}  // namespace gramme::backend

@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "hop": _TRACING,
     "interp": _TRACING,
     "runtime": {"base", "bytecode", "cpython", "aten", "plan", "source"},
-    "backend": {"base", "graph", "meta", "shape", "source", "plan", "aten", "value", "trace"},
+    "backend": {"base", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
     "native": {"base", "graph", "meta", "shape", "aten"},
 }
 ALLOWED["api"] = set(ALLOWED)

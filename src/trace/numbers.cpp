@@ -133,7 +133,8 @@ class Marks {
 
 /// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
-  if (!policy.symbolic || record->sizes.empty()) return {};
+  if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
+  if (record->strides.size() != record->sizes.size()) return {};
   const Marks marks(object);
   if (!marks.any() && !may_vary(source)) return {};
   const auto before = policy.sizes.find(source->path);
@@ -375,17 +376,6 @@ PyObject* Scope::specialize(Number* number) {
   number->kind = Kind::Constant;
   return number->object;
 }
-
-namespace {
-
-/// Calls `visit` with each symbol of the expression, from the left.
-template <class Visit>
-void each_symbol(Expr e, Visit&& visit) {
-  if (e->kind == shape::Kind::Symbol) visit(e);
-  for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
-}
-
-}  // namespace
 
 void Scope::place_symbols() {
   if (capture_.shapes.empty()) return;

@@ -81,13 +81,17 @@ void Shapes::learn(Expr e, const graph::Position* asked) {
   if (assumptions.decide(e) == true) return;
   decisions_.push_back({e, asked});
   assumptions.learn(e);
+  simplified_.clear();
 }
 
 bool Shapes::decide(Expr e, const graph::Position* asked) {
   if (const std::optional<bool> known = assumptions.decide(e)) return *known;
   const std::optional<int64_t> now = assumptions.hint(e);
   if (!now) cannot(Reason::DataDependentBranch, "a condition on sizes that has no value");
-  learn(*now ? e : shape::negation(e), asked);
+  if (const Expr holds = *now ? e : shape::negation(e))
+    learn(holds, asked);
+  else
+    fix_symbols(e, asked);
   return *now != 0;
 }
 
@@ -98,8 +102,15 @@ int64_t Shapes::fix(Expr e, const graph::Position* asked) {
   needed_.push_back(e);
   const Expr value =
       e->type == shape::Type::Int ? shape::constant(*now) : shape::float_constant(std::bit_cast<double>(*now));
-  learn(shape::equal(e, value), asked);
+  if (const Expr holds = shape::equal(e, value))
+    learn(holds, asked);
+  else
+    fix_symbols(e, asked);
   return *now;
+}
+
+void Shapes::fix_symbols(Expr e, const graph::Position* asked) {
+  each_symbol(e, [&](Expr symbol) { learn(equal(symbol, shape::constant(*assumptions.hint(symbol))), asked); });
 }
 
 SymInt Shapes::simplified(SymInt number) {
@@ -107,7 +118,10 @@ SymInt Shapes::simplified(SymInt number) {
 }
 
 const meta::Record* Shapes::simplified(const meta::Record* record) {
-  return record->symbolic ? meta::mapped(record, [this](SymInt number) { return simplified(number); }) : record;
+  if (!record->symbolic) return record;
+  const meta::Record*& known = simplified_[record];
+  if (!known) known = meta::mapped(record, [this](SymInt number) { return simplified(number); });
+  return known;
 }
 
 std::string Shapes::violation(const Source* size) const {

@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "aten/spec.h"
@@ -55,6 +56,8 @@ class Shapes {
   guards::ShapeGuards guards() const;
 
  private:
+  void fix_symbols(shape::Expr e, const graph::Position* asked);
+
   struct Decision {
     shape::Expr holds;
     const graph::Position* asked;
@@ -65,7 +68,15 @@ class Shapes {
   std::vector<Decision> decisions_;
   std::vector<shape::Expr> needed_;  // as numbers
   std::vector<const source::Source*> insisted_;
+  std::unordered_map<const meta::Record*, const meta::Record*> simplified_;  // under what was learnt so far
 };
+
+/// Calls `visit` with each symbol of the expression, from the left.
+template <class Visit>
+void each_symbol(shape::Expr e, Visit&& visit) {
+  if (e->kind == shape::Kind::Symbol) visit(e);
+  for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
+}
 
 /// Which sizes and strides a record leaves open, as aten::with_varying takes them.
 uint64_t varying(const std::vector<shape::SymInt>& numbers);

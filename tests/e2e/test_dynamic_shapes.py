@@ -1,5 +1,6 @@
 """Captures for all sizes: when sizes vary, what of them is guarded, and what programs may ask of them."""
 
+from collections import deque
 from typing import Any
 
 import gramme
@@ -236,3 +237,30 @@ def test_unbacked_marks_are_refused() -> None:
     torch._dynamo.decorators.mark_unbacked(x, 0)
     with pytest.raises(NotImplementedError, match="mark_unbacked"):
         gramme.compile(lambda x: x * 2, backend="eager")(x)
+
+
+def test_layouts_without_strides_keep_their_sizes() -> None:
+    compiled = gramme.compile(lambda x: x * 2, backend="eager", dynamic=True)
+    for n in (4, 5):
+        sparse = rows(n).to_sparse()
+        assert torch.equal(compiled(sparse).to_dense(), rows(n) * 2)
+
+
+def test_a_mark_does_not_undo_what_was_captured() -> None:
+    compiled = gramme.compile(lambda x: x * 2, backend="eager")
+    compiled(rows(4))
+    x = rows(4)
+    torch._dynamo.mark_dynamic(x, 0)
+    assert torch.equal(compiled(x), x * 2)
+
+
+def test_a_bounded_deque_is_not_an_unbounded_one() -> None:
+    def last(x, kept):
+        kept.append(x.shape[0])
+        return x * len(kept)
+
+    compiled = gramme.compile(last, backend="eager")
+    for limit in (3, 0, None, 1):
+        got, expected = deque([7], limit), deque([7], limit)
+        assert torch.equal(compiled(rows(2), got), last(rows(2), expected))
+        assert got == expected

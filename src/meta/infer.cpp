@@ -11,6 +11,7 @@
 
 #include "meta/fill.h"
 #include "meta/key.h"
+#include "meta/numbers.h"
 #include "meta/pattern.h"
 #include "meta/rules.h"
 #include "meta/statistics.h"
@@ -74,7 +75,24 @@ const Outcome& pass(Outcome&& outcome) {
   return slot = std::move(outcome);
 }
 
-/// Is there a number, for which another may come, beside whole numbers of fewer bits? Kernels refuse what does not fit.
+/// Is there a number, for which another may come?
+bool takes_number(const Call& call) {
+  bool takes = false;
+  each_leaf(call, [&](const Argument& leaf) { takes |= leaf.expr != nullptr; });
+  return takes;
+}
+
+/// Is there one that the values are computed with? A kernel may refuse another.
+bool computes_with_number(const Call& call) {
+  const NumberPlaces places(call);
+  bool computes = false;
+  for (uint32_t i = 0; i < call.arg_count; ++i) computes |= call.args[i].expr && places.at(i) != Takes::Not;
+  for (uint32_t i = 0; i < call.keyword_count; ++i)
+    computes |= call.keyword_args[i].expr && places.under(call.keyword_names[i]) != Takes::Not;
+  return computes;
+}
+
+/// Is there one beside whole numbers of fewer bits? Kernels refuse what does not fit.
 bool may_not_fit(const Call& call, const Result& result) {
   auto is_narrow = [](const Record* record) {
     return record && c10::isIntegralType(static_cast<c10::ScalarType>(record->dtype), true) &&
@@ -101,7 +119,8 @@ void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Vmap
     return;
   }
   outcome.random |= expected.random;
-  outcome.may_raise = expected.may_raise || may_not_fit(call, expected.result);
+  outcome.may_raise =
+      expected.may_raise || (outcome.may_raise && takes_number(call)) || may_not_fit(call, expected.result);
   outcome.opaque |= expected.opaque;
   outcome.runs_python |= expected.runs_python;
   outcome.warns |= expected.warns;
@@ -111,6 +130,7 @@ void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Vmap
 Filled computed(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
   if (assumptions) {
     std::optional<Outcome> outcome = by_rule(call, levels, *assumptions);
+    if (outcome) outcome->may_raise |= computes_with_number(call);
     if (outcome) return {std::move(*outcome)};
   }
   const auto start = std::chrono::steady_clock::now();

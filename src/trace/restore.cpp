@@ -12,8 +12,10 @@ using namespace value;
 /// Only its content changed, in no way that autograd knows of.
 bool Scope::can_be_put_back(const Tensor* root) {
   const meta::Record* record = capture_.shapes.simplified(root->record);
-  const meta::Record* before = record->symbolic ? described_.at(root) : meta::record_of(root->object);
-  return record == capture_.shapes.simplified(before) && !record->requires_grad && !record->is_inference;
+  if (record->requires_grad || record->is_inference) return false;
+  if (!record->symbolic) return record == meta::record_of(root->object);
+  const auto before = described_.find(root);
+  return before != described_.end() && record == capture_.shapes.simplified(before->second);
 }
 
 /// An operation would run after a write for good, and the program would see that its exception passes handlers by, or

@@ -70,10 +70,12 @@ Expr Operands::integer_of(PyObject* object) {
   return number(value);
 }
 
-Expr Operands::integer_of(const Argument* argument) {
+Expr Operands::integer_of(const Argument* argument) const {
   if (!argument) throw NoRule();
-  if (argument->kind == Argument::Number && argument->expr && argument->expr->type == shape::Type::Int)
+  if (argument->kind == Argument::Number && argument->expr && argument->expr->type == shape::Type::Int) {
+    read_.insert(argument);
     return argument->expr;
+  }
   if (argument->kind != Argument::Constant) throw NoRule();
   return integer_of(argument->object);
 }

@@ -1,5 +1,7 @@
 // What a rule sees of a call, and where it puts the results. Only meta's own sources include this.
 #pragma once
+#include <unordered_set>
+
 #include "meta/argument.h"
 #include "meta/geometry.h"
 
@@ -45,10 +47,13 @@ class Operands {
   size_t dimension(size_t i, size_t among, int64_t otherwise) const { return wrapped(fixed(i, otherwise), among); }
   static size_t wrapped(int64_t dimension, size_t among);
 
-  static Expr integer_of(const Argument* argument);
+  Expr integer_of(const Argument* argument) const;
   static Expr integer_of(PyObject* object);
+  /// Did the rule look at the number? It does not answer for one that it has no use for: another may be refused.
+  bool read(const Argument& number) const { return read_.contains(&number); }
 
  private:
+  mutable std::unordered_set<const Argument*> read_;  // numbers that vary
   std::vector<const Argument*> arguments_, rest_;
   size_t rest_from_ = SIZE_MAX;  // where arguments were given one by one
   size_t expected_;

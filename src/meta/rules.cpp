@@ -179,6 +179,9 @@ Outcome applied(const Answer& answer, const Call& call, const Call& now, const O
   });
   Operands operands(call, answer.signature, count_tensors(outcome_now.result), decide);
   answer.rule(operands);
+  each_leaf(call, [&](const Argument& leaf) {
+    if (leaf.expr && !operands.read(leaf)) throw NoRule();
+  });
   Outcome outcome = outcome_now;
   Assembly(call, now, operands).assemble(outcome);
   outcome.guards = decide.guards();

@@ -107,7 +107,7 @@ bool is_slice(const Argument& argument) {
 /// Parts of x[parts].
 class Indexing {
  public:
-  Indexing(const Geometry& g, Decisions& decide) : g_(g), decide_(decide) {}
+  explicit Indexing(Operands& call) : call_(call), g_(call.tensor(0)) {}
 
   Geometry result(const Argument& index) {
     if (index.kind != Argument::Tuple) {
@@ -134,7 +134,7 @@ class Indexing {
     } else if (is_slice(index)) {
       slice(index);
     } else {
-      g_ = selected(g_, at_, Operands::integer_of(&index), decide_);
+      g_ = selected(g_, at_, call_.integer_of(&index), call_.decide);
     }
   }
 
@@ -143,21 +143,21 @@ class Indexing {
     for (size_t i = 0; i < 3; ++i) parts[i] = part(index, i);
     const Expr step = parts[2] ? parts[2] : number(1);
     if (!shape::is_constant(step) || step->constant < 1) throw NoRule();
-    g_ = sliced(g_, at_, parts[0], parts[1], step->constant, decide_);
+    g_ = sliced(g_, at_, parts[0], parts[1], step->constant, call_.decide);
     ++at_;
   }
 
   /// Null for None.
-  static Expr part(const Argument& index, size_t i) {
+  Expr part(const Argument& index, size_t i) const {
     if (index.kind == Argument::Slice)
-      return is_constant(index.items[i], Py_None) ? nullptr : Operands::integer_of(&index.items[i]);
+      return is_constant(index.items[i], Py_None) ? nullptr : call_.integer_of(&index.items[i]);
     const auto* slice = reinterpret_cast<PySliceObject*>(index.object);
     PyObject* const parts[] = {slice->start, slice->stop, slice->step};
     return parts[i] == Py_None ? nullptr : Operands::integer_of(parts[i]);
   }
 
+  Operands& call_;
   Geometry g_;
-  Decisions& decide_;
   size_t at_ = 0;  // the next dimension
 };
 
@@ -165,12 +165,12 @@ class Indexing {
 
 void getitem(Operands& call) {
   if (!call.at(1)) throw NoRule();
-  call.results.push_back(Indexing(call.tensor(0), call.decide).result(*call.at(1)));
+  call.results.push_back(Indexing(call).result(*call.at(1)));
 }
 
 void setitem(Operands& call) {
   if (!call.at(1) || !call.at(2)) throw NoRule();
-  const Geometry part = Indexing(call.tensor(0), call.decide).result(*call.at(1));
+  const Geometry part = Indexing(call).result(*call.at(1));
   call.decide.require_elements(part.sizes);
   if (!call.is_tensor(2)) {
     if (call.at(2)->kind != Argument::Constant) throw NoRule();

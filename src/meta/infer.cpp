@@ -11,7 +11,6 @@
 
 #include "meta/fill.h"
 #include "meta/key.h"
-#include "meta/numbers.h"
 #include "meta/pattern.h"
 #include "meta/rules.h"
 #include "meta/statistics.h"
@@ -82,28 +81,15 @@ bool takes_number(const Call& call) {
   return takes;
 }
 
-/// Is there one that the values are computed with? A kernel may refuse another.
-bool computes_with_number(const Call& call) {
-  const NumberPlaces places(call);
-  bool computes = false;
-  for (uint32_t i = 0; i < call.arg_count; ++i) computes |= call.args[i].expr && places.at(i) != Takes::Not;
-  for (uint32_t i = 0; i < call.keyword_count; ++i)
-    computes |= call.keyword_args[i].expr && places.under(call.keyword_names[i]) != Takes::Not;
-  return computes;
-}
-
 /// Is there one beside whole numbers of fewer bits? Kernels refuse what does not fit.
 bool may_not_fit(const Call& call, const Result& result) {
   auto is_narrow = [](const Record* record) {
     return record && c10::isIntegralType(static_cast<c10::ScalarType>(record->dtype), true) &&
            static_cast<c10::ScalarType>(record->dtype) != c10::ScalarType::Long;
   };
-  bool varies = false, narrow = is_narrow(result.record);
-  each_leaf(call, [&](const Argument& leaf) {
-    varies |= leaf.expr != nullptr;
-    narrow |= leaf.kind == Argument::Tensor && is_narrow(leaf.record);
-  });
-  return varies && narrow;
+  bool narrow = is_narrow(result.record);
+  each_leaf(call, [&](const Argument& leaf) { narrow |= leaf.kind == Argument::Tensor && is_narrow(leaf.record); });
+  return narrow && takes_number(call);
 }
 
 /// Fakes whose sizes vary are asked for what Python's decompositions do, which is not in everything what the operators
@@ -130,7 +116,6 @@ void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Vmap
 Filled computed(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
   if (assumptions) {
     std::optional<Outcome> outcome = by_rule(call, levels, *assumptions);
-    if (outcome) outcome->may_raise |= computes_with_number(call);
     if (outcome) return {std::move(*outcome)};
   }
   const auto start = std::chrono::steady_clock::now();

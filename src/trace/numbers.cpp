@@ -2,7 +2,6 @@
 // capture must know one after all.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <string_view>
 
@@ -167,13 +166,21 @@ bool Capture::was_needed(Expr e) const {
                      [this](const shape::Operand& operand) { return was_needed(operand.of); });
 }
 
+namespace {
+
+/// What the program has for the word.
+Owned<> object_of(shape::Type type, int64_t word) {
+  if (type == shape::Type::Bool) return share(word ? Py_True : Py_False);
+  return take(type == shape::Type::Int ? PyLong_FromLongLong(word) : PyFloat_FromDouble(shape::as_float(word)));
+}
+
+}  // namespace
+
 Value* Capture::expression(shape::Expr e) {
   e = shapes.assumptions.simplified(e);
   const std::optional<int64_t> now = shapes.assumptions.hint(e);
   if (!now) cannot(Reason::DataDependentValue, "a number without a value");
-  Owned<> object = e->type == shape::Type::Int    ? take(PyLong_FromLongLong(*now))
-                   : e->type == shape::Type::Bool ? share(*now ? Py_True : Py_False)
-                                                  : take(PyFloat_FromDouble(std::bit_cast<double>(*now)));
+  Owned<> object = object_of(e->type, *now);
   if (is_constant(e)) return constant(std::move(object));
   auto* result = make<Number>();
   result->object = keep(std::move(object));
@@ -248,10 +255,7 @@ class Scope::Arithmetic {
       result.object = scope_.input(result.node);
       return result;
     }
-    Owned<> object = e->type == shape::Type::Int    ? take(PyLong_FromLongLong(e->constant))
-                     : e->type == shape::Type::Bool ? share(e->constant ? Py_True : Py_False)
-                                                    : take(PyFloat_FromDouble(shape::float_value(e)));
-    result.object = scope_.capture_.keep(std::move(object));
+    result.object = scope_.capture_.keep(object_of(e->type, e->constant));
     return result;
   }
   Argument compute(shape::Operation operation, Argument a, Argument b) {

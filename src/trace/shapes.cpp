@@ -128,8 +128,7 @@ std::string Shapes::violation(const Source* size) const {
   if (std::find(insisted_.begin(), insisted_.end(), size) == insisted_.end()) return {};
   const auto index = std::find(symbols_.begin(), symbols_.end(), size) - symbols_.begin();
   const Expr symbol = shape::symbol(index);
-  std::vector<std::string> names;
-  for (const Source* source : symbols_) names.push_back(source->print());
+  const std::vector<std::string> names = guards().names();
   std::string text = "Constraints violated (" + size->print() +
                      ")! It was marked as dynamic, but the program makes it " +
                      std::to_string(now_.at(static_cast<size_t>(index)));

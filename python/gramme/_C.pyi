@@ -40,7 +40,8 @@ class Captured:
         Where they cannot be computed, the symbols become constants.
         """
     def examples(self, mode: Any, values: list[Any]) -> list[Any]:
-        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor.
+        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor; for a body its own
+        list; for an input of a body the place of the node around it.
 
         Sizes that vary are computed of `values`, by symbol.
         """

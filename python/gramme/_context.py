@@ -25,6 +25,7 @@ from torch._guards import (
     tracing,
 )
 
+from ._graph_module import assign_examples
 from ._scalars import narrowed
 
 if TYPE_CHECKING:
@@ -97,9 +98,8 @@ class Context(TracingContext):
             elif self.symbols is not None and index in self.symbols.inputs:
                 node.meta["example_value"] = self.symbols.inputs[index]
         values = self.symbols.values if self.symbols is not None else []
-        for node, example in zip(nodes, captured.examples(fake_mode, values), strict=True):
-            if example is not None:
-                node.meta["example_value"] = example
+        for node, example in assign_examples(graph_module, captured.examples(fake_mode, values), nodes):
+            node.meta["example_value"] = example
         if self.symbols is not None:
             for number in narrowed(graph_module.graph):
                 self.symbols.specialize_input(nodes.index(number))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["LazyGraphModule", "locate"]
+__all__ = ["LazyGraphModule", "assign_examples", "locate"]
 
 # FX names a graph's nodes while it prints them, in the nodes themselves: two threads that print one graph at once get
 # each other's names. One lock for all graphs, since a finalizer that runs meanwhile may call another one.
@@ -50,3 +52,28 @@ def locate(module: LazyGraphModule, error: BaseException) -> int | None:
     error.__traceback__ = entry.tb_next
     inputs: int = sum(node.op == "placeholder" for node in module.graph.nodes)
     return index - inputs
+
+
+def assign_examples(
+    module: torch.fx.GraphModule,
+    examples: list[Any],
+    nodes: list[torch.fx.Node],
+    around: list[torch.fx.Node] | None = None,
+) -> Iterator[tuple[torch.fx.Node, Any]]:
+    """Nodes with what `Captured.examples` says of them, those of bodies too.
+
+    The caller assigns each pair to `meta["example_value"]` before it takes the next: an input of a body has the value
+    of the node around it, and what a body returns has the values of its nodes.
+    """
+    for node, example in zip(nodes, examples, strict=True):
+        if isinstance(example, list):
+            body = getattr(module, str(node.target))
+            yield from assign_examples(body, example, list(body.graph.nodes), nodes)
+        elif around is not None and isinstance(example, int):
+            if (outer := around[example].meta.get("example_value")) is not None:
+                yield node, outer
+        elif example is not None:
+            yield node, example
+    if around is not None:
+        output = nodes[-1]
+        yield output, torch.fx.map_arg(output.args[0], lambda of: of.meta.get("example_value"))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._logging._internal import getArtifactLogger
 
+from ._graph_module import assign_examples
 from ._stack import is_shown
 
 if TYPE_CHECKING:
@@ -63,17 +64,14 @@ def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iter
 
     env, values = _symbols(captured)
     nodes = list(graph_module.graph.nodes)
-    given = [
-        (node, example)
-        for node, example in zip(nodes, captured.examples(FakeTensorMode(shape_env=env), values), strict=True)
-        if example is not None
-    ]
-    for node, example in given:
+    given = []
+    for node, example in assign_examples(graph_module, captured.examples(FakeTensorMode(shape_env=env), values), nodes):
         node.meta["example_value"] = example
+        given.append(node)
     try:
         yield
     finally:
-        for node, _ in given:
+        for node in given:
             del node.meta["example_value"]
 
 

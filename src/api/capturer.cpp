@@ -68,12 +68,14 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
   if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return true;
   const bool native = is_native(options_.backend.get());
   Owned<> module;
-  if (!native || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(trace.scope().graph(), inputs);
+  const bool bodies = trace.scope().root().has_bodies();
+  if (!native || bodies || options_.keep_graphs || report.shows_graphs())
+    module = backend::to_fx(trace.scope().graph(), inputs);
   if (options_.keep_graphs) segment.graph_module = module;
   CapturedForPython captured(trace, segment.guards.description());
   report.graph(module, captured.object());
   if (native) {
-    segment.compiled = native::make_executor(native::from_graph(trace.scope().graph()),
+    segment.compiled = native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
                                              {native::Trust::Guarded, caches_memory(options_.backend.get())});
     segment.call = native::call_graph;
     report.compiled(segment.operations);

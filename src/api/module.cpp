@@ -13,6 +13,7 @@
 #include "backend/metadata.h"
 #include "builtins/builtins.h"
 #include "bytecode/code.h"
+#include "hop/operators.h"
 #include "interp/interpreter.h"
 #include "native/executor.h"
 #include "runtime/callees.h"
@@ -172,6 +173,7 @@ NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);
   builtins::register_python();
   builtins::register_torch();
+  hop::register_operators();
   interp::register_models();
   register_compiled();
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));

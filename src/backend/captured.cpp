@@ -65,6 +65,14 @@ void each_symbol(shape::Expr e, Visit&& visit) {
 
 c10::SymInt symint(PyObject* number) { return pybind11::handle(number).cast<c10::SymInt>(); }
 
+/// Of a node among those of its torch.fx graph.
+size_t place_of(const graph::Node& node) {
+  const auto &inputs = node.graph->placeholders(), &calls = node.graph->nodes();
+  const auto input = std::ranges::find(inputs, &node);
+  if (input != inputs.end()) return static_cast<size_t>(input - inputs.begin());
+  return inputs.size() + static_cast<size_t>(std::ranges::find(calls, &node) - calls.begin());
+}
+
 bool can_be_computed(const meta::Record& record, Computed& computed) {
   if (!record.symbolic) return true;
   return computed.list(record.sizes) && computed.list(record.strides) && computed.of(record.storage_offset);
@@ -150,17 +158,20 @@ Owned<> Captured::sizes(PyObject* values) {
 Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
   Computed computed(values);
   meta::Fakes fakes(share(mode), [&](shape::SymInt number) { return symint(computed.of(number)); });
-  Owned<> result = take(PyList_New(0));
-  auto add = [&](const std::vector<graph::Node*>& nodes) {
-    for (const graph::Node* node : nodes) {
+  auto of_graph = [&](auto&& self, const graph::Graph& graph) -> Owned<> {
+    Owned<> result = take(PyList_New(0));
+    auto example = [&](const graph::Node* node) {
+      if (node->kind == graph::Node::Body) return self(self, *node->body);
+      if (node->outer) return take(PyLong_FromSize_t(place_of(*node->outer)));
       const bool made = node->record && can_be_computed(*node->record, computed);
-      check(PyList_Append(result.get(), made ? fakes.fake(node->record, 0).get() : Py_None));
-    }
+      return made ? fakes.fake(node->record, 0) : share(Py_None);
+    };
+    for (const graph::Node* node : graph.placeholders()) check(PyList_Append(result.get(), example(node).get()));
+    for (const graph::Node* node : graph.nodes()) check(PyList_Append(result.get(), example(node).get()));
+    check(PyList_Append(result.get(), Py_None));  // output
+    return result;
   };
-  add(placeholders());
-  add(trace().scope().graph().nodes());
-  check(PyList_Append(result.get(), Py_None));  // output
-  return result;
+  return of_graph(of_graph, trace().scope().root());
 }
 
 shape::Assumptions& Captured::known() {

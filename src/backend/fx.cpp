@@ -41,8 +41,8 @@ struct Fx {
 /// One torch.fx.Graph being filled. What create_node does for each node, without its checks and copies.
 class Builder {
  public:
-  explicit Builder(const graph::Graph& graph)
-      : graph_(graph), names_(graph::assign_names(graph)), result_(take(PyObject_CallNoArgs(fx_.graph.get()))) {
+  explicit Builder(const graph::Graph& graph, const graph::Names* around = nullptr)
+      : graph_(graph), names_(graph::assign_names(graph, around)), result_(take(PyObject_CallNoArgs(fx_.graph.get()))) {
     Owned<> space = attribute(result_, "_graph_namespace");
     names_of_nodes_ = attribute(space, "_obj_to_name");
     used_names_ = attribute(space, "_used_names");
@@ -52,23 +52,27 @@ class Builder {
     made_.resize(names_.node.size());
   }
 
+  /// The graph module. `inputs` are of the outermost graph.
   Owned<> run(const std::vector<Owned<>>& inputs) {
     add_placeholders(inputs);
-    for (const Node* node : graph_.nodes()) add_call(*node);
+    for (const Node* node : graph_.nodes()) node->kind == Node::Body ? add_body(*node) : add_call(*node);
     add_output();
     for (const auto& [base, count] : names_.space.counts())
       check(PyDict_SetItem(counts_.get(), text(base).get(), take(PyLong_FromLongLong(count)).get()));
     check(PyObject_SetAttrString(result_.get(), "_len", take(PyLong_FromSsize_t(length_)).get()));
-    return result_;
+    return take(PyObject_CallFunctionObjArgs(fx_.module.get(), bodies_.get(), result_.get(), nullptr));
   }
 
  private:
   void add_placeholders(const std::vector<Owned<>>& inputs) {
     const auto& placeholders = graph_.placeholders();
-    if (inputs.size() != placeholders.size()) GRAMME_BUG("as many inputs as placeholders are needed");
+    if (!graph_.around() && inputs.size() != placeholders.size())
+      GRAMME_BUG("as many inputs as placeholders are needed");
     for (size_t i = 0; i < placeholders.size(); ++i) {
       const Node& node = *placeholders[i];
-      PyObject* type = node.symbol ? fx_.symint.get() : reinterpret_cast<PyObject*>(Py_TYPE(inputs[i].get()));
+      PyObject* type = node.symbol      ? fx_.symint.get()
+                       : inputs.empty() ? Py_None
+                                        : reinterpret_cast<PyObject*>(Py_TYPE(inputs[i].get()));
       made_[node.id] = add(kPlaceholder, text(names_.node[node.id]), text(names_.target[node.id]).get(), fx_.no_args,
                            fx_.no_kwargs, type);
       metadata_.describe(node, made_[node.id], names_.node[node.id]);
@@ -85,21 +89,33 @@ class Builder {
     metadata_.describe(node, made_[node.id], first.empty() ? names_.node[node.id] : first);
   }
 
-  void add_output() {
+  void add_body(const Node& node) {
+    Owned<> name = text(names_.node[node.id]), target = text(node.body->name());
+    if (!PyDict_Contains(bodies_.get(), target.get()))
+      check(PyDict_SetItem(bodies_.get(), target.get(), Builder(*node.body, &names_).run({}).get()));
+    made_[node.id] = add(kGetAttr, name, target.get(), fx_.no_args, fx_.no_kwargs, Py_None);
+  }
+
+  Owned<> returned() {
+    if (graph_.around()) return value(graph_.result());
     Owned<> values = take(PyTuple_New(static_cast<Py_ssize_t>(graph_.outputs.size())));
     for (size_t i = 0; i < graph_.outputs.size(); ++i)
       PyTuple_SET_ITEM(values.get(), i, share(made_[graph_.outputs[i]->id].get()).release());
-    Owned<> args = take(PyTuple_Pack(1, values.get()));
+    return values;
+  }
+
+  void add_output() {
+    Owned<> args = take(PyTuple_Pack(1, returned().get()));
     static PyObject* target = intern("output");
     add(kOutput, text(names_.space.create("output")), target, args, fx_.no_kwargs, Py_None);
   }
 
-  enum Op { kPlaceholder, kCallFunction, kCallMethod, kOutput };
+  enum Op { kPlaceholder, kCallFunction, kCallMethod, kOutput, kGetAttr };
 
   Owned<> add(Op op, const Owned<>& name, PyObject* target, const Owned<>& args, const Owned<>& kwargs,
               PyObject* type) {
     static PyObject* const ops[] = {intern("placeholder"), intern("call_function"), intern("call_method"),
-                                    intern("output")};
+                                    intern("output"), intern("get_attr")};
     auto* node_type = reinterpret_cast<PyTypeObject*>(fx_.node.get());
     Owned<> node = take(node_type->tp_new(node_type, fx_.no_args.get(), nullptr));
     Owned<> init = take(PyTuple_Pack(5, result_.get(), name.get(), ops[op], target, type));
@@ -139,6 +155,7 @@ class Builder {
     switch (argument.kind) {
       case Argument::Tensor:
       case Argument::Number:
+      case Argument::Body:
         return made_[argument.node->id];
       case Argument::Constant:
         return share(argument.object);
@@ -173,6 +190,7 @@ class Builder {
   Owned<> result_, names_of_nodes_, used_names_, counts_, root_, table_;
   std::vector<Owned<>> made_;  // by Node::id
   std::unordered_map<PyObject*, PyObject*> lists_;
+  Owned<> bodies_ = take(PyDict_New());  // graph modules by name
   Metadata metadata_;
   Py_ssize_t length_ = 0;
 };
@@ -181,8 +199,7 @@ class Builder {
 
 Owned<> to_fx(const graph::Graph& graph, const std::vector<Owned<>>& inputs) {
   WithoutCollection pause;
-  Owned<> fx_graph = Builder(graph).run(inputs);
-  return take(PyObject_CallFunctionObjArgs(Fx::get().module.get(), Fx::get().no_kwargs.get(), fx_graph.get(), nullptr));
+  return Builder(graph).run(inputs);
 }
 
 }  // namespace gramme::backend

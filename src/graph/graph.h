@@ -1,8 +1,14 @@
-// The captured graph of one segment.
+// The captured graph of one segment, and the bodies of higher-order operators in it: a tree of graphs.
+//
+//   Graph* body = graph.make_body("cond_true");
+//   Node* inside = body->here(node);       // the body's input for a value of a graph around it
+//   Node* argument = graph.install(body);  // named cond_true_0
 #pragma once
 #include <Python.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,8 +35,10 @@ struct ModuleCall {
   const ModuleCall* caller;  // null outside any other
 };
 
+class Graph;
+
 struct Node {
-  enum Kind : uint8_t { Placeholder, CallFunction, CallMethod };
+  enum Kind : uint8_t { Placeholder, Body, CallFunction, CallMethod };
   Kind kind;
   bool output = false;  // its value leaves the graph
   bool effect = false;  // must stay although unused: in-place ops, grad mode, random, may raise
@@ -45,11 +53,40 @@ struct Node {
   shape::Expr symbol = nullptr;            // Placeholder: of a size, stride, offset or int that varies
   const Position* position = nullptr;
   const ModuleCall* module = nullptr;  // innermost at the time it was made
+  Graph* graph = nullptr;              // that it stands in
+  Graph* body = nullptr;               // Body
+  Node* outer = nullptr;               // Placeholder of a body: of the graph around; null if the operator gives it
+  const char* label = nullptr;         // Placeholder of a body that has no outer: what it is called
 };
 
 class Graph {
  public:
   explicit Graph(Arena& arena) : arena_(arena) {}
+  Graph(const Graph&) = delete;
+
+  // ---- bodies
+  /// A graph inside this one, for an operator that takes functions. The prefix is part of its name.
+  Graph* make_body(const char* prefix);
+  bool has_bodies() const { return !bodies_.empty(); }
+  Graph* around() const { return around_; }  // null of the outermost
+  /// Is it this graph, or does it stand around it?
+  bool is_in(const Graph* other) const;
+  /// The node by which this graph has a value of one around it: an input, of each body in between, too.
+  Node* here(Node* node);
+  /// An input of a body that the operator gives, whatever is outside.
+  Node* input(const meta::Record* record, const char* label, const Position* position);
+  /// What this graph's operators know the body by. Gives it its name.
+  Node* install(Graph* body, const Position* position);
+  const std::string& name() const { return name_; }  // of a body
+  /// Of a body: what it returns, a tree over its nodes and constants.
+  void returns(const meta::Argument& result);
+  const meta::Argument& result() const { return result_; }
+  /// The only operator that runs the body; null if there is none, or several.
+  Node* caller = nullptr;
+  /// Its operator runs it once, where it stands, and does nothing else.
+  bool in_place = false;
+  /// One result more; -1 where what the body returns is no tuple.
+  int also_return(Node* node);
 
   Node* placeholder(const source::Source* source, const meta::Record* record, const Position* position = nullptr);
   /// The call's arrays must live as long as the graph (in its arena).
@@ -77,7 +114,7 @@ class Graph {
 
   /// The placeholders, in another order.
   void order(std::vector<Node*> placeholders) { placeholders_ = std::move(placeholders); }
-  /// Drops calls whose value is unused and that have no effect, and placeholders nobody uses.
+  /// Drops calls whose value is unused and that have no effect, and placeholders nobody uses but those of input().
   void remove_dead();
   /// Drops pairs of adjacent torch._C._set_grad_enabled calls of which the second undoes the first.
   void remove_redundant_grad_modes(bool grad_at_start);
@@ -87,7 +124,17 @@ class Graph {
   void verify() const;
 
  private:
+  Node* add(Node::Kind kind, const Position* position);
+  Graph& root() { return around_ ? around_->root() : *this; }
+
   Arena& arena_;
+  Graph* around_ = nullptr;
+  const char* prefix_ = "";
+  std::string name_;
+  meta::Argument result_;
+  std::vector<std::unique_ptr<Graph>> bodies_;
+  std::unordered_map<const Node*, Node*> lifted_;
+  std::map<std::string, int> named_;  // of the outermost: bodies by their prefix
   std::vector<Node*> placeholders_, nodes_;
   std::vector<Event> events_;
   uint32_t next_id_ = 0;

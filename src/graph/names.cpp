@@ -110,7 +110,7 @@ class SymbolNumbers {
 /// Names while the events are replayed.
 class Naming {
  public:
-  explicit Naming(const Graph& graph) : events_(graph.events()) {
+  explicit Naming(const Graph& graph, const Names* around) : events_(graph.events()), around_(around) {
     size_t count = 0;
     for (const auto& event : events_) {
       count = std::max<size_t>(count, event.node->id + 1);
@@ -132,7 +132,11 @@ class Naming {
  private:
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
-    if (node.kind == Node::Placeholder) {
+    if (node.kind == Node::Placeholder && (node.outer || node.label)) {
+      std::string target = node.outer ? around_->node[node.outer->id] : std::string(node.label);
+      name = names_.space.create(target);
+      names_.target[node.id] = std::move(target);
+    } else if (node.kind == Node::Placeholder) {
       const std::string& source = print_(node.source);
       const bool is_size = node.symbol && source::is_number(node.source->kind);
       std::string target = unused(is_size ? "s" + std::to_string(symbols_.number(source)) : placeholder_name(source));
@@ -164,12 +168,14 @@ class Naming {
   }
 
   const std::string& candidate(const Node& node) {
+    if (node.kind == Node::Body) return node.body->name();
     auto [entry, added] = candidates_.try_emplace(node.call.target);
     if (added) entry->second = target_name(node);
     return entry->second;
   }
 
   const std::vector<Graph::Event>& events_;
+  const Names* around_;
   source::Printer print_;
   SymbolNumbers symbols_;
   Names names_;
@@ -198,7 +204,7 @@ std::string Namespace::create(std::string_view wanted) {
   return candidate;
 }
 
-Names assign_names(const Graph& graph) { return Naming(graph).run(); }
+Names assign_names(const Graph& graph, const Names* around) { return Naming(graph, around).run(); }
 
 std::string placeholder_name(std::string_view source) {
   std::string result;

@@ -34,6 +34,7 @@ struct Names {
   Namespace space;                  // afterwards, to go on naming
 };
 
-Names assign_names(const Graph& graph);
+/// `around`: of the graph around, for a body.
+Names assign_names(const Graph& graph, const Names* around = nullptr);
 
 }  // namespace gramme::graph

@@ -75,13 +75,17 @@ std::string print_record(const meta::Record& record) {
 /// One graph being printed.
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph), names_(assign_names(graph)) {}
+  explicit Printer(const Graph& graph, const Names* around = nullptr, std::string indent = {})
+      : graph_(graph), names_(assign_names(graph, around)), indent_(std::move(indent)) {}
 
   std::string run() {
     std::string result;
     for (const Node* node : graph_.placeholders())
-      result += name(*node) + " = " + node->source->print() + remark(*node) + "\n";
-    for (const Node* node : graph_.nodes()) result += name(*node) + " = " + call(node->call) + remark(*node) + "\n";
+      result += indent_ + name(*node) + source(*node) + remark(*node) + "\n";
+    for (const Node* node : graph_.nodes())
+      result += node->kind == Node::Body ? body(*node)
+                                         : indent_ + name(*node) + " = " + call(node->call) + remark(*node) + "\n";
+    if (graph_.around()) return result + indent_ + "return " + argument(graph_.result()) + "\n";
     result += "return (";
     for (size_t i = 0; i < graph_.outputs.size(); ++i) result += (i ? ", " : "") + name(*graph_.outputs[i]);
     return result + (graph_.outputs.size() == 1 ? ",)\n" : ")\n");
@@ -89,6 +93,16 @@ class Printer {
 
  private:
   const std::string& name(const Node& node) const { return names_.node[node.id]; }
+
+  /// An input of a body stands for the node of the graph around that has its name.
+  static std::string source(const Node& node) {
+    return graph_input(node) ? " = " + node.source->print() : std::string();
+  }
+  static bool graph_input(const Node& node) { return !node.outer && !node.label; }
+
+  std::string body(const Node& node) const {
+    return indent_ + name(node) + ":\n" + Printer(*node.body, &names_, indent_ + "    ").run();
+  }
 
   std::string remark(const Node& node) const {
     if (node.record) return "  # " + print_record(*node.record);
@@ -118,6 +132,7 @@ class Printer {
     switch (value.kind) {
       case Argument::Tensor:
       case Argument::Number:
+      case Argument::Body:
         return name(*value.node);
       case Argument::Tuple: {
         std::string of = value.object ? attribute(value.object, "__name__") : "";
@@ -142,6 +157,7 @@ class Printer {
 
   const Graph& graph_;
   Names names_;
+  std::string indent_;
 };
 
 /// One graph being checked: every node has been seen before it is used.
@@ -150,14 +166,22 @@ class Verifier {
   explicit Verifier(const Graph& graph) : graph_(graph) {}
 
   void run() {
-    for (const Node* node : graph_.placeholders()) see(*node);
+    for (const Node* node : graph_.placeholders()) {
+      if (node->graph != &graph_ || (node->outer && node->outer->graph != graph_.around()))
+        GRAMME_BUG("an input of another graph");
+      see(*node);
+    }
     uint32_t last = 0;
     for (const Node* node : graph_.nodes()) {
       if (node->id < last) GRAMME_BUG("nodes are out of order");
       last = node->id;
-      check(node->call);
+      if (node->kind == Node::Body)
+        node->body->verify();
+      else
+        check(node->call);
       see(*node);
     }
+    if (graph_.around()) check_result(graph_.result());
     for (const Node* node : graph_.outputs)
       if (!seen(node) || !node->output) GRAMME_BUG("an output is not a node of the graph, or not marked as one");
     auto count = [this](const Node* node) {
@@ -185,8 +209,14 @@ class Verifier {
     for (uint32_t i = 0; i < call.keyword_count; ++i) check(call.keyword_args[i]);
   }
 
+  void check_result(const Argument& argument) {
+    if (argument.node && (!seen(argument.node) || !argument.node->output))
+      GRAMME_BUG("a body returns what is not a node of it, or not marked as returned");
+    for (uint32_t i = 0; i < argument.count; ++i) check_result(argument.items[i]);
+  }
+
   void check(const Argument& argument) {
-    if (argument.kind == Argument::Tensor || argument.kind == Argument::Number) {
+    if (argument.node) {
       if (!seen(argument.node)) GRAMME_BUG("an argument is not an earlier node of the graph");
       ++uses_[argument.node->id];
     } else if (argument.kind == Argument::Constant) {

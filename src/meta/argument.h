@@ -24,6 +24,7 @@ struct Argument {
     List,      // items
     Dict,      // items are key, value, key, value …; keys are Constants
     Slice,     // items: start, stop, step
+    Body,      // node of a graph that a higher-order operator runs
   };
   Kind kind = Constant;
   graph::Node* node = nullptr;

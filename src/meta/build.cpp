@@ -29,6 +29,8 @@ Owned<> Builder::build(const Argument& argument) const {
       const Argument* parts = argument.items;
       return take(PySlice_New(build(parts[0]).get(), build(parts[1]).get(), build(parts[2]).get()));
     }
+    case Argument::Body:
+      break;
   }
   return {};
 }

@@ -135,6 +135,8 @@ void Key::add_argument(const Argument& argument) {
     case Argument::Slice:
       add(tag(kSlice, argument.count));
       break;
+    case Argument::Body:
+      GRAMME_BUG("a call that runs a graph has no outcome of its own");
   }
   for (uint32_t i = 0; i < argument.count; ++i) add_argument(argument.items[i]);
 }

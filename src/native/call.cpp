@@ -113,8 +113,11 @@ Owned<> module_attribute(PyObject* module, PyObject* dotted) {
 }
 
 void note_origin(const Program& program, size_t step, size_t* failed) {
-  if (failed) return void(*failed = step);
-  if (step >= program.steps.size()) return;
+  const bool known = step < program.steps.size();
+  if (failed)
+    return void(*failed =
+                    known && program.steps[step].node >= 0 ? static_cast<size_t>(program.steps[step].node) : step);
+  if (!known) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);

@@ -56,7 +56,7 @@ struct Recorded {
 
 /// The value of a dotted name below a module; parameters and buffers are found without Python. Throws PythonError.
 Owned<> module_attribute(PyObject* module, PyObject* dotted);
-/// Tells the step that the exception which is set came from: in `*failed`, or if that is null in a note.
+/// Tells the step that the exception which is set came from: its node in `*failed`, or if that is null in a note.
 void note_origin(const Program& program, size_t step, size_t* failed);
 
 }  // namespace gramme::native

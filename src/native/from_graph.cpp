@@ -1,5 +1,7 @@
 #include "native/from_graph.h"
 
+#include <unordered_map>
+
 #include "base/error.h"
 #include "graph/names.h"
 
@@ -11,21 +13,16 @@ using meta::Argument;
 
 class Conversion {
  public:
-  explicit Conversion(const graph::Graph& graph) : graph_(graph), names_(graph::assign_names(graph)) {}
+  Conversion(const graph::Graph& graph, PyObject* module) : graph_(graph), module_(module) {}
 
   Program run() {
-    values_.assign(names_.node.size(), -1);
     program_.steps.reserve(graph_.length());
     for (const Node* node : graph_.placeholders()) {
-      values_[node->id] = program_.inputs++;
+      values_[node] = program_.inputs++;
       program_.symbols.push_back(node->symbol != nullptr);
       program_.any_sizes |= node->record && node->record->symbolic;
     }
-    for (const Node* node : graph_.nodes()) {
-      program_.any_sizes |= node->record && node->record->symbolic;
-      program_.steps.push_back(step(*node));
-      values_[node->id] = program_.result(program_.steps.size() - 1);
-    }
+    add(graph_, graph::assign_names(graph_), module_, -1);
     program_.output.kind = Operand::Tuple;
     for (const Node* node : graph_.outputs) program_.output.items.push_back(value(node));
     program_.find_last_uses();
@@ -33,15 +30,60 @@ class Conversion {
   }
 
  private:
-  Step step(const Node& node) {
+  /// The steps of a graph. `module` is the graph module of it; `place` is that of the node which runs it.
+  void add(const graph::Graph& graph, const graph::Names& names, PyObject* module, int32_t place) {
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const Node* node = graph.nodes()[i];
+      place_ = place < 0 ? static_cast<int32_t>(i) : place;
+      program_.any_sizes |= node->record && node->record->symbolic;
+      if (node->kind == Node::Body) {
+        modules_[node] = take(PyObject_GetAttrString(module, node->body->name().c_str()));
+      } else if (const Node* body = runs_once(*node)) {
+        add_body(*node, *body, names);
+      } else if (const Node* result = result_of_body(*node)) {
+        values_[node] = values_.at(result);
+      } else {
+        program_.steps.push_back(step(*node, names));
+        values_[node] = program_.result(program_.steps.size() - 1);
+      }
+    }
+  }
+
+  /// The body that the call runs, if it does nothing else, and nobody else does.
+  static const Node* runs_once(const Node& call) {
+    const Node* found = nullptr;
+    for (uint32_t i = 0; i < call.call.arg_count; ++i) {
+      const Argument& argument = call.call.args[i];
+      if (argument.kind == Argument::Body) found = !found && argument.node->body->in_place ? argument.node : nullptr;
+    }
+    return found;
+  }
+
+  /// Its steps stand in the place of the call.
+  void add_body(const Node& call, const Node& body, const graph::Names& around) {
+    for (const Node* input : body.body->placeholders()) values_[input] = values_.at(input->outer);
+    add(*body.body, graph::assign_names(*body.body, &around), modules_.at(&body).get(), place_);
+    bodies_[&call] = body.body;
+  }
+
+  /// Of `call[i]`, where the call ran a body here.
+  const Node* result_of_body(const Node& node) const {
+    const bool two = node.kind == Node::CallFunction && node.call.arg_count == 2 && node.call.args[0].node;
+    auto body = two ? bodies_.find(node.call.args[0].node) : bodies_.end();
+    if (body == bodies_.end()) return nullptr;
+    return body->second->result().items[PyLong_AsSize_t(node.call.args[1].object)].node;
+  }
+
+  Step step(const Node& node, const graph::Names& names) {
     Step step;
     step.kind = node.kind == Node::CallMethod ? Step::Method : Step::Function;
     step.target = share(node.call.target);
     for (uint32_t i = 0; i < node.call.arg_count; ++i) step.arguments.push_back(operand(node.call.args[i]));
     for (uint32_t i = 0; i < node.call.keyword_count; ++i)
       step.keywords.emplace_back(share(node.call.keyword_names[i]), operand(node.call.keyword_args[i]));
-    step.name = names_.node[node.id];
+    step.name = names.node[node.id];
     step.where = where(node.position);
+    step.node = place_;
     return step;
   }
 
@@ -56,15 +98,14 @@ class Conversion {
   Operand value(const Node* node) const {
     Operand operand;
     operand.kind = Operand::Value;
-    operand.value = values_[node->id];
-    if (operand.value < 0) GRAMME_BUG("a node is used before it is made");
+    operand.value = values_.at(node);
     return operand;
   }
 
   Operand operand(const Argument& argument) const {
     if (argument.kind == Argument::Tensor || argument.kind == Argument::Number) return value(argument.node);
     Operand operand;
-    operand.object = share(argument.object);
+    operand.object = argument.kind == Argument::Body ? modules_.at(argument.node) : share(argument.object);
     for (uint32_t i = 0; i < argument.count; ++i) operand.items.push_back(this->operand(argument.items[i]));
     operand.kind = kind(argument.kind);
     return operand;
@@ -86,13 +127,16 @@ class Conversion {
   }
 
   const graph::Graph& graph_;
-  graph::Names names_;
-  std::vector<ValueId> values_;  // by the node's id
+  PyObject* module_;
+  std::unordered_map<const Node*, ValueId> values_;
+  std::unordered_map<const Node*, Owned<>> modules_;             // of bodies
+  std::unordered_map<const Node*, const graph::Graph*> bodies_;  // by the calls that ran them
+  int32_t place_ = -1;                                           // in the outermost graph, of what becomes steps
   Program program_;
 };
 
 }  // namespace
 
-Program from_graph(const graph::Graph& graph) { return Conversion(graph).run(); }
+Program from_graph(const graph::Graph& graph, PyObject* module) { return Conversion(graph, module).run(); }
 
 }  // namespace gramme::native

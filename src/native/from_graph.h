@@ -5,7 +5,8 @@
 
 namespace gramme::native {
 
-/// Owns all it needs: the graph may go. Its output is a tuple.
-Program from_graph(const graph::Graph& graph);
+/// Owns all it needs: the graph may go. Its output is a tuple. `module`: the graph module of it, which operators with
+/// bodies are called with; null if it has none.
+Program from_graph(const graph::Graph& graph, PyObject* module);
 
 }  // namespace gramme::native

@@ -48,6 +48,7 @@ struct Step {
   std::vector<ValueId> dying;                         // values that nothing needs after this step
   std::string name;                                   // the node's: "linear_3"
   std::string where;                                  // the user's line: 'model.py:12 in forward'; may be empty
+  int32_t node = -1;                                  // its place in the graph, if other nodes are no steps
 };
 
 /// Calls `visit` with every value among the arguments.

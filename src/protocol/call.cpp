@@ -18,6 +18,8 @@ using namespace value;
 namespace {
 
 ModeDispatch mode_dispatch = nullptr;
+PyTypeObject* operator_type = nullptr;
+OperatorCall operator_call = nullptr;
 
 std::string callable_name(PyObject* callable) {
   Owned<> name = Owned<>::steal(PyObject_GetAttr(callable, names::k_qualname));
@@ -186,6 +188,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
     if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
   }
+  if (operator_type && PyType_IsSubtype(object->type, operator_type)) return operator_call(trace, object, args);
   Value* method = special_method(trace, object, names::k_call);
   if (!method) raise(trace, PyExc_TypeError, std::string("'") + object->type->tp_name + "' object is not callable");
   auto* builtin = as<BuiltinMethod>(method);
@@ -230,6 +233,10 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
 }  // namespace
 
 void set_mode_dispatch(ModeDispatch dispatch) { mode_dispatch = dispatch; }
+void set_operator_call(PyTypeObject* type, OperatorCall call) {
+  operator_type = type;
+  operator_call = call;
+}
 
 Value* call(Trace& trace, Value* callee, const Args& args) {
   trace.need_room();

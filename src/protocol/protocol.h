@@ -35,6 +35,10 @@ void set_tensor_attributes(TensorAttributes attributes);
 using ModeDispatch = Value* (*)(Trace& trace, PyObject* callable, const Args& args);
 void set_mode_dispatch(ModeDispatch dispatch);
 
+/// What a call of an operator that takes functions becomes, given by the room hop: of all instances of the class.
+using OperatorCall = Value* (*)(Trace& trace, value::Object* op, const Args& args);
+void set_operator_call(PyTypeObject* type, OperatorCall call);
+
 // ---- calls (call.cpp)
 Value* call(Trace& trace, Value* callee, const Args& args);
 Value* call(Trace& trace, Value* callee, std::initializer_list<Value*> args);

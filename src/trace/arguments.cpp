@@ -14,10 +14,11 @@ using meta::Argument;
 graph::Node* Scope::node(Tensor* tensor) {
   if (!tensor->node) {
     if (!tensor->existing()) GRAMME_BUG("a tensor without a node or a source");
-    tensor->node = graph_.placeholder(tensor->source, tensor->record, capture_.position());
+    tensor->node = root_.placeholder(tensor->source, tensor->record, capture_.position());
     inputs_[tensor->node] = tensor->object;
   }
-  return tensor->node;
+  if (!graph_->is_in(tensor->node->graph)) tensor->node = take_out(tensor->node);
+  return here(tensor->node);
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include "base/stack.h"
 #include "effects/log.h"
 #include "guards/fact.h"
+#include "trace/confined.h"
 #include "trace/inliner.h"
 #include "trace/policy.h"
 #include "trace/shapes.h"
@@ -47,7 +48,11 @@ class Capture {
   // ---- values
   template <class T, class... A>
   T* make(A&&... a) {
-    return arena.make<T>(std::forward<A>(a)...);
+    T* made = arena.make<T>(std::forward<A>(a)...);
+    if constexpr (std::is_base_of_v<Value, T>)
+      if (confined_) [[unlikely]]
+        confined_->add(made);
+    return made;
   }
   /// Keeps a real object alive until the end of the capture.
   PyObject* keep(Owned<> object);
@@ -177,11 +182,20 @@ class Capture {
   ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
 
   // ---- effects
+  /// Call before the program changes what the value is; nothing to do where it may change anything (confined.h).
+  void changes(Value* target) {
+    if (confined_) [[unlikely]]
+      confined_->change(target);
+  }
   const effects::Log& effects() const { return effects_; }
   /// (target, name) was written: state of the target that the log does not keep itself.
-  void note_effect(effects::Kind kind, Value* target, PyObject* name) { effects_.add(kind, target, name, moment()); }
+  void note_effect(effects::Kind kind, Value* target, PyObject* name) {
+    changes(target);
+    effects_.add(kind, target, name, moment());
+  }
   /// Replay calls the function. `result` stands for what it returns, which is there for whatever is rebuilt after it.
   void call_in_replay(PyObject* function, std::vector<Value*> operands, Value* result = nullptr) {
+    if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_call(function, std::move(operands), moment(), result);
   }
 
@@ -253,6 +267,7 @@ class Capture {
   virtual PyObject* specialized_value(value::Number* number) = 0;
 
  private:
+  friend class Confined;
   Value* force(value::Lazy* lazy);
   Value* realize(PyObject* object, const Source* source);
   Value* number(PyObject* object, const Source* source);
@@ -304,6 +319,7 @@ class Capture {
     Capture& capture;
   } lists_{*this};
   Extensions states_;
+  Confined* confined_ = nullptr;  // the innermost
   bool iterates_ = false;
   size_t instructions_ = 0;
   size_t stop_at_ = SIZE_MAX;

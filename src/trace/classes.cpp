@@ -162,6 +162,7 @@ Class* Capture::new_class(Owned<> type, Attributes attributes, std::vector<PyObj
 }
 
 void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
+  changes(cls);
   if (!written_class(cls->type())) written_classes_.push_back(cls);
   Attribute* known = find(cls->attributes, name);
   bool anew = known && !known->value && value;  // it was deleted: it takes its place at the end

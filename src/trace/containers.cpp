@@ -43,6 +43,7 @@ void refuse_finalizers(PyObject* container) {
 }  // namespace
 
 void Capture::note_content(Value* container) {
+  changes(container);
   if (!container->existing() || container->written) return;
   bool plain = container->kind != Kind::Iterator && container->kind != Kind::Generator;
   if (plain) refuse_finalizers(container->object);

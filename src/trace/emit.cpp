@@ -28,12 +28,12 @@ Value* Scope::emit_method(PyObject* name, const Args& args) {
 
 Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type, double bound,
                            Owned<> example) {
-  if (graph_.length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
+  if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   meta::Call call;
   call.target = function;
   fill(call, Args{args.begin(), args.size(), nullptr, 0});
   auto* result = capture_.make<Number>();
-  result->node = graph_.call(call, capture_.position());
+  result->node = graph_->call(call, capture_.position());
   result->node->number_type = result->type = type;
   result->bound = bound;
   result->object = capture_.keep(std::move(example));
@@ -47,7 +47,7 @@ graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& a
   std::uninitialized_copy(args.begin(), args.end(), copies);
   call.args = copies;
   call.arg_count = static_cast<uint32_t>(args.size());
-  graph::Node* node = graph_.call(call, capture_.position());
+  graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
   sets_modes_ = true;
   return node;
@@ -108,7 +108,7 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
 
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
   if (!function_modes_.empty()) cannot(Reason::CallUnknown, "an operation that a torch function mode sees");
-  if (graph_.length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
+  if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   fill(call, args);
   if (!numbers_.empty()) specialize_needed(call, args);
   if (call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant)
@@ -140,7 +140,7 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   random_ |= outcome.random;
   autograd_seen_ |= aten::grad_enabled();
   const bool overwritten = overwrites(call, leaves);
-  graph::Node* node = graph_.call(call, capture_.position());
+  graph::Node* node = graph_->call(call, capture_.position());
   PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
   node->operators = outcome.operators;
   if (python && !entered_) entered_ = node;
@@ -222,7 +222,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       if (result.same_as >= 0) {
         // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
-        if (!same->node || (!same->used && !result.unwrapped)) same->node = node;
+        if (!same->node || (!same->used && !result.unwrapped && is_of_graph(same->node))) same->node = node;
         return same;
       }
       if (result.record->requires_grad && result.record->is_leaf && !capture_.policy.locates && !capture_.policy.whole)
@@ -260,9 +260,11 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     arguments[1].object = capture_.keep(take(PyLong_FromSize_t(i)));
     call.args = arguments;
     call.arg_count = 2;
-    graph::Node* taken = graph_.call(call, capture_.position());
+    graph::Node* taken = graph_->call(call, capture_.position());
     items.push_back(result_value(item, taken, leaves));
-    if (item.same_as >= 0) unwrap(leaves.at(item.same_as), item.unwrapped)->node = taken;
+    if (item.same_as < 0) continue;
+    Tensor* same = unwrap(leaves.at(item.same_as), item.unwrapped);
+    if (!same->node || is_of_graph(same->node)) same->node = taken;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(result.object.get());
   if (type == &PyList_Type) return capture_.list(std::move(items));

@@ -201,14 +201,15 @@ void Capture::note_specialized(const Number* number) {
 }
 
 graph::Node* Scope::node(Number* number) {
-  if (number->node) return number->node;
+  const bool computed = number->function || number->expr;  // anew in each body that takes it
+  if (number->node && (!computed || is_of_graph(number->node))) return here(number->node);
   if (number->function) return number->node = computed_node(number);
   if (number->expr) return number->node = node(number->expr);
-  number->node = graph_.placeholder(number->source, nullptr, capture_.position());
+  number->node = root_.placeholder(number->source, nullptr, capture_.position());
   number->node->number_type = number->type;
   inputs_[number->node] = number->object;
   number_inputs_[number->node] = number;
-  return number->node;
+  return here(number->node);
 }
 
 /// By what the program computed it.
@@ -221,7 +222,7 @@ graph::Node* Scope::computed_node(Number* number) {
   for (Value* operand : number->operands)
     if (operand) new (args + call.arg_count++) Argument(argument(operand));
   numbers_.resize(before);
-  graph::Node* node = graph_.call(call, capture_.position());
+  graph::Node* node = graph_->call(call, capture_.position());
   node->number_type = number->type;
   return node;
 }
@@ -229,7 +230,7 @@ graph::Node* Scope::computed_node(Number* number) {
 graph::Node* Scope::symbol_node(shape::Expr symbol) {
   graph::Node*& known = symbol_nodes_[symbol];
   if (known) return known;
-  known = graph_.placeholder(capture_.shapes.source_of(symbol), nullptr, capture_.position());
+  known = root_.placeholder(capture_.shapes.source_of(symbol), nullptr, capture_.position());
   known->number_type = &PyLong_Type;
   known->symbol = symbol;
   inputs_[known] = capture_.keep(take(PyLong_FromLongLong(*capture_.shapes.assumptions.hint(symbol))));
@@ -243,16 +244,18 @@ class Scope::Arithmetic {
   explicit Arithmetic(Scope& scope) : scope_(scope) {}
 
   const Argument* known(Expr e) const {
-    const auto found = scope_.computed_.find(e);
-    return found == scope_.computed_.end() ? nullptr : &found->second;
+    const auto& computed = scope_.computed_[scope_.graph_];
+    const auto found = computed.find(e);
+    return found == computed.end() ? nullptr : &found->second;
   }
-  Argument keep(Expr e, Argument argument) { return scope_.computed_[e] = argument; }
+  Argument keep(Expr e, Argument argument) { return scope_.computed_[scope_.graph_][e] = argument; }
   Argument leaf(Expr e) {
     Argument result;
     if (!is_constant(e)) {
       result.kind = Argument::Number;
-      result.node = scope_.symbol_node(e);
-      result.object = scope_.input(result.node);
+      graph::Node* symbol = scope_.symbol_node(e);
+      result.node = scope_.here(symbol);
+      result.object = scope_.input(symbol);
       return result;
     }
     result.object = scope_.capture_.keep(object_of(e->type, e->constant));
@@ -268,7 +271,7 @@ class Scope::Arithmetic {
     call.args = args;
     Argument result;
     result.kind = Argument::Number;
-    result.node = scope_.graph_.call(call, scope_.capture_.position());
+    result.node = scope_.graph_->call(call, scope_.capture_.position());
     result.node->number_type = type_of(operation);
     result.object = a.object;
     return result;
@@ -348,6 +351,7 @@ namespace {
 bool find_inputs(const graph::Node* node, std::unordered_set<const graph::Node*>& seen,
                  std::vector<const graph::Node*>& inputs) {
   if (!seen.insert(node).second) return true;
+  if (node->outer) return find_inputs(node->outer, seen, inputs);
   if (node->kind == graph::Node::Placeholder) {
     inputs.push_back(node);
     return node->number_type != nullptr;
@@ -388,7 +392,7 @@ void Scope::place_symbols() {
   auto place = [&](graph::Node* node) {
     if (placed.insert(node).second) ordered.push_back(node);
   };
-  const std::vector<graph::Node*> inputs = graph_.placeholders();
+  const std::vector<graph::Node*> inputs = root_.placeholders();
   for (graph::Node* input : inputs) {
     if (!input->record || !input->record->symbolic) {
       // An int of the program's stands where it is first used; sizes come with their tensor, if that is an input.
@@ -407,7 +411,7 @@ void Scope::place_symbols() {
   for (graph::Node* input : inputs)
     if (!placed.contains(input)) alone.push_back(input);
   ordered.insert(ordered.begin(), alone.begin(), alone.end());
-  graph_.order(std::move(ordered));
+  root_.order(std::move(ordered));
 }
 
 }  // namespace gramme::trace

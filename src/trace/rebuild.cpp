@@ -150,7 +150,7 @@ Register Rebuilder::never(Value* value) { unsupported(std::string("a ") + kind_n
 Register Rebuilder::make_new(Constant* value) { return constant(value->object); }
 Register Rebuilder::make_new(Builtin* value) { return constant(value->object); }
 Register Rebuilder::make_new(Number* value) {
-  if (!value->expr) return output(value->node);
+  if (!value->expr) return output(trace_.scope().node(value));
   if (value->type == &PyFloat_Type) return output(trace_.scope().node(value));
   return kNumber * kSort + number(value->expr);
 }
@@ -158,7 +158,7 @@ Register Rebuilder::make_new(Number* value) {
 Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->inner) refuse_batched(tensor);
   if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
-  Register result = output(tensor->node);
+  Register result = output(trace_.scope().node(tensor));
   memo_[tensor] = result;
   store_attributes(result, tensor->attributes);
   return result;

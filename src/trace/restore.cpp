@@ -58,8 +58,8 @@ bool Scope::overwrites(const meta::Call& call, const std::vector<Tensor*>& leave
   if (call.kind != meta::Call::Method || leaves.empty()) return false;
   if (std::find(std::begin(names), std::end(names), call.target) == std::end(names)) return false;
   const Tensor* self = leaves[0];
-  return self->existing() && self->node->kind == graph::Node::Placeholder && self->node->uses == 0 &&
-         std::count(leaves.begin(), leaves.end(), self) == 1;
+  return self->existing() && is_of_graph(self->node) && self->node->kind == graph::Node::Placeholder &&
+         self->node->uses == 0 && std::count(leaves.begin(), leaves.end(), self) == 1;
 }
 
 void Scope::note_input_written(Tensor* tensor, const graph::Node* node, bool overwritten) {

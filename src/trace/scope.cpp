@@ -8,10 +8,7 @@
 namespace gramme::trace {
 
 Scope::Scope(Capture& capture)
-    : capture_(capture),
-      graph_(capture.arena),
-      state_(aten::GlobalState::read()),
-      grad_at_start_(aten::grad_enabled()) {
+    : capture_(capture), root_(capture.arena), state_(aten::GlobalState::read()), grad_at_start_(aten::grad_enabled()) {
   meta::note_python_kernels();
 }
 

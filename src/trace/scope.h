@@ -28,8 +28,11 @@ class Scope {
   ~Scope() { put_back(); }
   Scope(const Scope&) = delete;
 
-  const graph::Graph& graph() const { return graph_; }
-  graph::Graph& graph() { return graph_; }
+  /// The graph that operations go into: a body, while one is traced.
+  const graph::Graph& graph() const { return *graph_; }
+  graph::Graph& graph() { return *graph_; }
+  /// The segment's.
+  const graph::Graph& root() const { return root_; }
   /// What a room further up keeps with the graph.
   template <class T>
   T& state() {
@@ -57,6 +60,22 @@ class Scope {
   /// Appends a call that changes the thread's state and is not inferred. Its value, if any, may be the argument of a
   /// later such call.
   graph::Node* emit_mode(PyObject* function, const std::vector<meta::Argument>& args);
+
+  // ---- bodies of higher-order operators (bodies.cpp)
+  /// Operations go into a new graph in this one, until leave().
+  graph::Graph* enter_body(const char* prefix);
+  /// Where the thread is as it was; else the segment ends.
+  void leave_body();
+  /// Without a look at anything: the segment ends.
+  void abandon_body();
+  /// The call of an operator that runs the bodies among its arguments. Whatever these wrote, the call wrote.
+  graph::Node* emit_operator(PyObject* target, const std::vector<meta::Argument>& args,
+                             const std::vector<std::pair<const char*, meta::Argument>>& keywords = {});
+  /// An item of what it gives.
+  graph::Node* item(graph::Node* of, size_t index, const meta::Record* record);
+  /// The body as an argument of operators.
+  meta::Argument body(graph::Graph* body);
+  meta::Argument sequence_of(meta::Argument::Kind kind, const std::vector<meta::Argument>& items);
 
   // ---- inputs
   /// The real object behind a placeholder.
@@ -134,6 +153,17 @@ class Scope {
   const graph::Node* lasting() const;
 
  private:
+  struct BodyState {
+    aten::GlobalState modes;
+    size_t levels, function_modes;
+  };
+  /// The node in the graph now, of a value that has one somewhere in the tree.
+  graph::Node* here(graph::Node* node);
+  bool is_of_graph(const graph::Node* node) const { return node->graph == graph_; }
+  graph::Node* take_out(graph::Node* node);
+  /// A write that a body's node made is one of the node that runs the body.
+  void settle(const graph::Node* caller, const graph::Graph* body);
+
   Value* emit_call(meta::Call& call, const Args& args);
   void fill(meta::Call& call, const Args& args);
   void specialize_needed(meta::Call& call, const Args& args);
@@ -184,11 +214,13 @@ class Scope {
   bool is_written_over(const Write& write) const;
 
   Capture& capture_;
-  graph::Graph graph_;
+  graph::Graph root_;
+  graph::Graph* graph_ = &root_;
+  std::vector<BodyState> bodies_;  // under way, as they began
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
   std::unordered_map<shape::Expr, graph::Node*> symbol_nodes_;
-  std::unordered_map<shape::Expr, meta::Argument> computed_;  // in the graph
+  std::unordered_map<const graph::Graph*, std::unordered_map<shape::Expr, meta::Argument>> computed_;
   std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
   std::vector<value::Number*> numbers_;  // of the call being built, likewise
   std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found

@@ -61,6 +61,7 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
   if (instance && !instance->type->tp_dictoffset && !cpython::has_managed_dict(instance->type))
     cannot(Reason::MutationUnsupported,
            std::string("an attribute of a ") + instance->type->tp_name + " without a dict");
+  if (confined_) confined_->change(object, PyUnicode_AsUTF8(name), [=, this] { return own_attribute(object, name); });
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
   bool deleted = known && !known->value && effects_.contains(effects::Kind::StoreAttr, object, name);
@@ -97,6 +98,7 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
 }
 
 void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
+  changes(object);
   if (object->existing()) effects_.add(effects::Kind::StoreSlot, object, name, moment());
   if (Attribute* known = find(object->slots, name))
     known->value = value;
@@ -154,6 +156,7 @@ Value* Capture::global(Namespace* names, PyObject* name) {
 }
 
 void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
+  if (confined_) confined_->change(names, PyUnicode_AsUTF8(name), [=, this] { return global(names, name); });
   effects_.add(effects::Kind::StoreGlobal, names, name, moment());
   names->names[name] = {value, true};
 }
@@ -171,6 +174,7 @@ Value* Capture::cell_content(Cell* cell) {
 }
 
 void Capture::store_cell(Cell* cell, Value* content) {
+  if (confined_) confined_->change(cell, "a variable", [=, this] { return cell_content(cell); });
   if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());
   cell->read = true;
   cell->content = content;

@@ -26,7 +26,7 @@ class Trace final : public Capture {
   Value* emit_method(PyObject* name, const Args& args) { return scope_.emit_method(name, args); }
 
  protected:
-  size_t moment() const override { return scope_.graph().length(); }
+  size_t moment() const override { return scope_.root().length(); }
   void found(value::Tensor* tensor) override { scope_.found(tensor); }
   PyObject* specialized_value(value::Number* number) override { return scope_.specialize(number); }
 

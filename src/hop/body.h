@@ -1,0 +1,48 @@
+// A function that an operator runs, as a graph of its own.
+//
+//   Body body(trace, row);
+//   Value* result = body.call(function, args);      // traced; what it takes from outside becomes an input
+//   std::vector<Tensor*> made = body.tensors(result);
+//   graph::Graph* graph = body.returns(made);       // operations go into the graph around again
+//
+// Nothing is put back where it cannot be captured: the capture ends before the operator's call, which is made for real.
+#pragma once
+#include <optional>
+
+#include "hop/rows.h"
+#include "trace/confined.h"
+
+namespace gramme::hop {
+
+class Body {
+ public:
+  Body(Trace& trace, const Row& row) : Body(trace, row.prefix, row.effects) {}
+  Body(Trace& trace, const char* prefix, Effects effects);
+  ~Body();
+  Body(const Body&) = delete;
+
+  /// An input that the operator gives, whatever is outside: a tensor as the record says.
+  value::Tensor* input(const meta::Record* record, const char* label);
+  /// What the function returns. An exception that leaves it ends the segment.
+  Value* call(Value* function, const Args& args);
+  /// The tensors in a value that the body made, in order, each once: those in tuples, lists and dicts.
+  std::vector<value::Tensor*> tensors(Value* result) const;
+  /// Ends the body, which returns a tuple of the tensors, or any tree.
+  graph::Graph* returns(const std::vector<value::Tensor*>& tensors);
+  graph::Graph* returns(const meta::Argument& result);
+  const graph::Graph* graph() const { return graph_; }
+
+ private:
+  Trace& trace_;
+  graph::Graph* graph_;
+  std::optional<trace::Confined> confined_;
+  bool open_ = true;
+};
+
+/// What the body takes from outside, as the operator's arguments.
+std::vector<meta::Argument> lifted(const graph::Graph& body);
+/// The tensors are what the operator's call gives from now on.
+void take_results(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors);
+meta::Argument constant(PyObject* object);
+
+}  // namespace gramme::hop

@@ -1,0 +1,62 @@
+#include "hop/operators.h"
+
+#include <string_view>
+#include <unordered_map>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "hop/rows.h"
+
+namespace gramme::hop {
+
+using namespace value;
+
+namespace {
+
+constexpr Row kRows[] = {
+#define HOP(name, prefix, effects, function) {#name, prefix, Effects::effects, &function},
+#include "hop/higher_order.def"
+#undef HOP
+};
+
+/// Its attribute `_name`.
+std::string_view name_of(PyObject* op) {
+  static PyObject* const attribute = intern("_name");
+  Owned<> name = Owned<>::steal(PyObject_GetAttr(op, attribute));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text ? text : "";  // the operator has it
+}
+
+Value* call_operator(Trace& trace, Object* object, const Args& args) {
+  if (!object->object) cannot(Reason::BodyUnsupported, "an operator that the program makes");
+  const Row* row = row_of(object->object);
+  if (!row) cannot(Reason::BodyUnsupported, std::string(name_of(object->object)));
+  if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+  trace.enter_opaque();
+  return row->call(trace, *row, object->object, args);
+}
+
+/// A function of torch around an operator: traced, but no segment ends in it, since called for real it takes another
+/// way.
+Value* inlined_whole(Trace& trace, Function* function, const Args& args) { return trace.inliner->call(function, args); }
+
+}  // namespace
+
+const Row* row_of(PyObject* op) {
+  const std::string_view name = name_of(op);
+  for (const Row& row : kRows)
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+void register_operators() {
+  Owned<> type = imported("torch._ops", "HigherOrderOperator");
+  protocol::set_operator_call(reinterpret_cast<PyTypeObject*>(type.release()), &call_operator);
+  static constexpr std::pair<const char*, const char*> kWrappers[] = {
+      {"torch/_higher_order_ops/cond.py", "cond"},
+  };
+  for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &inlined_whole);
+}
+
+}  // namespace gramme::hop

@@ -1,0 +1,10 @@
+// torch.ops.higher_order: operators that take functions. Their calls stand in the graph, with what the functions do as
+// graphs of their own (bodies).
+#pragma once
+
+namespace gramme::hop {
+
+/// What a call of such an operator becomes: called once in a process.
+void register_operators();
+
+}  // namespace gramme::hop

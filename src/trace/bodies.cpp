@@ -1,0 +1,118 @@
+// Bodies of higher-order operators: a tree of graphs, of which the scope fills one at a time.
+#include <algorithm>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using meta::Argument;
+
+graph::Graph* Scope::enter_body(const char* prefix) {
+  graph_ = graph_->make_body(prefix);
+  bodies_.push_back({aten::GlobalState::read(), levels_.size(), function_modes_.size()});
+  return graph_;
+}
+
+void Scope::leave_body() {
+  const BodyState began = bodies_.back();
+  bodies_.pop_back();
+  graph_ = graph_->around();
+  const bool same = aten::GlobalState::read() == began.modes && levels_.size() == began.levels &&
+                    function_modes_.size() == began.function_modes;
+  if (!same) cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");
+}
+
+void Scope::abandon_body() {
+  bodies_.pop_back();
+  graph_ = graph_->around();
+}
+
+graph::Node* Scope::here(graph::Node* node) {
+  if (!graph_->is_in(node->graph)) cannot(Reason::EffectInBody, "a value of a body that the body does not return");
+  return graph_->here(node);
+}
+
+/// A value of a body that is over: the body returns it, too.
+graph::Node* Scope::take_out(graph::Node* node) {
+  while (!graph_->is_in(node->graph)) {
+    graph::Node* caller = node->graph->caller;
+    const int index = caller && node->record ? node->graph->also_return(node) : -1;
+    if (index < 0) cannot(Reason::EffectInBody, "a tensor of a body that the body does not return");
+    graph::Graph* now = std::exchange(graph_, caller->graph);
+    node = item(caller, static_cast<size_t>(index), node->record);
+    graph_ = now;
+  }
+  return node;
+}
+
+void Scope::settle(const graph::Node* caller, const graph::Graph* body) {
+  auto settle = [&](const graph::Node*& node) {
+    if (node && node->graph == body) node = caller;
+  };
+  for (Write& write : writes_) settle(write.node);
+  settle(reshaped_);
+  settle(entered_);
+}
+
+Argument Scope::body(graph::Graph* body) {
+  Argument result;
+  result.kind = Argument::Body;
+  result.node = graph_->install(body, capture_.position());
+  return result;
+}
+
+Argument Scope::sequence_of(Argument::Kind kind, const std::vector<Argument>& items) {
+  auto* copies = static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * (items.size() + 1)));
+  std::uninitialized_copy(items.begin(), items.end(), copies);
+  Argument result;
+  result.kind = kind;
+  result.items = copies;
+  result.count = static_cast<uint32_t>(items.size());
+  return result;
+}
+
+graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>& args,
+                                  const std::vector<std::pair<const char*, Argument>>& keywords) {
+  meta::Call call;
+  call.target = target;
+  call.args = sequence_of(Argument::Tuple, args).items;
+  call.arg_count = static_cast<uint32_t>(args.size());
+  std::vector<Argument> values;
+  auto** names = static_cast<PyObject**>(capture_.arena.bytes_for(sizeof(PyObject*) * (keywords.size() + 1)));
+  for (size_t i = 0; i < keywords.size(); ++i) {
+    names[i] = capture_.keep(take(PyUnicode_InternFromString(keywords[i].first)));
+    values.push_back(keywords[i].second);
+  }
+  call.keyword_names = names;
+  call.keyword_args = sequence_of(Argument::Tuple, values).items;
+  call.keyword_count = static_cast<uint32_t>(keywords.size());
+  graph::Node* node = graph_->call(call, capture_.position());
+  node->effect = true;
+  for (const Argument& argument : args) {
+    if (argument.kind != Argument::Body) continue;
+    graph::Graph* body = argument.node->body;
+    body->caller = body->caller && body->caller != node ? nullptr : node;
+    for (const graph::Node* inside : body->nodes()) node->operators += inside->operators;
+    settle(node, body);
+  }
+  return node;
+}
+
+graph::Node* Scope::item(graph::Node* of, size_t index, const meta::Record* record) {
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  Argument from, at;
+  from.kind = Argument::Tensor;
+  from.node = of;
+  at.object = capture_.keep(take(PyLong_FromSize_t(index)));
+  meta::Call call;
+  call.target = getitem;
+  call.args = sequence_of(Argument::Tuple, {from, at}).items;
+  call.arg_count = 2;
+  graph::Node* node = graph_->call(call, capture_.position());
+  node->record = record;
+  return node;
+}
+
+}  // namespace gramme::trace

@@ -1,0 +1,47 @@
+// A part of the program that may change only what it makes itself: a body that an operator runs as often as it likes.
+//
+//   Confined confined(capture);   // until it dies: a change of anything else ends the segment
+//   ... the program runs ...
+//   confined.check();             // but for what was put back
+#pragma once
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "value/value.h"
+
+namespace gramme::trace {
+
+using value::Value;
+class Capture;
+
+class Confined {
+ public:
+  explicit Confined(Capture& capture);
+  ~Confined();
+  Confined(const Confined&) = delete;
+
+  void add(const Value* made) { made_.insert(made); }
+  /// The value is about to change.
+  void change(Value* target);
+  /// A part of it is, which is read by `read`: it may be put back.
+  void change(Value* target, const char* what, std::function<Value*()> read);
+  void check();
+
+ private:
+  bool may_change(const Value* target) const;
+
+  Capture& capture_;
+  Confined* around_;
+  std::unordered_set<const Value*> made_;
+  struct Touched {
+    const Value* target;
+    std::string what;
+    std::function<Value*()> read;
+    Value* before;
+  };
+  std::vector<Touched> touched_;
+};
+
+}  // namespace gramme::trace

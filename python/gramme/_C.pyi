@@ -40,10 +40,10 @@ class Captured:
         Where they cannot be computed, the symbols become constants.
         """
     def examples(self, mode: Any, values: list[Any]) -> list[Any]:
-        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor; for a body its own
-        list; for an input of a body the place of the node around it.
+        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor.
 
-        Sizes that vary are computed of `values`, by symbol.
+        For a body its own list; for an input of a body the place of the node around it. Sizes that vary are
+        computed of `values`, by symbol.
         """
     def freeze(self, index: int) -> None:
         """The input of that index becomes part of the compiled code: the segment is for this very object."""

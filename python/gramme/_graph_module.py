@@ -9,7 +9,7 @@ import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
 __all__ = ["LazyGraphModule", "assign_examples", "locate"]
@@ -22,12 +22,17 @@ _generating = threading.RLock()
 class LazyGraphModule(_LazyGraphModule):
     """A graph module whose Python is generated at the first call of `forward`.
 
-    That call does not go through Module.__call__: hooks registered for all modules are meant for the program's.
+    Calls do not go through Module.__call__: hooks registered for all modules are meant for the program's, and nothing
+    is printed where a graph raises.
     """
 
     def real_recompile(self) -> None:
         with _generating:
             super().real_recompile()
+            type(self).__call__ = LazyGraphModule.__call__  # type: ignore[method-assign]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
 
     def _lazy_forward(self, *args: Any, **kwargs: Any) -> Any:
         self.real_recompile()
@@ -57,8 +62,8 @@ def locate(module: LazyGraphModule, error: BaseException) -> int | None:
 def assign_examples(
     module: torch.fx.GraphModule,
     examples: list[Any],
-    nodes: list[torch.fx.Node],
-    around: list[torch.fx.Node] | None = None,
+    nodes: Sequence[torch.fx.Node],
+    around: Sequence[torch.fx.Node] | None = None,
 ) -> Iterator[tuple[torch.fx.Node, Any]]:
     """Nodes with what `Captured.examples` says of them, those of bodies too.
 

@@ -78,7 +78,6 @@ Node* Graph::here(Node* node) {
 Node* Graph::input(const meta::Record* record, const char* label, const Position* position) {
   Node* node = placeholder(nullptr, record, position);
   node->label = label;
-  node->effect = true;
   return node;
 }
 
@@ -96,7 +95,6 @@ Node* Graph::install(Graph* body, const Position* position) {
 void Graph::returns(const meta::Argument& result) {
   result_ = result;
   each_node(result, [](Node* node) { node->output = true; });
-  remove_dead();
 }
 
 int Graph::also_return(Node* node) {
@@ -132,7 +130,8 @@ void Graph::remove_dead() {
     nodes_[i] = nullptr;
   }
   std::erase(nodes_, nullptr);
-  std::erase_if(placeholders_, dead);
+  for (const auto& body : bodies_) body->remove_dead();
+  if (!around_) std::erase_if(placeholders_, dead);  // those of a body are its operator's arguments
 }
 
 }  // namespace gramme::graph

@@ -114,7 +114,7 @@ class Graph {
 
   /// The placeholders, in another order.
   void order(std::vector<Node*> placeholders) { placeholders_ = std::move(placeholders); }
-  /// Drops calls whose value is unused and that have no effect, and placeholders nobody uses but those of input().
+  /// Drops calls whose value is unused and that have no effect, in bodies too, and placeholders nobody uses.
   void remove_dead();
   /// Drops pairs of adjacent torch._C._set_grad_enabled calls of which the second undoes the first.
   void remove_redundant_grad_modes(bool grad_at_start);

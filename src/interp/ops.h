@@ -4,10 +4,9 @@
 
 namespace gramme::interp {
 
-constexpr Py_ssize_t kOwn = 2;  // references to an object that nothing holds but the frame and the capture
 /// Something that the object's death may run: its own finalizer, or one of what a container holds. A callback of a weak
-/// reference counts where the object has no more than so many references.
-bool runs_code(PyObject* object, Py_ssize_t most = kOwn);
+/// reference counts where nothing holds the object but the program in one place and the capture.
+bool runs_code(const trace::Capture& capture, PyObject* object);
 
 #define GRAMME_OP(name) Step name(Interpreter& interp, Frame& frame, int arg)
 // ops_stack.cpp

@@ -94,12 +94,13 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
 
 namespace {
 /// An iterator lets go of what it goes through when it is at its end. Does that run code?
-bool ends_with_code(Iterator* iterator) {
+bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
-  if (through && *through && runs_code(*through, Py_REFCNT(*through) <= kOwn ? kOwn : 0)) return true;
-  return std::any_of(iterator->parts.begin(), iterator->parts.end(), [](Value* part) {
+  const bool dies = through && *through && Py_REFCNT(*through) <= 1 + capture.references_to(*through);
+  if (dies && runs_code(capture, *through)) return true;
+  return std::any_of(iterator->parts.begin(), iterator->parts.end(), [&](Value* part) {
     auto* inner = as<Iterator>(part);
-    return inner && ends_with_code(inner);
+    return inner && ends_with_code(capture, inner);
   });
 }
 }  // namespace
@@ -112,7 +113,7 @@ Value* Interpreter::advance(Iterator* iterator) {
     trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
   advance_step_ = std::min(advance_step_, resumable_step_);
   Value* item = trace.next_of_live(iterator);
-  if (!item && ends_with_code(iterator)) cannot(Reason::CallSkipped, "the end of what objects with finalizers are in");
+  if (!item && ends_with_code(trace, iterator)) cannot(Reason::CallSkipped, "the end of what objects with finalizers are in");
   return item;
 }
 

@@ -25,31 +25,35 @@ bool has_callback(PyObject* object) {
   return reference != nullptr;
 }
 
-bool is_finalized(PyObject* object, Py_ssize_t most) {
-  PyTypeObject* type = Py_TYPE(object);
-  return type->tp_finalize || type->tp_del || (Py_REFCNT(object) <= most && has_callback(object));
+bool has_finalizer(PyObject* object) { return Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del; }
+
+/// Is something so of the object, or if it is a container of what it holds?
+template <class Is>
+bool any_held(PyObject* object, const Is& is) {
+  if (is(object)) return true;
+  const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
+  auto visit = [](PyObject* held, void* is) { return static_cast<int>((*static_cast<const Is*>(is))(held)); };
+  return container && Py_TYPE(object)->tp_traverse(object, visit, const_cast<Is*>(&is)) != 0;
 }
 
 }  // namespace
 
-bool runs_code(PyObject* object, Py_ssize_t most) {
-  if (is_finalized(object, most)) return true;
-  bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
-  auto visit = [](PyObject* held, void* most) {
-    return static_cast<int>(is_finalized(held, *static_cast<Py_ssize_t*>(most)));
+bool runs_code(const trace::Capture& capture, PyObject* object) {
+  auto runs = [&](PyObject* held) {
+    return has_finalizer(held) || (has_callback(held) && Py_REFCNT(held) <= 1 + capture.references_to(held));
   };
-  return container && Py_TYPE(object)->tp_traverse(object, visit, &most) != 0;
+  return any_held(object, runs);
 }
 
 namespace {
 /// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
 /// the segment.
-void drop(const Frame& frame, const Value* value) {
+void drop(const Interpreter& interp, const Frame& frame, const Value* value) {
   if (!frame.root || !value || !value->source || !value->object) return;
   const source::Source* holder = value->source;  // an item of a temporary dies with it
   if (holder->kind == source::Kind::Item && holder->base->kind == source::Kind::Stack) holder = holder->base;
   if (holder->kind != source::Kind::Local && holder->kind != source::Kind::Stack) return;
-  if (runs_code(value->object))
+  if (runs_code(interp.trace, value->object))
     cannot(Reason::CallSkipped,
            std::string("dropping a ") + Py_TYPE(value->object)->tp_name + ", which has a finalizer");
 }
@@ -70,7 +74,7 @@ void close_dropped(Interpreter& interp, Value* value) {
 }  // namespace
 
 Step pop_top(Interpreter& interp, Frame& frame, int) {
-  drop(frame, frame.peek(1));
+  drop(interp, frame, frame.peek(1));
   close_dropped(interp, frame.pop());
   return Step::Next;
 }
@@ -131,14 +135,14 @@ Step load_fast(Interpreter& interp, Frame& frame, int slot) {
   return Step::Next;
 }
 Step store_fast(Interpreter& interp, Frame& frame, int slot) {
-  drop(frame, frame.slots[slot]);
+  drop(interp, frame, frame.slots[slot]);
   frame.slots[slot] = frame.pop();
   hint(interp, frame, slot, frame.slots[slot]);
   return Step::Next;
 }
 Step delete_fast(Interpreter& interp, Frame& frame, int slot) {
   if (!frame.slots[slot]) unbound(interp, frame, slot);
-  drop(frame, frame.slots[slot]);
+  drop(interp, frame, frame.slots[slot]);
   frame.slots[slot] = nullptr;
   return Step::Next;
 }
@@ -230,16 +234,17 @@ Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
 /// What the frame holds and the caller gets is held twice until the segment is done: references are not counted.
 bool Interpreter::lets_go_of_code(const Frame& frame) {
   return std::any_of(frame.slots.begin(), frame.slots.end(), [](const Value* value) {
-    return value && value->source && value->object && runs_code(value->object, PY_SSIZE_T_MAX);
+    auto runs = [](PyObject* held) { return has_finalizer(held) || has_callback(held); };
+    return value && value->source && value->object && any_held(value->object, runs);
   });
 }
 
 /// The frame lets go of what is left in it, in its order, which can be seen of two finalizers.
-Step return_value(Interpreter&, Frame& frame, int) {
+Step return_value(Interpreter& interp, Frame& frame, int) {
   int dying = 0;
   for (const Value* value : frame.slots) {
     bool real = frame.root && value && value->source && value->object && value != frame.peek(1);
-    if (real && runs_code(value->object) && ++dying > 1) drop(frame, value);
+    if (real && runs_code(interp.trace, value->object) && ++dying > 1) drop(interp, frame, value);
   }
   return Step::Return;
 }

@@ -1,6 +1,8 @@
 // Values and guards of a capture.
 #include "trace/capture.h"
 
+#include <algorithm>
+
 #include "cpython/objects.h"
 #include "source/constant.h"
 #include "trace/sets.h"
@@ -34,6 +36,10 @@ Capture::Capture(const Policy& policy) : policy(policy) {
 PyObject* Capture::keep(Owned<> object) {
   kept_.push_back(std::move(object));
   return kept_.back().get();
+}
+
+Py_ssize_t Capture::references_to(PyObject* object) const {
+  return std::count_if(kept_.begin(), kept_.end(), [&](const Owned<>& kept) { return kept.get() == object; });
 }
 
 Value* Capture::constant(PyObject* object) {

@@ -56,6 +56,8 @@ class Capture {
   }
   /// Keeps a real object alive until the end of the capture.
   PyObject* keep(Owned<> object);
+  /// How many references to it the capture holds.
+  Py_ssize_t references_to(PyObject* object) const;
   Value* constant(PyObject* object);  // shares it
   Value* constant(Owned<> object);
   Value* none() const { return none_; }

@@ -5,7 +5,9 @@ and the next random number are eager's, captured and hit, with and without fullg
 """
 
 import contextlib
+import gc
 import io
+import linecache
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.wrap import wrap
+
+from e2e.nested_text import Shown
 
 Made = tuple[Callable[..., Any], tuple[Tensor, ...]]
 PROGRAMS: list[Callable[[], Made]] = []
@@ -320,3 +324,32 @@ def test_as_eager(make: Callable[[], Made], backend: str) -> None:
             continue
         for _ in range(3):
             assert same(seen(compiled, make()[1]), want)
+
+
+def deep(depth: int, x: Tensor, y: Tensor) -> Any:
+    return wrap(lambda a: deep(depth - 1, a, y) + y, x * 2) if depth else x.sin()
+
+
+def test_lifting_through_depth() -> None:
+    x, y = three(), torch.ones(3)
+    want = deep(8, x, y)
+    counts = []
+    for depth in (2, 4, 8):
+        shown = Shown()
+        got = gramme.compile(deep, backend=shown, fullgraph=True)(depth, x, y)
+        counts.append(len(shown.graphs[0]))
+    assert torch.equal(got, want)
+    assert counts[2] - counts[1] == 2 * (counts[1] - counts[0])
+
+
+def test_nothing_leaks() -> None:
+    function, arguments = second_result_leaks()
+    sizes = []
+    for _ in range(3):
+        for _ in range(150):
+            gramme.compile(function, backend="native")(*arguments)
+        gramme.reset()
+        linecache.clearcache()
+        gc.collect()
+        sizes.append(len(gc.get_objects()))
+    assert sizes[2] - sizes[1] < 150

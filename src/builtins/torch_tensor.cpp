@@ -288,6 +288,7 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
 }
 
 void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
+  trace.changes(tensor);
   if (name != kGrad) note_dict(trace, tensor);
   if (Attribute* attribute = stored(tensor, name))
     attribute->value = value;

@@ -76,6 +76,7 @@ Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
 namespace {
 
 void store_function_field(Trace& trace, Function* function, PyObject* name, Value* value) {
+  trace.changes(function);
   PyObject* text = value ? trace.constant_of(value) : nullptr;
   if (function->existing() || !value) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
   Value* content = trace.see(value) == trace.none() ? nullptr : value;

@@ -37,6 +37,7 @@ void Scope::found(Tensor* tensor) {
 }
 
 void Scope::fix(Tensor* tensor, const char* effect) {
+  capture_.changes(tensor);
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, std::string(effect) + " on a view made with grad mode off");
   if (tensor->used && tensor->made_at) {
     capture_.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
@@ -48,6 +49,7 @@ void Scope::fix(Tensor* tensor, const char* effect) {
 }
 
 void Scope::close(Tensor* tensor) {
+  capture_.changes(tensor);
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, "a change of a view made with grad mode off");
   if (tensor->late == Tensor::Free) late_.push_back(tensor);
   tensor->late = Tensor::Closed;

@@ -42,6 +42,7 @@ void register_torch() {
   register_torch_methods();
   register_torch_hooks();
   register_torch_leaves();
+  register_torch_legacy();
   register_torch_modes();
   register_torch_function_modes();
   register_torch_state();

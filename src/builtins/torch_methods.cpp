@@ -24,10 +24,13 @@ bool all_ints(Trace& trace, const Args& args, size_t from) {
 Value* make_new(Trace& trace, const Args& args) {
   static PyObject* const empty = intern("new_empty");
   auto* const size_type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
-  self_tensor(trace, args, "new");
+  const meta::Record& record = *self_tensor(trace, args, "new")->record;
   auto* tuple = args.positional == 2 ? trace.see_as<Tuple>(args[1]) : nullptr;
   if ((tuple && tuple->type == size_type) || all_ints(trace, args, 1)) return trace.emit_method(empty, args);
-  cannot(Reason::CallUnknown, "Tensor.new with data");
+  const Args data{args.values + 1, args.positional - 1, nullptr, 0};
+  if (args.keywords) cannot(Reason::CallUnknown, "Tensor.new with data");
+  return tensor_of(trace, data, meta::dtype_object(record), meta::device_object(record),
+                   !meta::is_floating_point(record));
 }
 
 /// x.new_tensor(data): torch.tensor(data, dtype=x.dtype, device=x.device).

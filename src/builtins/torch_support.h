@@ -58,6 +58,9 @@ void register_torch_metadata();
 void register_torch_functorch();
 void register_torch_hooks();
 void register_torch_leaves();
+void register_torch_legacy();
+/// torch.tensor() or torch.empty(), as older constructors take their arguments: sizes, or lists of numbers.
+Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* device, bool whole);
 void register_torch_methods();
 void register_torch_modes();
 void register_torch_function_modes();

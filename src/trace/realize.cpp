@@ -201,6 +201,16 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
   return make<Function>(pool->pinned(object), object);
 }
 
+namespace {
+/// The method of the object's type that a C function is bound from; null if it is none.
+PyObject* method_of(PyObject* self, PyObject* bound) {
+  const char* text = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml->ml_name;
+  Owned<> name = take(PyUnicode_InternFromString(text));
+  PyObject* found = cpython::type_lookup(Py_TYPE(self), name.get());
+  return found && Py_IS_TYPE(found, &PyMethodDescr_Type) ? found : nullptr;
+}
+}  // namespace
+
 Value* Capture::realize_c_function(PyObject* object, const Source* source) {
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
   // pybind11 keeps a record of its own where other functions have their module
@@ -209,7 +219,12 @@ Value* Capture::realize_c_function(PyObject* object, const Source* source) {
     guard({source, guards::Kind::Identity, share(object)});
     return make<Builtin>(pool->pinned(object), object);
   }
-  cannot(Reason::SourceUnknown, "a C method bound before the capture");
+  PyObject* descriptor = source::is_constant(self) ? method_of(self, object) : nullptr;
+  if (!descriptor) cannot(Reason::SourceUnknown, "a C method bound before the capture");
+  guard({source, guards::Kind::Identity, share(object)});
+  auto* method = make<BuiltinMethod>(pool->pinned(object), descriptor);
+  method->self = constant(self);
+  return method;
 }
 
 Value* Capture::realize_tensor(PyObject* object, const Source* source) {

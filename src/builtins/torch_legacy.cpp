@@ -1,0 +1,120 @@
+// What older programs write: Variable(x), torch.FloatTensor(...), x.new(data); and record_function, which only a
+// profiler sees.
+#include <algorithm>
+
+#include "base/once.h"
+#include "base/text.h"
+#include "builtins/torch_support.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+/// Variable(x, requires_grad=False): x.detach(), which may require a gradient.
+Value* make_variable(Trace& trace, const Args& args) {
+  static PyObject* const detach = intern("detach");
+  static PyObject* const require = intern("requires_grad_");
+  auto [data, requires_grad] = bind(args, 1, {"data", "requires_grad"});
+  if (!trace.see_as<Tensor>(data)) cannot(Reason::ArgumentKind, "Variable() of something that is no tensor");
+  const bool requires_gradient = requires_grad && protocol::truth(trace, requires_grad);
+  Value* result = protocol::call_method(trace, data, detach, {});
+  return requires_gradient ? protocol::call_method(trace, result, require, {}) : result;
+}
+
+bool is_whole(Value* seen) { return seen->kind == Kind::Constant && PyLong_CheckExact(seen->object); }
+
+/// Numbers of the dtype, in lists.
+bool is_data(Trace& trace, Value* value, bool whole) {
+  value = trace.see(value);
+  auto* list = as<List>(value);
+  if (!list) return is_whole(value) || (!whole && value->kind == Kind::Constant && PyFloat_CheckExact(value->object));
+  return std::ranges::all_of(list->items(), [&](Value* item) { return is_data(trace, item, whole); });
+}
+
+}  // namespace
+
+Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* device, bool whole) {
+  PyObject* const tensor = once([] { return real("torch", "tensor"); });
+  PyObject* const empty = once([] { return real("torch", "empty"); });
+  auto* const size_type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
+  static PyObject* const names[] = {intern("dtype"), intern("device")};
+  std::vector<Value*> values(args.values, args.values + args.positional);
+  auto* size = args.positional == 1 ? trace.see_as<Tuple>(args[0]) : nullptr;
+  const bool sizes = size ? size->type == size_type
+                          : std::ranges::all_of(values, [&](Value* value) { return is_whole(trace.see(value)); });
+  if (sizes && values.empty()) values.push_back(trace.integer(0));
+  if (!sizes && (args.positional != 1 || !trace.see_as<List>(args[0]) || !is_data(trace, args[0], whole)))
+    cannot(Reason::CallUnknown, "a tensor type with something else than sizes or lists of its numbers");
+  const size_t positional = values.size();
+  values.push_back(trace.constant(dtype));
+  values.push_back(trace.constant(device));
+  return protocol::call(trace, trace.pinned(sizes ? empty : tensor), Args{values.data(), positional, names, 2});
+}
+
+namespace {
+
+/// torch.FloatTensor(...): on the CPU, whatever the default device is.
+template <Text dtype, bool whole>
+Value* make_tensor(Trace& trace, const Args& args) {
+  PyObject* const type = once([] { return real("torch", dtype.text); });
+  PyObject* const cpu = once([] { return PyObject_CallFunction(real("torch", "device"), "s", "cpu"); });
+  if (args.keywords) cannot(Reason::ArgumentKind, "a tensor type with keyword arguments");
+  return tensor_of(trace, args, type, cpu, whole);
+}
+
+Value* traced(Trace& trace, Function* function, const Args& args) { return trace.inliner->call(function, args); }
+
+// ---- record_function
+
+/// Does somebody measure? Then the program's ranges are made for real.
+void refuse_profiler(Trace& trace) {
+  PyObject* const enabled = once([] { return real("torch.autograd", "_profiler_enabled"); });
+  if (call_real(trace, enabled, {}).get() == Py_True) cannot(Reason::CallSkipped, "record_function under a profiler");
+}
+
+Value* begin_range(Trace& trace, Function*, const Args& args) {
+  refuse_profiler(trace);
+  auto [self, name, arguments] = bind(args, 2, {"self", "name", "args"});
+  auto set = [&, self = self](const char* attribute, Value* value) {
+    protocol::set_attribute(trace, self, intern(attribute), value);
+  };
+  set("name", name);
+  set("args", arguments ? arguments : trace.none());
+  set("run_callbacks_on_exit", trace.boolean(true));
+  set("record", trace.none());
+  set("_cupti_monitor_external_id", trace.none());
+  return trace.none();
+}
+
+Value* enter_range(Trace& trace, Function*, const Args& args) {
+  refuse_profiler(trace);
+  auto [self] = positional<1>(args, 1);
+  return self;
+}
+
+Value* leave_range(Trace& trace, Function*, const Args&) { return trace.none(); }
+
+}  // namespace
+
+void register_torch_legacy() {
+  add_rows("torch", {{"FloatTensor", &make_tensor<"float32", false>},
+                     {"DoubleTensor", &make_tensor<"float64", false>},
+                     {"HalfTensor", &make_tensor<"float16", false>},
+                     {"BFloat16Tensor", &make_tensor<"bfloat16", false>},
+                     {"ByteTensor", &make_tensor<"uint8", true>},
+                     {"CharTensor", &make_tensor<"int8", true>},
+                     {"ShortTensor", &make_tensor<"int16", true>},
+                     {"IntTensor", &make_tensor<"int32", true>},
+                     {"LongTensor", &make_tensor<"int64", true>},
+                     {"BoolTensor", &make_tensor<"bool", true>}});
+  add_rows("torch.autograd", {{"Variable", &make_variable}});
+  protocol::add_function_model("torch/autograd/variable.py", "VariableMeta.__instancecheck__", &traced);
+  constexpr const char* kProfiler = "torch/autograd/profiler.py";
+  protocol::add_function_model(kProfiler, "record_function.__init__", &begin_range);
+  protocol::add_function_model(kProfiler, "record_function.__enter__", &enter_range);
+  protocol::add_function_model(kProfiler, "record_function.__exit__", &leave_range);
+}
+
+}  // namespace gramme::builtins

@@ -34,6 +34,15 @@ Value* compiled_by_dynamo(Trace& trace, value::Function* function, const Args& a
   return protocol::call(trace, protocol::get_attribute(trace, function, original), args);
 }
 
+/// torch._dynamo.graph_break(). That around the step of an optimizer is there for compilers that must see no gradient
+/// recorded in a graph of its own: it is passed by where graphs run as they are.
+Value* graph_break(Trace& trace, value::Function*, const Args&) {
+  const PyCodeObject* code = trace.inliner->current_function()->code;
+  if (!trace.policy.locates || !utf8_of(code->co_filename).ends_with("torch/optim/optimizer.py"))
+    cannot(Reason::GraphBreakCalled);
+  return trace.none();
+}
+
 }  // namespace
 
 void register_torch_dynamo() {
@@ -42,6 +51,7 @@ void register_torch_dynamo() {
                                "install_generation_tagging_init.<locals>.patched_init", &tagged_init);
   protocol::add_function_model("torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper",
                                &compiled_by_dynamo);
+  protocol::add_function_model("torch/_dynamo/decorators.py", "graph_break", &graph_break);
 }
 
 }  // namespace gramme::builtins

@@ -223,7 +223,7 @@ Value* Capture::realize_c_function(PyObject* object, const Source* source) {
   if (!descriptor) cannot(Reason::SourceUnknown, "a C method bound before the capture");
   guard({source, guards::Kind::Identity, share(object)});
   auto* method = make<BuiltinMethod>(pool->pinned(object), descriptor);
-  method->self = constant(self);
+  method->self = adopt(share(self));
   return method;
 }
 

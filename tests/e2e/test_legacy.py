@@ -11,6 +11,8 @@ from torch.autograd import Variable
 PROGRAMS: list[Callable[[torch.Tensor], Any]] = []
 upper = "abc".upper
 joined = ", ".join
+place = (5, 6, 7).index
+inside = frozenset([1, 2]).__contains__
 
 
 def whole(program: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
@@ -74,7 +76,7 @@ def decorated_range(x: torch.Tensor) -> Any:
 
 @whole
 def bound_methods(x: torch.Tensor) -> Any:
-    return x * len(upper()), joined(["a", "b"])
+    return x * len(upper()), joined(["a", "b"]), place(6), inside(2), inside(3)
 
 
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])

@@ -28,12 +28,15 @@ class Captured:
     def has_symbols(self) -> bool:
         """A size, stride, offset or int is an input of the graph that varies."""
     @property
+    def has_unbacked(self) -> bool:
+        """Numbers or sizes of the graph come out of data."""
+    @property
     def has_aliased_writes(self) -> bool:
         """An input is written whose memory other inputs share."""
     def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
         """Rows of _sources.Row, and the row of each input."""
-    def symbols(self) -> list[tuple[int, int, int | None, int | None] | None]:
-        """By symbol: the index of the input with its value, value, lowest and highest; None if it is no input."""
+    def symbols(self) -> list[tuple[int, int, int | None, int | None, bool] | None]:
+        """By symbol: the index of its input, value, lowest, highest, whether unbacked; None if it is no input."""
     def sizes(self, values: list[Any]) -> list[tuple[list[Any], list[Any], Any] | None]:
         """Sizes, strides and offset of the inputs whose sizes vary, computed of `values`, by symbol; else None.
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ._graph_module import locate
-from ._handover import Backend, Compiler, refuse_unbacked_marks
+from ._handover import Backend, Compiler
 from ._native import Native, native
 
 __all__ = ["eager", "resolve"]
@@ -26,7 +26,6 @@ class Eager:
     takes_symbols = True
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        refuse_unbacked_marks(example_inputs)
         return graph_module.forward
 
     def locate(self, compiled: Callable[..., Any], error: BaseException) -> int | None:

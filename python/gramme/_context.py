@@ -100,10 +100,23 @@ class Context(TracingContext):
         values = self.symbols.values if self.symbols is not None else []
         for node, example in assign_examples(graph_module, captured.examples(fake_mode, values), nodes):
             node.meta["example_value"] = example
+        if captured.has_unbacked:
+            self._bind_unbacked(graph_module, inputs)
         if self.symbols is not None:
             for number in narrowed(graph_module.graph):
                 self.symbols.specialize_input(nodes.index(number))
         _mark_as_captured(graph_module)
+
+    def _bind_unbacked(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
+        """What nodes give and bring, where sizes or numbers come out of data; as PyTorch's passes find it."""
+        from ._unbacked import propagate
+
+        assert self._fake_mode is not None
+        assert self._fake_mode.shape_env is not None
+        known = self.symbols.inputs if self.symbols is not None else {}
+        values = [known.get(index, value) for index, value in enumerate(inputs)]
+        contexts = [self._tensor_to_context.get(v) if isinstance(v, torch.Tensor) else None for v in values]
+        propagate(graph_module, self._fake_mode.shape_env, values, contexts, self.sources)
 
     def _describe(self, index: int, tensor: torch.Tensor, source: Source) -> None:
         """How the input may vary."""

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from . import _C
-from ._handover import refuse_unbacked_marks
 
 __all__ = ["Native", "gramme_native", "native"]
 
@@ -33,7 +32,6 @@ class Native:
         self.caching_allocator = caching_allocator
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        refuse_unbacked_marks(example_inputs)
         return _C.native.from_graph_module(graph_module, caching_allocator=self.caching_allocator)
 
 

@@ -47,11 +47,15 @@ class Symbols:
         self._sizes: list[_Sizes | None] = captured.sizes(self.values)
 
     def _make(
-        self, number: int, source: Source | None, now: int, lowest: int | None, highest: int | None
+        self, number: int, source: Source | None, now: int, lowest: int | None, highest: int | None, unbacked: bool
     ) -> torch.SymInt | None:
         """Known to be within the bounds. None for what a ShapeEnv takes for a constant."""
         made: Any
-        if isinstance(source, TensorPropertySource):
+        if unbacked:
+            expression = self._env.create_symbol(now, source, dynamic_dim=DimDynamic.UNBACKED)  # type: ignore[arg-type]
+            made = self._env.create_symintnode(expression, hint=None, source=source)
+            self._env.pending_fresh_unbacked_symbols.clear()
+        elif isinstance(source, TensorPropertySource):
             expression = self._env.create_symbol(now, source, dynamic_dim=DimDynamic.DYNAMIC)
             made = self._env.create_symintnode(expression, hint=now, source=source)
         else:
@@ -141,7 +145,9 @@ def _context(
 
 
 def _kind(number: Any) -> DimDynamic:
-    return DimDynamic.DYNAMIC if isinstance(number, torch.SymInt) else DimDynamic.STATIC
+    if not isinstance(number, torch.SymInt):
+        return DimDynamic.STATIC
+    return DimDynamic.DYNAMIC if number.node.has_hint() else DimDynamic.UNBACKED
 
 
 def _expression(number: Any) -> Any:
@@ -160,11 +166,14 @@ def _known(tensor: torch.Tensor, source: Source, sizes: _Sizes) -> dict[str, Any
     places.append(TensorPropertySource(source, TensorProperty.STORAGE_OFFSET))
     now = [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
     known = zip(places, _flat(sizes), now, strict=True)
-    return {place.name: _expression(number) for place, number, value in known if _hint(number) == value}
+    return {place.name: _expression(number) for place, number, value in known if _hint(number) in (value, None)}
 
 
 def _hint(number: Any) -> Any:
-    return number.node.hint if isinstance(number, torch.SymInt) else number
+    """None if nobody knows."""
+    if not isinstance(number, torch.SymInt):
+        return number
+    return number.node.hint if number.node.has_hint() else None
 
 
 def _bound(number: Any) -> int | None:

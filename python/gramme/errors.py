@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
+import traceback
+from typing import Any
 
 __all__ = ["BackendError", "CaptureError"]
 
@@ -59,11 +62,38 @@ class CaptureError(RuntimeError):
         calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if stack.count("  File ") > 1 else ""
         within = f", in module {module}" if module else ""
         place = f'File "{file}", line {line}{within}{shown}'
-        super().__init__(f"cannot capture {function}: {reason}\n  {place}{advice}{calls}")
+        RuntimeError.__init__(self, f"cannot capture {function}: {reason}\n  {place}{advice}{calls}")
 
 
 def capture_error(
-    file: str, function: str, line: int, reason: str, detail: str, hint: str, module: str, stack: str
+    file: str, function: str, line: int, reason: str, detail: str, hint: str, module: str, stack: str, unbacked: bool
 ) -> CaptureError:
-    """Makes a CaptureError; called from C++."""
-    return CaptureError(file, function, line, f"{reason}: {detail}" if detail else reason, hint, stack, module)
+    """Makes a CaptureError; called from C++.
+
+    Where a number that comes out of data had to be known, it is a torch._dynamo.exc.UserError too.
+    """
+    made = _user_error() if unbacked else CaptureError
+    error = made(file, function, line, f"{reason}: {detail}" if detail else reason, hint, stack, module)
+    if unbacked:
+        import sympy  # type: ignore[import-untyped, unused-ignore]
+        from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+        error.__cause__ = GuardOnDataDependentSymNode(sympy.Symbol(detail), f"{reason}: {detail}")
+    return error
+
+
+@functools.cache
+def _user_error() -> type[CaptureError]:
+    from torch._dynamo.exc import UserError, UserErrorType
+
+    class DataDependentError(CaptureError, UserError):
+        """What torch.compile's callers catch where a number that comes out of data had to be known."""
+
+        def __init__(self, *args: Any) -> None:
+            CaptureError.__init__(self, *args)
+            self.error_type = UserErrorType.ANTI_PATTERN
+            self.msg = self.message = str(self)
+            self.real_stack = traceback.StackSummary()
+            self.skip_frame = self.logged = False
+
+    return DataDependentError

@@ -27,6 +27,7 @@ void bind_captured(nb::module_& m) {
   nb::class_<Captured>(m, "Captured")
       .def_prop_ro("has_numbers", &Captured::has_numbers)
       .def_prop_ro("has_symbols", &Captured::has_symbols)
+      .def_prop_ro("has_unbacked", &Captured::has_unbacked)
       .def_prop_ro("has_aliased_writes", &Captured::has_aliased_writes)
       .def("sources", [](const Captured& self) { return guarded([&] { return self.sources(); }); })
       .def("symbols", [](Captured& self) { return guarded([&] { return self.symbols(); }); })

@@ -20,10 +20,10 @@ std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? 
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(PyImport_ImportModule("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
-  Owned<> error =
-      take(PyObject_CallFunction(make.get(), "ssissssO", ending.file.c_str(), ending.function.c_str(),
-                                 ending.inner_line, ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str(),
-                                 backend::module_path(ending.module).c_str(), stack_text(ending).get()));
+  Owned<> error = take(PyObject_CallFunction(make.get(), "ssissssOi", ending.file.c_str(), ending.function.c_str(),
+                                             ending.inner_line, ending.reason.c_str(), ending.detail.c_str(),
+                                             ending.hint.c_str(), backend::module_path(ending.module).c_str(),
+                                             stack_text(ending).get(), int{ending.unbacked}));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }
@@ -109,6 +109,10 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.automatic = options_.dynamic.value_or(is_set("automatic_dynamic_shapes", true));
   policy.all_dynamic = options_.dynamic.value_or(!is_set("assume_static_by_default", true));
   policy.whole_numbers_vary = !is_set("specialize_int", false);
+  policy.data = {};
+  if (!options_.symbolic) return;
+  policy.data.scalars = options_.fullgraph || is_set("capture_scalar_outputs", false);
+  policy.data.shapes = options_.fullgraph || is_set("capture_dynamic_output_shape_ops", false);
 }
 
 /// Notes the numbers and sizes the segment is bound to.
@@ -126,6 +130,7 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
     raise_capture_error({"the function cannot be captured",
                          "",
                          "",
+                         false,
                          line,
                          text(frame.code->co_filename),
                          text(frame.code->co_qualname),

@@ -96,6 +96,8 @@ bool Captured::has_symbols() const {
   return false;
 }
 
+bool Captured::has_unbacked() const { return trace().scope().has_unbacked(); }
+
 bool Captured::has_aliased_writes() const {
   if (!trace().scope().inputs_written()) return false;
   std::vector<PyObject*> objects;
@@ -133,8 +135,9 @@ Owned<> Captured::symbols() {
       return value == none ? share(Py_None) : take(PyLong_FromLongLong(value));
     };
     Owned<> lowest = bound(range.low, shape::Range::kNoLow), highest = bound(range.high, shape::Range::kNoHigh);
-    Owned<> row = take(
-        Py_BuildValue("(nOOO)", static_cast<Py_ssize_t>(i), trace().scope().input(&node), lowest.get(), highest.get()));
+    Owned<> row =
+        take(Py_BuildValue("(nOOOO)", static_cast<Py_ssize_t>(i), trace().scope().input(&node), lowest.get(),
+                           highest.get(), trace().shapes.assumptions.is_unbacked(node.symbol) ? Py_True : Py_False));
     check(PyList_SetItem(result.get(), node.symbol->constant, row.release()));
   }
   return result;
@@ -179,7 +182,7 @@ shape::Assumptions& Captured::known() {
   const guards::ShapeGuards& shapes = guards().shapes;
   known_.emplace();
   for (const Source* source : shapes.symbols) {
-    const int64_t lowest = source::is_number(source->kind) ? 0 : shape::Range::kNoLow;
+    const int64_t lowest = source && source::is_number(source->kind) ? 0 : shape::Range::kNoLow;
     known_->add_symbol({lowest, shape::Range::kNoHigh}, std::nullopt);
   }
   for (const auto& condition : shapes.conditions) known_->learn(condition.holds);

@@ -25,13 +25,15 @@ class Captured {
   bool has_numbers() const;
   /// Is a size, stride, offset or int an input that is a symbol?
   bool has_symbols() const;
+  /// Does the graph take numbers out of data, or sizes?
+  bool has_unbacked() const;
   /// Is an input written whose memory other inputs share?
   bool has_aliased_writes() const;
   /// Where the inputs come from: a list of rows (kind, row of the base or -1, key or None, index, type of the object or
   /// None), a base before its children, and a list with the row of each input.
   Owned<> sources() const;
-  /// A list by symbol: (index of the input that has its value, value now, lowest, highest), bounds None if there are
-  /// none. None for symbols that are no inputs.
+  /// A list by symbol: (index of the input that has its value, value now, lowest, highest, may nothing be decided by
+  /// it?), bounds None if there are none. None for symbols that are no inputs.
   Owned<> symbols();
   /// A list with (sizes, strides, offset) for each tensor input whose sizes vary, lists of what Python computes of
   /// `values`, which has an object for each symbol; None for the other inputs. Where Python cannot, the symbols become

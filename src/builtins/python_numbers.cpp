@@ -47,11 +47,29 @@ Value* convert_symbolic(Trace& trace, value::Number* number, PyTypeObject* type)
   return protocol::number_by(trace, shape::to_float(number->expr), sym_float, number);
 }
 
+/// The same of one that is data to the capture.
+Value* converted_data(Trace& trace, value::Number* number, PyTypeObject* type) {
+  PyObject* const sym_int = once([] { return real("torch", "sym_int"); });
+  PyObject* const sym_ite = once([] { return real("torch", "sym_ite"); });
+  if (number->type == type) return number;
+  if (number->type == &PyFloat_Type && type == &PyLong_Type) return trace.scope().emit_whole(sym_int, {number});
+  if (number->type == &PyBool_Type && type == &PyLong_Type)
+    return trace.scope().emit_whole(sym_ite, {number, trace.integer(1), trace.integer(0)}, {0, 1});
+  cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
+}
+
 /// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
 Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which, const Args& args) {
   static PyObject* const kIndex = intern("__index__");
   Value* seen = trace.see(args[0]);
-  if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
+  if (auto* tensor = value::as<value::Tensor>(seen)) {
+    const bool warns = type == &PyFloat_Type && trace.scope().requires_grad(tensor);
+    if (warns && !trace.policy.whole) cannot(Reason::OperatorWarns);
+    Value* item = trace.see(protocol::item(trace, tensor, std::string(type->tp_name) + "() of a tensor"));
+    if (auto* number = value::as<value::Number>(item); number && trace.scope().is_data(number))
+      return converted_data(trace, number, type);
+    seen = item;
+  }
   if (auto* number = value::as<value::Number>(seen); number && number->type == type) return number;
   if (auto* number = symbolic(seen))
     if (Value* converted = convert_symbolic(trace, number, type)) return converted;
@@ -79,6 +97,10 @@ Value* make_float(Trace& trace, const Args& args) {
 
 Value* make_bool(Trace& trace, const Args& args) {
   auto [object] = positional<1>(args, 0);
+  if (auto* tensor = object ? trace.see_as<value::Tensor>(object) : nullptr; tensor && trace.policy.data.scalars) {
+    auto* item = trace.see_as<value::Number>(protocol::item(trace, tensor, "bool() of a tensor"));
+    if (item && item->type == &PyBool_Type) return item;
+  }
   return trace.boolean(object && protocol::truth(trace, object));
 }
 

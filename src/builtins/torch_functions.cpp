@@ -16,6 +16,13 @@ namespace {
 /// A condition that must hold: nothing if it does; otherwise the call is made for real, which raises.
 void require(Trace& trace, Value* condition, const char* name) {
   Value* seen = trace.see(condition);
+  if (auto* number = as<Number>(seen); number && number->expr) {
+    const shape::Expr e = number->type == &PyBool_Type ? number->expr : not_equal(number->expr, shape::constant(0));
+    if (!e) cannot(Reason::DataDependentBranch, name);
+    return trace.scope().assert_true(e);
+  } else if (number && number->type == &PyBool_Type && trace.scope().assert_true(number)) {
+    return;
+  }
   if (seen->kind == Kind::Tensor || seen->kind == Kind::Number) cannot(Reason::DataDependentBranch, name);
   if (trace.constant_of(seen) != Py_True) cannot(Reason::OperatorFailed, name);
 }

@@ -131,7 +131,20 @@ bool dense(Trace& trace, const meta::Record& record, const std::vector<size_t>& 
   return true;
 }
 
+/// Are the strides those of a contiguous tensor, whatever the sizes?
+bool surely_contiguous(const meta::Record& record) {
+  std::optional<shape::SymInt> expected = 1;
+  for (size_t d = record.sizes.size(); d-- > 0;) {
+    if (!expected) return false;
+    const shape::Expr at_least_one = maximum(expected->expr(), shape::constant(1));
+    if (record.strides[d] != *expected && record.strides[d].expr() != at_least_one) return false;
+    expected = product(*expected, record.sizes[d]);
+  }
+  return true;
+}
+
 bool contiguous(Trace& trace, const meta::Record& record) {
+  if (record.symbolic && surely_contiguous(record)) return true;
   for (shape::SymInt size : record.sizes)
     if (equals(trace, size, 0)) return true;
   std::vector<size_t> order;

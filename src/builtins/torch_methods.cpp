@@ -95,6 +95,36 @@ Value* uniform_(Trace& trace, const Args& args) {
   return trace.emit_method(method, args);
 }
 
+// ---- data as Python values, where graphs may have it
+
+Value* item(Trace& trace, const Args& args) {
+  Tensor* self = self_tensor(trace, args, "item");
+  if (args.positional != 1 || args.keywords) cannot(Reason::ArgumentKind, "Tensor.item");
+  return protocol::item(trace, self, "Tensor.item");
+}
+
+Value* nested_items(Trace& trace, Tensor* tensor) {
+  PyObject* const getitem = once([] { return real("_operator", "getitem"); });
+  if (tensor->record->sizes.empty()) return protocol::item(trace, tensor, "Tensor.tolist");
+  std::vector<Value*> items;
+  for (int64_t i = 0; i < trace.fixed(tensor->record->sizes[0]); ++i)
+    items.push_back(nested_items(trace, trace.see_as<Tensor>(trace.emit(getitem, {tensor, trace.integer(i)}))));
+  return trace.list(std::move(items));
+}
+
+Value* tolist(Trace& trace, const Args& args) {
+  Tensor* self = self_tensor(trace, args, "tolist");
+  if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, "Tensor.tolist");
+  return nested_items(trace, self);
+}
+
+/// x.__int__(): int(x).
+template <Text name, PyTypeObject& type>
+Value* as_number(Trace& trace, const Args& args) {
+  Tensor* self = self_tensor(trace, args, name.text);
+  return protocol::call(trace, trace.pinned(reinterpret_cast<PyObject*>(&type)), {self});
+}
+
 // ---- tables
 
 void register_forms(PyTypeObject* base) {
@@ -108,22 +138,22 @@ void register_forms(PyTypeObject* base) {
                   {"__setitem__", &as_operator<"setitem", 3>},
                   {"__neg__", &as_operator<"neg", 1>},
                   {"__pos__", &as_operator<"pos", 1>},
-                  {"__abs__", &as_operator<"abs", 1>}});
+                  {"__abs__", &as_operator<"abs", 1>},
+                  {"item", &item},
+                  {"tolist", &tolist}});
 }
 
 /// What turns data into Python values, or shows where it is stored.
 void register_refused(PyTypeObject* base) {
   constexpr Reason data = Reason::DataDependentValue, unknown = Reason::CallUnknown,
                    write = Reason::MutationUnsupported;
-  add_rows(base, {{"item", &refuse<data, "Tensor.item">},
-                  {"tolist", &refuse<data, "Tensor.tolist">},
-                  {"numpy", &refuse<data, "Tensor.numpy">},
+  add_rows(base, {{"numpy", &refuse<data, "Tensor.numpy">},
                   {"__bool__", &refuse<Reason::DataDependentBranch, "Tensor.__bool__">},
                   {"__nonzero__", &refuse<Reason::DataDependentBranch, "Tensor.__nonzero__">},
                   {"is_nonzero", &refuse<Reason::DataDependentBranch, "Tensor.is_nonzero">},
-                  {"__int__", &refuse<data, "Tensor.__int__">},
+                  {"__int__", &as_number<"__int__", PyLong_Type>},
                   {"__long__", &refuse<data, "Tensor.__long__">},
-                  {"__float__", &refuse<data, "Tensor.__float__">},
+                  {"__float__", &as_number<"__float__", PyFloat_Type>},
                   {"__complex__", &refuse<data, "Tensor.__complex__">},
                   {"__index__", &refuse<data, "Tensor.__index__">},
                   {"apply_", &refuse<data, "Tensor.apply_">},

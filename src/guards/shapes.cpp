@@ -2,9 +2,11 @@
 
 namespace gramme::guards {
 
-std::vector<std::string> ShapeGuards::names() const {
+std::vector<std::string> names_of(const std::vector<const source::Source*>& symbols) {
   std::vector<std::string> names;
-  for (const source::Source* source : symbols) names.push_back(source->print());
+  size_t without = 0;
+  for (const source::Source* source : symbols)
+    names.push_back(source ? source->print() : "u" + std::to_string(without++));
   return names;
 }
 

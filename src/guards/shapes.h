@@ -11,8 +11,12 @@
 
 namespace gramme::guards {
 
+/// How expressions call symbols with these sources: "L['x'].size()[0]"; "u0" for the first that has none.
+std::vector<std::string> names_of(const std::vector<const source::Source*>& symbols);
+
 struct ShapeGuards {
-  /// By symbol: SizeOf, StrideOf or OffsetOf of a tensor, or the source of an int.
+  /// By symbol: SizeOf, StrideOf or OffsetOf of a tensor, or the source of an int; null for what comes out of data,
+  /// which no guard is about.
   std::vector<const source::Source*> symbols;
   /// A number of a tensor that must be the value of an expression.
   struct Property {
@@ -32,8 +36,7 @@ struct ShapeGuards {
   std::vector<shape::Expr> numbers;
 
   bool empty() const { return symbols.empty() && properties.empty() && conditions.empty() && numbers.empty(); }
-  /// How expressions call each symbol: "L['x'].size()[0]".
-  std::vector<std::string> names() const;
+  std::vector<std::string> names() const { return names_of(symbols); }
   /// Properties and conditions: "L['x'].stride()[0] == 2*L['x'].size()[1]", "L['x'].size()[0] <= 512 (model.py:88)".
   std::vector<std::string> print() const;
 };

@@ -59,7 +59,9 @@ std::string text_of(PyObject* text) {
 
 plan::Ending describe_ending(const CannotCapture& reason, const Start& start, Attempt& attempt) {
   Interpreter& interp = attempt.interp;
-  plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason), interp.root_line()};
+  plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason)};
+  ending.unbacked = reason.reason == Reason::UnbackedCondition || reason.reason == Reason::UnbackedNumber;
+  ending.line = interp.root_line();
   auto [code, line] = interp.stopped_in();
   ending.file = text_of(code->co_filename);
   ending.function = text_of(code->co_qualname);

@@ -23,30 +23,43 @@ struct Inexpressible : std::runtime_error {
 class Environment {
  public:
   explicit Environment(shape::Assumptions& assumptions);
+  virtual ~Environment() = default;
+  Environment(const Environment&) = delete;
   PyObject* get() const { return environment_.get(); }
   PyObject* shape_env() const { return shape_env_.get(); }
 
   /// As operators take it: a Python int or torch.SymInt.
-  Owned<> number(shape::Expr e);
+  virtual Owned<> number(shape::Expr e);
   c10::SymInt number(shape::SymInt number);
   /// The same of a result. Throws Inexpressible.
-  shape::SymInt read(const c10::SymInt& number) const;
-  /// Of a torch.SymInt, SymFloat or SymBool.
-  shape::Expr read(PyObject* symbolic) const;
+  shape::SymInt read(const c10::SymInt& number);
+  /// Of a torch.SymInt, SymFloat or SymBool; null if it is data to the capture.
+  virtual shape::Expr read(PyObject* symbolic);
   /// What was found true while it was entered, and what it took for granted: other captures may not know it.
-  std::vector<shape::Expr> guards() const;
+  std::vector<shape::Expr> guards();
 
- private:
-  shape::Expr convert(PyObject* sympy) const;
+ protected:
+  /// `environment` is a gramme._environment.Environment.
+  Environment(shape::Assumptions& assumptions, Owned<> environment);
+  /// The symbol of that name, which the environment has not made for an expression; null if there is none.
+  virtual shape::Expr unknown(PyObject*) { return nullptr; }
+  shape::Expr convert(PyObject* sympy);
+  std::vector<shape::Expr> convert_all(const char* method);
+  /// (symbol, its name), which stands for the expression from now on.
+  Owned<> add(shape::Expr e, Owned<> made);
 
   shape::Assumptions& assumptions_;
   Owned<> environment_, shape_env_;
   std::unordered_map<shape::Expr, Owned<>> symbols_;
-  std::vector<shape::Expr> assumed_;  // that sizes are one at least
   std::unordered_map<std::string, shape::Expr> named_;
+
+ private:
+  std::vector<shape::Expr> assumed_;  // that sizes are one at least
 };
 
 /// Is it a torch.SymInt, SymFloat or SymBool?
 bool is_symbolic(PyObject* value);
+/// What it is to Python: Int, Float or Bool.
+shape::Type type_of_symbolic(PyObject* value);
 
 }  // namespace gramme::meta

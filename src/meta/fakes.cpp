@@ -69,6 +69,13 @@ Owned<> Fakes::fake(const Record* record, size_t n) {
   return fakes[n];
 }
 
+Owned<> Fakes::fake_of(const void* tensor, const Record* record) {
+  auto& [of, fake] = of_tensors_[tensor];
+  if (of != record) fake = make(*record);
+  of = record;
+  return fake;
+}
+
 Owned<> Fakes::make(const Record& record) const {
   c10::InferenceMode inference(record.is_inference);
   at::Tensor made = record.symbolic ? symbolic_meta_tensor(record, numbers_) : meta_tensor(record);

@@ -15,7 +15,7 @@ namespace gramme::meta {
 /// The record of a tensor that says its device and type differently than it is (a fake).
 /// Sizes of fakes made in an environment may be symbolic.
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
-                               const Environment* environment = nullptr);
+                               Environment* environment = nullptr);
 const Record* with_type(const Record* record, PyTypeObject* type);
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset);
@@ -34,6 +34,9 @@ class Fakes {
   Owned<> fake(const Record* record, size_t n);
   /// The fakes of a record were written to: the next call gets fresh ones.
   void forget(const Record* record) { known_.erase(record); }
+  /// The fake of one tensor, which knows what was found of its data (a fake's memo of nonzero()).
+  Owned<> fake_of(const void* tensor, const Record* record);
+  void forget_all() { of_tensors_.clear(); }
 
  private:
   Owned<> make(const Record& record) const;
@@ -41,6 +44,7 @@ class Fakes {
   Numbers numbers_;
   Owned<> mode_;
   std::unordered_map<const Record*, std::vector<Owned<>>> known_;
+  std::unordered_map<const void*, std::pair<const Record*, Owned<>>> of_tensors_;
 };
 
 /// Borrows a Fakes from the pool for one fill.

@@ -100,9 +100,13 @@ class Fill {
   Fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions)
       : call_(call), levels_(levels), assumptions_(assumptions) {
     if (!takes_expressions(call)) return;
-    environment_.emplace(*assumptions);
-    fakes_in_environment_.emplace(*environment_);
+    environment_ = &own_environment_.emplace(*assumptions);
+    fakes_ = &own_fakes_.emplace(*environment_);
   }
+  Fill(const Call& call, Environment& environment, Fakes& fakes, shape::Assumptions& assumptions)
+      : call_(call), assumptions_(&assumptions), environment_(&environment), fakes_(&fakes), lasting_(true) {}
+
+  const std::string& undecided() const { return undecided_; }
 
   Filled run() {
     WithoutCollection no_finalizers;  // what they run would be computed on fakes
@@ -139,8 +143,8 @@ class Fill {
       Owned<> args = builder.args(call_), kwargs = builder.kwargs(call_);
       Watch watch;
       Silence silence;
-      Inside environment(environment_ ? &*environment_ : nullptr);
-      Entered entered(fakes().mode());
+      Inside environment(environment_);
+      Entered entered(fakes_->mode());
       EnteredLevels levels(levels_);
       aten::OnFakes dispatched;
       value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
@@ -156,7 +160,7 @@ class Fill {
     bool described = describe(value.get(), outcome_.result);
     find_mutations();
     if (environment_) outcome_.guards = environment_->guards();
-    outcome_.may_raise |= overflows(call_, outcome_) || is_huge(outcome_.result, assumptions_);
+    outcome_.may_raise |= overflows(call_, outcome_) || (!lasting_ && is_huge(outcome_.result, assumptions_));
     if (!described) return unsupported();
     return {std::move(outcome_)};
   }
@@ -178,15 +182,20 @@ class Fill {
     else if (argument.record->symbolic && argument.record->inner)
       throw Inexpressible("inside torch.vmap");
     if (!outcome_.message.empty()) return;
-    const Record* innermost = physical(argument.record);
-    size_t before = 0;
-    for (const Input& other : inputs_) before += physical(other.record) == innermost;
-    Input input{argument.node, leaf, argument.record, fakes().fake(innermost, before), nullptr, 0, nullptr};
+    Input input{argument.node, leaf, argument.record, fake(argument), nullptr, 0, nullptr};
     if (argument.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *argument.record)));
     if (environment_) input.before = read(input.physical(), type);
     input.version = version_of(input.physical());
     input.storage = storage_of(input.physical());
     inputs_.push_back(std::move(input));
+  }
+
+  Owned<> fake(const Argument& argument) {
+    if (lasting_) return fakes_->fake_of(argument.node, argument.record);
+    const Record* innermost = physical(argument.record);
+    size_t before = 0;
+    for (const Input& other : inputs_) before += physical(other.record) == innermost;
+    return fakes_->fake(innermost, before);
   }
 
   // ---- the result
@@ -224,7 +233,7 @@ class Fill {
     if (is_symbolic(value)) {
       result.kind = Result::Number;
       result.expr = environment_->read(value);
-      result.object = share(type_of_number(result.expr->type));
+      result.object = share(type_of_number(type_of_symbolic(value)));
       return true;
     }
     if (has_number_ && is_scalar(value)) {
@@ -328,7 +337,7 @@ class Fill {
   }
 
   void forget_fakes() {
-    for (const Input& input : inputs_) fakes().forget(physical(input.record));
+    for (const Input& input : inputs_) fakes_->forget(physical(input.record));
   }
 
   // ---- failures
@@ -359,6 +368,12 @@ class Fill {
     return PyErr_GivenExceptionMatches(type, output) || PyErr_GivenExceptionMatches(type, shape);
   }
 
+  static bool is_undecided(PyObject* type) {
+    PyObject* const undecided =
+        once([] { return imported("torch.fx.experimental.symbolic_shapes", "GuardOnDataDependentSymNode").release(); });
+    return PyErr_GivenExceptionMatches(type, undecided);
+  }
+
   Filled failed() {
     forget_fakes();
     if (is_interruption()) throw PythonError();
@@ -373,6 +388,7 @@ class Fill {
     result.outcome.message = std::string(reinterpret_cast<PyTypeObject*>(type)->tp_name) + ": " + (utf8 ? utf8 : "");
     PyErr_Clear();
     note_guards(result.outcome);
+    if (is_undecided(type)) undecided_ = utf8 ? utf8 : "";
     bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
     result.outcome.data_dependent = reads_data || is_data_dependent(type);
     result.outcome.raised = !outcome_.warns && !result.outcome.data_dependent && !is_limit_of_fakes(type);
@@ -381,13 +397,12 @@ class Fill {
     return result;
   }
 
-  Fakes& fakes() { return fakes_in_environment_ ? *fakes_in_environment_ : *static_fakes_; }
   const Record* read(const at::Tensor& tensor, PyTypeObject* type) const {
-    return record_of_tensor(tensor, fake_device_of(tensor), type, environment_ ? &*environment_ : nullptr);
+    return record_of_tensor(tensor, fake_device_of(tensor), type, environment_);
   }
 
   /// Of a call that raises.
-  void note_guards(Outcome& outcome) const {
+  void note_guards(Outcome& outcome) {
     try {
       if (environment_) outcome.guards = environment_->guards();
     } catch (const Inexpressible&) {
@@ -396,11 +411,15 @@ class Fill {
   }
 
   const Call& call_;
-  const std::vector<VmapLevel>& levels_;
+  const std::vector<VmapLevel> levels_;
   shape::Assumptions* assumptions_;
   BorrowedFakes static_fakes_;
-  std::optional<Environment> environment_;  // where sizes or numbers are expressions
-  std::optional<Fakes> fakes_in_environment_;
+  std::optional<Environment> own_environment_;
+  std::optional<Fakes> own_fakes_;
+  Environment* environment_ = nullptr;  // where sizes or numbers are expressions
+  Fakes* fakes_ = &*static_fakes_;
+  bool lasting_ = false;  // the environment and the fakes stay
+  std::string undecided_;
   std::vector<Input> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
@@ -414,6 +433,14 @@ Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assum
   Filled nothing;
   nothing.outcome.result.object = share(Py_None);
   return nothing;
+}
+
+Filled fill(const Call& call, Environment& environment, Fakes& fakes, shape::Assumptions& assumptions,
+            std::string& undecided) {
+  Fill fill(call, environment, fakes, assumptions);
+  Filled filled = fill.run();
+  undecided = fill.undecided();
+  return filled;
 }
 
 }  // namespace gramme::meta

@@ -1,5 +1,6 @@
 // Runs a call on fakes and describes what it did. Only meta's own sources include this.
 #pragma once
+#include "meta/fakes.h"
 #include "meta/infer.h"
 
 namespace gramme::meta {
@@ -11,5 +12,9 @@ struct Filled {
 
 /// Throws PythonError for what interrupts the program.
 Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions);
+/// The same in an environment and on fakes that stay. `undecided` is what the call asked of a number that comes out of
+/// data, if that made it fail.
+Filled fill(const Call& call, Environment& environment, Fakes& fakes, shape::Assumptions& assumptions,
+            std::string& undecided);
 
 }  // namespace gramme::meta

@@ -68,7 +68,7 @@ const Record* intern(Record&& record) {
 }  // namespace
 
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
-                               const Environment* environment) {
+                               Environment* environment) {
   Record r{};
   r.type = type;
   r.dtype = static_cast<int8_t>(tensor.scalar_type());

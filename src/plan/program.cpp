@@ -87,7 +87,8 @@ class Lowering {
       if (fact.other) node_of(fact.other);
     }
     for (const Source* source : description.reads) node_of(source);
-    for (const Source* source : description.shapes.symbols) node_of(object_of(source));
+    for (const Source* source : description.shapes.symbols)
+      if (source) node_of(object_of(source));
     for (const auto& property : description.shapes.properties) node_of(object_of(property.source));
     std::stable_partition(roots_.begin(), roots_.end(), [](Node* n) { return n->source->kind == SourceKind::Pinned; });
     registers_.resize(nodes_.size());
@@ -113,7 +114,8 @@ class Lowering {
     });
     program_.apart_steady = static_cast<size_t>(first_varying - program_.apart.begin());
     for (const Source* source : description.reads) program_.reads.push_back(register_of(source));
-    for (const Source* source : description.shapes.symbols) program_.symbols.push_back(number(source));
+    for (const Source* source : description.shapes.symbols)
+      program_.symbols.push_back(source ? number(source) : Number{SourceKind::Pinned, 0, 0});
     for (const auto& property : description.shapes.properties) program_.properties.push_back(number(property.source));
     check_all_compared();
   }

@@ -62,7 +62,8 @@ struct Exit {
 /// For messages and explain(): why the segment ended.
 struct Ending {
   std::string reason, detail, hint;
-  int line = 0;  // of the frame that was captured
+  bool unbacked = false;  // a number that comes out of data had to be known
+  int line = 0;           // of the frame that was captured
   /// The innermost line of the program's own, in an inlined callee perhaps.
   std::string file, function;
   int inner_line = 0;

@@ -156,6 +156,19 @@ void remove_item(Trace& trace, T* names, Value* key) {
 
 // ---- tensors
 
+/// Tensors among the bounds become ints.
+Value* slice_by_items(Trace& trace, Slice* slice) {
+  auto* made = trace.make<Slice>();
+  auto bound = [&](Value* value) {
+    auto* tensor = value ? trace.see_as<Tensor>(value) : nullptr;
+    return tensor ? item(trace, tensor, "a tensor as the bound of a slice") : value;
+  };
+  made->start = bound(slice->start);
+  made->stop = bound(slice->stop);
+  made->step = bound(slice->step);
+  return made;
+}
+
 /// A key as it stands in a graph: objects that are indices become ints.
 Value* tensor_key(Trace& trace, Value* key) {
   key = builtin_part(trace.see(key));
@@ -165,12 +178,13 @@ Value* tensor_key(Trace& trace, Value* key) {
     return trace.tuple(std::move(items));
   }
   if (auto* slice = as<Slice>(key)) {
-    for (Value* bound : {slice->start, slice->stop, slice->step})
-      if (bound && trace.see(bound)->kind == Kind::Tensor)
-        cannot(Reason::DataDependentValue, "a tensor as the bound of a slice");
-    bool objects = false;
-    for (Value* bound : {slice->start, slice->stop, slice->step})
+    bool objects = false, tensors = false;
+    for (Value* bound : {slice->start, slice->stop, slice->step}) {
       objects |= bound && trace.see(bound)->kind == Kind::Object;
+      tensors |= bound && trace.see(bound)->kind == Kind::Tensor;
+    }
+    if (objects && tensors) cannot(Reason::DataDependentValue, "a tensor as the bound of a slice");
+    if (tensors) return slice_by_items(trace, slice);
     return objects ? trace.adopt(real_slice(trace, slice)) : key;
   }
   return key->kind == Kind::Object && has_index(trace, key) ? trace.integer(index(trace, key)) : key;

@@ -166,7 +166,7 @@ Expr expression_of(Value* seen) {
 }
 
 Value* number_by(Trace& trace, Expr e, PyObject* function, Value* left, Value* right) {
-  if (!e || !trace.shapes.assumptions.hint(e)) return nullptr;
+  if (!e || !(trace.shapes.assumptions.hint(e) || trace.shapes.assumptions.is_unbacked(e))) return nullptr;
   Value* made = trace.expression(e);
   if (auto* number = as<Number>(made)) {
     number->function = function;
@@ -177,7 +177,11 @@ Value* number_by(Trace& trace, Expr e, PyObject* function, Value* left, Value* r
 }
 
 PyObject* known_number(Trace& trace, Number* number, Reason reason) {
+  const bool is_data = trace.scope().is_data(number);
   if (PyObject* object = trace.constant_of(number)) return object;
+  if (is_data && trace.policy.data.scalars)
+    cannot(reason == Reason::DataDependentBranch ? Reason::UnbackedCondition : Reason::UnbackedNumber,
+           std::string("a ") + number->type->tp_name + " computed from a tensor");
   cannot(reason, "a Python number computed from a tensor");
 }
 

@@ -153,4 +153,12 @@ void guard_lookups(Trace& trace, Function* function) {
   }
 }
 
+Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
+  static PyObject* const name = intern("item");
+  refuse_torch_function(trace, tensor, wanted);
+  if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, wanted);
+  Value* self = tensor;
+  return trace.emit_method(name, Args{&self, 1, nullptr, 0});
+}
+
 }  // namespace gramme::protocol

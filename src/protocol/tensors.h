@@ -25,6 +25,9 @@ void guard_lookups(Trace& trace, value::Function* function);
 /// Notes which they are, before a program can replace one.
 void note_tensor_methods();
 
+/// The only item of a tensor as a Python number, in the graph; ends the segment where graphs are to have none.
+Value* item(Trace& trace, value::Tensor* tensor, const std::string& wanted);
+
 /// What len() of the tensor gives.
 shape::SymInt tensor_length(Trace& trace, value::Tensor* tensor);
 

@@ -45,6 +45,7 @@ bool contains(const Operands& operands, Expr e) {
 
 Expr Assumptions::add_symbol(Range range, std::optional<int64_t> hint) {
   const Expr made = symbol(static_cast<int64_t>(hints_.size()));
+  if (!hint) unbacked_ |= made->symbols;
   hints_.push_back(hint);
   replaced_.push_back(nullptr);
   known_[made] = range;
@@ -56,6 +57,13 @@ Expr Assumptions::add_float(std::optional<double> hint) {
   hints_.push_back(hint ? std::optional(as_word(*hint)) : std::nullopt);
   replaced_.push_back(nullptr);
   return made;
+}
+
+bool Assumptions::is_unbacked(Expr e) const {
+  if (!(e->symbols & unbacked_)) return false;
+  if (e->kind == Kind::Symbol) return !hints_.at(static_cast<size_t>(e->constant));
+  return std::any_of(e->operands.begin(), e->operands.end(),
+                     [this](const Operand& operand) { return is_unbacked(operand.of); });
 }
 
 // ---- hints

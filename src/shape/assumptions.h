@@ -25,6 +25,8 @@ class Assumptions {
   /// Equal as long as the assumptions hold: symbols found equal to an expression are replaced by it, and what can only
   /// be one thing is that.
   Expr simplified(Expr e);
+  /// Is it computed of a symbol without a hint?
+  bool is_unbacked(Expr e) const;
   /// The word that is its value at capture time; none if it has none, or takes a symbol without a hint.
   std::optional<int64_t> hint(Expr e);
 
@@ -44,6 +46,7 @@ class Assumptions {
   void replace(int64_t symbol, Expr by);
 
   std::vector<std::optional<int64_t>> hints_;  // by symbol
+  uint64_t unbacked_ = 0;                      // as Expression::symbols
   std::vector<Expr> replaced_;                 // by symbol; null for those that stand for themselves
   std::unordered_set<Expr> true_;
   std::unordered_map<Expr, Range> known_;  // of what comparisons compare

@@ -97,7 +97,10 @@ bool is_lstm(const meta::Call& call) {
 
 /// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
+  if (meta::takes_unbacked(call, capture_.shapes.assumptions)) return inferred_of_data(call);
   const meta::Outcome* outcome = &infer(call);
+  const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;
+  if (outcome->data_dependent && takes_data && levels_.empty() && dtype_ == first_dtype_) return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {
     fix_sizes(call, args);
     outcome = &infer(call);
@@ -147,7 +150,9 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   node->effect = call.target != getitem || outcome.may_raise;
   apply_mutations(outcome, leaves, node, overwritten);
   if (outcome.may_raise || caught_) restored_ = writes_.size();
-  return result_value(outcome.result, node, leaves);
+  Value* result = result_value(outcome.result, node, leaves);
+  for (shape::Expr condition : std::exchange(waiting_, {})) assert_true(condition);
+  return result;
 }
 
 /// AOTAutograd knows of gradients only from inputs. A view that is made with grad mode off says of itself that it is a
@@ -186,6 +191,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   }
   if (outcome.opaque)
     for (Tensor* leaf : leaves) note_input_written(leaf, node, false);
+  if (unbacked_ && (outcome.opaque || !outcome.mutations.empty())) unbacked_->forget_data();
 }
 
 /// What a tensor inside torch.vmap wraps. It is a value of its own once a call gives it out.
@@ -209,7 +215,11 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     case meta::Result::Constant:
       return result.object ? capture_.adopt(result.object) : capture_.none();
     case meta::Result::Number: {
-      if (result.expr) return capture_.expression(result.expr);
+      if (result.expr) {
+        node->number_type = reinterpret_cast<PyTypeObject*>(result.object.get());
+        if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) symbol_nodes_[result.expr] = node;
+        return capture_.expression(result.expr);
+      }
       auto* number = capture_.make<Number>();
       number->node = node;
       number->type = reinterpret_cast<PyTypeObject*>(result.object.get());
@@ -219,6 +229,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     }
     case meta::Result::Tensor: {
       node->record = result.record;
+      if (unbacked_ && result.record->symbolic) bind_sizes(*result.record, node);
       if (result.same_as >= 0) {
         // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);

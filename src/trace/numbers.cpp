@@ -1,13 +1,11 @@
 // Ints and floats that vary from call to call: which are taken as inputs of the graph, and what happens when the
 // capture must know one after all.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
-#include "base/imported.h"
-#include "base/once.h"
 #include "cpython/objects.h"
+#include "meta/functions.h"
 #include "shape/lower.h"
 #include "source/constant.h"
 #include "trace/scope.h"
@@ -93,12 +91,17 @@ class Marks {
     static PyObject* const weak = intern("_dynamo_weak_dynamic_indices");
     static PyObject* const stays = intern("_dynamo_static_indices");
     static PyObject* const ranges = intern("_dynamo_dynamic_range");
+    static PyObject* const unbacked = intern("_dynamo_unbacked_indices");
+    static PyObject* const strict = intern("_dynamo_strict_unbacked_indices");
     cpython::instance_attribute(tensor, dynamic, &dynamic_);
     cpython::instance_attribute(tensor, weak, &weak_);
     cpython::instance_attribute(tensor, stays, &static_);
+    cpython::instance_attribute(tensor, unbacked, &unbacked_);
+    cpython::instance_attribute(tensor, strict, &strict_);
     cpython::instance_attribute(tensor, ranges, &ranges_);
   }
-  bool any() const { return dynamic_ || weak_; }
+  bool any() const { return dynamic_ || weak_ || unbacked_ || strict_; }
+  bool is_unbacked(size_t d) const { return holds(unbacked_, d) || holds(strict_, d); }
   bool must_vary(size_t d) const { return holds(dynamic_, d); }
   bool is_dynamic(size_t d) const { return must_vary(d) || holds(weak_, d); }
   bool is_static(size_t d) const { return !must_vary(d) && holds(static_, d); }
@@ -125,12 +128,14 @@ class Marks {
     return PySet_Contains(set, take(PyLong_FromSize_t(d)).get()) == 1;
   }
 
-  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr;
+  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr, *unbacked_ = nullptr,
+           *strict_ = nullptr;
 };
 
 }  // namespace
 
-/// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers.
+/// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers, unless nothing is
+/// to be known of the size.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
   if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
@@ -147,6 +152,11 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
     const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
     const bool changed = all || (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
     if (changed) dynamic_.push_back(size);
+    if (marks.is_unbacked(d) && !is_known_constant(size)) {
+      sizes[d] = shapes.add(size, {0, shape::Range::kNoHigh}, now, true);
+      any = true;
+      continue;
+    }
     if (now < 2 || marks.is_static(d) || is_known_constant(size)) continue;
     if (marks.is_dynamic(d)) {
       sizes[d] = shapes.add(size, marks.range(d, now), now);
@@ -161,7 +171,10 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
 }
 
 bool Capture::was_needed(Expr e) const {
-  if (e->kind == shape::Kind::Symbol) return policy.times_fixed.contains(shapes.source_of(e)->path);
+  if (e->kind == shape::Kind::Symbol) {
+    const Source* source = shapes.source_of(e);
+    return source && policy.times_fixed.contains(source->path);
+  }
   return std::any_of(e->operands.begin(), e->operands.end(),
                      [this](const shape::Operand& operand) { return was_needed(operand.of); });
 }
@@ -174,13 +187,19 @@ Owned<> object_of(shape::Type type, int64_t word) {
   return take(type == shape::Type::Int ? PyLong_FromLongLong(word) : PyFloat_FromDouble(shape::as_float(word)));
 }
 
+/// What stands for a value that only data can tell.
+Owned<> example_of(shape::Type type) {
+  return object_of(type, type == shape::Type::Float ? shape::as_word(2.0) : type == shape::Type::Bool ? 1 : 2);
+}
+
 }  // namespace
 
 Value* Capture::expression(shape::Expr e) {
   e = shapes.assumptions.simplified(e);
   const std::optional<int64_t> now = shapes.assumptions.hint(e);
-  if (!now) cannot(Reason::DataDependentValue, "a number without a value");
-  Owned<> object = object_of(e->type, *now);
+  const bool unbacked = shapes.assumptions.is_unbacked(e);
+  if (!now && !unbacked) cannot(Reason::DataDependentValue, "a number without a value");
+  Owned<> object = unbacked ? example_of(e->type) : object_of(e->type, *now);
   if (is_constant(e)) return constant(std::move(object));
   auto* result = make<Number>();
   result->object = keep(std::move(object));
@@ -230,10 +249,11 @@ graph::Node* Scope::computed_node(Number* number) {
 graph::Node* Scope::symbol_node(shape::Expr symbol) {
   graph::Node*& known = symbol_nodes_[symbol];
   if (known) return known;
+  if (!capture_.shapes.source_of(symbol)) GRAMME_BUG("a number out of data that no node gives");
   known = root_.placeholder(capture_.shapes.source_of(symbol), nullptr, capture_.position());
   known->number_type = &PyLong_Type;
   known->symbol = symbol;
-  inputs_[known] = capture_.keep(take(PyLong_FromLongLong(*capture_.shapes.assumptions.hint(symbol))));
+  inputs_[known] = capture_.keep(take(PyLong_FromLongLong(capture_.shapes.now(symbol))));
   return known;
 }
 
@@ -255,7 +275,8 @@ class Scope::Arithmetic {
       result.kind = Argument::Number;
       graph::Node* symbol = scope_.symbol_node(e);
       result.node = scope_.here(symbol);
-      result.object = scope_.input(symbol);
+      const bool is_input = symbol->kind == graph::Node::Placeholder;
+      result.object = is_input ? scope_.input(symbol) : scope_.capture_.keep(example_of(e->type));
       return result;
     }
     result.object = scope_.capture_.keep(object_of(e->type, e->constant));
@@ -263,7 +284,8 @@ class Scope::Arithmetic {
   }
   Argument compute(shape::Operation operation, Argument a, Argument b) {
     meta::Call call;
-    call.target = function_of(operation);
+    const meta::NumberFunction function = meta::function_for(operation);
+    call.target = function.function;
     call.arg_count = takes_two(operation) ? 2 : 1;
     auto* args = static_cast<Argument*>(scope_.capture_.arena.bytes_for(sizeof(Argument) * 2));
     new (args) Argument(a);
@@ -272,73 +294,14 @@ class Scope::Arithmetic {
     Argument result;
     result.kind = Argument::Number;
     result.node = scope_.graph_->call(call, scope_.capture_.position());
-    result.node->number_type = type_of(operation);
+    result.node->number_type = function.type;
     result.object = a.object;
     return result;
   }
 
  private:
-  static PyTypeObject* type_of(shape::Operation operation);
-  static PyObject* function_of(shape::Operation operation);
-
   Scope& scope_;
 };
-
-namespace {
-
-/// What stands for an operation of expressions in a graph, and the type of what it gives.
-struct Function {
-  PyObject* function = nullptr;
-  PyTypeObject* type = nullptr;
-};
-
-Function function_for(shape::Operation operation) {
-  using Table = std::array<Function, 64>;
-  const Table* const table = once([] {
-    auto* made = new Table;
-    auto add = [&](shape::Operation op, const char* module, const char* name, PyTypeObject* type) {
-      (*made)[static_cast<size_t>(op)] = {imported(module, name).release(), type};
-    };
-    using Op = shape::Operation;
-    PyTypeObject *const whole = &PyLong_Type, *const real = &PyFloat_Type, *const truth = &PyBool_Type;
-    add(Op::Add, "_operator", "add", whole);
-    add(Op::Subtract, "_operator", "sub", whole);
-    add(Op::Multiply, "_operator", "mul", whole);
-    add(Op::FloorDivide, "_operator", "floordiv", whole);
-    add(Op::Modulo, "_operator", "mod", whole);
-    add(Op::Minimum, "torch", "sym_min", whole);
-    add(Op::Maximum, "torch", "sym_max", whole);
-    add(Op::Truncate, "torch", "sym_int", whole);
-    add(Op::Floor, "math", "floor", whole);
-    add(Op::Ceil, "math", "ceil", whole);
-    add(Op::Round, "builtins", "round", whole);
-    add(Op::ToFloat, "torch", "sym_float", real);
-    add(Op::FloatAdd, "_operator", "add", real);
-    add(Op::FloatMultiply, "_operator", "mul", real);
-    add(Op::FloatDivide, "_operator", "truediv", real);
-    add(Op::FloatPower, "_operator", "pow", real);
-    add(Op::SquareRoot, "torch", "_sym_sqrt", real);
-    add(Op::AtMost, "_operator", "le", truth);
-    add(Op::AtLeast, "_operator", "ge", truth);
-    add(Op::Equal, "_operator", "eq", truth);
-    add(Op::NotEqual, "_operator", "ne", truth);
-    add(Op::FloatLess, "_operator", "lt", truth);
-    add(Op::FloatAtMost, "_operator", "le", truth);
-    add(Op::FloatEqual, "_operator", "eq", truth);
-    add(Op::FloatNotEqual, "_operator", "ne", truth);
-    add(Op::And, "_operator", "and_", truth);
-    add(Op::Or, "_operator", "or_", truth);
-    return made;
-  });
-  const Function& found = table->at(static_cast<size_t>(operation));
-  if (!found.function) GRAMME_BUG("an operation that graphs do not have");
-  return found;
-}
-
-}  // namespace
-
-PyTypeObject* Scope::Arithmetic::type_of(shape::Operation operation) { return function_for(operation).type; }
-PyObject* Scope::Arithmetic::function_of(shape::Operation operation) { return function_for(operation).function; }
 
 graph::Node* Scope::node(Expr e) {
   Arithmetic arithmetic(*this);
@@ -364,6 +327,12 @@ bool find_inputs(const graph::Node* node, std::unordered_set<const graph::Node*>
 }
 
 }  // namespace
+
+bool Scope::is_data(const Number* number) const {
+  std::unordered_set<const graph::Node*> seen;
+  std::vector<const graph::Node*> inputs;
+  return !number->expr && !number->source && number->node && !find_inputs(number->node, seen, inputs);
+}
 
 PyObject* Scope::specialize(Number* number) {
   if (number->expr) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/ref.h"
+#include "meta/unbacked.h"
 #include "source/source.h"
 
 namespace gramme::trace {
@@ -27,6 +28,7 @@ struct Policy {
   bool automatic = true;                                   // sizes and ints that changed vary
   bool all_dynamic = false;                                // all those of the caller's do
   bool whole_numbers_vary = true;                          // ints may
+  meta::DataDependence data;                               // what graphs may take out of data
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
   int max_depth = 500;   // inlined calls

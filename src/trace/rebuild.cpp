@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "base/stack.h"
 #include "cpython/objects.h"
 
@@ -150,9 +152,18 @@ Register Rebuilder::never(Value* value) { unsupported(std::string("a ") + kind_n
 Register Rebuilder::make_new(Constant* value) { return constant(value->object); }
 Register Rebuilder::make_new(Builtin* value) { return constant(value->object); }
 Register Rebuilder::make_new(Number* value) {
-  if (!value->expr) return output(trace_.scope().node(value));
-  if (value->type == &PyFloat_Type) return output(trace_.scope().node(value));
+  if (!value->expr) return trace_.scope().is_data(value) ? of_data(value) : output(trace_.scope().node(value));
+  const bool is_of_data = trace_.shapes.is_of_data(value->expr);
+  if (is_of_data && value->type == &PyFloat_Type) return of_data(value);
+  if (is_of_data || value->type == &PyFloat_Type) return output(trace_.scope().node(value));
   return kNumber * kSort + number(value->expr);
+}
+
+/// Compilers give no floats out: a tensor is asked for its item.
+Register Rebuilder::of_data(Number* number) {
+  if (number->type != &PyFloat_Type) return output(trace_.scope().node(number));
+  PyTypeObject* const tensor = once([] { return imported_type("torch", "Tensor"); });
+  return call_method(tensor, "item", {output(trace_.scope().as_tensor(number))});
 }
 
 Register Rebuilder::make_new(Tensor* tensor) {

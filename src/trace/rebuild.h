@@ -57,6 +57,7 @@ class Rebuilder {
   plan::Register make_new(value::Constant* value);
   plan::Register make_new(value::Builtin* value);
   plan::Register make_new(value::Number* value);
+  plan::Register of_data(value::Number* number);
   plan::Register make_new(value::Tensor* tensor);
   plan::Register make_new(value::Slice* slice);
   plan::Register make_new(value::Cell* cell);

@@ -8,6 +8,7 @@
 #include "aten/state.h"
 #include "graph/graph.h"
 #include "meta/infer.h"
+#include "meta/unbacked.h"
 #include "plan/segment.h"
 #include "trace/capture.h"
 
@@ -95,6 +96,19 @@ class Scope {
   /// See Capture::specialized_value.
   PyObject* specialize(value::Number* number);
 
+  // ---- numbers and sizes that come out of data (unbacked.cpp)
+  /// It is true from here on: a guard, or checked where the graph runs, which raises if it is not.
+  void assert_true(shape::Expr condition);
+  /// The same of a number that is data to the capture; false if it is computed of what is none.
+  bool assert_true(value::Number* number);
+  /// Is it computed of data, without an expression?
+  bool is_data(const value::Number* number) const;
+  /// The whole number, of the range, that a function of Python numbers gives of data.
+  Value* emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range = {});
+  /// A float as a tensor without dimensions.
+  graph::Node* as_tensor(value::Number* number);
+  bool has_unbacked() const { return unbacked_ != nullptr; }
+
   // ---- autograd and random numbers
   /// Did an operation run with grad mode on, or the program look at a tensor's autograd state? Only then do guards.
   bool autograd_seen() const { return autograd_seen_; }
@@ -172,6 +186,11 @@ class Scope {
   [[noreturn]] void fail(const meta::Call& call, const std::string& message);
   const meta::Outcome& infer(meta::Call& call);
   const meta::Outcome& inferred(meta::Call& call, const Args& args);
+  const meta::Outcome& inferred_of_data(const meta::Call& call);
+  meta::Unbacked& unbacked();
+  bool is_bound(shape::Expr e) const;
+  void bind_sizes(const meta::Record& record, graph::Node* node);
+  graph::Node* assert_node(graph::Node* condition, const std::string& text);
   void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
                      const Args& args);
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
@@ -217,6 +236,9 @@ class Scope {
   graph::Graph root_;
   graph::Graph* graph_ = &root_;
   std::vector<BodyState> bodies_;  // under way, as they began
+  std::unique_ptr<meta::Unbacked> unbacked_;  // once data is asked for
+  meta::Unbacked::Answer of_data_;            // of the call that is being added
+  std::vector<shape::Expr> waiting_;          // assertions about what it gives
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
   std::unordered_map<shape::Expr, graph::Node*> symbol_nodes_;

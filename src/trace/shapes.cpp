@@ -27,12 +27,18 @@ std::string place(const graph::Position* position) {
   return std::string(file) + ":" + std::to_string(line);
 }
 
+bool mentions(Expr e, int64_t symbol) {
+  bool found = false;
+  each_symbol(e, [&](Expr other) { found |= other->constant == symbol; });
+  return found;
+}
+
 }  // namespace
 
-Expr Shapes::add(const Source* source, shape::Range range, int64_t now) {
+Expr Shapes::add(const Source* source, shape::Range range, int64_t now, bool unbacked) {
   symbols_.push_back(source);
   now_.push_back(now);
-  const Expr made = assumptions.add_symbol(range, now);
+  const Expr made = assumptions.add_symbol(range, unbacked ? std::nullopt : std::optional(now));
   if (source->kind == SK::SizeOf) decisions_.push_back({at_least(made, shape::constant(range.low)), nullptr});
   if (source->kind == SK::SizeOf && range.high != shape::Range::kNoHigh)
     decisions_.push_back({at_most(made, shape::constant(range.high)), nullptr});
@@ -42,6 +48,19 @@ Expr Shapes::add(const Source* source, shape::Range range, int64_t now) {
 Expr Shapes::equal_now(int64_t value) const {
   const auto found = std::find(now_.begin(), now_.end(), value);
   return found == now_.end() ? nullptr : shape::symbol(found - now_.begin());
+}
+
+Expr Shapes::add_unbacked(shape::Range range, const graph::Position* made) {
+  symbols_.push_back(nullptr);
+  now_.push_back(std::nullopt);
+  unbacked_at_.push_back(made);
+  return assumptions.add_symbol(range, std::nullopt);
+}
+
+bool Shapes::is_of_data(Expr e) const {
+  bool found = false;
+  if (assumptions.is_unbacked(e)) each_symbol(e, [&](Expr symbol) { found |= !source_of(symbol); });
+  return found;
 }
 
 const Source* Shapes::source_of(Expr symbol) const { return symbols_.at(static_cast<size_t>(symbol->constant)); }
@@ -79,15 +98,36 @@ const meta::Record* Shapes::describe(const meta::Record* record, const std::vect
 
 void Shapes::learn(Expr e, const graph::Position* asked) {
   if (assumptions.decide(e) == true) return;
+  if (assumptions.is_unbacked(e)) GRAMME_BUG("a guard on data: " + shape::print(e));
   decisions_.push_back({e, asked});
   assumptions.learn(e);
   simplified_.clear();
 }
 
+void Shapes::assume(Expr e) {
+  assumptions.learn(e);
+  simplified_.clear();
+}
+
+std::string Shapes::print(Expr e) const { return shape::print(e, guards::names_of(symbols_)); }
+
+void Shapes::refuse(Reason reason, Expr e, const char* what) const {
+  if (!assumptions.is_unbacked(e)) cannot(Reason::DataDependentValue, std::string(what) + " that has no value");
+  std::string text = print(e);
+  size_t count = 0;
+  for (size_t k = 0; k < symbols_.size(); ++k) {
+    if (symbols_[k]) continue;
+    if (const graph::Position* at = unbacked_at_[count]; mentions(e, static_cast<int64_t>(k)) && at)
+      text += ", where u" + std::to_string(count) + " is made at " + place(at);
+    ++count;
+  }
+  cannot(reason, text);
+}
+
 bool Shapes::decide(Expr e, const graph::Position* asked) {
   if (const std::optional<bool> known = assumptions.decide(e)) return *known;
   const std::optional<int64_t> now = assumptions.hint(e);
-  if (!now) cannot(Reason::DataDependentBranch, "a condition on sizes that has no value");
+  if (!now) refuse(Reason::UnbackedCondition, e, "a condition on sizes");
   if (const Expr holds = *now ? e : shape::negation(e))
     learn(holds, asked);
   else
@@ -97,7 +137,7 @@ bool Shapes::decide(Expr e, const graph::Position* asked) {
 
 int64_t Shapes::fix(Expr e, const graph::Position* asked) {
   const std::optional<int64_t> now = assumptions.hint(e);
-  if (!now) cannot(Reason::DataDependentValue, "a size that has no value");
+  if (!now) refuse(Reason::UnbackedNumber, assumptions.simplified(e), "a size");
   if (e->type == shape::Type::Bool) return decide(e, asked);
   needed_.push_back(e);
   const Expr value =
@@ -131,7 +171,7 @@ std::string Shapes::violation(const Source* size) const {
   const std::vector<std::string> names = guards().names();
   std::string text = "Constraints violated (" + size->print() +
                      ")! It was marked as dynamic, but the program makes it " +
-                     std::to_string(now_.at(static_cast<size_t>(index)));
+                     std::to_string(now_.at(static_cast<size_t>(index)).value());
   for (const Decision& decision : decisions_)
     if (decision.holds->kind == shape::Kind::Equal && shape::may_share_symbols(decision.holds, symbol))
       text += "\n  - " + shape::print(decision.holds, names) + (decision.asked ? ", at " + place(decision.asked) : "");
@@ -142,8 +182,8 @@ std::vector<Shapes::Fixed> Shapes::fixed() {
   std::vector<Fixed> result;
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const Expr symbol = shape::symbol(static_cast<int64_t>(i));
-    const bool chosen = symbols_[i]->kind != SK::StrideOf && symbols_[i]->kind != SK::OffsetOf;
-    if (!chosen || !is_constant(assumptions.simplified(symbol))) continue;
+    const bool chosen = symbols_[i] && symbols_[i]->kind != SK::StrideOf && symbols_[i]->kind != SK::OffsetOf;
+    if (!chosen || assumptions.is_unbacked(symbol) || !is_constant(assumptions.simplified(symbol))) continue;
     const bool needed =
         std::any_of(needed_.begin(), needed_.end(), [&](Expr e) { return shape::may_share_symbols(e, symbol); });
     result.push_back({symbols_[i], needed});
@@ -153,7 +193,7 @@ std::vector<Shapes::Fixed> Shapes::fixed() {
 
 guards::ShapeGuards Shapes::guards() const {
   guards::ShapeGuards result;
-  result.symbols = symbols_;
+  if (symbols_.size() > unbacked_at_.size()) result.symbols = symbols_;
   result.properties = properties_;
   for (const Decision& decision : decisions_) result.conditions.push_back({decision.holds, place(decision.asked)});
   return result;

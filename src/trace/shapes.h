@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aten/spec.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "guards/shapes.h"
 #include "meta/record.h"
@@ -20,19 +21,27 @@ class Shapes {
  public:
   shape::Assumptions assumptions;
 
-  /// What the source reads from now on is a symbol; `now` is its value.
-  shape::Expr add(const source::Source* source, shape::Range range, int64_t now);
+  /// What the source reads from now on is a symbol; `now` is its value, by which nothing is decided if it is unbacked.
+  shape::Expr add(const source::Source* source, shape::Range range, int64_t now, bool unbacked = false);
   /// The record of a tensor at a source, whose sizes are expressions where `sizes` is not null.
   const meta::Record* describe(const meta::Record* record, const std::vector<shape::Expr>& sizes,
                                const source::Source* tensor, source::Pool& pool);
-  /// The source of a symbol.
+  /// A new symbol whose value comes out of data, at a place of the program.
+  shape::Expr add_unbacked(shape::Range range, const graph::Position* made);
+  /// The source of a symbol; null if its value comes out of data.
   const source::Source* source_of(shape::Expr symbol) const;
+  /// Is it computed of what comes out of data?
+  bool is_of_data(shape::Expr e) const;
+  /// What a symbol with a source is.
+  int64_t now(shape::Expr symbol) const { return now_.at(static_cast<size_t>(symbol->constant)).value(); }
   /// An earlier symbol whose value is now this; null if there is none.
   shape::Expr equal_now(int64_t value) const;
 
   /// The Bool is true from now on, which it is now.
   void learn(shape::Expr e, const graph::Position* asked);
-  /// Is the Bool true?
+  /// The graph checks it when it runs.
+  void assume(shape::Expr e);
+  /// Is the Bool true? Ends the segment if only data can tell.
   bool decide(shape::Expr e, const graph::Position* asked);
   /// What it is now, from now on.
   int64_t fix(shape::Expr e, const graph::Position* asked);
@@ -41,6 +50,7 @@ class Shapes {
   void insist(const source::Source* size) { insisted_.push_back(size); }
   /// Why it does not: what was decided, and where; empty if the program does not mind.
   std::string violation(const source::Source* size) const;
+  std::string print(shape::Expr e) const;
   bool empty() const { return symbols_.empty(); }
   /// The same under what was learnt.
   shape::SymInt simplified(shape::SymInt number);
@@ -56,14 +66,16 @@ class Shapes {
   guards::ShapeGuards guards() const;
 
  private:
+  [[noreturn]] void refuse(Reason reason, shape::Expr e, const char* what) const;
   void fix_symbols(shape::Expr e, const graph::Position* asked);
 
   struct Decision {
     shape::Expr holds;
     const graph::Position* asked;
   };
-  std::vector<const source::Source*> symbols_;
-  std::vector<int64_t> now_;
+  std::vector<const source::Source*> symbols_;       // null: out of data
+  std::vector<std::optional<int64_t>> now_;          // none: likewise
+  std::vector<const graph::Position*> unbacked_at_;  // by symbol out of data
   std::vector<guards::ShapeGuards::Property> properties_;
   std::vector<Decision> decisions_;
   std::vector<shape::Expr> needed_;  // as numbers

@@ -82,15 +82,14 @@ def test_options_of_inductor_are_its_configuration() -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_unbacked_marks_are_refused_by_name(backend: str) -> None:
+def test_marks_change_no_result(backend: str) -> None:
     marked, unbacked, hinted = X.clone(), X.clone(), X.clone()
     torch._dynamo.mark_dynamic(marked, 0)
     torch._dynamo.decorators.mark_unbacked(unbacked, 0)
     torch._dynamo.maybe_mark_dynamic(hinted, 0)
     compiled = gramme.compile(double, backend=backend)
     assert torch.equal(compiled(marked), double(X))
-    with pytest.raises(NotImplementedError, match="mark_unbacked"):
-        gramme.compile(double, backend=backend)(unbacked)
+    assert torch.equal(compiled(unbacked), double(X))
     assert torch.equal(compiled(hinted), double(X))
 
 

@@ -232,13 +232,6 @@ def test_a_dimension_marked_static() -> None:
     assert captures(compiled) == 3
 
 
-def test_unbacked_marks_are_refused() -> None:
-    x = rows(4)
-    torch._dynamo.decorators.mark_unbacked(x, 0)
-    with pytest.raises(NotImplementedError, match="mark_unbacked"):
-        gramme.compile(lambda x: x * 2, backend="eager")(x)
-
-
 def test_layouts_without_strides_keep_their_sizes() -> None:
     compiled = gramme.compile(lambda x: x * 2, backend="eager", dynamic=True)
     for n in (4, 5):

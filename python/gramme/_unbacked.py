@@ -1,0 +1,56 @@
+"""What PyTorch's passes look for on nodes of a graph whose sizes or numbers come out of data.
+
+Only imported when there are such: sympy takes most of a second to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import Source
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicContext, compute_unbacked_bindings
+
+__all__ = ["propagate"]
+
+
+class _Propagation(torch.fx.Interpreter):
+    """Runs the graph on fakes and notes what each node gives, and which symbols are first found in it."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule, env: ShapeEnv) -> None:
+        super().__init__(graph_module, garbage_collect_values=False)
+        self._env = env
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        value = super().run_node(n)
+        if n.op not in ("placeholder", "output"):
+            found = compute_unbacked_bindings(self._env, value)
+            if found:
+                n.meta["unbacked_bindings"] = found
+            n.meta["example_value"] = value
+        return value
+
+
+def propagate(
+    graph_module: torch.fx.GraphModule,
+    env: ShapeEnv,
+    inputs: Sequence[Any],
+    contexts: Sequence[StatefulSymbolicContext | None],
+    sources: Sequence[Source | None],
+) -> None:
+    """Gives nodes example values, in a mode of their own, and the symbols that they bring."""
+    mode = FakeTensorMode(shape_env=env)
+    fakes = []
+    for value, context, source in zip(inputs, contexts, sources, strict=False):
+        if isinstance(value, torch.Tensor):
+            value = mode.from_tensor(value, static_shapes=context is None, source=source, symbolic_context=context)
+        fakes.append(value)
+    grad = torch.is_grad_enabled()
+    try:
+        with enable_python_dispatcher(), mode:
+            _Propagation(graph_module, env).run(*fakes)
+    finally:
+        torch.set_grad_enabled(grad)

@@ -1,0 +1,167 @@
+// Numbers and sizes that come out of data: nodes give them, and what is said of them is checked where the graph runs.
+#include <utility>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using meta::Argument;
+using shape::Expr;
+using value::Number;
+
+namespace {
+
+Owned<> overload(const char* name, const char* which) {
+  Owned<> packet = take(PyObject_GetAttrString(imported("torch._ops", "ops").get(), "aten"));
+  packet = take(PyObject_GetAttrString(packet.get(), name));
+  return take(PyObject_GetAttrString(packet.get(), which));
+}
+
+/// PyTorch's words, without its names for symbols where those are of no use.
+std::string asked(const std::string& message) {
+  const std::string start = "data-dependent expression ";
+  const size_t from = message.find(start);
+  if (from == std::string::npos) return message.substr(0, message.find('\n'));
+  const size_t to = message.find(" (unhinted", from);
+  return message.substr(from + start.size(), to == std::string::npos ? to : to - from - start.size());
+}
+
+Argument* copied(Arena& arena, std::initializer_list<Argument> arguments) {
+  auto* made = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * arguments.size()));
+  std::uninitialized_copy(arguments.begin(), arguments.end(), made);
+  return made;
+}
+
+Argument constant(PyObject* object) {
+  Argument result;
+  result.object = object;
+  return result;
+}
+
+Argument result_of(graph::Node* node, Argument::Kind kind) {
+  Argument result;
+  result.kind = kind;
+  result.node = node;
+  result.record = node->record;
+  return result;
+}
+
+}  // namespace
+
+meta::Unbacked& Scope::unbacked() {
+  if (!unbacked_) unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.policy.data);
+  return *unbacked_;
+}
+
+/// What the call takes for granted is checked before it; of what it gives, behind it.
+const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
+  of_data_ = unbacked().infer(call);
+  const meta::Outcome& outcome = of_data_.outcome;
+  if (!of_data_.undecided.empty()) cannot(Reason::UnbackedCondition, asked(of_data_.undecided));
+  const bool would_raise = outcome.raised && !meta::takes_unbacked(call, capture_.shapes.assumptions);
+  if (outcome.error) cannot(would_raise ? Reason::OperatorFailed : Reason::DataDependentValue, outcome.message);
+  for (const Expr guard : outcome.guards) capture_.shapes.learn(guard, capture_.position());
+  for (const shape::Range range : of_data_.made) capture_.shapes.add_unbacked(range, capture_.position());
+  for (const Expr condition : of_data_.asserted) {
+    if (is_bound(condition))
+      assert_true(condition);
+    else
+      waiting_.push_back(condition);
+  }
+  return outcome;
+}
+
+/// Do nodes or guards give all that it is computed of?
+bool Scope::is_bound(Expr e) const {
+  bool bound = true;
+  each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || symbol_nodes_.contains(symbol); });
+  return bound;
+}
+
+void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
+  PyObject* const size_of = once([] { return overload("sym_size", "int").release(); });
+  for (size_t d = 0; d < record.sizes.size(); ++d) {
+    if (record.sizes[d].is_number() || record.sizes[d].expr()->kind != shape::Kind::Symbol) continue;
+    const Expr symbol = record.sizes[d].expr();
+    if (is_bound(symbol)) continue;
+    meta::Call call;
+    call.target = size_of;
+    call.arg_count = 2;
+    call.args = copied(capture_.arena,
+                       {result_of(node, Argument::Tensor), constant(capture_.keep(take(PyLong_FromSize_t(d))))});
+    graph::Node* size = graph_->call(call, capture_.position());
+    size->number_type = &PyLong_Type;
+    symbol_nodes_[symbol] = size;
+  }
+}
+
+graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text) {
+  PyObject* const check = once([] { return overload("_assert_scalar", "default").release(); });
+  expect_raise();
+  meta::Call call;
+  call.target = check;
+  call.arg_count = 2;
+  Owned<> message = take(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  call.args =
+      copied(capture_.arena, {result_of(condition, Argument::Number), constant(capture_.keep(std::move(message)))});
+  graph::Node* node = graph_->call(call, capture_.position());
+  node->effect = true;
+  return node;
+}
+
+Value* Scope::emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range) {
+  expect_raise();
+  graph::Node* node = emit_number(function, args, &PyLong_Type, HUGE_VAL, take(PyLong_FromLong(2)))->node;
+  node->effect = true;
+  const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
+  symbol_nodes_[symbol] = node;
+  return capture_.expression(symbol);
+}
+
+graph::Node* Scope::as_tensor(Number* number) {
+  PyObject* const make = once([] { return imported("torch", "scalar_tensor").release(); });
+  static PyObject* const k_dtype = intern("dtype");
+  static PyObject* const names[] = {k_dtype};
+  PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
+  Argument of = result_of(node(number), Argument::Number);
+  of.object = number->object;
+  meta::Call call;
+  call.target = make;
+  call.arg_count = call.keyword_count = 1;
+  call.args = copied(capture_.arena, {of});
+  call.keyword_names = names;
+  call.keyword_args = copied(capture_.arena, {constant(float64)});
+  const meta::Record* record = meta::infer(call).result.record;
+  graph::Node* node = graph_->call(call, capture_.position());
+  node->record = record;
+  return node;
+}
+
+void Scope::assert_true(Expr condition) {
+  const std::optional<bool> known = capture_.shapes.assumptions.decide(condition);
+  if (known == true) return;
+  if (known == false) cannot(Reason::OperatorFailed, "what is said of a number that comes out of data is not so");
+  if (condition->kind == shape::Kind::And) {
+    for (const shape::Operand& part : condition->operands) assert_true(part.of);
+    return;
+  }
+  if (!capture_.shapes.assumptions.is_unbacked(condition)) {
+    if (!capture_.shapes.decide(condition, capture_.position())) cannot(Reason::OperatorFailed, "torch._check");
+    return;
+  }
+  graph::Node* node = this->node(condition);
+  if (!node) return;  // it follows
+  assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
+  unbacked().assume(condition);
+  capture_.shapes.assume(condition);
+}
+
+bool Scope::assert_true(Number* number) {
+  if (!is_data(number)) return false;
+  assert_node(node(number), "Runtime assertion failed");
+  return true;
+}
+
+}  // namespace gramme::trace

@@ -1,6 +1,7 @@
 // What importing PyTorch's own front end changes in torch.
 #include "base/text.h"
 #include "builtins/torch_support.h"
+#include "cpython/objects.h"
 
 namespace gramme::builtins {
 
@@ -34,6 +35,20 @@ Value* compiled_by_dynamo(Trace& trace, value::Function* function, const Args& a
   return protocol::call(trace, protocol::get_attribute(trace, function, original), args);
 }
 
+/// A disabled function. PyTorch disables parts of its optimizers where its own front end cannot trace them.
+Value* disabled(Trace& trace, value::Function* function, const Args& args) {
+  static PyObject* const k_original = intern("_torchdynamo_orig_callable");
+  Owned<> original = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, k_original) : nullptr);
+  if (!original) PyErr_Clear();
+  const std::string name = function->object ? utf8_of(cpython::as_function(function->object)->func_qualname) : "";
+  const bool plain = original && PyFunction_Check(original.get());
+  PyCodeObject* code = plain ? cpython::code_of(cpython::as_function(original.get())) : nullptr;
+  const bool of_optimizer = code && utf8_of(code->co_name) == "_init_group" &&
+                            utf8_of(code->co_filename).find("torch/optim/") != std::string::npos;
+  if (!of_optimizer) cannot(Reason::CallDisabled, name);
+  return protocol::call(trace, protocol::get_attribute(trace, function, k_original), args);
+}
+
 /// torch._dynamo.graph_break(). That around the step of an optimizer is there for compilers that must see no gradient
 /// recorded in a graph of its own: it is passed by where graphs run as they are.
 Value* graph_break(Trace& trace, value::Function*, const Args&) {
@@ -51,6 +66,7 @@ void register_torch_dynamo() {
                                "install_generation_tagging_init.<locals>.patched_init", &tagged_init);
   protocol::add_function_model("torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper",
                                &compiled_by_dynamo);
+  protocol::add_function_model("torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &disabled);
   protocol::add_function_model("torch/_dynamo/decorators.py", "graph_break", &graph_break);
 }
 

@@ -257,3 +257,35 @@ def test_a_bounded_deque_is_not_an_unbounded_one() -> None:
         got, expected = deque([7], limit), deque([7], limit)
         assert torch.equal(compiled(rows(2), got), last(rows(2), expected))
         assert got == expected
+
+
+class Scaled(torch.nn.Module):
+    """Ints of its own, of a submodule and of what it holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times, self.width = 3, [5]
+        self.inner = torch.nn.LayerNorm(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * self.times + self.width[0]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_ints_of_modules_are_numbers_until_they_change(asked: bool) -> None:
+    model = Scaled()
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=asked):
+        compiled = gramme.compile(model, backend="eager", dynamic=True)
+        for n, times in ((4, 3), (7, 3), (5, 4), (6, 5), (4, 9)):
+            model.times = times
+            assert torch.equal(compiled(rows(n)), model(rows(n)))
+    assert captures(compiled) == 1 + (not asked)
+
+
+def test_ints_that_no_module_holds_vary_from_the_start() -> None:
+    kept = {"times": 3}
+    compiled = gramme.compile(lambda x, n: x * kept["times"] + n, backend="eager", dynamic=True)
+    for n in (4, 7, 9):
+        kept["times"] = n + 1
+        assert torch.equal(compiled(rows(n), n + 2), rows(n) * (n + 1) + n + 2)
+    assert captures(compiled) == 1

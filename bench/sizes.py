@@ -2,13 +2,14 @@
 
     python bench/sizes.py
 
-Times are medians of one process, side by side; read the ratios.
+Times are medians of the processor's, of one process, side by side; read the ratios.
 """
 
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +23,54 @@ ROUNDS = 7
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
-def capture_milliseconds(name: str) -> tuple[float, float, float]:
-    """Of one call each: static, all sizes for the first time in the process, all sizes again."""
-    model = MODELS[name].make()
-    arguments: dict[str, Any] = {"input_ids": torch.randint(0, 50, (2, 16)), "use_cache": False}
+def arguments_of(name: str, batch: int, length: int) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"input_ids": torch.randint(3, 50, (batch, length)), "use_cache": False}
     if name == "bert":
         del arguments["use_cache"]
+    return arguments
 
-    def captured(dynamic: bool) -> float:
-        gramme.reset()
-        compiled = gramme.compile(model, backend="eager", dynamic=dynamic)
+
+def capture_milliseconds(name: str) -> tuple[float, float, float, float]:
+    """Of one call each: static, all sizes for the first time in the process, all sizes again, PyTorch's front end."""
+    model = MODELS[name].make()
+    arguments = arguments_of(name, 2, 16)
+
+    def captured(compiled: Callable[..., Any]) -> float:
         with torch.no_grad():
             eager = min(seconds(lambda: model(**arguments)) for _ in range(3))
             return seconds(lambda: compiled(**arguments)) - eager
 
-    captured(False)
-    first = captured(True)
-    rows = [(captured(False), captured(True)) for _ in range(ROUNDS)]
+    def by_gramme(dynamic: bool) -> float:
+        gramme.reset()
+        return captured(gramme.compile(model, backend="eager", dynamic=dynamic))
+
+    def by_torch() -> float:
+        torch._dynamo.reset()
+        return captured(torch.compile(model, backend="eager", dynamic=True))
+
+    by_gramme(False)
+    first = by_gramme(True)
+    rows = [(by_gramme(False), by_gramme(True)) for _ in range(ROUNDS)]
     static, dynamic = (statistics.median(column) for column in zip(*rows, strict=True))
-    return 1e3 * static, 1e3 * first, 1e3 * dynamic
+    return 1e3 * static, 1e3 * first, 1e3 * dynamic, 1e3 * min(by_torch() for _ in range(2))
+
+
+def native_microseconds(name: str) -> tuple[float, float]:
+    """A call of one recording for one size and of one for all sizes, at that size, in turns."""
+    model, arguments, others = MODELS[name].make(), arguments_of(name, 2, 16), arguments_of(name, 3, 9)
+    one, every = (gramme.compile(model, backend="native", dynamic=dynamic) for dynamic in (False, True))
+    times: tuple[list[float], list[float]] = ([], [])
+    with torch.no_grad():
+        every(**others)
+        for _ in range(20 * ROUNDS):
+            for compiled, row in zip((one, every), times, strict=True):
+                row.append(min(seconds(partial(compiled, **arguments)) for _ in range(5)))
+    return 1e6 * statistics.median(times[0]), 1e6 * statistics.median(times[1])
 
 
 def hit_microseconds() -> tuple[float, float, float]:
@@ -74,10 +99,19 @@ def hit_microseconds() -> tuple[float, float, float]:
 
 
 def main() -> None:
-    print("capture, ms       static   all sizes, first   all sizes   ratio")
-    for name in ("bert", "gpt2", "llama"):
-        static, first, dynamic = capture_milliseconds(name)
-        print(f"{name:14} {static:9.1f} {first:18.1f} {dynamic:11.1f} {dynamic / static:7.2f}")
+    names = ("bert", "gpt2", "llama")
+    print("capture, ms       static   all sizes, first   all sizes   ratio   torch.compile   ratio")
+    ratios = []
+    for name in names:
+        static, first, dynamic, torchs = capture_milliseconds(name)
+        ratios.append(dynamic / static)
+        print(f"{name:14} {static:9.1f} {first:18.1f} {dynamic:11.1f} {ratios[-1]:7.2f}", end="")
+        print(f"{torchs:16.0f} {torchs / dynamic:7.0f}")
+    print(f"{'geometric mean':56} {statistics.geometric_mean(ratios):5.2f}")
+    print("native, us      one size   all sizes   ratio")
+    for name in names:
+        one, every = native_microseconds(name)
+        print(f"{name:14} {one:9.1f} {every:11.1f} {every / one:7.3f}")
     one, same, changing = hit_microseconds()
     print(f"hit, us: one size {one:.2f}, any size {same:.2f}, changing sizes {changing:.2f}")
 

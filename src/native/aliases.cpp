@@ -39,6 +39,10 @@ void Aliases::join_inputs(const Assembly& assembly) {
 }
 
 void Aliases::join_results(const Instruction& instruction, const Recorder& recorder) {
+  if (instruction.kind == Instruction::View) {
+    join(view_of(instruction).target, view_of(instruction).source);
+    is_view_[static_cast<size_t>(view_of(instruction).target)] = true;
+  }
   if (!instruction.call) return;
   bool told = false;  // the schema says that results share memory
   for (const c10::Argument& result : instruction.call->op.schema().returns()) told |= result.alias_info() != nullptr;
@@ -46,7 +50,9 @@ void Aliases::join_results(const Instruction& instruction, const Recorder& recor
     const Seen& to = recorder.seen(made);
     each_read(instruction, [&](Register read) {
       const Seen& from = recorder.seen(read);
-      const bool shares = to.plain && from.plain ? to.storage == from.storage : told;
+      const bool known = to.plain && from.plain;
+      const bool varies = to.data_shaped || from.data_shaped;  // a view of one size, a copy of another
+      const bool shares = (known && to.storage == from.storage) || (told && (!known || varies));
       if (!shares) return;
       join(made, read);
       is_view_[static_cast<size_t>(made)] = true;

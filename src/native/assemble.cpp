@@ -29,10 +29,16 @@ bool has_kernel(const c10::OperatorHandle& op, c10::DispatchKey key) {
   return op.hasKernelForDispatchKey(key) && !op.isKernelFallthroughKernel(key);
 }
 
-/// Is what it calls itself below autograd too? A composite's calls are not: autograd, version counters and views are
-/// kept by the operators it calls. Nor are those of operators that others have added.
-bool goes_below_autograd(const c10::OperatorHandle& op) {
-  return !is_composite(op) && op.operator_name().getNamespace() == "aten";
+bool writes(const c10::OperatorHandle& op) {
+  return std::ranges::any_of(op.schema().arguments(), [](const c10::Argument& argument) {
+    return argument.alias_info() && argument.alias_info()->isWrite();
+  });
+}
+
+/// With autograd's kernels left out for all of the tape?
+bool is_direct(const Instruction& instruction) {
+  if (instruction.kind == Instruction::View) return !view_of(instruction).by_operators;
+  return instruction.kind == Instruction::Number || !instruction.keys.empty();
 }
 
 /// An operator that others have added may run Python code.
@@ -52,12 +58,12 @@ class Assembler {
     tape_->below_autograd = tape_->all_direct = given_.below_autograd;
     place_ends();
     find_returned();
+    const Aliases aliases(given_);
+    keep_hidden_linears(aliases);
     if (tape_->below_autograd) {
-      replace_views();
+      replace_views(aliases);
       converted_ = converted_numbers(given_);
-      for (Instruction& instruction : given_.instructions) choose_keys(instruction);
-    } else {
-      keep_hidden_linears();
+      for (Instruction& instruction : given_.instructions) choose_keys(instruction, aliases);
     }
     renumber();
     tape_->instructions = std::move(given_.instructions);
@@ -66,8 +72,7 @@ class Assembler {
       instruction.below_autograd = instruction.call && instruction.call->below_autograd;
       tape_->has_python |= instruction.kind == Instruction::Python || is_foreign(instruction);
       tape_->has_modes |= instruction.kind == Instruction::Mode;
-      tape_->all_direct &=
-          instruction.kind == Instruction::View || instruction.kind == Instruction::Number || !instruction.keys.empty();
+      tape_->all_direct &= is_direct(instruction);
     }
     free_after_last_use();
     tape_->releases_gil = runs_long();
@@ -118,30 +123,41 @@ class Assembler {
     each_register(tape_->output[0], [this](Register r) { returned_[static_cast<size_t>(r)] = true; });
   }
 
-  void replace_views() {
-    given_.instructions = with_views(std::move(given_.instructions), given_.recorder, Aliases(given_));
+  void replace_views(const Aliases& aliases) {
+    given_.instructions = with_views(std::move(given_.instructions), given_.recorder, aliases);
     collapse_views(given_.instructions, returned_);
   }
 
-  /// Whose result others can look at is called as PyTorch calls it.
-  void keep_hidden_linears() {
-    std::optional<Aliases> aliases;
-    for (Instruction& instruction : given_.instructions) {
-      if (!is_prepared_linear(instruction)) continue;
-      if (!aliases) aliases.emplace(given_);
-      const Register made = instruction.call->results[0].registers[0];
-      if (returned_[static_cast<size_t>(made)] || aliases->observed(made)) instruction.invoke = nullptr;
-    }
+  /// A linear layer whose result others can look at is called as PyTorch calls it.
+  void keep_hidden_linears(const Aliases& aliases) {
+    for (Instruction& instruction : given_.instructions)
+      if (is_prepared_linear(instruction) && !may_be_one_call(instruction, aliases)) instruction.invoke = nullptr;
   }
 
-  /// Straight to the CPU kernel, by way of the one that keeps version counters and views where there is one.
-  void choose_keys(Instruction& instruction) {
+  bool may_be_one_call(const Instruction& linear, const Aliases& aliases) const {
+    return is_hidden(linear, aliases) ||
+           (makes_no_view(linear) && !aliases.observed(linear.call->results[0].registers[0]));
+  }
+
+  /// Does nobody outside see the results, nor ask what they are views of?
+  bool is_hidden(const Instruction& instruction, const Aliases& aliases) const {
+    bool hidden = true;
+    each_write(instruction, [&](Register r) { hidden &= !returned_[static_cast<size_t>(r)] && !aliases.observed(r); });
+    return hidden;
+  }
+
+  /// Straight to the CPU kernel, by way of the one that keeps version counters and views where there is one. For a
+  /// composite those are kept by the operators it calls, so that its results must be nobody's business.
+  void choose_keys(Instruction& instruction, const Aliases& aliases) {
     if (!instruction.call) return;
     bool plain = true;
     each_read(instruction, [&](Register r) { plain &= may_go_to_kernel(r); });
     each_write(instruction, [&](Register r) { plain &= may_go_to_kernel(r); });
     const c10::OperatorHandle& op = instruction.call->op;
-    if (!plain || !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) || !goes_below_autograd(op)) return;
+    if (!plain || !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+    const bool may_be_below =
+        !is_composite(op) || is_prepared_linear(instruction) || (!writes(op) && is_hidden(instruction, aliases));
+    if (!may_be_below || op.operator_name().getNamespace() != "aten") return;
     instruction.keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
     if (has_kernel(op, c10::DispatchKey::ADInplaceOrView))
       instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);

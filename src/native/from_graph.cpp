@@ -20,6 +20,7 @@ class Conversion {
     for (const Node* node : graph_.placeholders()) {
       values_[node] = program_.inputs++;
       program_.symbols.push_back(node->symbol != nullptr);
+      program_.fixed.push_back(node->record && !node->record->symbolic);
       program_.any_sizes |= node->record && node->record->symbolic;
     }
     add(graph_, graph::assign_names(graph_), module_, -1);

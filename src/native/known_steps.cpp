@@ -2,6 +2,10 @@
 // of modes, items of earlier results, literals.
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
+#include <limits>
+#include <span>
+
 #include "native/assemble.h"
 #include "native/modes.h"
 #include "native/recording.h"
@@ -98,6 +102,68 @@ bool Recording::add_literal(size_t index, PyObject* result) {
                    {{OperatorArgument::Tensor, {}, {original}}, {OperatorArgument::Constant, {}, {}}},
                    {{OperatorResult::Tensor, {copy}}}});
   return true;
+}
+
+/// The number that the operand is; what None stands for is given.
+std::optional<Amount> Recording::amount_at(const Operand& operand, int64_t if_none) const {
+  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number)
+    return Amount{place(operand.value).index};
+  if (operand.kind != Operand::Constant) return std::nullopt;
+  if (operand.object.get() == Py_None) return Amount{-1, if_none};
+  if (!Numbers::fits(operand.object.get())) return std::nullopt;
+  return Amount{-1, PyLong_AsLongLong(operand.object.get())};
+}
+
+std::optional<IndexItem> Recording::index_item(const Operand& operand) const {
+  constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max(), kLargestStep = 1 << 20;
+  PyObject* object = operand.kind == Operand::Constant ? operand.object.get() : nullptr;
+  if (object == Py_None) return IndexItem{IndexItem::None};
+  if (object == Py_Ellipsis) return IndexItem{IndexItem::Ellipsis};
+  if (operand.kind != Operand::Slice) {
+    const std::optional<Amount> at = amount_at(operand, 0);
+    return at ? std::optional(IndexItem{IndexItem::Integer, *at}) : std::nullopt;
+  }
+  const std::optional<Amount> start = amount_at(operand.items[0], 0), stop = amount_at(operand.items[1], kToTheEnd),
+                              step = amount_at(operand.items[2], 1);
+  if (!start || !stop || !step || step->number >= 0 || step->constant < 1 || step->constant > kLargestStep)
+    return std::nullopt;
+  return IndexItem{IndexItem::Slice, *start, *stop, step->constant};
+}
+
+/// x[1, ..., :n, None] of a tensor whose sizes vary, or by numbers that do: views, whatever the sizes.
+bool Recording::add_index(size_t index, PyObject* result) {
+  const Step& step = program_->steps[index];
+  if (!is_getitem(step) || is_steady(step) || step.arguments[0].kind != Operand::Value) return false;
+  const Place& source = place(step.arguments[0].value);
+  if (source.kind != Place::Tensor || !THPVariable_Check(result) || has_odd_tensor(result) ||
+      has_odd_tensor(stepper_.value(step.arguments[0].value)))
+    return false;
+  const Operand& key = step.arguments[1];
+  ViewStep view{ViewStep::Index};
+  bool ellipsis = false;
+  for (const Operand& operand : key.kind == Operand::Tuple ? std::span(key.items) : std::span(&key, 1)) {
+    const std::optional<IndexItem> item = index_item(operand);
+    if (!item || (ellipsis && item->kind == IndexItem::Ellipsis)) return false;
+    ellipsis |= item->kind == IndexItem::Ellipsis;
+    view.items.push_back(*item);
+  }
+  const Register from = source.index, to = recorder_.add(THPVariable_Unpack(result), true);
+  place(program_->result(index)) = {Place::Tensor, to, {}, {}};
+  bind_index(append(index), from, to, std::move(view));
+  return true;
+}
+
+/// x[i, j] by whole numbers in tensors: one operator, whatever the sizes.
+bool Recording::indexes_by_tensors(const Step& step, const std::vector<Observed>& observed) const {
+  if (!is_getitem(step) || observed.size() != 1 || observed[0].call.op.operator_name().name != "aten::index")
+    return false;
+  const Operand& key = step.arguments[1];
+  const auto items = key.kind == Operand::Tuple ? std::span(key.items) : std::span(&key, 1);
+  return std::ranges::all_of(items, [this](const Operand& item) {
+    if (item.kind != Operand::Value || place(item.value).kind != Place::Tensor) return false;
+    const at::Tensor& tensor = THPVariable_Unpack(stepper_.value(item.value));
+    return tensor.scalar_type() == c10::kLong && tensor.dim() > 0;
+  });
 }
 
 /// x.contiguous() of a tensor that is so, but may not be another time.

@@ -1,5 +1,6 @@
 #include "native/linear.h"
 
+#include <ATen/TensorUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
@@ -35,10 +36,17 @@ class Parts {
     return true;
   }
 
-  std::optional<LinearShape> shape(Register output) const {
-    if (product_ == kNone || output != result_) return std::nullopt;
+  /// Are all tensors plain ones of one type?
+  bool is_float(Register output) const {
     for (Register r : {input_, weight_, bias_, output})
-      if (r != kNone && !is_known_float(r)) return std::nullopt;
+      if (r != kNone && !is_plain_float(r)) return false;
+    return product_ != kNone;
+  }
+
+  std::optional<LinearShape> shape(Register output) const {
+    if (output != result_ || !is_float(output)) return std::nullopt;
+    for (Register r : {input_, weight_, bias_, output})
+      if (r != kNone && recorder_.seen(r).data_shaped) return std::nullopt;
     const Seen &matrix = recorder_.seen(matrix_), &weight = recorder_.seen(weight_);
     if (matrix.sizes.size() != 2 || weight.sizes.size() != 2) return std::nullopt;
     LinearShape shape{recorder_.seen(input_).sizes, recorder_.seen(output).sizes};
@@ -57,10 +65,9 @@ class Parts {
     return argument.kind == OperatorArgument::Tensor ? argument.registers[0] : kNone;
   }
 
-  bool is_known_float(Register r) const {
+  bool is_plain_float(Register r) const {
     const Seen& seen = recorder_.seen(r);
-    return seen.plain && !seen.data_shaped && seen.dtype == recorder_.seen(input_).dtype &&
-           c10::isFloatingType(seen.dtype);
+    return seen.plain && seen.dtype == recorder_.seen(input_).dtype && c10::isFloatingType(seen.dtype);
   }
 
   bool follow(const OperatorCall& call) {
@@ -116,6 +123,28 @@ at::Tensor multiply(const LinearShape& shape, const at::Tensor& input, const at:
   return output;
 }
 
+/// The same as at::linear, of plain tensors below autograd.
+at::Tensor multiply(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  const int64_t rank = input.dim();
+  const bool contiguous = rank == 3 && input.numel() != 0 && input.is_contiguous();
+  // without a bias at::matmul looks at the strides of one element, too, and takes bmm if they are others
+  const bool flattens = contiguous && (bias.defined() || input.stride(0) == input.stride(1) * input.size(1));
+  const bool same = weight.dim() == 2 && input.scalar_type() == weight.scalar_type() && (rank == 2 || flattens) &&
+                    input.size(rank - 1) == weight.size(1);
+  if (!same) return at::linear(input, weight, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt);
+  const at::Tensor transposed =
+      make_view(weight, {weight.size(1), weight.size(0)}, {weight.stride(1), weight.stride(0)}, 0);
+  at::Tensor matrix;
+  if (flattens) {
+    const c10::DimVector sizes{input.size(0) * input.size(1), input.size(2)};
+    matrix = make_view(input, sizes, *at::detail::computeStride(input.sizes(), input.strides(), sizes), 0);
+  }
+  const at::Tensor& left = flattens ? matrix : input;
+  at::Tensor output = bias.defined() ? at::cpu::addmm(bias, left, transposed) : at::cpu::mm(left, transposed);
+  if (flattens) output.unsafeGetTensorImpl()->set_sizes_contiguous({input.size(0), input.size(1), weight.size(0)});
+  return output;
+}
+
 /// As recorded? Guards say so; another thread may give a parameter other data all the same.
 bool fits(const LinearShape& shape, const at::Tensor& input, const at::Tensor& weight) {
   return input.sizes() == shape.input && weight.dim() == 2 && weight.size(0) == shape.out && weight.size(1) == shape.in;
@@ -135,26 +164,47 @@ at::Tensor call_linear(const Linear& linear, const at::Tensor& input, const at::
   return output;
 }
 
-void run_linear(const Instruction& instruction, Run& run) {
+/// Undefined if it was left out.
+const at::Tensor& operand(const OperatorCall& call, size_t i, const Run& run) {
   static const at::Tensor none;
+  const OperatorArgument& argument = call.arguments[i];
+  return argument.kind == OperatorArgument::Tensor ? *run.tensors[argument.registers[0]] : none;
+}
+
+void run_linear(const Instruction& instruction, Run& run) {
   const OperatorCall& call = *instruction.call;
-  auto tensor = [&](size_t i) -> const at::Tensor& {
-    const OperatorArgument& argument = call.arguments[i];
-    return argument.kind == OperatorArgument::Tensor ? *run.tensors[argument.registers[0]] : none;
-  };
   const auto& linear = static_cast<const Linear&>(*instruction.bound);
-  run.own[call.results[0].registers[0]] = call_linear(linear, tensor(0), tensor(1), tensor(2));
+  run.own[call.results[0].registers[0]] =
+      call_linear(linear, operand(call, 0, run), operand(call, 1, run), operand(call, 2, run));
+}
+
+void run_below_autograd(const Instruction& instruction, Run& run) {
+  const OperatorCall& call = *instruction.call;
+  run.own[call.results[0].registers[0]] = multiply(operand(call, 0, run), operand(call, 1, run), operand(call, 2, run));
 }
 
 }  // namespace
 
-bool is_prepared_linear(const Instruction& instruction) { return instruction.invoke == run_linear; }
+bool is_prepared_linear(const Instruction& instruction) {
+  return instruction.invoke == run_linear || instruction.invoke == run_below_autograd;
+}
 
-void prepare_linear(Instruction& instruction, const std::vector<Observed>& parts, const Recorder& recorder) {
+bool makes_no_view(const Instruction& instruction) {
+  return instruction.invoke == run_below_autograd && instruction.call->arguments[2].kind != OperatorArgument::Tensor;
+}
+
+void prepare_linear(Instruction& instruction, const std::vector<Observed>& parts, const Recorder& recorder,
+                    bool below_autograd) {
   const OperatorCall& call = *instruction.call;
   if (call.op.operator_name().name != "aten::linear" || call.results[0].kind != OperatorResult::Tensor) return;
   Parts followed(call, recorder);
   if (!followed.follow(parts)) return;
+  if (below_autograd) {
+    if (!followed.is_float(call.results[0].registers[0])) return;
+    instruction.invoke = run_below_autograd;
+    instruction.typed = true;
+    return;
+  }
   std::optional<LinearShape> shape = followed.shape(call.results[0].registers[0]);
   if (!shape) return;
   instruction.bound = std::make_unique<Linear>(std::move(*shape));

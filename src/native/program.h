@@ -63,10 +63,12 @@ struct Program {
   std::vector<Step> steps;
   Operand output;
   bool any_sizes = false;     // guards leave sizes of tensors open
+  std::vector<bool> fixed;    // by input: guards fix the sizes; empty: unknown
   std::vector<bool> symbols;  // by input: whole numbers that guards leave open and keep to 64 bits; empty: unknown
   std::vector<Owned<>> attributes;  // dotted names below `module`, the last of the inputs
   Owned<> module;                   // null if there are none
 
+  bool is_fixed(ValueId input) const { return !fixed.empty() && fixed[static_cast<size_t>(input)]; }
   bool may_be_symbol(ValueId input) const { return symbols.empty() || symbols[static_cast<size_t>(input)]; }
   size_t arguments() const { return static_cast<size_t>(inputs) - attributes.size(); }
 

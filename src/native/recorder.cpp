@@ -54,7 +54,7 @@ Register Recorder::add(const at::Tensor& tensor, bool data_shaped) {
   known_[tensor.unsafeGetTensorImpl()] = r;
   weak_.emplace_back(tensor.getIntrusivePtr());
   seen_.push_back(describe(tensor));
-  seen_.back().data_shaped = data_shaped || any_sizes_;
+  seen_.back().data_shaped = data_shaped;
   if (tensor.defined() && !seen_.back().plain) wrappers_.emplace_back(tensor.unsafeGetTensorImpl(), r);
   return r;
 }
@@ -137,7 +137,7 @@ void Recorder::begin(const at::RecordFunction& function) {
   forget_dead_wrappers();
   const Operator& known = operator_of(function);
   const auto& op = known.op;
-  const bool data = any_sizes_ || depends_on_data(known, function.inputs());
+  const bool data = depends_on_data(known, function.inputs());
   for (const Open& open : open_) open.record->data_shaped |= data;
   if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
     ++ignored_;
@@ -152,6 +152,7 @@ void Recorder::begin(const at::RecordFunction& function) {
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
   record.call.below_autograd = excluded.isSupersetOf(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   record.data_shaped = data;
+  record.blind = op && !data && known.apart && is_blind_to_sizes(*op, function.inputs());
   if (!op) {
     record.unusable = "it is not an operator of the dispatcher";
   } else {
@@ -191,7 +192,10 @@ void Recorder::end(const at::RecordFunction& function) {
 
 OperatorArgument Recorder::argument(const c10::IValue& value, const c10::Argument& declared, Observed& record) {
   if (any_sizes_)
-    if (std::optional<OperatorArgument> found = symbolic(value)) return *found;
+    if (std::optional<OperatorArgument> found = symbolic(value)) {
+      record.data_shaped = true;
+      return *found;
+    }
   OperatorArgument argument;
   const bool left_out = value.isTensor() && !value.toTensor().defined();
   if (left_out && declared.type()->kind() == c10::TypeKind::OptionalType) return argument;
@@ -278,8 +282,10 @@ OperatorResult Recorder::result(const c10::IValue& value, bool is_argument, cons
 Register Recorder::made(const at::Tensor& tensor, const Open& open) {
   if (!tensor.defined()) return kNone;
   const Register known = find(tensor);
-  if (known == kNone || open.record->data_shaped) return add(tensor, open.record->data_shaped);
-  if (known >= open.first_new) return known;
+  const bool varies = open.record->data_shaped && !open.record->blind;
+  if (known == kNone) return add(tensor, open.record->data_shaped);
+  if (known >= open.first_new && (!varies || seen(known).data_shaped)) return known;
+  if (varies) return add(tensor, true);
   open.record->gives_back = true;
   return kNone;
 }

@@ -25,6 +25,7 @@ struct Observed {
   bool gives_back = false;         // a result is a tensor that was there before, not written by it
   bool data_shaped = false;        // it, or an operator below it, made sizes or decisions out of data
   const char* unusable = nullptr;  // why it cannot be called again as it was
+  bool blind = false;              // sizes do not change what it calls and gives back
   std::vector<Observed> parts;     // what it called itself, if it was asked to be taken apart
 };
 
@@ -45,14 +46,13 @@ enum class Apart : uint8_t { None, Linear, Composites };
 
 class Recorder {
  public:
-  /// `any_sizes`: of what is recorded all sizes may be others in the next call, as if data had made them.
-  Recorder(Apart apart, bool any_sizes)
-      : apart_(any_sizes ? Apart::None : apart), any_sizes_(any_sizes), numbers_(*this) {}
+  /// `any_sizes`: numbers are symbols, and sizes of inputs may be others in the next call, as if data had made them.
+  Recorder(Apart apart, bool any_sizes) : apart_(apart), any_sizes_(any_sizes), numbers_(*this) {}
   Recorder(const Recorder&) = delete;
 
   /// About so many tensors will be seen.
   void reserve(size_t tensors);
-  Register input(const at::Tensor& tensor) { return add(tensor); }
+  Register input(const at::Tensor& tensor, bool varies) { return add(tensor, varies); }
   Register constant(const at::Tensor& tensor);
   /// A new register for a tensor, whatever was known of it.
   Register add(const at::Tensor& tensor, bool data_shaped = false);

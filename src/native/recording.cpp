@@ -48,6 +48,12 @@ bool contains(const Place& place, Place::Kind kind) {
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
 }
 
+/// Which are symbols to it, and plain numbers to what it calls.
+bool takes_numbers(const Observed& record) {
+  return std::ranges::any_of(record.call.arguments,
+                             [](const OperatorArgument& argument) { return !argument.numbers.empty(); });
+}
+
 bool makes_list(const Observed& record) {
   return std::any_of(record.call.results.begin(), record.call.results.end(),
                      [](const OperatorResult& result) { return result.kind == OperatorResult::Tensors; });
@@ -87,7 +93,9 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
   places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
   for (ValueId i = 0; i < program_->inputs; ++i) {
     PyObject* object = inputs[i];
-    if (THPVariable_Check(object)) place(i) = {Place::Tensor, recorder_.input(THPVariable_Unpack(object)), {}, {}};
+    const bool varies = any_sizes && !program_->is_fixed(i);
+    if (THPVariable_Check(object))
+      place(i) = {Place::Tensor, recorder_.input(THPVariable_Unpack(object), varies), {}, {}};
   }
   inputs_ = recorder_.registers();
   for (ValueId i = 0; i < program_->inputs; ++i) {
@@ -124,9 +132,10 @@ void Recording::record(size_t index) {
   std::vector<Observed>& observed = observed_;
   recorder_.take(observed);
   if (warnings_.take()) return add_python(index, result, "it warns");
+  if (recorder_.numbers().take_fixed()) return add_python(index, result, "it asks what a number is");
   if (add_number(index)) return;
   if (add_mode(index, result) || add_element(index) || add_literal(index, result)) return;
-  if (observed.empty() && add_contiguous(index, result)) return;
+  if ((observed.empty() && add_contiguous(index, result)) || add_index(index, result)) return;
   if (!(aten::GlobalState::read() == before)) {
     below_autograd_ = false;
     return add_python(index, result, "it changes a mode of the thread");
@@ -182,11 +191,13 @@ std::string Recording::why_python(const Step& step, PyObject* result, const std:
   if (objects) return "an argument is known only when it runs";
   if (odd) return "an argument is of a subclass of Tensor";
   if (numbers && !symbols_) return "it looks at numbers that may be others";
-  if (!steady && looks_at_sizes(step)) return "it may look at sizes that data decides";
+  if (!steady && looks_at_sizes(step) && !indexes_by_tensors(step, observed))
+    return "it may look at sizes that data decides";
   for (const Observed& record : observed) {
     if (record.unusable) return record.call.op.operator_name().name + ": " + record.unusable;
     if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
-    if (record.data_shaped && makes_list(record)) return "data may decide how many tensors it gives";
+    if (record.data_shaped && makes_list(record) && !program_->any_sizes)  // else guards say how many
+      return "data may decide how many tensors it gives";
   }
   const std::optional<Place> found = find(result);
   if (!found || has_odd_tensor(result)) return "its result is not made by operators";
@@ -270,11 +281,12 @@ void Recording::add_operator(size_t index, Observed& record) {
   }
   Instruction& instruction = append(index);
   instruction.call = std::make_unique<OperatorCall>(std::move(record.call));
-  if (!below_autograd_) prepare_linear(instruction, record.parts, recorder_);
+  prepare_linear(instruction, record.parts, recorder_, below_autograd_);
 }
 
 bool Recording::can_be_taken_apart(const Observed& record) const {
-  if (!below_autograd_ || record.parts.empty() || record.data_shaped) return false;
+  const bool varies = record.data_shaped && !record.blind;
+  if (!below_autograd_ || record.parts.empty() || varies || takes_numbers(record)) return false;
   const Uninitialized uninitialized = find_uninitialized(record.parts);
   if (uninitialized.read) return false;
   std::unordered_set<Register> made;

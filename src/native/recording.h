@@ -10,6 +10,7 @@
 #include "native/recorder.h"
 #include "native/stepper.h"
 #include "native/targets.h"
+#include "native/views.h"
 #include "native/warnings.h"
 
 namespace gramme::native {
@@ -38,6 +39,10 @@ class Recording {
   bool add_element(size_t index);
   bool add_literal(size_t index, PyObject* result);
   bool add_contiguous(size_t index, PyObject* result);
+  bool add_index(size_t index, PyObject* result);
+  std::optional<Amount> amount_at(const Operand& operand, int64_t if_none) const;
+  std::optional<IndexItem> index_item(const Operand& operand) const;
+  bool indexes_by_tensors(const Step& step, const std::vector<Observed>& observed) const;
   void add_python(size_t index, PyObject* result, std::string why);
   void add_operators(size_t index, std::vector<Observed>& observed);
   void add_operator(size_t index, Observed& observed);

@@ -35,6 +35,7 @@ void each_number(const Instruction& instruction, Visit&& visit) {
   if (instruction.call)
     for (const OperatorArgument& argument : instruction.call->arguments)
       for (NumberId number : argument.numbers) visit(number);
+  if (instruction.kind == Instruction::View) each_number(view_of(instruction), visit);
   if (instruction.kind == Instruction::Python)
     for (const auto& [value, place] : python_call(instruction).operands) each_number(place, visit);
 }

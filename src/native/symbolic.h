@@ -40,8 +40,9 @@ class Numbers {
   bool waits(const shape::Instruction& instruction) const { return waits_[instruction.target]; }
   /// A new torch.SymInt that stands for the number.
   Owned<> symbolic(NumberId number) const;
-  /// Did someone learn what a number is, so that the recording is of this run only?
+  /// Did someone learn what a number is, so that what was recorded meanwhile is of this run only?
   bool fixed() const { return watch_->fixed; }
+  bool take_fixed() { return std::exchange(watch_->fixed, false); }
 
   struct Watch {
     const Recorder* recorder;  // null when it is gone

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "native/geometry.h"
 #include "native/linear.h"
 #include "native/modes.h"
 #include "native/registers.h"
@@ -162,7 +163,9 @@ void print_operator(std::ostream& out, const Tape& tape, const Instruction& inst
     print_argument(out, tape, argument);
   }
   out << ")" << (instruction.typed ? "" : " boxed") << (instruction.keys.empty() ? "" : " direct")
-      << (is_prepared_linear(instruction) ? " as one node" : "");
+      << (!is_prepared_linear(instruction) ? ""
+          : tape.below_autograd            ? " as one call"
+                                           : " as one node");
 }
 
 void print_list(std::ostream& out, c10::ArrayRef<int64_t> values) {
@@ -171,8 +174,13 @@ void print_list(std::ostream& out, c10::ArrayRef<int64_t> values) {
   out << "]";
 }
 
-void print_view(std::ostream& out, const View& view) {
+void print_view(std::ostream& out, const Tape& tape, const View& view) {
   out << "view(%" << view.source << ", ";
+  if (!view.steps.empty()) {
+    for (size_t i = 0; i < view.steps.size(); ++i) out << (i ? ", " : "") << native::print(view.steps[i], tape);
+    out << ")" << (view.by_operators ? " by operators" : "");
+    return;
+  }
   print_list(out, view.sizes);
   out << ", ";
   print_list(out, view.strides);
@@ -200,7 +208,7 @@ void print_instruction(std::ostream& out, const Tape& tape, const Instruction& i
   print_registers(out, written);
   if (!written.empty()) out << " = ";
   if (instruction.kind == Instruction::Operator) print_operator(out, tape, instruction);
-  if (instruction.kind == Instruction::View) print_view(out, view_of(instruction));
+  if (instruction.kind == Instruction::View) print_view(out, tape, view_of(instruction));
   if (instruction.kind == Instruction::Number) print_computation(out, tape, computation_of(instruction));
   if (instruction.kind == Instruction::Mode) out << native::print(mode_of(instruction));
   if (instruction.kind == Instruction::Python)

@@ -159,11 +159,26 @@ bool tells_metadata(const Step& step) {
 
 namespace {
 
+/// Of F.embedding(input, weight, padding_idx, max_norm, …): neither renormalised nor counted from the end.
+bool only_looks_up(const Step& step) {
+  auto given = [&](size_t position, const char* name) -> PyObject* {
+    const Operand* operand = position < step.arguments.size() ? &step.arguments[position] : nullptr;
+    for (const auto& [keyword, value] : step.keywords)
+      if (PyUnicode_CompareWithASCIIString(keyword.get(), name) == 0) operand = &value;
+    if (!operand) return Py_None;
+    return operand->kind == Operand::Constant ? operand->object.get() : nullptr;
+  };
+  PyObject *padding = given(2, "padding_idx"), *norm = given(3, "max_norm");
+  const bool from_start = padding == Py_None || (padding && PyLong_CheckExact(padding) && Py_SIZE(padding) >= 0);
+  return from_start && norm == Py_None;
+}
+
 /// Functions in Python that call one operator whatever the sizes.
 bool passes_on(const Step& step, const std::string& name) {
   static const Names names = {"relu",     "relu6",   "silu",    "mish",    "elu",         "selu",       "leaky_relu",
                               "hardtanh", "sigmoid", "dropout", "softmax", "log_softmax", "layer_norm", "rms_norm"};
-  return names.count(name) && module_of(step.target.get()) == "torch.nn.functional";
+  if (module_of(step.target.get()) != "torch.nn.functional") return false;
+  return names.count(name) || (name == "embedding" && only_looks_up(step));
 }
 
 }  // namespace
@@ -173,6 +188,7 @@ bool looks_at_sizes(const Step& step) {
   const std::string name = name_of(step);
   if (name == "getitem" || name == "setitem" || name == "__getitem__" || name == "__setitem__") return true;
   if (step.kind == Step::Function) return PyFunction_Check(step.target.get()) && !passes_on(step, name);
+  if (name == "split") return false;  // in Python, and passed on
   Owned<> method = Owned<>::steal(PyObject_GetAttr(tensor_type, step.target.get()));
   if (!method) PyErr_Clear();
   return !method || PyFunction_Check(method.get());

@@ -2,14 +2,37 @@
 
 #include <algorithm>
 
+#include "native/geometry.h"
 #include "native/registers.h"
 
 namespace gramme::native {
 namespace {
 
+at::Tensor by_operators(const View& view, const Run& run) {
+  at::Tensor made = *run.tensors[view.source];
+  for (const ViewStep& step : view.steps) made = call(step, run, made);
+  return made;
+}
+
 void run_view(const Instruction& instruction, Run& run) {
   const View& view = view_of(instruction);
   run.own[view.target] = make_view(*run.tensors[view.source], view.sizes, view.strides, view.offset);
+}
+
+void run_operators(const Instruction& instruction, Run& run) {
+  const View& view = view_of(instruction);
+  run.own[view.target] = by_operators(view, run);
+}
+
+/// Where a step would copy, or raise, the operators are called.
+void run_steps(const Instruction& instruction, Run& run) {
+  const View& view = view_of(instruction);
+  const at::Tensor& source = *run.tensors[view.source];
+  Geometry geometry{c10::DimVector(source.sizes()), c10::DimVector(source.strides())};
+  const bool is_view =
+      std::ranges::all_of(view.steps, [&](const ViewStep& step) { return apply(step, run, geometry); });
+  run.own[view.target] =
+      is_view ? make_view(source, geometry.sizes, geometry.strides, geometry.offset) : by_operators(view, run);
 }
 
 Register source_of(const OperatorCall& call) {
@@ -26,36 +49,82 @@ bool is_view(const OperatorCall& call) {
   return list || (alias && !alias->isWrite());
 }
 
-/// Appends the views that the instruction may become. False, and nothing appended, if it stays what it is.
-bool append_views(const Instruction& instruction, const Recorder& recorder, const Aliases& aliases,
-                  std::vector<Instruction>& all) {
-  if (!instruction.call || !is_view(*instruction.call)) return false;
-  const Register source = source_of(*instruction.call);
-  if (source == kNone) return false;
-  const Seen& from = recorder.seen(source);
-  if (!from.plain || from.data_shaped) return false;
-  const std::vector<Register>& targets = instruction.call->results[0].registers;
-  auto can_be_view = [&](Register target) {
-    if (target == kNone || aliases.observed(target)) return false;
-    const Seen& to = recorder.seen(target);
-    return to.plain && !to.data_shaped && to.storage == from.storage && to.dtype == from.dtype;
-  };
-  if (!std::all_of(targets.begin(), targets.end(), can_be_view)) return false;
-  for (Register target : targets) {
-    const Seen& to = recorder.seen(target);
+Instruction& append_view(std::vector<Instruction>& all, uint32_t step, std::unique_ptr<View> view, Invoke invoke) {
+  Instruction& made = all.emplace_back();
+  made.kind = Instruction::View;
+  made.step = step;
+  made.bound = std::move(view);
+  made.invoke = invoke;
+  return made;
+}
+
+/// What may be told of views of one call.
+class Views {
+ public:
+  Views(const Recorder& recorder, const Aliases& aliases) : recorder_(recorder), aliases_(aliases) {}
+
+  /// Appends the views that the instruction may become. False, and nothing appended, if it stays what it is.
+  bool append(const Instruction& instruction, std::vector<Instruction>& all) const {
+    if (!instruction.call || !is_view(*instruction.call)) return false;
+    const Register source = source_of(*instruction.call);
+    if (source == kNone || !recorder_.seen(source).plain) return false;
+    const std::vector<Register>& targets = instruction.call->results[0].registers;
+    const bool fixed = !recorder_.seen(source).data_shaped && std::ranges::none_of(targets, [&](Register target) {
+      return target == kNone || recorder_.seen(target).data_shaped;
+    });
+    std::vector<std::unique_ptr<View>> views;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (!may_be_view(source, targets[i])) return false;
+      views.push_back(fixed ? fixed_view(source, targets[i]) : computed_view(*instruction.call, source, i));
+      if (!views.back()) return false;
+    }
+    for (std::unique_ptr<View>& view : views)
+      append_view(all, instruction.step, std::move(view), fixed ? run_view : run_steps);
+    return !targets.empty();
+  }
+
+  /// May a view by operators be made past them?
+  bool may_be_made_at_once(const View& view) const { return may_be_view(view.source, view.target); }
+
+ private:
+  bool may_be_view(Register source, Register target) const {
+    if (target == kNone || aliases_.observed(target)) return false;
+    const Seen &from = recorder_.seen(source), &to = recorder_.seen(target);
+    return from.plain && to.plain && to.dtype == from.dtype && (to.storage == from.storage || to.data_shaped);
+  }
+
+  std::unique_ptr<View> fixed_view(Register source, Register target) const {
+    const Seen &from = recorder_.seen(source), &to = recorder_.seen(target);
+    if (to.storage != from.storage) return nullptr;
     auto view = std::make_unique<View>();
     view->source = source;
     view->target = target;
     view->sizes = to.sizes;
     view->strides = to.strides;
     view->offset = to.offset - from.offset;
-    Instruction& made = all.emplace_back();
-    made.kind = Instruction::View;
-    made.step = instruction.step;
-    made.bound = std::move(view);
-    made.invoke = run_view;
+    return view;
   }
-  return !targets.empty();
+
+  static std::unique_ptr<View> computed_view(const OperatorCall& call, Register source, size_t result) {
+    std::optional<ViewStep> step = view_step(call, result);
+    if (!step) return nullptr;
+    auto view = std::make_unique<View>();
+    view->source = source;
+    view->target = call.results[0].registers[result];
+    view->steps.push_back(std::move(*step));
+    return view;
+  }
+
+  const Recorder& recorder_;
+  const Aliases& aliases_;
+};
+
+/// How often each register is read.
+std::vector<int> count_reads(const std::vector<Instruction>& instructions, const std::vector<bool>& read) {
+  std::vector<int> reads(read.begin(), read.end());
+  for (const Instruction& instruction : instructions)
+    each_read(instruction, [&](Register r) { ++reads[static_cast<size_t>(r)]; });
+  return reads;
 }
 
 }  // namespace
@@ -70,30 +139,59 @@ at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArr
 
 const View& view_of(const Instruction& instruction) { return static_cast<const View&>(*instruction.bound); }
 
+void bind_index(Instruction& instruction, Register source, Register target, ViewStep step) {
+  auto view = std::make_unique<View>();
+  view->source = source;
+  view->target = target;
+  view->steps.push_back(std::move(step));
+  view->by_operators = true;
+  instruction.kind = Instruction::View;
+  instruction.bound = std::move(view);
+  instruction.invoke = run_operators;
+}
+
 std::vector<Instruction> with_views(std::vector<Instruction> instructions, const Recorder& recorder,
                                     const Aliases& aliases) {
+  const Views views(recorder, aliases);
   std::vector<Instruction> all;
   all.reserve(instructions.size());
-  for (Instruction& instruction : instructions)
-    if (!append_views(instruction, recorder, aliases, all)) all.push_back(std::move(instruction));
+  for (Instruction& instruction : instructions) {
+    if (views.append(instruction, all)) continue;
+    if (instruction.kind == Instruction::View && views.may_be_made_at_once(view_of(instruction))) {
+      static_cast<View&>(*instruction.bound).by_operators = false;
+      instruction.invoke = run_steps;
+    }
+    all.push_back(std::move(instruction));
+  }
   return all;
 }
 
 void collapse_views(std::vector<Instruction>& instructions, std::vector<bool> read) {
+  const std::vector<int> reads = count_reads(instructions, read);
   std::vector<const View*> made(read.size());
+  std::vector<bool> collapsed(read.size());
   for (Instruction& instruction : instructions) {
     if (instruction.kind != Instruction::View) continue;
     auto& view = static_cast<View&>(*instruction.bound);
-    if (const View* below = made[static_cast<size_t>(view.source)]) {
+    if (view.by_operators) continue;
+    const View* below = made[static_cast<size_t>(view.source)];
+    if (below && below->steps.empty() && view.steps.empty()) {
       view.source = below->source;
       view.offset += below->offset;
+    } else if (below && !below->steps.empty() && !view.steps.empty() && reads[static_cast<size_t>(view.source)] == 1) {
+      collapsed[static_cast<size_t>(view.source)] = true;
+      view.source = below->source;
+      view.steps.insert(view.steps.begin(), below->steps.begin(), below->steps.end());
     }
     made[static_cast<size_t>(view.target)] = &view;
   }
   for (const Instruction& instruction : instructions)
     each_read(instruction, [&](Register r) { read[static_cast<size_t>(r)] = true; });
   std::erase_if(instructions, [&](const Instruction& instruction) {
-    return instruction.kind == Instruction::View && !read[static_cast<size_t>(view_of(instruction).target)];
+    if (instruction.kind != Instruction::View) return false;
+    const View& view = view_of(instruction);
+    const auto target = static_cast<size_t>(view.target);
+    return view.steps.empty() ? !read[target] : collapsed[target];  // a step may raise
   });
 }
 

@@ -131,7 +131,7 @@ return %3
 inputs %0 to %0, 1 constants, 4 temporaries
 %2 = aten::gt.Scalar(%0, 0) direct
 %3 = aten::index.Tensor(%0, [%2]) direct; frees %2
-%4 = aten::reshape(%3, [-1, 1]); frees %3
+%4 = view(%3, reshape [-1, 1]); frees %3
 %5 = aten::mul.Tensor(%4, %1) direct; frees %4
 return %5
 """,

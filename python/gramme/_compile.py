@@ -14,6 +14,7 @@ from . import _C
 from ._backends import resolve
 from ._module import OptimizedModule
 from ._options import Backend, Options
+from ._policy import follow_stance
 
 __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statistics"]
 
@@ -137,6 +138,7 @@ def compile(
         raise NotImplementedError(
             "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
         )
+    follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
     return compiled_form(model, Options(chosen, fullgraph, _recompile_limit(recompile_limit), dynamic=dynamic))
 

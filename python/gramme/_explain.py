@@ -14,6 +14,7 @@ from ._compile import compiled_form, entry_of
 from ._native import native
 from ._options import Options
 from ._stack import is_shown
+from ._words import Symbol, in_words, symbols
 
 __all__ = ["Break", "Explanation", "Segment", "explain"]
 
@@ -32,6 +33,8 @@ class Segment:
         graph: its graph, or None if it has no operations.
         native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
+        symbols: the sizes, strides, offsets and ints that may be others at its next run.
+        sizes: conditions on those, as the program would write them, with the line that asked.
         effects: what it changes besides returning, as text, in order.
         exit: "return", "concrete" (one instruction is run for real), "handover" or "yield".
         reason, hint: why it ended, and what to do about it.
@@ -54,6 +57,8 @@ class Segment:
     graph: torch.fx.GraphModule | None
     native: Any
     guards: list[str]
+    symbols: list[Symbol]
+    sizes: list[str]
     effects: list[str]
     exit: str
     reason: str
@@ -79,6 +84,7 @@ class Segment:
         own = (innermost.filename, innermost.lineno)
         frames = shown[places.index(own) :] if own in places else shown or [innermost]
         frames = frames if innermost.filename else []
+        row["symbols"], row["sizes"] = symbols(row["symbols"]), [*map(in_words, row["sizes"])]
         return cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
 
 
@@ -194,24 +200,29 @@ class Explanation:
             "break": len(breaks),
         }
         head = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
-        rows = [_row(segment) for segment in self.segments if not segment.goes_on]
+        rows = [line for segment in self.segments if not segment.goes_on for line in _rows(segment)]
         told = [f"break {i}: {each}" for i, each in enumerate(breaks, 1)]
         return "\n".join([head, *rows, *told])
 
 
-def _row(segment: Segment) -> str:
-    """One line of the summary."""
+def _rows(segment: Segment) -> list[str]:
+    """One line of the summary, and what varies."""
     begin = f"{segment.function}:{segment.start}"
     shown = [frame for frame in segment.returns_into if is_shown(frame.filename)]
     callers = "".join(f", returns into {frame.name}:{frame.lineno}" for frame in shown)
     end = f" at line {segment.frames[0].lineno}" if segment.frames else ""
     reason = f": {segment.reason}" if segment.reason else ""
     held = f"{segment.operations} operations, {len(segment.guards)} guards"
-    return f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}"
+    varies = [f"    {symbol}" for symbol in segment.symbols] + [f"    {size}" for size in segment.sizes]
+    return [f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}", *varies]
 
 
-def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
+def explain(function: Callable[..., Any], *, dynamic: bool | None = None) -> Callable[..., Explanation]:
     """Captures one call of a function and tells its segments, graphs, guards and reasons for breaks.
+
+    Args:
+        function: what compile takes.
+        dynamic: as of compile.
 
     Example:
         >>> import torch, gramme
@@ -230,7 +241,7 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
         raise TypeError(f"function: expected a callable, got {type(function).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
-        compiled = compiled_form(function, Options(native, False, 64, keep_graphs=True))
+        compiled = compiled_form(function, Options(native, False, 64, keep_graphs=True, dynamic=dynamic))
         compiled(*args, **kwargs)
         rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
         return Explanation([Segment.from_row(row) for row in rows])

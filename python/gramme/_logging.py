@@ -21,13 +21,14 @@ from torch._logging._internal import getArtifactLogger
 
 from ._graph_module import assign_examples
 from ._stack import is_shown
+from ._words import in_words, symbols
 
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     from . import _C
 
-__all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile"]
+__all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile", "sizes"]
 
 LOGGERS: dict[str, logging.Logger] = {
     name: getArtifactLogger(f"torch._dynamo.{module}", name)
@@ -41,6 +42,7 @@ LOGGERS: dict[str, logging.Logger] = {
         "graph_breaks": "symbolic_convert",
     }.items()
 }
+LOGGERS["dynamic"] = logging.getLogger("torch.fx.experimental.symbolic_shapes")
 _numbers = itertools.count(1)
 
 
@@ -113,6 +115,17 @@ def guards(code: types.CodeType, line: int, conditions: list[str]) -> None:
     """The conditions under which a segment is used again. `line`: where it starts."""
     text = "\n".join(conditions)
     LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, line), textwrap.indent(text, "- ", lambda _: True))
+
+
+def sizes(
+    code: types.CodeType, line: int, rows: list[tuple[str, int | None, int | None]], conditions: list[str]
+) -> None:
+    """What varies of a segment, and what it must satisfy."""
+    logger = LOGGERS["dynamic"]
+    for symbol in symbols(rows):
+        logger.info("create_symbol %s (%s)", symbol, _place(code, line))
+    for condition in conditions:
+        logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, line))
 
 
 def recompile(code: types.CodeType, line: int, reasons: list[str]) -> None:

@@ -95,7 +95,15 @@ class Symbols:
         made = self._env.create_symbolic_sizes_strides_storage_offset(tensor, source, symbolic_context=context)
         if len(known) >= len(_flat(sizes)) and [*map(_expression, _flat(sizes))] != [*map(_expression, _flat(made))]:
             self._specialize(sizes)
+        self._override_hints(tensor, sizes)
         return context
+
+    def _override_hints(self, tensor: torch.Tensor, sizes: _Sizes) -> None:
+        """What torch._dynamo.mark_dynamic said is a usual size: compilers tune kernels for it."""
+        hints: dict[int, int] = getattr(tensor, "_dynamo_hint_overrides", {})
+        for dim, hint in hints.items():
+            if 0 <= dim < len(sizes[0]) and isinstance(sizes[0][dim], torch.SymInt):
+                self._env.var_to_hint_override[sizes[0][dim].node.expr] = hint
 
     def _specialize(self, sizes: _Sizes) -> None:
         for symbol in set[Any]().union(*(_expression(number).free_symbols for number in _flat(sizes))):

@@ -5,6 +5,7 @@
 #include "backend/compile.h"
 #include "backend/fx.h"
 #include "backend/metadata.h"
+#include "base/imported.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
 #include "native/executor.h"
@@ -61,6 +62,41 @@ void require_frozen(const backend::Captured& captured, const graph::Graph& graph
   segment.guards.require(std::move(facts));
 }
 
+/// torch.compiler.config.dynamic_sources, now.
+std::vector<trace::NamedSource> named_sources() {
+  static PyObject* const name = intern("torch.compiler.config");
+  std::vector<trace::NamedSource> result;
+  Owned<> config = Owned<>::steal(PyImport_GetModule(name));
+  Owned<> text = config ? take(PyObject_GetAttrString(config.get(), "dynamic_sources")) : Owned<>();
+  if (!text || PyObject_IsTrue(text.get()) != 1) return result;
+  Owned<> rows = take(PyObject_CallOneArg(imported("gramme._policy", "named_sources").get(), text.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
+    PyObject* row = PyList_GET_ITEM(rows.get(), i);
+    PyObject* dim = PyTuple_GET_ITEM(row, 1);
+    result.push_back(
+        {share(PyTuple_GET_ITEM(row, 0)), dim == Py_None ? std::nullopt : std::optional(PyLong_AsSize_t(dim))});
+  }
+  return result;
+}
+
+/// Notes a size or number, or those of the tensors in a container, as if a capture had been bound to it.
+void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const source::Source* source, int depth = 0) {
+  constexpr int kDeepest = 3;
+  using SK = source::Kind;
+  if (aten::is_tensor(object)) {
+    policy.sizes.try_emplace(source->path, aten::tensor_spec(object)->sizes);
+  } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) {
+    policy.numbers.try_emplace(source->path, share(object));
+  } else if ((PyTuple_CheckExact(object) || PyList_CheckExact(object)) && depth < kDeepest) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      note(policy, PySequence_Fast_GET_ITEM(object, i), pool, pool.child(source, SK::Item, i), depth + 1);
+  } else if (PyDict_CheckExact(object) && depth < kDeepest) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
+      if (PyUnicode_CheckExact(key)) note(policy, value, pool, pool.child(source, SK::Value, key), depth + 1);
+  }
+}
+
 }  // namespace
 
 bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
@@ -109,6 +145,8 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.automatic = options_.dynamic.value_or(is_set("automatic_dynamic_shapes", true));
   policy.all_dynamic = options_.dynamic.value_or(!is_set("assume_static_by_default", true));
   policy.whole_numbers_vary = !is_set("specialize_int", false);
+  policy.module_numbers_vary = is_set("allow_unspec_int_on_nn_module", false);
+  policy.named_dynamic = named_sources();
   policy.data = {};
   if (!options_.symbolic) return;
   policy.data.scalars = options_.fullgraph || is_set("capture_scalar_outputs", false);
@@ -140,16 +178,34 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
   if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(segment->ending);
 }
 
+const std::shared_ptr<trace::Policy>& Capturer::policy_of(const runtime::FrameView& frame) {
+  std::shared_ptr<trace::Policy>& known =
+      points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
+  if (!known) known = std::make_shared<trace::Policy>(frame.offset == 0 ? at_start_ : later_);
+  return known;
+}
+
+void Capturer::look(const runtime::FrameView& frame) {
+  source::Pool pool;
+  for (int i = 0; i < frame.local_count; ++i)
+    if (frame.locals[i])
+      note(*policy_of(frame), frame.locals[i], pool,
+           pool.local(i, PyTuple_GET_ITEM(frame.code->co_localsplusnames, i)));
+}
+
+bool Capturer::generalize(const runtime::FrameView& frame) {
+  trace::Policy& policy = *policy_of(frame);
+  const bool was = std::exchange(policy.general, true);
+  return !was && !options_.fullgraph && options_.symbolic && policy.automatic && !policy.times_fixed.empty();
+}
+
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
   Report report(frame);
   interp::Start start{frame.function, frame.code,   frame.locals,    frame.stack,
                       frame.depth,    frame.offset, frame.exception, {}};
   for (const runtime::WaitingView& caller : frame.callers)
     start.callers.push_back({caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit});
-  std::shared_ptr<trace::Policy>& known =
-      points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
-  if (!known) known = std::make_shared<trace::Policy>(frame.offset == 0 ? at_start_ : later_);
-  std::shared_ptr<trace::Policy> held = known;
+  const std::shared_ptr<trace::Policy> held = policy_of(frame);
   trace::Policy& policy = *held;
   policy.locates = locates(options_.backend.get());
   policy.iterates = frame.iterates;

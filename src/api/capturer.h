@@ -26,6 +26,8 @@ class Capturer final : public runtime::Capturer {
  public:
   explicit Capturer(Options options) : options_(std::move(options)) {}
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
+  void look(const runtime::FrameView& frame) override;
+  bool generalize(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
   bool wants_reasons() const override;
   void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
@@ -49,6 +51,7 @@ class Capturer final : public runtime::Capturer {
   /// Gets the backend to compile the trace's graph.
   bool compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
                Report& report) const;
+  const std::shared_ptr<trace::Policy>& policy_of(const runtime::FrameView& frame);
   void set_dynamic(trace::Policy& policy) const;
   static void learn(trace::Policy& policy, const plan::Segment& segment);
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;

@@ -19,6 +19,7 @@
 #include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
+#include "runtime/stance.h"
 #include "runtime/table.h"
 
 namespace nb = nanobind;
@@ -125,6 +126,10 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   nb::list guards;
   for (const std::string& line : segment.guards.description().print()) guards.append(line);
   row["guards"] = guards;
+  row["symbols"] = nb::steal(symbol_rows(segment).release());
+  nb::list decisions;
+  for (const std::string& line : segment.guards.description().shapes.print()) decisions.append(line);
+  row["sizes"] = decisions;
   nb::list effects;
   for (const std::string& effect : segment.effects) effects.append(effect);
   row["effects"] = effects;
@@ -188,6 +193,7 @@ NB_MODULE(_C, m) {
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
+  m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
 }

@@ -18,25 +18,27 @@ PyObject* logging_module() {
 /// A logger that users switch on by name.
 class Artifact {
  public:
-  explicit Artifact(const char* name)
-      : logger_(share(PyDict_GetItemString(attribute(logging_module(), "LOGGERS").get(), name))),
+  /// `level`: of what is written to it.
+  explicit Artifact(const char* name, int level = 10)
+      : level_(take(PyLong_FromLong(level))),
+        logger_(share(PyDict_GetItemString(attribute(logging_module(), "LOGGERS").get(), name))),
         cache_(attribute(logger_.get(), "_cache")) {}
 
   /// The logging module empties the cache whenever a level changes.
   bool on() const {
-    static PyObject* const debug = PyLong_FromLong(10);
-    if (PyDict_GetItem(cache_.get(), debug) == Py_False) return false;
-    Owned<> answer = take(PyObject_CallMethod(logger_.get(), "isEnabledFor", "O", debug));
+    if (PyDict_GetItem(cache_.get(), level_.get()) == Py_False) return false;
+    Owned<> answer = take(PyObject_CallMethod(logger_.get(), "isEnabledFor", "O", level_.get()));
     return answer.get() == Py_True;
   }
 
  private:
-  Owned<> logger_, cache_;
+  Owned<> level_, logger_, cache_;
 };
 
 struct Artifacts {
   Artifact graph{"graph"}, graph_code{"graph_code"}, graph_sizes{"graph_sizes"}, guards{"guards"},
-      recompiles{"recompiles"}, recompiles_verbose{"recompiles_verbose"}, graph_breaks{"graph_breaks"};
+      recompiles{"recompiles"}, recompiles_verbose{"recompiles_verbose"}, graph_breaks{"graph_breaks"},
+      dynamic{"dynamic", 20};
   static const Artifacts& get() {
     const auto* all = once([] { return new Artifacts; });
     return *all;
@@ -134,6 +136,7 @@ void Report::captured(const plan::Segment* segment) {
   if (!segment) return;
   apart([&] {
     if (Artifacts::get().guards.on()) log_guards(*segment);
+    if (!segment->guards.description().shapes.symbols.empty() && Artifacts::get().dynamic.on()) log_sizes(*segment);
     if (is_break(*segment) && Artifacts::get().graph_breaks.on()) log_break(*segment);
   });
 }
@@ -155,6 +158,27 @@ void Report::count(const plan::Segment* segment) const {
 void Report::log_guards(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().print();
   take(PyObject_CallMethod(logging_module(), "guards", "OiO", code_, line_, texts(conditions).get()));
+}
+
+void Report::log_sizes(const plan::Segment& segment) const {
+  const std::vector<std::string> conditions = segment.guards.description().shapes.print();
+  take(PyObject_CallMethod(logging_module(), "sizes", "OiOO", code_, line_, symbol_rows(segment).get(),
+                           texts(conditions).get()));
+}
+
+Owned<> symbol_rows(const plan::Segment& segment) {
+  const guards::ShapeGuards& shapes = segment.guards.description().shapes;
+  const std::vector<shape::Range> ranges = shapes.ranges();
+  auto bound = [](int64_t value, int64_t none) {
+    return value == none ? share(Py_None) : take(PyLong_FromLongLong(value));
+  };
+  Owned<> rows = take(PyList_New(0));
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    Owned<> low = bound(ranges[i].low, shape::Range::kNoLow), high = bound(ranges[i].high, shape::Range::kNoHigh);
+    Owned<> row = take(PyTuple_Pack(3, text(shapes.symbols[i]->print()).get(), low.get(), high.get()));
+    check(PyList_Append(rows.get(), row.get()));
+  }
+  return rows;
 }
 
 void Report::log_break(const plan::Segment& segment) const {

@@ -32,6 +32,7 @@ class Report {
   using Clock = std::chrono::steady_clock;
   void count(const plan::Segment* segment) const;
   void log_guards(const plan::Segment& segment) const;
+  void log_sizes(const plan::Segment& segment) const;
   void log_break(const plan::Segment& segment) const;
 
   PyCodeObject* code_;
@@ -44,6 +45,9 @@ class Report {
 /// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
 /// once, for the reason that was told already.
 bool is_told(const plan::Segment& segment);
+
+/// A list of (source, lowest, highest) of the sizes, strides, offsets and ints that vary; None where there is no bound.
+Owned<> symbol_rows(const plan::Segment& segment);
 
 /// The calls at whose end a capture ended, as a traceback shows them: a str.
 Owned<> stack_text(const plan::Ending& ending);

@@ -120,10 +120,13 @@ Value* absolute(Trace& trace, const Args& args) {
   protocol::refuse_replaced(trace, {seen}, {kAbs});
   if (seen->kind == Kind::Tensor) return trace.emit(operator_abs, {seen});
   if (Value* result = call_special(trace, seen, kAbs)) return result;
-  if (auto* number = symbolic(seen); number && number->type == &PyLong_Type)
+  if (auto* number = symbolic(seen); number && number->type == &PyLong_Type) {
+    const shape::Expr magnitude = maximum(number->expr, negate(number->expr));
+    if (Value* made = protocol::number_by(trace, magnitude, operator_abs, number)) return made;
     return trace.decide(at_least(number->expr, shape::constant(0)))
                ? number
                : protocol::unary(trace, protocol::Unary::Negative, number);
+  }
   return fold_or_stop(trace, operator_abs, args, "abs");
 }
 
@@ -136,7 +139,7 @@ Value* round_number(Trace& trace, const Args& args) {
       is_none(trace, digits) ? call_special(trace, seen, kRound) : call_special(trace, seen, kRound, {digits});
   if (auto* rounded = result ? nullptr : symbolic(seen); rounded && is_none(trace, digits)) {
     if (rounded->type == &PyLong_Type) return rounded;
-    result = protocol::number_by(trace, shape::round(rounded->expr), real_round, rounded);
+    result = protocol::number_by(trace, shape::round(rounded->expr), kRound, rounded);
   }
   return result ? result : fold_or_stop(trace, real_round, args, "round");
 }

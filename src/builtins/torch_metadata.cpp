@@ -27,8 +27,13 @@ Value* size(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "size");
   (void)self;
-  if (is_none(trace, dim)) return size_of(trace, *tensor->record);
-  return at_dim(trace, tensor->record->sizes, dim, "Tensor.size");
+  if (is_none(trace, dim)) {
+    trace.scope().note_sizes(tensor, tensor->record->sizes.size());
+    return size_of(trace, *tensor->record);
+  }
+  Value* found = at_dim(trace, tensor->record->sizes, dim, "Tensor.size");
+  if (found->kind == Kind::Number) trace.scope().note_sizes(tensor, 0);
+  return found;
 }
 
 bool equals(Trace& trace, shape::SymInt a, shape::SymInt b) {

@@ -43,7 +43,10 @@ std::string text_of(PyObject* name) { return utf8_of(name); }
 
 // ---- constants of the record
 
-Value* shape(Trace& trace, Tensor* tensor) { return size_of(trace, *tensor->record); }
+Value* shape(Trace& trace, Tensor* tensor) {
+  trace.scope().note_sizes(tensor, tensor->record->sizes.size());
+  return size_of(trace, *tensor->record);
+}
 Value* ndim(Trace& trace, Tensor* tensor) { return trace.integer(tensor->record->dim()); }
 Value* dtype(Trace& trace, Tensor* tensor) { return trace.constant(meta::dtype_object(*tensor->record)); }
 Value* device(Trace& trace, Tensor* tensor) { return trace.constant(meta::device_object(*tensor->record)); }

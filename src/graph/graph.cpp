@@ -50,6 +50,11 @@ Node* Graph::call(const meta::Call& call, const Position* position) {
   return node;
 }
 
+void Graph::skip_name(const meta::Call& call) {
+  Node* node = add(call.kind == meta::Call::Function ? Node::CallFunction : Node::CallMethod, nullptr);
+  node->call.target = call.target;
+}
+
 // ---- bodies
 
 Graph* Graph::make_body(const char* prefix) {

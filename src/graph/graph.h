@@ -91,6 +91,8 @@ class Graph {
   Node* placeholder(const source::Source* source, const meta::Record* record, const Position* position = nullptr);
   /// The call's arrays must live as long as the graph (in its arena).
   Node* call(const meta::Call& call, const Position* position);
+  /// Takes a name as a call that is not in the graph would.
+  void skip_name(const meta::Call& call);
   /// The program stored the value in a local variable or cell: the first such name becomes the node's (names.h).
   /// Placeholders keep theirs.
   void hint(Node* node, PyObject* variable);

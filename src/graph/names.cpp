@@ -139,7 +139,8 @@ class Naming {
     } else if (node.kind == Node::Placeholder) {
       const std::string& source = print_(node.source);
       const bool is_size = node.symbol && source::is_number(node.source->kind);
-      std::string target = unused(is_size ? "s" + std::to_string(symbols_.number(source)) : placeholder_name(source));
+      const int number = node.symbol ? symbols_.number(source) : 0;
+      std::string target = unused(is_size ? "s" + std::to_string(number) : placeholder_name(source));
       name = names_.space.create(snake_case(without_dunder(target)));
       taken_.insert(target);
       names_.target[node.id] = std::move(target);

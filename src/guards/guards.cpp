@@ -40,6 +40,9 @@ std::string Fact::print() const {
       return name + ".maxlen == " + (number < 0 ? "None" : std::to_string(number));
     case Kind::Tensor:
       return name + ": " + spec->print();
+    case Kind::Marks:
+      return name +
+             (object.get() == Py_None ? " is not marked" : " is marked no further than " + describe(object.get()));
     case Kind::Code:
       return name + ".__code__ is " + describe(object.get());
     case Kind::Subclass:

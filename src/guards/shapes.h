@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shape/expression.h"
+#include "shape/range.h"
 #include "source/source.h"
 
 namespace gramme::guards {
@@ -36,6 +37,9 @@ struct ShapeGuards {
   std::vector<shape::Expr> numbers;
 
   bool empty() const { return symbols.empty() && properties.empty() && conditions.empty() && numbers.empty(); }
+  /// By symbol: no value outside passes.
+  std::vector<shape::Range> ranges() const;
+  /// How expressions call each symbol: "L['x'].size()[0]".
   std::vector<std::string> names() const { return names_of(symbols); }
   /// Properties and conditions: "L['x'].stride()[0] == 2*L['x'].size()[1]", "L['x'].size()[0] <= 512 (model.py:88)".
   std::vector<std::string> print() const;

@@ -140,6 +140,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   plan::Ending ending;
   policy.whole = whole;
   policy.fixed.clear();
+  if (policy.general)
+    for (const auto& [path, times] : policy.times_fixed) policy.specialized.erase(path);
   std::vector<size_t> needed;
   int runs = 1;
   for (;;) {

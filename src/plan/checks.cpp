@@ -1,5 +1,6 @@
 // The facts about one object, and what to say when one does not hold.
 #include "cpython/objects.h"
+#include "guards/marks.h"
 #include "plan/walk.h"
 #include "source/constant.h"
 
@@ -118,6 +119,8 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       auto text = [](int64_t length) { return length < 0 ? "None" : std::to_string(length); };
       return changed(name + ".maxlen", text(check.number), text(cpython::as_deque(object)->maxlen));
     }
+    case GuardKind::Marks:
+      return name + " was marked (torch._dynamo.mark_dynamic or its like)";
     case GuardKind::Code:
       return name + ".__code__ changed";
     case GuardKind::Subclass:
@@ -163,6 +166,8 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return PyAnySet_Check(object) && cpython::same_places(object, check.object, same_constant);
     case GuardKind::Subclass:
       return answers_subclass(object, check.object, check.number != 0);
+    case GuardKind::Marks:
+      return guards::are_marks_within(object, check.object);
     case GuardKind::Code:
       return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object;
     default:

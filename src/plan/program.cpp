@@ -54,6 +54,8 @@ uint16_t check_needs(GuardKind kind) {
       return kPosition;
     case GuardKind::MaxLength:
       return kMaxLength;
+    case GuardKind::Marks:
+      return kMarks;
     case GuardKind::Subclass:
       return kRegistered;
     case GuardKind::SetIs:
@@ -232,6 +234,7 @@ class Lowering {
         break;
       case GuardKind::Identity:
       case GuardKind::Subclass:
+      case GuardKind::Marks:
         break;
     }
     step.needs |= check_needs(fact.kind);

@@ -27,6 +27,7 @@ enum Needs : uint16_t {
   kInstanceDict = 1 << 9,  // the instance's dict as an object
   kRegistered = 1 << 10,   // what was registered with an abstract class
   kMaxLength = 1 << 11,    // of a deque
+  kMarks = 1 << 12,        // what is marked on a tensor
 };
 
 struct Check {

@@ -4,6 +4,7 @@
 
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
+#include "guards/marks.h"
 #include "plan/walk.h"
 
 namespace gramme::plan {
@@ -239,8 +240,16 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   if (needs & kInstanceDict) instance_dict(object);  // attributes move into it: before anything says where they are
   if (needs & kAttributes) add_attributes(object);
   if (needs & kClassLookup) add_class_tag(object);
+  if (needs & kMarks) add_marks(object);
   if (needs & kRegistered) add_registrations();
   if (needs & kUnstamped) add_unstamped();
+}
+
+/// A mark is an attribute; what is marked already may be marked further.
+void Recorder::add_marks(PyObject* tensor) {
+  if (guards::marks_of(tensor).get() != Py_None) return add_unstamped();
+  add_attributes(tensor);
+  if (cpython::has_inline_values(tensor)) add_absent_inline(tensor);
 }
 
 /// Every registration with an abstract class raises one count.

@@ -31,6 +31,7 @@ class Recorder {
   void add_pointer(PyObject* const* address, PyObject* value);
   void add_number(const void* address, Cause cause);
   /// A word that always differs.
+  void add_marks(PyObject* tensor);
   void add_registrations();
   void add_unstamped();
   Mark& mark(uint32_t step) { return block_.marks_[step - block_.begin_]; }

@@ -1,6 +1,7 @@
 // Subscripts: x[k], x[k] = v, del x[k].
 #include <concepts>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
@@ -193,8 +194,14 @@ Value* tensor_key(Trace& trace, Value* key) {
 Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
   PyObject* const getitem = once([] { return operator_function("getitem"); });
   static PyObject* const name = intern("__getitem__");
+  PyObject* const select = once([] { return imported("torch", "select").release(); });
   refuse_replaced(trace, {tensor}, {name});
-  return trace.emit(getitem, {tensor, tensor_key(trace, key)});
+  key = tensor_key(trace, key);
+  auto* number = as<Number>(key);
+  // Indexing asks for the number itself.
+  if (number && number->expr && number->type == &PyLong_Type)
+    return trace.emit(select, {tensor, trace.integer(0), key});
+  return trace.emit(getitem, {tensor, key});
 }
 
 void store_item(Trace& trace, Tensor* tensor, Value* key, Value* value) {

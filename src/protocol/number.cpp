@@ -168,11 +168,15 @@ Expr expression_of(Value* seen) {
 Value* number_by(Trace& trace, Expr e, PyObject* function, Value* left, Value* right) {
   if (!e || !(trace.shapes.assumptions.hint(e) || trace.shapes.assumptions.is_unbacked(e))) return nullptr;
   Value* made = trace.expression(e);
-  if (auto* number = as<Number>(made)) {
-    number->function = function;
-    number->operands[0] = left;
-    number->operands[1] = right;
+  auto* number = as<Number>(made);
+  if (!number) {
+    trace.scope().skip_name(function);
+    return made;
   }
+  number->function = function;
+  number->operands[0] = left;
+  number->operands[1] = right;
+  trace.scope().node(number);
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/chain.h"
 #include "runtime/entry.h"
 #include "runtime/guarded.h"
+#include "runtime/stance.h"
 
 namespace gramme::runtime {
 namespace {
@@ -41,7 +42,9 @@ bool suspends(PyFunctionObject* function) {
   return cpython::code_of(function)->co_flags & kSuspends;
 }
 
-bool runs_plainly(PyThreadState* thread) { return capturing() || cpython::tracing_active(thread); }
+bool runs_plainly(PyThreadState* thread) {
+  return capturing() || stance == Stance::ForceEager || cpython::tracing_active(thread);
+}
 
 /// The frames of a generator are chains of its family's segments. It holds the entry, which the collector knows.
 class FamilyResumes final : public cpython::Resumer {

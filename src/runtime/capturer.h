@@ -40,6 +40,10 @@ class Capturer {
   /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
   /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
+  /// Nothing is captured this time: what later captures may learn from it.
+  virtual void look(const FrameView&) {}
+  /// The recompile limit is reached: may one more capture serve calls for which each of those before was too special?
+  virtual bool generalize(const FrameView&) { return false; }
   /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
   /// that kept failing. True: run plainly from now on.
   virtual bool limit_reached(const FrameView& frame, int limit, const std::string& failing_guard) = 0;

@@ -1,13 +1,16 @@
 // Captures at a resume point of a live frame: whether there is one, and what becomes of it.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "aten/dispatched.h"
 #include "aten/state.h"
 #include "base/error.h"
 #include "base/interruption.h"
+#include "base/text.h"
 #include "runtime/chain.h"
+#include "runtime/stance.h"
 
 namespace gramme::runtime {
 namespace {
@@ -77,12 +80,37 @@ std::string Chain::why_not(const plan::Segment& segment) {
   return is_called_from(segment) ? segment.guards.explain(roots()) : "the function is called from another place";
 }
 
+bool Chain::allowed_by_stance(ResumePoint& point) {
+  switch (stance) {
+    case Stance::Default:
+      return true;
+    case Stance::ForceEager:
+    case Stance::EagerOnRecompile:
+      return false;
+    case Stance::EagerThenCompile:
+      if (frame_.next() != 0 || std::exchange(point.looked_at, true)) return true;
+      family_->capturer().look(view());
+      return false;
+    case Stance::FailOnRecompile:
+      break;
+  }
+  std::string text = "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: '" +
+                     utf8_of(frame_.code()->co_filename) + "', function name: '" + utf8_of(frame_.code()->co_name) +
+                     "', line number: " + std::to_string(code_.line(instruction().at));
+  if (!point.segments.empty()) text += "\n    triggered by the following guard failure(s):";
+  for (const SegmentPtr& segment : point.segments) text += "\n    - " + why_not(*segment);
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
+  throw PythonError();
+}
+
 bool Chain::may_capture(ResumePoint& point) {
   if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
   if (!cpython::has_recursive_calls(thread_, kLevelsToCapture)) return false;
+  if (stance != Stance::Default && !allowed_by_stance(point)) return false;
   Capturer& capturer = family_->capturer();
   const int limit = capturer.recompile_limit();
   if (point.confined() < limit) return true;
+  if (capturer.generalize(view())) return true;
   point.frozen = taken_ && !point.has_graph();  // nothing is lost that anybody asked for
   if (point.frozen) return false;
   CaptureScope scope(point);  // it warns, which may run anything

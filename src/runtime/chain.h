@@ -73,6 +73,7 @@ class Chain {
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
+  bool allowed_by_stance(ResumePoint& point);
   std::string why_not(const plan::Segment& segment);
   void tell_reasons(const ResumePoint& point);
   Turn run_new(ResumePoint& point, const SegmentPtr& segment);

@@ -11,7 +11,8 @@ Counters& thread_counters() {
 
 void ResumePoint::add(SegmentPtr segment) {
   if (segment->exit.kind == plan::ExitKind::Return) ++returning;
-  segments.insert(segments.begin(), std::move(segment));
+  segments.push_back(std::move(segment));
+  move_forward(segments.size() - 1);
 }
 
 void ResumePoint::remove(const plan::Segment& segment) {
@@ -44,11 +45,24 @@ bool ResumePoint::has_graph() const {
   return std::any_of(segments.begin(), segments.end(), [](const SegmentPtr& each) { return each->operators > 0; });
 }
 
+namespace {
+constexpr size_t kStaticFirst = 2;  // so many are tried before one that serves any size
+
+bool varies(const plan::Segment& segment) { return !segment.guards.description().shapes.symbols.empty(); }
+}  // namespace
+
 void ResumePoint::hit(size_t index) {
   ++segments[index]->hits;
-  if (index)
-    std::rotate(segments.begin(), segments.begin() + static_cast<ptrdiff_t>(index),
-                segments.begin() + static_cast<ptrdiff_t>(index) + 1);
+  if (index) move_forward(index);
+}
+
+void ResumePoint::move_forward(size_t index) {
+  size_t to = 0;
+  if (varies(*segments[index]))
+    while (to < index && to < kStaticFirst && !varies(*segments[to])) ++to;
+  const auto first = segments.begin() + static_cast<ptrdiff_t>(to),
+             moved = segments.begin() + static_cast<ptrdiff_t>(index);
+  std::rotate(first, moved, moved + 1);
 }
 
 [[gnu::hot]] ResumePoint& CodeTable::point(int offset, bool handling) {

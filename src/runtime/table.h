@@ -27,6 +27,7 @@ struct ResumePoint {
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
   bool returns = true;               // segments from here may go on in the callers
   bool iterates = true;              // and take items of iterators from before
+  bool looked_at = false;            // a first call ran plainly for what it teaches
   int failures = 0;                  // since the last segment
   int returning = 0;                 // segments whose exit is Return
   int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
@@ -38,8 +39,11 @@ struct ResumePoint {
   bool has_graph() const;
   /// Says what the next ones may do; `most` is the recompile limit.
   void restrain(int most);
-  /// Moves the index-th segment to the front.
+  /// Moves the index-th segment forward: those for fixed sizes, of which kernels are better, stand before the others.
   void hit(size_t index);
+
+ private:
+  void move_forward(size_t index);
 };
 
 /// The resume points of one code object and the binder of its calls.

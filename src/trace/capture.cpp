@@ -31,6 +31,7 @@ Capture::Capture(const Policy& policy) : policy(policy) {
   true_ = make<Constant>(nullptr, Py_True);
   false_ = make<Constant>(nullptr, Py_False);
   null_ = make<Null>();
+  shapes.general = policy.general;
 }
 
 PyObject* Capture::keep(Owned<> object) {

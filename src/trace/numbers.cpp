@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 
 #include "cpython/objects.h"
 #include "meta/functions.h"
+#include "meta/predicate.h"
 #include "shape/lower.h"
 #include "source/constant.h"
 #include "trace/scope.h"
@@ -48,7 +50,25 @@ bool Capture::varies(PyObject* object, const Source* source) const {
   if (!can_be_input(object)) return false;
   if (source->kind == SK::Stack && PyFloat_CheckExact(object)) return true;
   if (!may_vary(source) || (PyLong_CheckExact(object) && !policy.whole_numbers_vary)) return false;
-  return has_changed(policy, object, source) || (policy.all_dynamic && PyLong_CheckExact(object));
+  if (has_changed(policy, object, source)) return true;
+  if (!PyLong_CheckExact(object)) return false;
+  return (policy.all_dynamic && (policy.module_numbers_vary || !is_below_module(source))) || is_named_dynamic(source);
+}
+
+/// Those of modules (strides, paddings) are the same at each call as a rule.
+bool Capture::is_below_module(const Source* source) const {
+  for (; source; source = source->base)
+    if (modules_.contains(source)) return true;
+  return false;
+}
+
+bool Capture::is_named_dynamic(const Source* source, std::optional<size_t> dim) const {
+  if (policy.named_dynamic.empty()) return false;
+  Owned<> name = take(PyUnicode_FromString(source->print().c_str()));
+  return std::ranges::any_of(policy.named_dynamic, [&](const NamedSource& named) {
+    if (dim && named.dim && *named.dim != *dim) return false;
+    return take(PyObject_CallMethod(named.pattern.get(), "match", "O", name.get())).get() != Py_None;
+  });
 }
 
 /// A constant, unless it changed since an earlier capture.
@@ -71,9 +91,6 @@ Value* Capture::number(PyObject* object, const Source* source) {
   return result;
 }
 
-namespace {
-
-/// Do the sizes stay, because it is a parameter or buffer of a module?
 bool is_of_module(const meta::Record* record, const Source* source) {
   static PyObject* const buffers = intern("_buffers");
   static PyObject* const parameters = intern("_parameters");
@@ -82,6 +99,8 @@ bool is_of_module(const meta::Record* record, const Source* source) {
     if (source->key && (source->key.get() == buffers || source->key.get() == parameters)) return true;
   return false;
 }
+
+namespace {
 
 /// What torch._dynamo.mark_dynamic and the like have written on a tensor.
 class Marks {
@@ -93,12 +112,14 @@ class Marks {
     static PyObject* const ranges = intern("_dynamo_dynamic_range");
     static PyObject* const unbacked = intern("_dynamo_unbacked_indices");
     static PyObject* const strict = intern("_dynamo_strict_unbacked_indices");
+    static PyObject* const special = intern("_specialize_on");
     cpython::instance_attribute(tensor, dynamic, &dynamic_);
     cpython::instance_attribute(tensor, weak, &weak_);
     cpython::instance_attribute(tensor, stays, &static_);
     cpython::instance_attribute(tensor, unbacked, &unbacked_);
     cpython::instance_attribute(tensor, strict, &strict_);
     cpython::instance_attribute(tensor, ranges, &ranges_);
+    cpython::instance_attribute(tensor, special, &special_);
   }
   bool any() const { return dynamic_ || weak_ || unbacked_ || strict_; }
   bool is_unbacked(size_t d) const { return holds(unbacked_, d) || holds(strict_, d); }
@@ -122,17 +143,33 @@ class Marks {
     return fits ? result : shape::Range{1, shape::Range::kNoHigh};
   }
 
+  /// Functions of the size: where one answers anew, the size has a segment of its own.
+  Owned<> specializations(size_t d) const {
+    PyObject* list = special_ && PyDict_CheckExact(special_)
+                         ? PyDict_GetItemWithError(special_, take(PyLong_FromSize_t(d)).get())  // borrowed
+                         : nullptr;
+    return list ? take(PySequence_Fast(list, "a list of functions")) : take(PyTuple_New(0));
+  }
+
  private:
   static bool holds(PyObject* set, size_t d) {
     if (!set || !PyAnySet_Check(set)) return false;
     return PySet_Contains(set, take(PyLong_FromSize_t(d)).get()) == 1;
   }
 
-  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr, *unbacked_ = nullptr,
-           *strict_ = nullptr;
+  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr, *special_ = nullptr,
+           *unbacked_ = nullptr, *strict_ = nullptr;
 };
 
 }  // namespace
+
+/// Asks what torch._dynamo.mark_dynamic was told to tell apart. Is the size one number then?
+bool Capture::decide_special(const Owned<>& predicates, shape::Expr size) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(predicates.get()); ++i)
+    for (Expr condition : meta::conditions_of(PySequence_Fast_GET_ITEM(predicates.get(), i), size, shapes.assumptions))
+      decide(condition);
+  return is_constant(shapes.assumptions.simplified(size));
+}
 
 /// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers, unless nothing is
 /// to be known of the size.
@@ -140,7 +177,8 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
   const Marks marks(object);
-  if (!marks.any() && !may_vary(source)) return {};
+  const bool named = is_named_dynamic(source);
+  if (!marks.any() && !named && !may_vary(source)) return {};
   const auto before = policy.sizes.find(source->path);
   const bool seen = policy.automatic && may_vary(source) && before != policy.sizes.end();
   const bool other_rank = seen && before->second.size() != record->sizes.size();
@@ -150,7 +188,8 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t now = meta::known(record->sizes[d]);
     const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
-    const bool changed = all || (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
+    const bool changed = all || (named && is_named_dynamic(source, d)) ||
+                         (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
     if (changed) dynamic_.push_back(size);
     if (marks.is_unbacked(d) && !is_known_constant(size)) {
       sizes[d] = shapes.add(size, {0, shape::Range::kNoHigh}, now, true);
@@ -160,7 +199,8 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
     if (now < 2 || marks.is_static(d) || is_known_constant(size)) continue;
     if (marks.is_dynamic(d)) {
       sizes[d] = shapes.add(size, marks.range(d, now), now);
-      if (marks.must_vary(d)) shapes.insist(size);
+      const bool special = decide_special(marks.specializations(d), sizes[d]);
+      if (marks.must_vary(d) && !special) shapes.insist(size);
     } else if (changed) {
       shape::Expr known = policy.all_dynamic ? shapes.equal_now(now) : nullptr;
       sizes[d] = known ? known : shapes.add(size, {1, shape::Range::kNoHigh}, now);
@@ -222,7 +262,7 @@ void Capture::note_specialized(const Number* number) {
 graph::Node* Scope::node(Number* number) {
   const bool computed = number->function || number->expr;  // anew in each body that takes it
   if (number->node && (!computed || is_of_graph(number->node))) return here(number->node);
-  if (number->function) return number->node = computed_node(number);
+  if (number->function) return number->node = first_of(number, computed_node(number));
   if (number->expr) return number->node = node(number->expr);
   number->node = root_.placeholder(number->source, nullptr, capture_.position());
   number->node->number_type = number->type;
@@ -233,8 +273,10 @@ graph::Node* Scope::node(Number* number) {
 
 /// By what the program computed it.
 graph::Node* Scope::computed_node(Number* number) {
+  if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   auto* args = static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * 2));
   meta::Call call;
+  call.kind = PyUnicode_Check(number->function) ? meta::Call::Method : meta::Call::Function;
   call.target = number->function;
   call.args = args;
   const size_t before = numbers_.size();  // those of the call that takes the number
@@ -244,6 +286,35 @@ graph::Node* Scope::computed_node(Number* number) {
   graph::Node* node = graph_->call(call, capture_.position());
   node->number_type = number->type;
   return node;
+}
+
+/// The first node with the number's value: what is computed twice stands in the graph once.
+graph::Node* Scope::first_of(const Number* number, graph::Node* made) {
+  if (!number->expr) return made;
+  const Expr e = capture_.shapes.assumptions.simplified(number->expr);
+  if (is_constant(e)) return made;
+  if (e->kind == shape::Kind::Symbol) return here(symbol_node(e));
+  Argument computed;
+  computed.kind = Argument::Number;
+  computed.node = made;
+  computed.object = number->object;
+  return computed_[graph_].try_emplace(e, computed).first->second.node;
+}
+
+void Scope::skip_name(PyObject* function) {
+  meta::Call call;
+  call.kind = PyUnicode_Check(function) ? meta::Call::Method : meta::Call::Function;
+  call.target = function;
+  graph_->skip_name(call);
+}
+
+void Scope::note_sizes(Tensor* tensor, size_t items) {
+  if (!capture_.shapes.simplified(tensor->record)->symbolic) return;
+  static PyObject* const size = intern("size");
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  node(tensor);
+  skip_name(size);
+  for (size_t i = 0; i < items; ++i) skip_name(getitem);
 }
 
 graph::Node* Scope::symbol_node(shape::Expr symbol) {
@@ -354,32 +425,39 @@ PyObject* Scope::specialize(Number* number) {
   return number->object;
 }
 
+/// Sizes stand before their tensor, or where it would if nothing but they are used of it.
 void Scope::place_symbols() {
   if (capture_.shapes.empty()) return;
-  std::vector<graph::Node*> ordered;
+  std::unordered_map<const Source*, uint32_t> made;  // tensors, also such as are no inputs any more
+  for (const graph::Graph::Event& event : root_.events())
+    if (!event.hint && event.node->kind == graph::Node::Placeholder)
+      made.try_emplace(event.node->source, event.node->id);
+  auto is_size = [](const graph::Node* node) { return node->symbol && source::is_number(node->source->kind); };
+  auto rank = [&](const graph::Node* node) {
+    const auto tensor = is_size(node) ? made.find(node->source->base) : made.end();
+    return std::tuple(tensor == made.end() ? node->id : tensor->second, node->source->kind, node->source->index);
+  };
+  std::vector<graph::Node*> inputs = root_.placeholders(), ordered;
+  std::ranges::stable_sort(inputs, {}, rank);
+  std::unordered_set<const Source*> tensors;
+  for (const graph::Node* input : inputs)
+    if (input->record) tensors.insert(input->source);
   std::unordered_set<const graph::Node*> placed;
   auto place = [&](graph::Node* node) {
     if (placed.insert(node).second) ordered.push_back(node);
   };
-  const std::vector<graph::Node*> inputs = root_.placeholders();
+  auto place_all = [&](shape::SymInt number) {
+    if (!number.is_number()) each_symbol(number.expr(), [&](Expr symbol) { place(symbol_node(symbol)); });
+  };
   for (graph::Node* input : inputs) {
-    if (!input->record || !input->record->symbolic) {
-      // An int of the program's stands where it is first used; sizes come with their tensor, if that is an input.
-      if (!input->symbol || !source::is_number(input->source->kind)) place(input);
-      continue;
+    if (input->record && input->record->symbolic) {
+      std::ranges::for_each(input->record->sizes, place_all);
+      std::ranges::for_each(input->record->strides, place_all);
+      place_all(input->record->storage_offset);
     }
-    auto place_all = [&](shape::SymInt number) {
-      if (!number.is_number()) each_symbol(number.expr(), [&](Expr symbol) { place(symbol_node(symbol)); });
-    };
-    for (shape::SymInt size : input->record->sizes) place_all(size);
-    for (shape::SymInt stride : input->record->strides) place_all(stride);
-    place_all(input->record->storage_offset);
-    place(input);
+    if (!is_size(input) || !tensors.contains(input->source->base)) place(input);
   }
-  std::vector<graph::Node*> alone;
-  for (graph::Node* input : inputs)
-    if (!placed.contains(input)) alone.push_back(input);
-  ordered.insert(ordered.begin(), alone.begin(), alone.end());
+  std::ranges::for_each(inputs, place);
   root_.order(std::move(ordered));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -9,11 +10,18 @@
 #include "base/error.h"
 #include "base/ref.h"
 #include "meta/unbacked.h"
+#include "meta/record.h"
 #include "source/source.h"
 
 namespace gramme::trace {
 
 using source::Source;
+
+/// An entry of torch.compiler.config.dynamic_sources.
+struct NamedSource {
+  Owned<> pattern;            // compiled, of the source's name
+  std::optional<size_t> dim;  // none: all
+};
 
 /// What the capture was told, and what earlier captures of the same resume point taught.
 struct Policy {
@@ -24,11 +32,14 @@ struct Policy {
   std::unordered_map<size_t, std::vector<int64_t>> sizes;  // of tensors at earlier captures
   std::unordered_set<size_t> fixed;                        // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;             // captures in which the program needed them as constants
+  bool general = false;                                    // the segment ends where a size would be a number
   bool symbolic = false;                                   // the backend takes graphs of any sizes
   bool automatic = true;                                   // sizes and ints that changed vary
   bool all_dynamic = false;                                // all those of the caller's do
   bool whole_numbers_vary = true;                          // ints may
   meta::DataDependence data;                               // what graphs may take out of data
+  bool module_numbers_vary = false;                        // ints of modules do under all_dynamic
+  std::vector<NamedSource> named_dynamic;                  // these do whatever else is said
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
   int max_depth = 500;   // inlined calls
@@ -51,6 +62,9 @@ struct NeedsConstant {
 /// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of
 /// its globals; not those of classes and modules.
 bool may_vary(const Source* source);
+
+/// Do a tensor's sizes stay, because it is a parameter or buffer of a module?
+bool is_of_module(const meta::Record* record, const Source* source);
 
 /// A live object is in a state that no guard tells from others: nothing is captured this time.
 struct Unguardable {};

@@ -4,6 +4,7 @@
 #include "base/once.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
+#include "guards/marks.h"
 #include "source/constant.h"
 #include "trace/capture.h"
 
@@ -185,6 +186,8 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   }
   auto* result = make<Object>(source, object);
   result->type = type;
+  PyTypeObject* const module = once([] { return type_named("torch.nn", "Module"); });
+  if (policy.all_dynamic && PyType_IsSubtype(type, module)) modules_.insert(source);
   return result;
 }
 
@@ -239,6 +242,8 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));
   }
   guard(std::move(fact));
+  if (policy.symbolic && may_vary(source) && !is_of_module(result->record, source))
+    guard({source, guards::Kind::Marks, guards::marks_of(object)});
   found(result);
   return result;
 }

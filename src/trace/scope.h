@@ -45,6 +45,11 @@ class Scope {
   graph::Node* node(value::Tensor* tensor);
   graph::Node* node(value::Number* number);
   graph::Node* computed_node(value::Number* number);
+  /// The program reads sizes that vary, `items` of them one by one: PyTorch's front end makes the tensor an input then,
+  /// and nodes that it drops again.
+  void note_sizes(value::Tensor* tensor, size_t items);
+  /// Nodes made from now on are named as if a call of the function, or of the method of that name, stood before them.
+  void skip_name(PyObject* function);
   /// Computes the expression in the graph, which is no constant.
   graph::Node* node(shape::Expr e);
   /// The placeholder of a symbol.
@@ -222,6 +227,8 @@ class Scope {
   meta::Argument passed(value::Slice* slice);
   meta::Argument passed(value::Class* seen);
   meta::Argument passed(value::Object* object);
+
+  graph::Node* first_of(const value::Number* number, graph::Node* made);
 
   class Arithmetic;
   struct Write {

@@ -139,6 +139,7 @@ int64_t Shapes::fix(Expr e, const graph::Position* asked) {
   const std::optional<int64_t> now = assumptions.hint(e);
   if (!now) refuse(Reason::UnbackedNumber, assumptions.simplified(e), "a size");
   if (e->type == shape::Type::Bool) return decide(e, asked);
+  refuse_general();
   needed_.push_back(e);
   const Expr value =
       e->type == shape::Type::Int ? shape::constant(*now) : shape::float_constant(std::bit_cast<double>(*now));
@@ -149,7 +150,12 @@ int64_t Shapes::fix(Expr e, const graph::Position* asked) {
   return *now;
 }
 
+void Shapes::refuse_general() const {
+  if (general) cannot(Reason::DataDependentValue, "a size or int of which each value had a capture of its own");
+}
+
 void Shapes::fix_symbols(Expr e, const graph::Position* asked) {
+  refuse_general();
   each_symbol(e, [&](Expr symbol) { learn(equal(symbol, shape::constant(*assumptions.hint(symbol))), asked); });
 }
 

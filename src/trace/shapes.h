@@ -20,6 +20,7 @@ namespace gramme::trace {
 class Shapes {
  public:
   shape::Assumptions assumptions;
+  bool general = false;  // nothing becomes a number: the segment ends first
 
   /// What the source reads from now on is a symbol; `now` is its value, by which nothing is decided if it is unbacked.
   shape::Expr add(const source::Source* source, shape::Range range, int64_t now, bool unbacked = false);
@@ -67,6 +68,7 @@ class Shapes {
 
  private:
   [[noreturn]] void refuse(Reason reason, shape::Expr e, const char* what) const;
+  void refuse_general() const;
   void fix_symbols(shape::Expr e, const graph::Position* asked);
 
   struct Decision {

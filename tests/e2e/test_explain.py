@@ -120,3 +120,43 @@ def test_fullgraph_names_the_innermost_line(name: str) -> None:
     for call in calls:
         assert call.rpartition(".")[2] in str(error)
     assert error.module == ("L['self'].layers.1.1" if name == "module" else "")
+
+
+def limited(x: torch.Tensor, k: int) -> torch.Tensor:
+    if x.shape[0] <= 512:
+        return x * k
+    return x
+
+
+def test_what_varies_in_the_words_of_the_program() -> None:
+    x = torch.ones(4, 3)
+    torch._dynamo.mark_dynamic(x, 0, min=2)
+    explained = gramme.explain(limited)(x, 3)
+    (segment,) = explained.segments
+    assert [str(symbol) for symbol in segment.symbols] == ["s77 = x.shape[0], 2 <= s77 <= 512"]
+    line = limited.__code__.co_firstlineno + 1
+    assert f"x.shape[0] <= 512: if x.shape[0] <= 512:, {__file__}:{line}" in segment.sizes
+    assert "s77 = x.shape[0], 2 <= s77 <= 512" in str(explained)
+
+
+def test_explained_with_all_sizes_varying() -> None:
+    (segment,) = gramme.explain(limited, dynamic=True)(torch.ones(4, 3), 3).segments
+    assert [symbol.source for symbol in segment.symbols] == ["x.shape[0]", "x.shape[1]", "k"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("L['x'].size()[0] >= 2", "x.shape[0] >= 2"),
+        (
+            "L['self']._modules['layers']._modules['0']._buffers['keys'].size()[1] == 3",
+            "self.layers[0].keys.shape[1] == 3",
+        ),
+        ("L['xs'][0].stride()[0] == 2*L['k']", "xs[0].stride()[0] == 2*k"),
+        ("L['self'].__dict__['rows'] <= 4", "self.rows <= 4"),
+    ],
+)
+def test_words(text: str, words: str) -> None:
+    from gramme._words import in_words
+
+    assert in_words(text) == words

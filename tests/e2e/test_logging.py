@@ -62,6 +62,40 @@ class TestLogs:
             function(torch.ones(3))
         assert stream.getvalue() == ""
 
+    def test_dynamic(self) -> None:
+        def limited(x: torch.Tensor) -> torch.Tensor:
+            return x + 1 if x.shape[0] <= 512 else x
+
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+        torch._logging.set_logs(dynamic=logging.INFO)
+        logger.addHandler(handler)
+        try:
+            function = compiled(limited)
+            function(torch.ones(4))
+            function(torch.ones(5))
+        finally:
+            logger.removeHandler(handler)
+            torch._logging.set_logs()
+        text = stream.getvalue()
+        assert "create_symbol s77 = x.shape[0], 2 <= s77 <= 512 (" in text
+        assert (
+            f"eval x.shape[0] <= 512: return x + 1 if x.shape[0] <= 512 else x, {line_of(limited, 1)} [guard added]"
+            in text
+        )
+
+    def test_a_recompile_names_the_line(self) -> None:
+        def limited(x: torch.Tensor) -> torch.Tensor:
+            return x + 1 if x.shape[0] <= 512 else x
+
+        function = compiled(limited, dynamic=True)
+        function(torch.ones(4))
+        with logs(recompiles=True) as stream:
+            function(torch.ones(513))
+        assert "L['x'].size()[0] <= 512" in stream.getvalue()
+        assert line_of(limited, 1) in stream.getvalue()
+
     def test_graph_code(self) -> None:
         with logs(graph_code=True) as stream:
             compiled(plain)(torch.ones(2, 3))

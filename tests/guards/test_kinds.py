@@ -39,6 +39,20 @@ def in_order(*items: int) -> set[int]:
     return made
 
 
+def marked(*dims: int) -> torch.Tensor:
+    made = torch.ones(2, 3)
+    made._dynamo_dynamic_indices = set(dims)  # type: ignore[attr-defined]
+    return made
+
+
+def attributed() -> torch.Tensor:
+    made = torch.ones(2, 3)
+    made.label = "x"  # type: ignore[attr-defined]
+    assert vars(made)
+    return made
+
+
+MARKED = (frozenset({0}), None, None, None, None)
 TABLE = {"a": 1, "b": 2}
 
 
@@ -99,6 +113,10 @@ CHECKS = [
     ("MaxLength", 2, collections.deque([1], 2), collections.deque([1], 1), "L['x'].maxlen changed from 2 to 1"),
     ("MaxLength", -1, collections.deque([1]), collections.deque([1], 3), "L['x'].maxlen changed from None to 3"),
     ("MaxLength", 3, collections.deque([1], 3), [1], None),
+    ("Marks", None, T, marked(), "L['x'] was marked (torch._dynamo.mark_dynamic or its like)"),
+    ("Marks", None, attributed(), marked(0), None),
+    ("Marks", MARKED, T, marked(1), None),
+    ("Marks", MARKED, marked(0), marked(0, 1), None),
     ("Tensor", T, torch.zeros(2, 3), torch.ones(3, 2), "L['x']: shape changed from [2, 3] to [3, 2]"),
     ("Present", None, None, NotImplemented, "L['x'] is gone"),
     ("Absent", None, NotImplemented, 5, "L['x'] exists now: 5"),

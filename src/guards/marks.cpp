@@ -1,0 +1,62 @@
+#include "guards/marks.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/once.h"
+
+namespace gramme::guards {
+namespace {
+
+using Names = std::array<PyObject*, 5>;
+
+const Names& names() {
+  const Names* const all = once([] {
+    return new Names{intern("_dynamo_dynamic_indices"), intern("_dynamo_weak_dynamic_indices"),
+                     intern("_dynamo_unbacked_indices"), intern("_dynamo_strict_unbacked_indices"),
+                     intern("_dynamo_static_indices")};
+  });
+  return *all;
+}
+
+/// Null if there is none.
+PyObject* mark(PyObject* tensor, PyObject* name) {
+  PyObject* found;
+  cpython::instance_attribute(tensor, name, &found);
+  return found && PyAnySet_Check(found) ? found : nullptr;
+}
+
+/// Of ints alone: their hashes and comparisons are CPython's.
+bool is_subset(PyObject* set, PyObject* of) {
+  PyObject* item;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &item, &hash);)
+    if (!PyLong_CheckExact(item) || PySet_Contains(of, item) != 1) return false;
+  return true;
+}
+
+}  // namespace
+
+Owned<> marks_of(PyObject* tensor) {
+  Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(names().size())));
+  bool any = false;
+  for (size_t i = 0; i < names().size(); ++i) {
+    PyObject* found = mark(tensor, names()[i]);
+    any |= found != nullptr;
+    PyTuple_SET_ITEM(result.get(), i, found ? take(PyFrozenSet_New(found)).release() : Py_NewRef(Py_None));
+  }
+  return any ? std::move(result) : share(Py_None);
+}
+
+bool are_marks_within(PyObject* tensor, PyObject* marks) {
+  if (!may_be_marked(tensor)) return true;
+  for (size_t i = 0; i < names().size(); ++i) {
+    PyObject* found = mark(tensor, names()[i]);
+    if (!found) continue;
+    PyObject* known = marks == Py_None ? Py_None : PyTuple_GET_ITEM(marks, i);
+    if (known == Py_None || !is_subset(found, known)) return false;
+  }
+  return true;
+}
+
+}  // namespace gramme::guards

@@ -1,0 +1,18 @@
+// What torch._dynamo.mark_dynamic and its like have written on a tensor.
+#pragma once
+#include "base/ref.h"
+#include "cpython/objects.h"
+
+namespace gramme::guards {
+
+/// A tuple of frozensets of dimensions, one for each kind of mark, None where there is none; None if there is no mark.
+Owned<> marks_of(PyObject* tensor);
+/// Is each kind of mark absent, or no wider than in what marks_of() gave for another tensor? Runs no Python.
+bool are_marks_within(PyObject* tensor, PyObject* marks);
+/// Does the tensor have attributes of its own?
+[[gnu::always_inline]] inline bool may_be_marked(PyObject* tensor) {
+  if (cpython::has_inline_values(tensor)) return cpython::inline_count(tensor) != 0;
+  return cpython::instance_dict_if_any(tensor) != nullptr;
+}
+
+}  // namespace gramme::guards

@@ -1,0 +1,17 @@
+#include "runtime/stance.h"
+
+#include <stdexcept>
+
+namespace gramme::runtime {
+
+Stance stance_named(const std::string& name) {
+  if (name == "default") return Stance::Default;
+  if (name == "force_eager") return Stance::ForceEager;
+  if (name == "eager_on_recompile") return Stance::EagerOnRecompile;
+  if (name == "fail_on_recompile") return Stance::FailOnRecompile;
+  // Of both the first call compiles nothing that lasts.
+  if (name == "eager_then_compile" || name == "aot_eager_then_compile") return Stance::EagerThenCompile;
+  throw std::invalid_argument("no stance " + name);
+}
+
+}  // namespace gramme::runtime

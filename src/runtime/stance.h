@@ -1,0 +1,22 @@
+// What torch.compiler.set_stance says of captures, in the whole process.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace gramme::runtime {
+
+enum class Stance : uint8_t {
+  Default,
+  ForceEager,        // entries run plainly
+  EagerOnRecompile,  // what no segment serves runs plainly
+  FailOnRecompile,   // ... raises
+  EagerThenCompile,  // the first call of a function runs plainly, and teaches what varies
+};
+
+/// Guarded by the GIL.
+inline Stance stance = Stance::Default;
+
+/// Throws std::invalid_argument for a name that PyTorch does not have.
+Stance stance_named(const std::string& name);
+
+}  // namespace gramme::runtime

@@ -1,0 +1,366 @@
+"""Who says which sizes and ints vary, and what becomes of segments: beside torch.compile."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gramme
+import pytest
+import torch
+import torch._dynamo
+from gramme import _C
+from gramme._compile import entry_of
+from torch import nn
+
+Calls = list[tuple[Any, ...]]
+
+
+@pytest.fixture(autouse=True)
+def anew() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch.compiler.set_stance("default")
+
+
+def rows(n: int, *dims: int, mark: Callable[..., None] = torch._dynamo.mark_dynamic) -> torch.Tensor:
+    made = torch.arange(3.0 * n).reshape(n, 3)
+    for dim in dims:
+        mark(made, dim)
+    return made
+
+
+def captures(compiled: Any) -> int:
+    return int(gramme.statistics(compiled).captures)
+
+
+class Both:
+    """A function compiled by PyTorch's front end and by gramme."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.function = function
+        self.theirs = 0
+
+        def count(graph: torch.fx.GraphModule, _: list[Any]) -> Callable[..., Any]:
+            self.theirs += 1
+            return graph.forward
+
+        self.compiled = (
+            torch.compile(function, backend=count, **options),
+            gramme.compile(function, backend="eager", **options),
+        )
+
+    def __call__(self, make: Callable[[], Any]) -> tuple[int, int]:
+        """How many captures each has made after a call."""
+        expected = self.function(make())
+        for compiled in self.compiled:
+            assert torch.equal(compiled(make()), expected)
+        return self.theirs, captures(self.compiled[1])
+
+
+# ---- marks
+
+
+MARKS = {
+    "a mark after none": ([(4,), (4, 0), (9,)], 2),
+    "fewer marks": ([(4, 0, 1), (4, 0), (9, 1), (5,)], 1),
+    "more marks": ([(4, 0), (4, 0, 1), (4, 1)], 2),
+    "another mark": ([(4, 0), (4, 1)], 2),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_marks_are_guarded(name: str) -> None:
+    calls, made = MARKS[name]
+    both = Both(lambda x: x * 2 + 1)
+    for call in calls:
+        counts = both(lambda call=call: rows(*call))  # type: ignore[misc]
+    assert counts == (made, made)
+
+
+@pytest.mark.parametrize(
+    "mark", [torch._dynamo.maybe_mark_dynamic, torch._dynamo.mark_static], ids=lambda mark: mark.__name__
+)
+def test_other_marks_are_guarded(mark: Callable[..., None]) -> None:
+    both = Both(lambda x: x * 2)
+    assert both(lambda: rows(4)) == (1, 1)
+    assert both(lambda: rows(4, 0, mark=mark)) == (2, 2)
+    assert both(lambda: rows(4, 0, mark=mark)) == (2, 2)
+    assert both(lambda: rows(4)) == (2, 2)
+
+
+def test_a_mark_on_a_tensor_in_a_list() -> None:
+    kept = [rows(4), rows(5)]
+    compiled = gramme.compile(lambda xs: xs[0].sum() + xs[1].sum(), backend="eager")
+    for _ in range(4):
+        compiled(kept)
+    assert captures(compiled) == 1
+    torch._dynamo.mark_dynamic(kept[1], 0)
+    compiled(kept)
+    compiled(kept)
+    assert captures(compiled) == 2
+    assert torch.equal(compiled([rows(4), rows(7)]), rows(4).sum() + rows(7).sum())
+    assert captures(compiled) == 2
+
+
+def test_other_attributes_are_no_marks() -> None:
+    compiled = gramme.compile(lambda x: x * 2, backend="eager")
+    compiled(rows(4))
+    x = rows(4)
+    x.label = "x"  # type: ignore[attr-defined]
+    compiled(x)
+    compiled(rows(4))
+    vars(x)
+    compiled(x)
+    assert captures(compiled) == 1
+
+
+def test_hints_reach_the_compiler() -> None:
+    seen: list[dict[Any, int]] = []
+
+    def look(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        seen.append({str(k): v for k, v in inputs[0].node.shape_env.var_to_hint_override.items()})
+        return graph.forward
+
+    for front in (torch.compile, gramme.compile):
+        x = rows(4)
+        torch._dynamo.mark_dynamic(x, 0, hint_override=64)
+        front(lambda x: x * 2, backend=look)(x)
+    assert seen == [{"s77": 64}, {"s77": 64}]
+
+
+SPECIAL: dict[str, list[Callable[[Any], Any]]] = {
+    "numbers": [lambda n: n == 8, lambda n: n == 16],
+    "a divisor": [lambda n: n % 8 == 0],
+    "decided on the way": [lambda n: n == 8 or n > 100],
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_sizes_told_apart(name: str) -> None:
+    """PyTorch compiles one graph for each predicate, when it holds for the first time."""
+    predicates = SPECIAL[name]
+    compiled = gramme.compile(lambda x: x * 2 + x.shape[0], backend="eager")
+    answers = set()
+    for n in (9, 8, 16, 10, 9, 8, 16, 11):
+        x = rows(n)
+        torch._dynamo.mark_dynamic(x, 0, specialize_on=predicates)
+        assert torch.equal(compiled(x), x * 2 + n)
+        answers.add(tuple(bool(p(n)) for p in predicates))
+        assert captures(compiled) == len(answers)
+    segments = _C.segments(entry_of(compiled))
+    assert sum(row["runs"] for row in segments) == 8
+
+
+# ---- torch.compiler.config
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor, k: int) -> torch.Tensor:
+        return x * self.scale * k
+
+
+SOURCES = {
+    "a name": ("L['x']", 1),
+    "a dimension": ("L['x']:0", 1),
+    "another dimension": ("L['x']:1", 3),
+    "a regex": ("L.*x.*, L.'other'.", 1),
+    "nothing that is there": ("L['y']", 3),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, False])
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources_named_dynamic(name: str, dynamic: bool | None) -> None:
+    sources, made = SOURCES[name]
+    with torch.compiler.config.patch(dynamic_sources=sources):
+        both = Both(lambda x: x * 2, dynamic=dynamic)
+        for n in (4, 5, 6):
+            counts = both(lambda n=n: rows(n))  # type: ignore[misc]
+    assert counts == ((made, made) if dynamic is False else (min(made, 2), min(made, 2)))
+
+
+@pytest.mark.parametrize("sources", ["L['k']", "L['x']"])
+def test_ints_named_dynamic(sources: str) -> None:
+    counts = []
+    with torch.compiler.config.patch(dynamic_sources=sources):
+        for front in (torch.compile, gramme.compile):
+            graphs: list[Any] = []
+            compiled = front(lambda x, k: x * k, backend=lambda g, _, graphs=graphs: graphs.append(g) or g.forward)
+            for k in (2, 3, 5):
+                assert torch.equal(compiled(rows(4), k), rows(4) * k)
+            counts.append(len(graphs))
+    assert counts == ([1, 1] if "k" in sources else [2, 2])
+
+
+def test_parameters_named_dynamic() -> None:
+    seen: list[list[str]] = []
+
+    def look(graph: torch.fx.GraphModule, _: list[Any]) -> Callable[..., Any]:
+        seen.append([n.name for n in graph.graph.find_nodes(op="placeholder")])
+        return graph.forward
+
+    with torch.compiler.config.patch(dynamic_sources=".*"):
+        for front in (torch.compile, gramme.compile):
+            front(Scaled(), backend=look)(rows(4), 2)
+    assert seen[0] == seen[1]
+    assert any(name.startswith("s") for name in seen[1])
+
+
+def test_ints_of_modules_are_no_symbols() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, stride=2), nn.MaxPool2d(2))
+    seen: list[list[Any]] = []
+
+    def look(graph: torch.fx.GraphModule, _: list[Any]) -> Callable[..., Any]:
+        seen.append([n for n in graph.graph.find_nodes(op="placeholder") if n.type is torch.SymInt])
+        return graph.forward
+
+    for front in (torch.compile, gramme.compile):
+        front(net, backend=look, dynamic=True)(torch.ones(20, 3, 16, 18))
+    assert [len(symbols) for symbols in seen] == [3, 3]
+
+
+# ---- torch.compiler.set_stance
+
+
+def test_force_eager() -> None:
+    both = Both(lambda x: x * 2)
+    torch.compiler.set_stance("force_eager")
+    assert both(lambda: rows(4)) == (0, 0)
+    torch.compiler.set_stance("default")
+    assert both(lambda: rows(4)) == (1, 1)
+    with torch.compiler.set_stance("force_eager"):
+        assert both(lambda: rows(5)) == (1, 1)
+        hits = gramme.statistics(both.compiled[1]).hits
+        both(lambda: rows(4))
+        assert gramme.statistics(both.compiled[1]).hits == hits
+    assert both(lambda: rows(5)) == (2, 2)
+
+
+def test_eager_on_recompile() -> None:
+    both = Both(lambda x: x * 2)
+    assert both(lambda: rows(4)) == (1, 1)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        for n in (4, 5, 6):
+            assert both(lambda n=n: rows(n)) == (1, 1)  # type: ignore[misc]
+        other = Both(lambda x: x * 3)
+        assert other(lambda: rows(4)) == (0, 0)
+    assert both(lambda: rows(5)) == (2, 2)
+    assert both(lambda: rows(6)) == (2, 2)
+
+
+def test_fail_on_recompile() -> None:
+    both = Both(lambda x: x * 2)
+    assert both(lambda: rows(4, 0)) == (1, 1)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        for n in (4, 5, 6):
+            assert both(lambda n=n: rows(n)) == (1, 1)  # type: ignore[misc]
+        for compiled in both.compiled:
+            with pytest.raises(
+                RuntimeError, match="Detected recompile when torch.compile stance is 'fail_on_recompile'"
+            ):
+                compiled(rows(4).double())
+        with pytest.raises(RuntimeError, match="Detected recompile"):
+            gramme.compile(lambda x: x * 3, backend="eager")(rows(4))
+    assert both(lambda: rows(4).double()) == (2, 2)
+
+
+@pytest.mark.parametrize("stance", ["eager_then_compile", "aot_eager_then_compile"])
+def test_eager_then_compile(stance: str) -> None:
+    compiled = gramme.compile(lambda x, k: x * k[0], backend="eager")
+    with torch.compiler.set_stance(stance):
+        for i, n in enumerate((4, 5, 6, 7)):
+            assert torch.equal(compiled(rows(n), (n, "a")), rows(n) * n)
+            assert captures(compiled) == (i > 0)
+
+
+def test_eager_then_compile_beside_pytorch() -> None:
+    both = Both(lambda x: x * 2)
+    with torch.compiler.set_stance("eager_then_compile"):
+        assert [both(lambda n=n: rows(n)) for n in (4, 5, 6)] == [(0, 0), (1, 1), (1, 1)]  # type: ignore[misc]
+
+
+def test_guards_are_looked_at_whatever_the_stance() -> None:
+    both = Both(lambda x: x * 2)
+    both(lambda: rows(4))
+    both(lambda: rows(5))
+    with torch.compiler.set_stance("default", skip_guard_eval_unsafe=True):
+        assert both(lambda: rows(7)) == (2, 2)
+
+
+def test_a_stance_as_a_decorator() -> None:
+    compiled = gramme.compile(lambda x: x * 2, backend="eager")
+
+    @torch.compiler.set_stance("force_eager")
+    def plainly(x: torch.Tensor) -> Any:
+        return compiled(x)
+
+    plainly(rows(4))
+    assert captures(compiled) == 0
+    compiled(rows(4))
+    assert captures(compiled) == 1
+
+
+def test_an_unknown_stance() -> None:
+    gramme.compile(lambda x: x)  # from now on
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance"):
+        torch.compiler.set_stance("sometimes")
+
+
+# ---- several segments
+
+
+def test_fixed_sizes_come_first() -> None:
+    compiled = gramme.compile(lambda x: x * 2, backend="eager")
+    for n in (4, 5, 6, 7, 4, 8, 4, 4):
+        assert torch.equal(compiled(rows(n)), rows(n) * 2)
+    assert captures(compiled) == 2
+    static, dynamic = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
+    assert not static["symbols"]
+    assert dynamic["symbols"]
+    assert (static["runs"], dynamic["runs"]) == (4, 4)
+
+
+def bits(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin() + 1
+    return y[: x.shape[0] & 6] * 2
+
+
+def test_at_the_limit_one_segment_serves_all_sizes() -> None:
+    compiled = gramme.compile(bits, backend="eager", recompile_limit=4)
+    for n in (*range(4, 30), 4, 17):
+        assert torch.equal(compiled(rows(n)), bits(rows(n)))
+    statistics = gramme.statistics(compiled)
+    assert statistics.plain_runs == 0
+    assert statistics.captures <= 9
+    assert statistics.hits >= 18
+
+
+# ---- many numbers
+
+
+@pytest.mark.parametrize("count", [20, 200])
+def test_runs_of_a_capture_do_not_grow_with_its_numbers(count: int) -> None:
+    ran = []
+
+    @torch.compiler.assume_constant_result
+    def note_run() -> int:
+        ran.append(1)
+        return 1
+
+    def scaled(x: torch.Tensor, sizes: list[int], factors: list[float]) -> torch.Tensor:
+        x = x * note_run()
+        for n, k in zip(sizes, factors, strict=True):
+            x = x + torch.zeros(n).numel() * k if f"{n}" else x
+        return x
+
+    compiled = gramme.compile(scaled, backend="eager")
+    for shift in (2, 3, 5, 9):
+        sizes, factors = [i + shift for i in range(count)], [i + shift / 2 for i in range(count)]
+        ran.clear()
+        before = captures(compiled)
+        got = compiled(torch.ones(3), sizes, factors)
+        assert len(ran) <= 3 * (captures(compiled) - before)
+        assert torch.allclose(got, scaled(torch.ones(3), sizes, factors))

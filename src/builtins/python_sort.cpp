@@ -1,4 +1,6 @@
 // What sorted() and list.sort() do.
+#include <algorithm>
+
 #include "base/once.h"
 #include "builtins/python_support.h"
 
@@ -7,7 +9,17 @@ namespace {
 
 using value::Kind;
 
+constexpr size_t kMostCompared = 64;  // more are sorted in another way
+
 using Keyed = std::vector<std::pair<Value*, Value*>>;  // key, item
+
+/// Is it a size or a number that varies, or a pair of such? Where few are compared, how they compare is a guard.
+bool varies(Trace& trace, Value* key) {
+  Value* seen = trace.see(key);
+  if (auto* number = value::as<value::Number>(seen)) return number->expr != nullptr;
+  auto* tuple = value::as<value::Tuple>(seen);
+  return tuple && std::any_of(tuple->items.begin(), tuple->items.end(), [&](Value* item) { return varies(trace, item); });
+}
 
 /// The order Python's own sort gives to constant keys; false if some key is none.
 bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
@@ -78,11 +90,14 @@ void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reve
     if (reverse) std::reverse(keyed.begin(), keyed.end());
     for (size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].second;
   };
-  if (sort_constants(trace, keyed, reverse)) {
+  const bool compares = keyed.size() < kMostCompared && std::any_of(keyed.begin(), keyed.end(), [&](const auto& each) {
+                          return varies(trace, each.first);
+                        });
+  if (!compares && sort_constants(trace, keyed, reverse)) {
     reverse = false;
     return put_back();
   }
-  if (items.size() >= 64) cannot(Reason::OpaqueCallback, "sorting 64 or more items that compare themselves");
+  if (items.size() >= kMostCompared) cannot(Reason::OpaqueCallback, "sorting 64 or more items that compare themselves");
   if (reverse) std::reverse(keyed.begin(), keyed.end());  // and back at the end: equal items keep their order
   try {
     sort_few(trace, keyed);

@@ -67,6 +67,34 @@ Value* stride(Trace& trace, const Args& args) {
   return trace.tuple(std::move(strides));
 }
 
+/// Guards leave it open where a tensor begins in its storage: here it is a symbol.
+shape::SymInt beginning(Trace& trace, const Tensor* existing) {
+  if (!existing->record->storage_offset.is_number()) return existing->record->storage_offset;
+  const source::Source* offset = trace.pool->child(existing->source, source::Kind::OffsetOf);
+  for (size_t k = 0; k < trace.shapes.assumptions.symbol_count(); ++k) {
+    const shape::Expr symbol = shape::symbol(static_cast<int64_t>(k));
+    if (trace.shapes.source_of(symbol) == offset) return shape::SymInt(symbol);
+  }
+  const int64_t now = aten::offset_of(existing->object);
+  return shape::SymInt(trace.shapes.add(offset, {0, shape::Range::kNoHigh}, now));
+}
+
+Value* storage_offset(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  (void)self;
+  const Tensor* tensor = self_tensor(trace, args, "storage_offset");
+  const bool has_one = tensor->record->strides.size() == tensor->record->sizes.size() && !tensor->record->inner;
+  if (!has_one || tensor->late != Tensor::Free || trace.state<Storages>().replaced)
+    cannot(Reason::CallUnknown, "Tensor.storage_offset");
+  const Tensor* root = tensor;
+  while (!root->existing() && root->base) root = root->base;
+  if (!root->existing()) return trace.integer(tensor->record->storage_offset);
+  const shape::SymInt begins = beginning(trace, root);
+  if (root == tensor && trace.policy.symbolic) return trace.integer(begins);
+  if (root == tensor || root->record->storage_offset.is_number()) trace.fixed(begins);
+  return trace.integer(tensor->record->storage_offset);
+}
+
 Value* length(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "__len__");
   protocol::refuse_subclass(tensor, "len()");
@@ -215,6 +243,7 @@ void register_torch_metadata() {
   auto* base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
   add_rows(base, {{"size", &size},
                   {"stride", &stride},
+                  {"storage_offset", &storage_offset},
                   {"numel", &numel},
                   {"nelement", &numel},
                   {"dim", &dim},

@@ -86,6 +86,7 @@ Value* set_(Trace& trace, const Args& args) {
   static PyObject* const method = intern("set_");
   if (args.positional != 2 || args.keywords || !trace.see_as<Tensor>(args[1]))
     cannot(Reason::MutationUnsupported, "Tensor.set_ of a storage");
+  trace.state<Storages>().replaced = true;
   return trace.emit_method(method, args);
 }
 
@@ -161,7 +162,6 @@ void register_refused(PyTypeObject* base) {
                   {"map2_", &refuse<data, "Tensor.map2_">},
                   {"data_ptr", &refuse<unknown, "Tensor.data_ptr">},
                   {"const_data_ptr", &refuse<unknown, "Tensor.const_data_ptr">},
-                  {"storage_offset", &refuse<unknown, "Tensor.storage_offset">},
                   {"untyped_storage", &refuse<unknown, "Tensor.untyped_storage">},
                   {"_typed_storage", &refuse<unknown, "Tensor._typed_storage">},
                   {"is_set_to", &refuse<unknown, "Tensor.is_set_to">},

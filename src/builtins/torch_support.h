@@ -42,6 +42,11 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
   return tensor;
 }
 
+/// Has the program given a tensor the storage of another?
+struct Storages {
+  bool replaced = false;
+};
+
 /// torch.Size of a tensor's sizes.
 value::Tuple* size_of(Trace& trace, const meta::Record& record);
 /// Do tensors have the same sizes, or strides?

@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "interp/attempt.h"
+#include "trace/failures.h"
 
 namespace gramme::interp {
 
@@ -148,6 +149,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
     Attempt attempt(start, policy, stop_at);
     try {
       End end = attempt.run();
+      trace::settle_failures(attempt.trace);
       if (runs < kMostRuns && fix(policy, attempt.trace, needed)) {
         ++runs;
         continue;

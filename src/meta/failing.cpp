@@ -14,6 +14,7 @@
 
 #include "meta/build.h"
 #include "meta/fakes.h"
+#include "meta/pattern.h"
 #include "meta/silence.h"
 
 namespace gramme::meta {
@@ -111,5 +112,7 @@ bool raises_on_zeros(const Call& call) {
     return false;
   }
 }
+
+bool raises_on_zeros(const Call& call, shape::Assumptions& now) { return raises_on_zeros(CallNow(call, now).call()); }
 
 }  // namespace gramme::meta

@@ -8,5 +8,7 @@ namespace gramme::meta {
 /// wrote to any of them; the exception is set then. False, with none set, otherwise, and where tensors are too large to
 /// try.
 bool raises_on_zeros(const Call& call);
+/// The same of a call whose sizes vary, as it is now.
+bool raises_on_zeros(const Call& call, shape::Assumptions& now);
 
 }  // namespace gramme::meta

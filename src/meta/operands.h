@@ -51,6 +51,8 @@ class Operands {
   static Expr integer_of(PyObject* object);
   /// Did the rule look at the number? It does not answer for one that it has no use for: another may be refused.
   bool read(const Argument& number) const { return read_.contains(&number); }
+  /// The rule holds for any other number of the type too.
+  void take_any(const Argument& number) const { read_.insert(&number); }
 
  private:
   mutable std::unordered_set<const Argument*> read_;  // numbers that vary

@@ -95,7 +95,7 @@ bool is_plain_state() {
 }
 
 bool is_plain(const Argument& leaf) {
-  if (leaf.kind == Argument::Number) return !leaf.expr || leaf.expr->type == shape::Type::Int;
+  if (leaf.kind == Argument::Number) return true;
   const Record& record = *leaf.record;
   return record.layout == static_cast<int8_t>(c10::kStrided) && !record.inner &&
          !c10::isQIntType(static_cast<c10::ScalarType>(record.dtype)) && THPVariable_CheckTypeExact(record.type);

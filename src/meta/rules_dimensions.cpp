@@ -109,6 +109,14 @@ void embedding(Operands& call) {
   call.results.push_back(contiguous(std::move(sizes)));
 }
 
+void one_hot(Operands& call) {
+  Extents sizes = call.tensor(0).sizes;
+  const Expr classes = call.integer(1);
+  call.decide.require(at_least(classes, number(1)));
+  sizes.push_back(classes);
+  call.results.push_back(contiguous(std::move(sizes)));
+}
+
 void gather(Operands& call) {
   const Geometry g = call.tensor(0), index = call.tensor(2);
   const size_t dim = call.dimension(1, g.dim());

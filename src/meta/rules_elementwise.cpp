@@ -79,4 +79,49 @@ void arange(Operands& call) {
   call.results.push_back(contiguous({known(floor_divide(span, number(step)))}));
 }
 
+void fill_diagonal(Operands& call) {
+  const Geometry self = call.tensor(0);
+  if (call.at(1) && call.at(1)->kind != Argument::Constant) throw NoRule();
+  if (self.dim() < 2) throw NoRule();
+  for (size_t d = 1; d < self.dim() && self.dim() > 2; ++d) call.decide.require_equal(self.sizes[0], self.sizes[d]);
+  call.results.push_back(self);
+}
+
+/// So many values from there to there.
+void spaced(Operands& call) {
+  for (size_t end : {0, 1})
+    if (call.at(end) && call.at(end)->kind == Argument::Number) call.take_any(*call.at(end));
+  if (call.is_tensor(0) || call.is_tensor(1)) throw NoRule();
+  const Expr count = call.integer(2);
+  call.decide.require(at_least(count, number(1)));
+  call.results.push_back(contiguous({count}));
+}
+
+namespace {
+
+/// Of numbers in lists, which are as long as they are.
+Extents extents_of(const Operands& call, const Argument& data) {
+  if (data.kind == Argument::Number) call.take_any(data);
+  if (data.kind == Argument::Number || (data.kind == Argument::Constant && PyNumber_Check(data.object))) return {};
+  if ((data.kind != Argument::Tuple && data.kind != Argument::List) || data.count == 0) throw NoRule();
+  Extents sizes = {number(data.count)};
+  for (uint32_t i = 0; i < data.count; ++i) {
+    const Extents inner = extents_of(call, data.items[i]);
+    if (i == 0) sizes.insert(sizes.end(), inner.begin(), inner.end());
+    if (sizes.size() != inner.size() + 1) throw NoRule();
+  }
+  return sizes;
+}
+
+/// A dtype that is asked for may not have room for another number.
+void add_of_numbers(Operands& call, size_t data, size_t dtype) {
+  if (!call.at(data) || !call.is_absent(dtype)) throw NoRule();
+  call.results.push_back(contiguous(extents_of(call, *call.at(data))));
+}
+
+}  // namespace
+
+void of_numbers(Operands& call) { add_of_numbers(call, 0, 1); }
+void new_of_numbers(Operands& call) { add_of_numbers(call, 1, 2); }
+
 }  // namespace gramme::meta::rules

@@ -1,6 +1,8 @@
 // Rules of products of matrices, attention, convolutions and pools.
 #include <c10/core/Device.h>
 
+#include <algorithm>
+
 #include "meta/rule_list.h"
 
 namespace gramme::meta::rules {
@@ -57,8 +59,27 @@ void require_mask(Operands& call, const Extents& scores) {
 
 }  // namespace
 
+namespace {
+
+/// No kernel of its own: products of batches that are the same for all three.
+void attention_by_products(Operands& call) {
+  const Geometry query = call.tensor(0), key = call.tensor(1), value = call.tensor(2);
+  const size_t dim = query.dim();
+  if (dim < 2 || key.dim() != dim || value.dim() != dim || !call.is_absent(3) || call.flag(7)) throw NoRule();
+  for (const Geometry* other : {&key, &value})
+    for (size_t d = 0; d + 2 < dim; ++d) call.decide.require_equal(query.sizes[d], other->sizes[d]);
+  call.decide.require_equal(query.sizes[dim - 1], key.sizes[dim - 1]);
+  call.decide.require_equal(key.sizes[dim - 2], value.sizes[dim - 2]);
+  Extents sizes = query.sizes;
+  sizes.back() = value.sizes.back();
+  call.results.push_back(contiguous(std::move(sizes)));
+}
+
+}  // namespace
+
 /// The flash kernel of CPUs: its result is laid out as the query, that of others as any new tensor.
 void attention(Operands& call) {
+  if (call.tensor(0).dim() != 4) return attention_by_products(call);
   const Geometry query = call.tensor(0), key = call.tensor(1), value = call.tensor(2);
   const bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
   if (!four || call.record(0).device_type != static_cast<int8_t>(c10::kCPU) || call.flag(7)) throw NoRule();
@@ -88,13 +109,16 @@ struct Window {
   int64_t kernel, stride, padding, dilation;
 };
 
-/// How often a window fits.
-Expr places(Expr size, const Window& window, Decisions& decide) {
+/// How often a window fits; `past_the_end`: the last one, too, that begins before the end and its padding.
+Expr places(Expr size, const Window& window, bool past_the_end, Decisions& decide) {
   if (window.stride < 1 || window.kernel < 1 || window.padding < 0 || window.dilation < 1) throw NoRule();
   const int64_t covered = window.dilation * (window.kernel - 1) + 1;
   const Expr room = plus(size, number(2 * window.padding - covered));
   decide.require(at_least(room, number(0)));
-  return plus(known(floor_divide(room, number(window.stride))), number(1));
+  const Expr stride = number(window.stride);
+  if (!past_the_end) return plus(known(floor_divide(room, stride)), number(1));
+  const Expr last = known(floor_divide(plus(room, number(window.stride - 1)), stride));
+  return decide.less(times(last, stride), plus(size, number(window.padding))) ? plus(last, number(1)) : last;
 }
 
 Geometry standard(const Operands& call, size_t place, size_t dim) {
@@ -110,10 +134,10 @@ std::vector<Window> windows(const std::vector<int64_t>& kernel, const std::vecto
   return made;
 }
 
-Geometry with_places(const Geometry& g, const std::vector<Window>& windows, Decisions& decide) {
+Geometry with_places(const Geometry& g, const std::vector<Window>& windows, bool past_the_end, Decisions& decide) {
   Extents sizes = g.sizes;
   const size_t first = sizes.size() - windows.size();
-  for (size_t d = 0; d < windows.size(); ++d) sizes[first + d] = places(sizes[first + d], windows[d], decide);
+  for (size_t d = 0; d < windows.size(); ++d) sizes[first + d] = places(sizes[first + d], windows[d], past_the_end, decide);
   return contiguous(std::move(sizes));
 }
 
@@ -139,40 +163,55 @@ void conv(Operands& call) {
   }
   Geometry made = with_places(
       input, windows(kernel, window(call, 3, spatial, 1), window(call, 4, spatial, 0), window(call, 5, spatial, 1)),
-      call.decide);
+      false, call.decide);
   made.sizes[1] = weight.sizes[0];
   call.results.push_back(contiguous(made.sizes));
 }
 
 namespace {
 
-void pool2d(Operands& call, size_t dilation_place, size_t ceil_place) {
-  const Geometry input = standard(call, 0, 4);
-  const std::vector<int64_t> kernel = window(call, 1, 2, 1);
-  std::vector<int64_t> stride = kernel;
-  if (!call.is_absent(2)) stride = window(call, 2, 2, 1);
+/// Of so many dimensions, with a batch or without.
+Geometry pooled_input(const Operands& call, size_t spatial) {
+  const size_t dim = call.tensor(0).dim();
+  if (dim != spatial + 1 && dim != spatial + 2) throw NoRule();
+  return standard(call, 0, dim);
+}
+
+void pool(Operands& call, size_t spatial, size_t dilation_place, size_t ceil_place) {
+  const Geometry input = pooled_input(call, spatial);
+  const std::vector<int64_t> kernel = window(call, 1, spatial, 1);
+  const std::vector<int64_t> stride = call.is_absent(2) ? kernel : window(call, 2, spatial, 1);
   const std::vector<int64_t> dilation =
-      dilation_place ? window(call, dilation_place, 2, 1) : std::vector<int64_t>{1, 1};
-  if (call.flag(ceil_place)) throw NoRule();
-  call.results.push_back(with_places(input, windows(kernel, stride, window(call, 3, 2, 0), dilation), call.decide));
+      dilation_place ? window(call, dilation_place, spatial, 1) : std::vector<int64_t>(spatial, 1);
+  const std::vector<Window> all = windows(kernel, stride, window(call, 3, spatial, 0), dilation);
+  call.results.push_back(with_places(input, all, call.flag(ceil_place), call.decide));
+}
+
+void max_pool(Operands& call, size_t spatial) {
+  if (call.flag(6)) throw NoRule();
+  pool(call, spatial, 4, 5);
+}
+
+void adaptive_pool(Operands& call, size_t spatial) {
+  Extents sizes = pooled_input(call, spatial).sizes;
+  Extents asked = call.integers(1);
+  if (asked.size() == 1) asked.resize(spatial, asked[0]);
+  if (asked.size() != spatial) throw NoRule();
+  std::copy(asked.begin(), asked.end(), sizes.end() - static_cast<ptrdiff_t>(spatial));
+  call.decide.require_elements(sizes);
+  call.results.push_back(contiguous(std::move(sizes)));
 }
 
 }  // namespace
 
-void max_pool2d(Operands& call) {
-  if (call.flag(6)) throw NoRule();
-  pool2d(call, 4, 5);
-}
-
-void avg_pool2d(Operands& call) { pool2d(call, 0, 4); }
-
-void adaptive_pool2d(Operands& call) {
-  const Geometry input = standard(call, 0, 4);
-  Extents sizes = input.sizes;
-  const std::vector<int64_t> asked = window(call, 1, 2, 1);
-  for (size_t d = 0; d < 2; ++d) sizes[2 + d] = number(asked[d]);
-  call.decide.require_elements(sizes);
-  call.results.push_back(contiguous(std::move(sizes)));
-}
+void max_pool1d(Operands& call) { max_pool(call, 1); }
+void max_pool2d(Operands& call) { max_pool(call, 2); }
+void max_pool3d(Operands& call) { max_pool(call, 3); }
+void avg_pool1d(Operands& call) { pool(call, 1, 0, 4); }
+void avg_pool2d(Operands& call) { pool(call, 2, 0, 4); }
+void avg_pool3d(Operands& call) { pool(call, 3, 0, 4); }
+void adaptive_pool1d(Operands& call) { adaptive_pool(call, 1); }
+void adaptive_pool2d(Operands& call) { adaptive_pool(call, 2); }
+void adaptive_pool3d(Operands& call) { adaptive_pool(call, 3); }
 
 }  // namespace gramme::meta::rules

@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "meta/failing.h"
 #include "meta/kernels.h"
+#include "trace/failures.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -93,6 +94,28 @@ bool is_lstm(const meta::Call& call) {
          std::string_view(reinterpret_cast<PyCFunctionObject*>(call.target)->m_ml->ml_name) == "lstm";
 }
 
+/// Raises what a call of sizes that vary raises at these: the sizes become numbers if the program handles it.
+void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome& outcome) {
+  if (!meta::raises_on_zeros(call, capture.shapes.assumptions)) return;
+  Failures::Failure failure{nullptr, {}};
+  auto note = [&](shape::SymInt number) {
+    if (!number.is_number()) failure.numbers.push_back(number.expr());
+    return number;
+  };
+  meta::each_leaf(call, [&](const Argument& leaf) {
+    if (leaf.kind == Argument::Tensor) meta::mapped(leaf.record, note);
+    if (leaf.expr) failure.numbers.push_back(leaf.expr);
+  });
+  for (const shape::Expr guard : outcome.guards) capture.shapes.learn(guard, capture.position());
+  try {
+    capture.raise_current();
+  } catch (const UserError& error) {
+    failure.exception = static_cast<Object*>(error.exception);
+    capture.state<Failures>().untold.push_back(std::move(failure));
+    throw;
+  }
+}
+
 }  // namespace
 
 /// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
@@ -102,6 +125,8 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;
   if (outcome->data_dependent && takes_data && levels_.empty() && dtype_ == first_dtype_) return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {
+    const bool of_torch = levels_.empty() && !outcome->runs_python && !is_of_program(call);
+    if (outcome->raised && of_torch) fail_at_sizes(capture_, call, *outcome);
     fix_sizes(call, args);
     outcome = &infer(call);
   }

@@ -1,9 +1,10 @@
 // The program's own exceptions, raised symbolically.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "source/constant.h"
-#include "trace/capture.h"
+#include "trace/failures.h"
 
 namespace gramme::trace {
 
@@ -41,7 +42,18 @@ void Capture::raise_current() {
   raise(made);
 }
 
+void settle_failures(Capture& capture, const Value* exception) {
+  std::vector<Failures::Failure>& untold = capture.state<Failures>().untold;
+  for (const Failures::Failure& failure : std::exchange(untold, {}))
+    if (exception && failure.exception != exception)
+      untold.push_back(failure);
+    else
+      for (shape::Expr number : failure.numbers) capture.fixed(shape::SymInt(number));
+}
+
 void Capture::told(Value* exception) {
+  for (Value* each = exception; each; each = as<Object>(each) ? as<Object>(each)->context : nullptr)
+    settle_failures(*this, see(each));
   for (; exception && !untold_.empty(); exception = as<Object>(exception) ? as<Object>(exception)->context : nullptr) {
     exception = see(exception);
     auto place = std::find(untold_.begin(), untold_.end(), exception);

@@ -1,0 +1,21 @@
+// Operations that raise at the sizes of now, and at all that their guards allow, with a text that tells the sizes.
+#pragma once
+#include <vector>
+
+#include "trace/capture.h"
+
+namespace gramme::trace {
+
+/// What a capture found raised. Nobody reads the text of what leaves the program: its frames then run plainly.
+struct Failures {
+  struct Failure {
+    value::Object* exception;
+    std::vector<shape::Expr> numbers;  // that the text may tell
+  };
+  std::vector<Failure> untold;
+};
+
+/// The program goes on after the exception, or after any if none is named: its text is right at these sizes alone.
+void settle_failures(Capture& capture, const value::Value* exception = nullptr);
+
+}  // namespace gramme::trace

@@ -18,6 +18,7 @@
 #include "api/testing_shape.h"
 #include "aten/spec.h"
 #include "aten/state.h"
+#include "guards/dropped.h"
 #include "plan/guard_plan.h"
 #include "source/constant.h"
 
@@ -223,6 +224,8 @@ struct Spec {
 }  // namespace
 
 void bind_guards_testing(nb::module_& m) {
+  m.def("shape_kinds", &guards::shape_kinds);
+  m.def("drop_guards", &guards::drop, nb::arg("kind"));
   nb::class_<TestGuards>(m, "TestGuards")
       .def(nb::init<std::vector<std::string>, nb::list, nb::list, nb::dict>(), nb::arg("locals"), nb::arg("facts"),
            nb::arg("reads") = nb::list(), nb::arg("shapes") = nb::dict())

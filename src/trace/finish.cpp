@@ -4,6 +4,7 @@
 
 #include "cpython/objects.h"
 #include "effects/print.h"
+#include "guards/dropped.h"
 #include "trace/rebuild.h"
 
 namespace gramme::trace {
@@ -268,7 +269,8 @@ std::vector<int> graph_inputs(const graph::Graph& graph, Rebuilder& rebuild) {
 
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
                                        std::vector<const Source*> reads) {
-  return {trace.pool, std::move(facts), std::move(reads), trace.scope().initial_state(), trace.shapes.guards()};
+  return {trace.pool, std::move(facts), std::move(reads), trace.scope().initial_state(),
+          guards::kept(trace.shapes.guards())};
 }
 
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {

@@ -18,7 +18,8 @@ bool varies(Trace& trace, Value* key) {
   Value* seen = trace.see(key);
   if (auto* number = value::as<value::Number>(seen)) return number->expr != nullptr;
   auto* tuple = value::as<value::Tuple>(seen);
-  return tuple && std::any_of(tuple->items.begin(), tuple->items.end(), [&](Value* item) { return varies(trace, item); });
+  return tuple &&
+         std::any_of(tuple->items.begin(), tuple->items.end(), [&](Value* item) { return varies(trace, item); });
 }
 
 /// The order Python's own sort gives to constant keys; false if some key is none.
@@ -90,9 +91,9 @@ void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reve
     if (reverse) std::reverse(keyed.begin(), keyed.end());
     for (size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].second;
   };
-  const bool compares = keyed.size() < kMostCompared && std::any_of(keyed.begin(), keyed.end(), [&](const auto& each) {
-                          return varies(trace, each.first);
-                        });
+  const bool compares =
+      keyed.size() < kMostCompared &&
+      std::any_of(keyed.begin(), keyed.end(), [&](const auto& each) { return varies(trace, each.first); });
   if (!compares && sort_constants(trace, keyed, reverse)) {
     reverse = false;
     return put_back();

@@ -120,10 +120,16 @@ Value* one_hot(Trace& trace, const Args& args) {
   PyObject* const one_hot = once([] { return real("torch.nn.functional", "one_hot"); });
   auto [tensor, classes] = bind(args, 1, {"input", "num_classes"});
   if (!classes) classes = args.keyword("num_classes");
-  PyObject* count = classes ? trace.constant_of(classes) : nullptr;
   (void)tensor;
-  if (!classes || (count && PyLong_Check(count) && PyLong_AsLong(count) == -1))
-    cannot(Reason::DataDependentValue, "one_hot without num_classes");
+  const auto* varies = classes ? trace.see_as<value::Number>(classes) : nullptr;
+  bool counts = classes != nullptr;
+  if (varies && varies->expr) {
+    counts = !trace.decide(equal(varies->expr, shape::constant(-1)));
+  } else if (classes) {
+    PyObject* count = trace.constant_of(classes);
+    counts = !count || !PyLong_Check(count) || PyLong_AsLong(count) != -1;
+  }
+  if (!counts) cannot(Reason::DataDependentValue, "one_hot without num_classes");
   return trace.emit(one_hot, args);
 }
 

@@ -113,6 +113,17 @@ bool raises_on_zeros(const Call& call) {
   }
 }
 
-bool raises_on_zeros(const Call& call, shape::Assumptions& now) { return raises_on_zeros(CallNow(call, now).call()); }
+bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
+  bool known = true;
+  each_leaf(call, [&](const Argument& leaf) {
+    if (leaf.expr) known = known && now.hint(leaf.expr);
+    if (leaf.kind != Argument::Tensor) return;
+    mapped(leaf.record, [&](shape::SymInt number) {
+      known = known && (number.is_number() || now.hint(number.expr()));
+      return number;
+    });
+  });
+  return known && raises_on_zeros(CallNow(call, now).call());
+}
 
 }  // namespace gramme::meta

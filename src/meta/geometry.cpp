@@ -136,6 +136,17 @@ bool is_dense(const Geometry& g, Decisions& decide) {
 
 bool is_contiguous(const Geometry& g, Decisions& decide) { return follows(g, standard_order(g.dim()), decide); }
 
+Expr is_not_contiguous(const Geometry& g) {
+  const Extents strides = standard_strides(g.sizes);
+  Expr any = shape::truth(false);
+  for (size_t d = 0; d < g.dim() && any; ++d) {
+    const Expr apart = not_equal(g.strides[d], strides[d]), several = not_equal(g.sizes[d], number(1));
+    const Expr differs = apart && several ? both(apart, several) : nullptr;
+    any = differs ? either(any, differs) : nullptr;
+  }
+  return any;
+}
+
 /// c10's is_channels_last_strides_2d and 3d.
 bool suggests_channels_last(const Geometry& g, Decisions& decide) {
   if (g.dim() != 4 && g.dim() != 5) return false;

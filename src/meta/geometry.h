@@ -74,6 +74,8 @@ bool is_standard(const Geometry& g, Decisions& decide);
 bool is_dense(const Geometry& g, Decisions& decide);
 /// What PyTorch calls contiguous.
 bool is_contiguous(const Geometry& g, Decisions& decide);
+/// That it is not, of any sizes: one guard for all ways in which it may not be. Null if it has no form.
+Expr is_not_contiguous(const Geometry& g);
 /// Is channels-last what PyTorch would make of it?
 bool suggests_channels_last(const Geometry& g, Decisions& decide);
 /// A new tensor in the same order of dimensions (torch.preserve_format).

@@ -1,4 +1,6 @@
 // Rules of what goes element by element, and of new tensors.
+#include <cstdlib>
+
 #include "meta/rule_list.h"
 
 namespace gramme::meta::rules {
@@ -42,8 +44,12 @@ void full_like(Operands& call) {
 
 void made_contiguous(Operands& call) {
   const Geometry self = call.tensor(0);
-  const bool is = is_standard(self, call.decide) || is_contiguous(self, call.decide);
-  call.results.push_back(is ? self : contiguous(self.sizes));
+  if (is_standard(self, call.decide)) return call.results.push_back(self);
+  if (const Expr otherwise = is_not_contiguous(self); otherwise && call.decide.value(otherwise)) {
+    call.decide.require(otherwise);
+    return call.results.push_back(contiguous(self.sizes));
+  }
+  call.results.push_back(is_contiguous(self, call.decide) ? self : contiguous(self.sizes));
 }
 
 void same(Operands& call) { call.results.push_back(call.tensor(0)); }
@@ -68,15 +74,48 @@ void new_sized(Operands& call) { add_sized(call, 1); }
 void filled(Operands& call) { add_filled(call, 0); }
 void new_filled(Operands& call) { add_filled(call, 1); }
 
+namespace {
+
+bool is_float(const Argument* argument) {
+  if (!argument) return false;
+  if (argument->kind == Argument::Number) return argument->expr && argument->expr->type == shape::Type::Float;
+  return argument->kind == Argument::Constant && PyFloat_CheckExact(argument->object);
+}
+
+Expr float_of(const Operands& call, size_t place, double otherwise) {
+  const Argument* argument = call.at(place);
+  if (call.is_absent(place)) return known(shape::float_constant(otherwise));
+  if (!is_float(argument)) return known(shape::to_float(call.integer(place)));
+  if (argument->kind == Argument::Constant) return known(shape::float_constant(PyFloat_AS_DOUBLE(argument->object)));
+  call.take_any(*argument);
+  return argument->expr;
+}
+
+/// In doubles, whatever the dtype of the result.
+void arange_of_floats(Operands& call) {
+  if (!call.is_absent(3)) throw NoRule();
+  const bool has_start = !call.is_absent(1);
+  const Expr start = has_start ? float_of(call, 0, 0) : known(shape::float_constant(0));
+  const Expr stop = float_of(call, has_start ? 1 : 0, 0), step = float_of(call, 2, 1);
+  const Expr span = known(shape::subtract(stop, start));
+  const Expr count = known(shape::ceil(known(shape::true_divide(span, step))));
+  call.decide.require(at_least(count, number(1)));
+  call.results.push_back(contiguous({count}));
+}
+
+}  // namespace
+
 void arange(Operands& call) {
+  if (is_float(call.at(0)) || is_float(call.at(1)) || is_float(call.at(2))) return arange_of_floats(call);
   const bool has_start = !call.is_absent(1);
   const Expr start = has_start ? call.integer(0) : number(0);
   const Expr stop = call.integer(has_start ? 1 : 0);
   const int64_t step = call.fixed(2, 1);
-  if (step <= 0) throw NoRule();
-  call.decide.require(shape::less(start, stop));
-  const Expr span = plus(minus(stop, start), number(step - 1));
-  call.results.push_back(contiguous({known(floor_divide(span, number(step)))}));
+  if (step == 0) throw NoRule();
+  const Expr low = step > 0 ? start : stop, high = step > 0 ? stop : start;
+  call.decide.require(shape::less(low, high));
+  const Expr span = plus(minus(high, low), number(std::abs(step) - 1));
+  call.results.push_back(contiguous({known(floor_divide(span, number(std::abs(step))))}));
 }
 
 void fill_diagonal(Operands& call) {

@@ -65,7 +65,7 @@ namespace {
 void attention_by_products(Operands& call) {
   const Geometry query = call.tensor(0), key = call.tensor(1), value = call.tensor(2);
   const size_t dim = query.dim();
-  if (dim < 2 || key.dim() != dim || value.dim() != dim || !call.is_absent(3) || call.flag(7)) throw NoRule();
+  if (dim < 2 || key.dim() != dim || value.dim() != dim || !call.is_absent(3)) throw NoRule();
   for (const Geometry* other : {&key, &value})
     for (size_t d = 0; d + 2 < dim; ++d) call.decide.require_equal(query.sizes[d], other->sizes[d]);
   call.decide.require_equal(query.sizes[dim - 1], key.sizes[dim - 1]);
@@ -79,10 +79,11 @@ void attention_by_products(Operands& call) {
 
 /// The flash kernel of CPUs: its result is laid out as the query, that of others as any new tensor.
 void attention(Operands& call) {
+  if (call.record(0).device_type != static_cast<int8_t>(c10::kCPU) || call.flag(7)) throw NoRule();
   if (call.tensor(0).dim() != 4) return attention_by_products(call);
   const Geometry query = call.tensor(0), key = call.tensor(1), value = call.tensor(2);
   const bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
-  if (!four || call.record(0).device_type != static_cast<int8_t>(c10::kCPU) || call.flag(7)) throw NoRule();
+  if (!four) throw NoRule();
   for (const Geometry* other : {&key, &value})
     for (size_t d : {0, 1, 3}) call.decide.require_equal(query.sizes[d], other->sizes[d]);
   call.decide.require_equal(key.sizes[2], value.sizes[2]);
@@ -137,7 +138,8 @@ std::vector<Window> windows(const std::vector<int64_t>& kernel, const std::vecto
 Geometry with_places(const Geometry& g, const std::vector<Window>& windows, bool past_the_end, Decisions& decide) {
   Extents sizes = g.sizes;
   const size_t first = sizes.size() - windows.size();
-  for (size_t d = 0; d < windows.size(); ++d) sizes[first + d] = places(sizes[first + d], windows[d], past_the_end, decide);
+  for (size_t d = 0; d < windows.size(); ++d)
+    sizes[first + d] = places(sizes[first + d], windows[d], past_the_end, decide);
   return contiguous(std::move(sizes));
 }
 
@@ -184,6 +186,8 @@ void pool(Operands& call, size_t spatial, size_t dilation_place, size_t ceil_pla
   const std::vector<int64_t> dilation =
       dilation_place ? window(call, dilation_place, spatial, 1) : std::vector<int64_t>(spatial, 1);
   const std::vector<Window> all = windows(kernel, stride, window(call, 3, spatial, 0), dilation);
+  for (size_t d = 0; d < spatial && spatial == 3; ++d)  // a volume must be as large, whatever its padding
+    call.decide.require(at_least(input.sizes[input.dim() - 3 + d], number(kernel[d])));
   call.results.push_back(with_places(input, all, call.flag(ceil_place), call.decide));
 }
 

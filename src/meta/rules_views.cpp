@@ -284,6 +284,14 @@ void repeat(Operands& call) {
   call.results.push_back(contiguous(std::move(sizes)));
 }
 
+/// What is joined of two parts, whichever they are.
+void roll(Operands& call) {
+  const Geometry g = call.tensor(0);
+  if (!call.at(1) || !is_standard(g, call.decide)) throw NoRule();
+  each_leaf(*call.at(1), [&](const Argument& shift) { call.take_any(shift); });
+  call.results.push_back(contiguous(g.sizes));
+}
+
 void pad(Operands& call) {
   const Geometry g = call.tensor(0);
   if (!is_standard(g, call.decide)) throw NoRule();

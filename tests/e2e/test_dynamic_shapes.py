@@ -289,3 +289,117 @@ def test_ints_that_no_module_holds_vary_from_the_start() -> None:
         kept["times"] = n + 1
         assert torch.equal(compiled(rows(n), n + 2), rows(n) * (n + 1) + n + 2)
     assert captures(compiled) == 1
+
+
+def outcome(call: Any, *args: Any) -> Any:
+    try:
+        return call(*args)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def test_what_raises_at_many_sizes_is_one_capture() -> None:
+    def add(x, y):
+        return x + y
+
+    compiled = gramme.compile(add, backend="eager")
+    for n, m in ((3, 3), (4, 5), (6, 8), (9, 12), (20, 13), (7, 2)):
+        assert str(outcome(compiled, rows(n), rows(m))) == str(outcome(add, rows(n), rows(m)))
+    assert captures(compiled) == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_text_of_what_is_raised_and_handled(backend: str) -> None:
+    def add(x, y):
+        try:
+            return x + y
+        except RuntimeError as error:
+            return str(error)
+
+    compiled = gramme.compile(add, backend=backend)
+    for n, m in ((3, 3), (4, 5), (6, 8), (9, 12), (4, 5)):
+        assert str(compiled(rows(n), rows(m))) == str(add(rows(n), rows(m)))
+
+
+def test_what_is_raised_ends_an_iteration() -> None:
+    class Rows:
+        def __init__(self, data):
+            self.data = data
+
+        def __getitem__(self, i):
+            return self.data[i]
+
+    def each(x):
+        return [row.sum() for row in Rows(x)], x.shape[0]
+
+    compiled = gramme.compile(each, backend="eager")
+    for n in (3, 4, 5, 3, 2, 6):
+        assert str(compiled(rows(n))) == str(each(rows(n)))
+
+
+def test_what_is_raised_and_passed_over_by_finally() -> None:
+    def add(x, y, log):
+        try:
+            return x + y
+        finally:
+            log.append(x.shape[0])
+
+    compiled = gramme.compile(add, backend="eager")
+    for n, m in ((3, 3), (4, 5), (6, 8), (9, 12)):
+        seen: list[int] = []
+        expected: list[int] = []
+        assert str(outcome(compiled, rows(n), rows(m), seen)) == str(outcome(add, rows(n), rows(m), expected))
+        assert seen == expected
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sizes_are_sorted_by_comparing(backend: str) -> None:
+    def order(x):
+        pairs = sorted([(x.shape[0], "rows"), (x.shape[1], "columns")], reverse=True)
+        sizes = list(x.shape)
+        sizes.sort(key=lambda n: -n)
+        return sorted(x.shape), pairs, sizes
+
+    compiled = gramme.compile(order, backend=backend)
+    for n, m in ((3, 9), (4, 7), (5, 12), (9, 4), (8, 3), (6, 6)):
+        assert compiled(torch.ones(n, m)) == order(torch.ones(n, m))
+    assert captures(compiled) <= 4
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_where_a_tensor_begins(backend: str) -> None:
+    def begins(x):
+        part = x[1:]
+        return x.storage_offset(), part.storage_offset(), part[:, 1].storage_offset(), (x + 1)[2:].storage_offset()
+
+    compiled = gramme.compile(begins, backend=backend)
+    for k, n in ((0, 5), (2, 5), (1, 7), (0, 9), (4, 8)):
+        assert compiled(rows(20)[k : k + n]) == begins(rows(20)[k : k + n]), (k, n)
+    assert captures(compiled) <= 4
+
+
+def test_where_a_tensor_begins_after_set() -> None:
+    def begins(x, y):
+        x.set_(y)
+        return x.storage_offset()
+
+    compiled = gramme.compile(begins, backend="eager")
+    for k in (0, 2, 1):
+        assert compiled(rows(3), rows(20)[k : k + 3]) == 3 * k
+
+
+def test_tensors_of_sizes_keep_their_dtype() -> None:
+    def of_sizes(x):
+        n = x.shape[0]
+        return (
+            torch.tensor(n),
+            torch.tensor([n, n / 2]),
+            x.new_tensor(n),
+            torch.as_tensor([n, n + 1], dtype=torch.int16),
+        )
+
+    compiled = gramme.compile(of_sizes, backend="eager")
+    for n in (3, 4, 9, 200):
+        for got, expected in zip(compiled(rows(n)), of_sizes(rows(n)), strict=True):
+            assert got.dtype == expected.dtype
+            assert torch.equal(got, expected)

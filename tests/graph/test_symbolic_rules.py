@@ -16,7 +16,7 @@ from graph.test_op_db import calls as op_calls
 from graph.test_symbolic_metadata import CALLS, Number, at, records, tensors
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 35)
-WITHOUT = {"add_mixed", "by_mask_of_indices", "interpolate", "roll", "unfold", "transposed_in_place", "transposed"}
+WITHOUT = {"add_mixed", "by_mask_of_indices", "interpolate", "unfold", "transposed_in_place", "transposed"}
 """Calls that no rule answers."""
 
 
@@ -84,6 +84,31 @@ MORE: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "steps": lambda a, b: (operator.getitem, ones(a, b), (slice(None, None, 2), slice(-3, None))),
     "contiguous_already": lambda a, b: ("contiguous", ones(a, b)),
     "detach": lambda a, b: ("detach", ones(a, b).t()),
+    "attention_of_three": lambda a, b: (F.scaled_dot_product_attention, ones(2, a, 8), ones(2, b, 8), ones(2, b, 8)),
+    "attention_of_two": lambda a, b: (F.scaled_dot_product_attention, ones(a, 8), ones(b, 8), ones(b, 6)),
+    "causal_attention_of_three": lambda a, b: (F.scaled_dot_product_attention, *(ones(a, b, 8),) * 3, None, 0.0, True),
+    "avg_pool_past_the_end": lambda a, b: (torch.avg_pool1d, ones(2, a, b), 3, 2, 1, True),
+    "max_pool_of_rows": lambda a, b: (F.max_pool1d, ones(a, b), 2, 1, 1),
+    "max_pool_past_the_end": lambda a, b: (F.max_pool2d, ones(2, 3, a, b), 2, 2, 0, 1, True),
+    "max_pool_of_volumes": lambda a, b: (F.max_pool3d, ones(2, 3, a, b, 5), 2, 2),
+    "avg_pool_of_volumes": lambda a, b: (F.avg_pool3d, ones(3, a, b, 5), 2, 3, 1, True),
+    "adaptive_pool_of_rows": lambda a, b: (torch.adaptive_avg_pool1d, ones(2, a, b), 3),
+    "adaptive_pool_to_sizes": lambda a, b: (F.adaptive_avg_pool2d, ones(2, 3, 9, 6), (Number(a), Number(b))),
+    "linspace": lambda a, b: (torch.linspace, 0, 1, Number(a)),
+    "linspace_to_a_size": lambda a, b: (torch.linspace, 0, Number(b), Number(a)),
+    "logspace": lambda a, b: (torch.logspace, 0, 1, Number(a)),
+    "of_numbers": lambda a, b: (torch.tensor, [Number(a), Number(b), 2]),
+    "of_pairs": lambda a, b: (torch.as_tensor, [(Number(a), 1), (Number(b), 2)]),
+    "of_a_number": lambda a, b: ("new_tensor", ones(2), Number(a)),
+    "one_hot": lambda a, b: (F.one_hot, ids(a), Number(b)),
+    "fill_diagonal": lambda a, b: ("fill_diagonal_", ones(a, b), 2.0),
+    "fill_diagonal_of_cubes": lambda a, b: ("fill_diagonal_", ones(a, a, a), 2.0),
+    "arange_down": lambda a, b: (torch.arange, Number(a), -1, -2),
+    "arange_of_floats": lambda a, b: (torch.arange, 0.0, Number(a), 0.3),
+    "arange_of_floats_down": lambda a, b: (torch.arange, Number(a), -0.5, -0.7),
+    "roll_by_a_size": lambda a, b: ("roll", ones(a, b), (Number(b), 1), (0, 1)),
+    "contiguous_part": lambda a, b: ("contiguous", ones(a, b, 4)[:, :, :3]),
+    "contiguous_rows": lambda a, b: ("contiguous", ones(a, 1, b)[:, :, 1:]),
 }
 # fmt: on
 

@@ -20,6 +20,7 @@ from shapes.open_captures import hold
 pytestmark = pytest.mark.slow
 MOST_CAPTURES = 256
 NEW_TOKENS = 16
+DECODED = 64
 STEPS = 30
 
 
@@ -76,7 +77,7 @@ def test_backward(case: SizedModel) -> None:
 def decode(call: Callable[..., Any], config: Any) -> tuple[list[torch.Tensor], Any]:
     cache = transformers.DynamicCache(config=config)
     tokens, logits = ids(torch.Generator().manual_seed(0), 2, 4), []
-    for _ in range(NEW_TOKENS):
+    for _ in range(DECODED):
         with torch.no_grad():
             output = call(input_ids=tokens, past_key_values=cache, use_cache=True)
         logits.append(output.logits.clone())
@@ -129,6 +130,59 @@ def test_generate(backend: str) -> None:
     assert same(actual, expected)
     refuse_plain_runs(forward)
     hold("models.generate", gramme.statistics(forward).captures, 3)
+
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"do_sample": False},
+    "beam": {"do_sample": False, "num_beams": 3},
+    "sampling": {"do_sample": True},
+    "beam sampling": {"do_sample": True, "num_beams": 2},
+}
+
+
+def search(model: Any, how: str) -> torch.Tensor:
+    torch.manual_seed(0)
+    prompt = ids(torch.Generator().manual_seed(1), 2, 5)
+    made: torch.Tensor = model.generate(
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=NEW_TOKENS,
+        min_new_tokens=NEW_TOKENS,
+        **SEARCHES[how],
+    )
+    return made
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_tokens_after_the_third_hit(how: str) -> None:
+    model, other = MODELS["llama"].make(), MODELS["llama"].make()
+    forward = compiled_of(model.forward, "eager")
+    captured = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        result = forward(*args, **kwargs)
+        captured.append(gramme.statistics(forward).captures)
+        return result
+
+    with eagerly():
+        expected = search(other, how)
+    model.forward = counted
+    assert torch.equal(search(model, how), expected)
+    assert captured[2:] == [3] * (NEW_TOKENS - 2)
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_a_search_is_in_graphs(how: str) -> None:
+    model, other = MODELS["llama"].make(), MODELS["llama"].make()
+    with eagerly():
+        expected = search(other, how)
+    model.generate = gramme.compile(model.generate, backend="eager", recompile_limit=MOST_CAPTURES)
+    for _ in range(2):
+        before = gramme.statistics(model.generate).captures
+        with gramme.meter() as meter:
+            assert torch.equal(search(model, how), expected)
+        assert meter.inside >= 0.97 * (meter.inside + meter.outside), str(meter)
+    assert gramme.statistics(model.generate).captures == before
 
 
 @pytest.mark.parametrize("backend", ["eager", "native"])

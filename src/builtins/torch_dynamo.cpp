@@ -43,7 +43,8 @@ Value* disabled(Trace& trace, value::Function* function, const Args& args) {
   const std::string name = function->object ? utf8_of(cpython::as_function(function->object)->func_qualname) : "";
   const bool plain = original && PyFunction_Check(original.get());
   PyCodeObject* code = plain ? cpython::code_of(cpython::as_function(original.get())) : nullptr;
-  const bool of_optimizer = code && utf8_of(code->co_name) == "_init_group" &&
+  const std::string part = code ? utf8_of(code->co_name) : "";
+  const bool of_optimizer = (part == "_init_group" || part.starts_with("_fused_")) &&
                             utf8_of(code->co_filename).find("torch/optim/") != std::string::npos;
   if (!of_optimizer) cannot(Reason::CallDisabled, name);
   return protocol::call(trace, protocol::get_attribute(trace, function, k_original), args);

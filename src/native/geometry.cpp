@@ -208,21 +208,6 @@ std::optional<int64_t> constant_of_call(const OperatorCall& call, size_t argumen
   return amount && amount->number < 0 ? std::optional(amount->constant) : std::nullopt;
 }
 
-/// x[:, …, :, item] with the item in a dimension from the front.
-std::optional<ViewStep> index_in(std::optional<int64_t> dimension, IndexItem item) {
-  if (!dimension || *dimension < 0) return std::nullopt;
-  ViewStep step{ViewStep::Index};
-  step.items.assign(static_cast<size_t>(*dimension), IndexItem{IndexItem::Slice, {}, {-1, kToTheEnd}});
-  step.items.push_back(item);
-  return step;
-}
-
-std::optional<ViewStep> with_sizes(ViewStep::Kind kind, const OperatorCall& call) {
-  std::optional<std::vector<Amount>> sizes = amounts_of(call.arguments[1]);
-  if (!sizes) return std::nullopt;
-  return ViewStep{kind, 0, 0, std::move(*sizes)};
-}
-
 template <ViewStep::Kind kind>
 std::optional<ViewStep> by_sizes(const OperatorCall& call, size_t) {
   std::optional<std::vector<Amount>> sizes = amounts_of(call.arguments[1]);

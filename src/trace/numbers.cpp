@@ -5,6 +5,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "meta/functions.h"
 #include "meta/predicate.h"

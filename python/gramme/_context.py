@@ -116,7 +116,7 @@ class Context(TracingContext):
         known = self.symbols.inputs if self.symbols is not None else {}
         values = [known.get(index, value) for index, value in enumerate(inputs)]
         contexts = [self._tensor_to_context.get(v) if isinstance(v, torch.Tensor) else None for v in values]
-        propagate(graph_module, self._fake_mode.shape_env, values, contexts, self.sources)
+        propagate(graph_module, self._fake_mode.shape_env, values, contexts, self.sources, forget_items)
 
     def _describe(self, index: int, tensor: torch.Tensor, source: Source) -> None:
         """How the input may vary."""
@@ -198,7 +198,24 @@ def _fake_mode() -> FakeTensorMode:
 
     mode = FakeTensorMode(shape_env=ShapeEnv())
     mode._allow_unsafe_data_ptr_access = False
+    forget_items(mode)
     return mode
+
+
+def forget_items(mode: FakeTensorMode) -> None:
+    """An item() of an input is data in the captured graph; the mode would take it for a number that guards know."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    converter = mode.fake_tensor_converter
+    convert = converter.from_real_tensor
+
+    def without_item(*args: Any, **options: Any) -> Any:
+        fake = convert(*args, **options)
+        if isinstance(fake, FakeTensor):
+            fake.item_memo = None
+        return fake
+
+    converter.from_real_tensor = without_item  # type: ignore[method-assign]
 
 
 def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:

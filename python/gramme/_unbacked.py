@@ -5,7 +5,7 @@ Only imported when there are such: sympy takes most of a second to import.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -40,9 +40,11 @@ def propagate(
     inputs: Sequence[Any],
     contexts: Sequence[StatefulSymbolicContext | None],
     sources: Sequence[Source | None],
+    prepare: Callable[[FakeTensorMode], None],
 ) -> None:
-    """Gives nodes example values, in a mode of their own, and the symbols that they bring."""
+    """Gives nodes example values, in a mode of their own that is prepared, and the symbols that they bring."""
     mode = FakeTensorMode(shape_env=env)
+    prepare(mode)
     fakes = []
     for value, context, source in zip(inputs, contexts, sources, strict=False):
         if isinstance(value, torch.Tensor):

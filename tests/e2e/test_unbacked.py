@@ -97,6 +97,19 @@ def test_conversions() -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_items_of_inputs(backend: str) -> None:
+    def largest(x, k, scale):
+        n = k.item()
+        torch._check(n >= 1)
+        torch._check(n <= x.shape[0])
+        return x.topk(n), x * scale.item(), scale.item()
+
+    x, scale = torch.arange(5.0), torch.tensor(0.5, dtype=torch.float64)
+    compiled = run(largest, (x, t(2), scale), (x, t(5), scale * 3), (x, t(1), scale), backend=backend)
+    assert captures(compiled) == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_effects_hold_items(backend: str) -> None:
     log: list[Any] = []
 

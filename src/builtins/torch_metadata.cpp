@@ -169,6 +169,7 @@ bool surely_contiguous(const meta::Record& record) {
   std::optional<shape::SymInt> expected = 1;
   for (size_t d = record.sizes.size(); d-- > 0;) {
     if (!expected) return false;
+    if (record.sizes[d] == shape::SymInt(1)) continue;
     const shape::Expr at_least_one = maximum(expected->expr(), shape::constant(1));
     if (record.strides[d] != *expected && record.strides[d].expr() != at_least_one) return false;
     expected = product(*expected, record.sizes[d]);

@@ -45,6 +45,8 @@ c10::SymInt Environment::number(shape::SymInt number) {
   return py::cast<c10::SymInt>(py::handle(this->number(number.expr()).get()));
 }
 
+Expr Environment::unknown(PyObject*) { throw OutOfData("a number that comes out of data"); }
+
 Expr Environment::convert(PyObject* sympy) {
   const Expr e = from_sympy(sympy, [&](PyObject* name) -> Expr {
     auto found = named_.find(PyUnicode_AsUTF8(name));

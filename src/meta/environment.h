@@ -18,6 +18,11 @@ struct Inexpressible : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// It computed with what comes out of data.
+struct OutOfData : Inexpressible {
+  using Inexpressible::Inexpressible;
+};
+
 /// Each distinct expression of the call is a symbol here: how it was computed is none of the call's business, and
 /// equal calls have the same answer.
 class Environment {
@@ -41,8 +46,8 @@ class Environment {
  protected:
   /// `environment` is a gramme._environment.Environment.
   Environment(shape::Assumptions& assumptions, Owned<> environment);
-  /// The symbol of that name, which the environment has not made for an expression; null if there is none.
-  virtual shape::Expr unknown(PyObject*) { return nullptr; }
+  /// The symbol of that name, which a call has taken out of data; null if it has no form.
+  virtual shape::Expr unknown(PyObject* name);
   shape::Expr convert(PyObject* sympy);
   std::vector<shape::Expr> convert_all(const char* method);
   /// (symbol, its name), which stands for the expression from now on.

@@ -115,6 +115,10 @@ class Fill {
       if (outcome_.message.empty()) return run_on_fakes();
     } catch (const PythonError&) {
       return failed();
+    } catch (const OutOfData& error) {
+      Filled filled{inexpressible(error.what())};
+      filled.outcome.data_dependent = true;
+      return filled;
     } catch (const Inexpressible& error) {
       return {inexpressible(error.what())};
     } catch (const std::exception& error) {  // c10's, of a record that cannot be faked

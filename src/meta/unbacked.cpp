@@ -87,12 +87,14 @@ class SharedEnvironment final : public Environment {
   std::vector<std::string> made_names_;
 };
 
-/// Is the symbol a size of a tensor in the result, or a number in it?
+/// Is the symbol a size or the offset of a tensor in the result, or a number in it?
 bool holds(const Result& result, Expr symbol) {
   if (result.expr == symbol) return true;
-  if (result.kind == Result::Tensor)
-    for (shape::SymInt size : result.record->sizes)
-      if (!size.is_number() && size.expr() == symbol) return true;
+  auto is_it = [symbol](shape::SymInt number) { return !number.is_number() && number.expr() == symbol; };
+  if (result.kind == Result::Tensor) {
+    const Record& record = *result.record;
+    if (is_it(record.storage_offset) || std::any_of(record.sizes.begin(), record.sizes.end(), is_it)) return true;
+  }
   return std::any_of(result.items.begin(), result.items.end(), [&](const Result& item) { return holds(item, symbol); });
 }
 

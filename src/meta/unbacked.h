@@ -27,8 +27,8 @@ class Unbacked {
 
   struct Answer {
     Outcome outcome;  // its guards are about other numbers only
-    /// Symbols that the result brings, numbered from symbol_count() on: what each may be. Each is a size of a tensor in
-    /// the result, or a number in it.
+    /// Symbols that the result brings, numbered from symbol_count() on: what each may be. Each is a size or
+    /// the offset of a tensor in the result, or a number in it.
     std::vector<shape::Range> made;
     /// What the call takes for granted: to be checked before it when the graph runs.
     std::vector<shape::Expr> asserted;

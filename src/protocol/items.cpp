@@ -197,9 +197,8 @@ Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
   PyObject* const select = once([] { return imported("torch", "select").release(); });
   refuse_replaced(trace, {tensor}, {name});
   key = tensor_key(trace, key);
-  auto* number = as<Number>(key);
-  // Indexing asks for the number itself.
-  if (number && number->expr && number->type == &PyLong_Type)
+  auto* number = as<Number>(key);  // indexing asks for the number itself
+  if (number && number->expr && number->type == &PyLong_Type && !tensor->record->sizes.empty())
     return trace.emit(select, {tensor, trace.integer(0), key});
   return trace.emit(getitem, {tensor, key});
 }

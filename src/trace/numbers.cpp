@@ -311,6 +311,7 @@ void Scope::skip_name(PyObject* function) {
 }
 
 void Scope::note_sizes(Tensor* tensor, size_t items) {
+  if (!tensor->node && !tensor->existing()) return;  // replay makes it
   if (!capture_.shapes.simplified(tensor->record)->symbolic) return;
   static PyObject* const size = intern("size");
   PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });

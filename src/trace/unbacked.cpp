@@ -51,6 +51,7 @@ Argument result_of(graph::Node* node, Argument::Kind kind) {
 }  // namespace
 
 meta::Unbacked& Scope::unbacked() {
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "numbers or sizes out of data in a body");
   if (!unbacked_) unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.policy.data);
   return *unbacked_;
 }
@@ -80,21 +81,23 @@ bool Scope::is_bound(Expr e) const {
   return bound;
 }
 
+/// The sizes and the offset of a result that come out of data.
 void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
   PyObject* const size_of = once([] { return overload("sym_size", "int").release(); });
-  for (size_t d = 0; d < record.sizes.size(); ++d) {
-    if (record.sizes[d].is_number() || record.sizes[d].expr()->kind != shape::Kind::Symbol) continue;
-    const Expr symbol = record.sizes[d].expr();
-    if (is_bound(symbol)) continue;
+  PyObject* const offset_of = once([] { return overload("sym_storage_offset", "default").release(); });
+  auto bind = [&](shape::SymInt number, PyObject* function, size_t dim, uint32_t count) {
+    if (number.is_number() || number.expr()->kind != shape::Kind::Symbol || is_bound(number.expr())) return;
     meta::Call call;
-    call.target = size_of;
-    call.arg_count = 2;
+    call.target = function;
+    call.arg_count = count;
     call.args = copied(capture_.arena,
-                       {result_of(node, Argument::Tensor), constant(capture_.keep(take(PyLong_FromSize_t(d))))});
-    graph::Node* size = graph_->call(call, capture_.position());
-    size->number_type = &PyLong_Type;
-    symbol_nodes_[symbol] = size;
-  }
+                       {result_of(node, Argument::Tensor), constant(capture_.keep(take(PyLong_FromSize_t(dim))))});
+    graph::Node* read = graph_->call(call, capture_.position());
+    read->number_type = &PyLong_Type;
+    symbol_nodes_[number.expr()] = read;
+  };
+  for (size_t d = 0; d < record.sizes.size(); ++d) bind(record.sizes[d], size_of, d, 2);
+  bind(record.storage_offset, offset_of, 0, 1);
 }
 
 graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text) {
@@ -112,6 +115,7 @@ graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text)
 }
 
 Value* Scope::emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range) {
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "a number out of data in a body");
   expect_raise();
   graph::Node* node = emit_number(function, args, &PyLong_Type, HUGE_VAL, take(PyLong_FromLong(2)))->node;
   node->effect = true;

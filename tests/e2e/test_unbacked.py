@@ -277,6 +277,40 @@ def test_gradients_of_selected_items() -> None:
             assert torch.equal(x.grad, y.grad)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sizes_that_vary_beside_sizes_out_of_data(backend: str) -> None:
+    def mixed(x):
+        y = x[x > 0]
+        return y + 1, x * 2, y.shape[0] + x.shape[0], torch.where(x > 1)
+
+    compiled = gramme.compile(mixed, backend=backend, fullgraph=True, dynamic=True)
+    for n in (3, 5, 4, 9):
+        x = torch.arange(-4.0, 4.0 * n - 4).reshape(n, 4)
+        assert_same(compiled(x), mixed(x))
+    assert captures(compiled) == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_item_as_an_index(backend: str) -> None:
+    def indexed(x, i):
+        n = i.sum().item()
+        return x[n], x[n] * n
+
+    x = torch.arange(12.0).reshape(3, 4)
+    compiled = run(indexed, (x, t([1, 0])), (x, t([1, 1])), (x, t([-1, 0])), backend=backend)
+    assert captures(compiled) == 1
+    with pytest.raises(IndexError):
+        compiled(x, t([3, 0]))
+
+
+def test_layouts_of_sizes_out_of_data() -> None:
+    def layouts(x):
+        y = x[x > 0]
+        return y.is_contiguous(), torch.stack([y, y]).is_contiguous(), y.view(-1, 1)
+
+    run(layouts, (t([1.0, 0, 2]),), (t([0.0, 0]),), (t([0.0, 3]),))
+
+
 # ---- sizes of inputs of which nothing may be known
 
 

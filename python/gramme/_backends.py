@@ -26,6 +26,10 @@ class Eager:
     takes_symbols = True
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        if next(graph_module.children(), None) is not None:
+            from ._control import with_own
+
+            graph_module = with_own(graph_module)
         return graph_module.forward
 
     def locate(self, compiled: Callable[..., Any], error: BaseException) -> int | None:

@@ -66,19 +66,30 @@ class CaptureError(RuntimeError):
 
 
 def capture_error(
-    file: str, function: str, line: int, reason: str, detail: str, hint: str, module: str, stack: str, unbacked: bool
+    file: str,
+    function: str,
+    line: int,
+    reason: str,
+    detail: str,
+    hint: str,
+    operation: str,
+    module: str,
+    stack: str,
+    unbacked: bool,
 ) -> CaptureError:
     """Makes a CaptureError; called from C++.
 
-    Where a number that comes out of data had to be known, it is a torch._dynamo.exc.UserError too.
+    Where a number that comes out of data had to be known, it is a torch._dynamo.exc.UserError too; PyTorch's front end
+    has an exception of its own for control flow.
     """
-    made = _user_error() if unbacked else CaptureError
-    error = made(file, function, line, f"{reason}: {detail}" if detail else reason, hint, stack, module)
+    made = _user_error() if unbacked else _of_control_flow() if operation else CaptureError
+    text = f"{reason}: {detail}" if detail else reason
+    error = made(file, function, line, f"in {operation}: {text}" if operation else text, hint, stack, module)
     if unbacked:
         import sympy  # type: ignore[import-untyped, unused-ignore]
         from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-        error.__cause__ = GuardOnDataDependentSymNode(sympy.Symbol(detail), f"{reason}: {detail}")
+        error.__cause__ = GuardOnDataDependentSymNode(sympy.Symbol(detail), text)
     return error
 
 
@@ -97,3 +108,13 @@ def _user_error() -> type[CaptureError]:
             self.skip_frame = self.logged = False
 
     return DataDependentError
+
+
+@functools.cache
+def _of_control_flow() -> type[CaptureError]:
+    from torch._dynamo.exc import UncapturedHigherOrderOpError
+
+    class UncapturedControlFlowError(CaptureError, UncapturedHigherOrderOpError):
+        """A function that torch.cond, while_loop, map or scan runs cannot be captured."""
+
+    return UncapturedControlFlowError

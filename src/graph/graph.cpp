@@ -72,12 +72,16 @@ Node* Graph::here(Node* node) {
   if (!around_) GRAMME_BUG("a node of a graph that does not stand around this one");
   Node*& inside = lifted_[node];
   if (inside) return inside;
-  Node* outer = around_->here(node);
+  Node* made = lift(around_->here(node));
+  return lifted_[node] = made;
+}
+
+Node* Graph::lift(Node* outer) {
   Node* made = placeholder(outer->source, outer->record, outer->position);
   made->outer = outer;
   made->number_type = outer->number_type;
   made->symbol = outer->symbol;
-  return lifted_[node] = made;
+  return made;
 }
 
 Node* Graph::input(const meta::Record* record, const char* label, const Position* position) {

@@ -85,6 +85,9 @@ class Graph {
   Node* caller = nullptr;
   /// Its operator runs it once, where it stands, and does nothing else.
   bool in_place = false;
+  /// Two bodies in this graph that one operator runs take one list of inputs from outside from now on: what both take,
+  /// what only the left one does, what only the right one does, each in the order of the names here.
+  void merge_inputs(Graph& left, const char* left_suffix, Graph& right, const char* right_suffix);
   /// One result more; -1 where what the body returns is no tuple.
   int also_return(Node* node);
 
@@ -109,7 +112,8 @@ class Graph {
   /// Every node ever made (dropped ones too) and every hint, in the order they came: what names depend on.
   struct Event {
     Node* node;
-    PyObject* hint;  // null: the node was made
+    PyObject* hint;                // null: the node was made
+    const char* suffix = nullptr;  // not null: the input was made again, when two bodies were given one list of inputs
   };
   const std::vector<Event>& events() const { return events_; }
   bool empty() const { return nodes_.empty(); }
@@ -127,6 +131,8 @@ class Graph {
 
  private:
   Node* add(Node::Kind kind, const Position* position);
+  Node* lift(Node* outer);
+  void take_inputs(const std::vector<std::pair<Node*, const char*>>& outers);
   Graph& root() { return around_ ? around_->root() : *this; }
 
   Arena& arena_;

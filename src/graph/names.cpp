@@ -114,7 +114,7 @@ class Naming {
     size_t count = 0;
     for (const auto& event : events_) {
       count = std::max<size_t>(count, event.node->id + 1);
-      if (!event.hint && event.node->kind == Node::Placeholder) last_placeholder_ = event.node;
+      if (!event.hint && !event.suffix && event.node->kind == Node::Placeholder) last_placeholder_ = event.node;
     }
     names_.node.resize(count);
     names_.first.resize(count);
@@ -122,8 +122,11 @@ class Naming {
   }
 
   Names run() {
-    for (const auto& [node, hint] : events_) {
-      hint ? rename(*node, hint) : make(*node);
+    for (const auto& [node, hint, suffix] : events_) {
+      if (suffix)
+        make_again(*node, suffix);
+      else
+        hint ? rename(*node, hint) : make(*node);
       if (node == last_placeholder_) last_placeholder_ = nullptr;
     }
     return std::move(names_);
@@ -133,7 +136,7 @@ class Naming {
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
     if (node.kind == Node::Placeholder && (node.outer || node.label)) {
-      std::string target = node.outer ? around_->node[node.outer->id] : std::string(node.label);
+      std::string target = node.outer ? around_->outside(*node.outer) : std::string(node.label);
       name = names_.space.create(target);
       names_.target[node.id] = std::move(target);
     } else if (node.kind == Node::Placeholder) {
@@ -148,6 +151,14 @@ class Naming {
       name = names_.space.create(candidate(node));
     }
     if (last_placeholder_) taken_.insert(name);
+  }
+
+  void make_again(const Node& node, const char* suffix) {
+    std::string& name = names_.node[node.id];
+    if (!name.empty()) names_.unmerged[node.id] = std::move(name);
+    std::string target = around_->outside(*node.outer) + suffix;
+    name = names_.space.create(target);
+    names_.target[node.id] = std::move(target);
   }
 
   void rename(const Node& node, PyObject* hint) {
@@ -206,6 +217,12 @@ std::string Namespace::create(std::string_view wanted) {
 }
 
 Names assign_names(const Graph& graph, const Names* around) { return Naming(graph, around).run(); }
+
+Names names_so_far(const Graph& graph) {
+  if (!graph.around()) return assign_names(graph);
+  const Names around = names_so_far(*graph.around());
+  return assign_names(graph, &around);
+}
 
 std::string placeholder_name(std::string_view source) {
   std::string result;

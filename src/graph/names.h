@@ -31,10 +31,19 @@ struct Names {
   std::vector<std::string> node;    // by Node::id
   std::vector<std::string> first;   // by Node::id: the name before a variable gave it another, else empty
   std::vector<std::string> target;  // by Node::id, of placeholders: "L_x_"
-  Namespace space;                  // afterwards, to go on naming
+  std::unordered_map<uint32_t, std::string> unmerged;  // by Node::id: of an input that was made again, the name before
+  Namespace space;                                     // afterwards, to go on naming
+
+  /// By which the bodies in the graph know a node: they were there before it was made again.
+  const std::string& outside(const Node& node) const {
+    const auto before = unmerged.find(node.id);
+    return before == unmerged.end() ? this->node[node.id] : before->second;
+  }
 };
 
 /// `around`: of the graph around, for a body.
 Names assign_names(const Graph& graph, const Names* around = nullptr);
+/// Of a graph that is not finished, whatever is around it.
+Names names_so_far(const Graph& graph);
 
 }  // namespace gramme::graph

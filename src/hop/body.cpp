@@ -22,6 +22,7 @@ Tensor* Body::input(const meta::Record* record, const char* label) {
   tensor->node = graph_->input(record, label, trace_.position());
   tensor->record = record;
   tensor->made_at = trace_.steps();
+  if (confined_) confined_->disown(tensor);
   return tensor;
 }
 
@@ -29,7 +30,11 @@ Value* Body::call(Value* function, const Args& args) {
   try {
     return protocol::call(trace_, function, args);
   } catch (const UserError& error) {
-    cannot(Reason::BodyRaised, protocol::type_of(trace_.see(error.exception))->tp_name);
+    Value* raised = trace_.see(error.exception);
+    auto* exception = as<Object>(raised);
+    const std::string line =
+        exception && !exception->passed.empty() ? " in line " + std::to_string(exception->passed[0].line) : "";
+    cannot(Reason::BodyRaised, protocol::type_of(raised)->tp_name + line);
   }
 }
 
@@ -58,12 +63,24 @@ graph::Graph* Body::returns(const std::vector<Tensor*>& tensors) {
 }
 
 graph::Graph* Body::returns(const Argument& result) {
-  if (confined_) confined_->check();
   graph_->returns(result);
+  leave();
+  return graph_;
+}
+
+void Body::leave() {
+  if (confined_) confined_->check();
   open_ = false;
   trace_.scope().leave_body();
   confined_.reset();
-  return graph_;
+}
+
+bool Body::is_own(const Tensor* tensor) const {
+  for (; tensor; tensor = tensor->base) {
+    const graph::Node* node = tensor->node;
+    if (!node || node->outer || node->label || !node->graph->is_in(graph_)) return false;
+  }
+  return true;
 }
 
 std::vector<Argument> lifted(const graph::Graph& body) {

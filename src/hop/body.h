@@ -27,10 +27,16 @@ class Body {
   Value* call(Value* function, const Args& args);
   /// The tensors in a value that the body made, in order, each once: those in tuples, lists and dicts.
   std::vector<value::Tensor*> tensors(Value* result) const;
+  /// Nor may the function write to a tensor from outside.
+  void forbid_writes() { confined_->forbid_writes(); }
+  /// Was the tensor made in the body, with all that has its memory?
+  bool is_own(const value::Tensor* tensor) const;
+  /// Operations go into the graph around again; what the body returns is for graph()->returns() to say.
+  void leave();
   /// Ends the body, which returns a tuple of the tensors, or any tree.
   graph::Graph* returns(const std::vector<value::Tensor*>& tensors);
   graph::Graph* returns(const meta::Argument& result);
-  const graph::Graph* graph() const { return graph_; }
+  graph::Graph* graph() const { return graph_; }
 
  private:
   Trace& trace_;

@@ -1,5 +1,6 @@
 #include "hop/operators.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
@@ -28,13 +29,24 @@ std::string_view name_of(PyObject* op) {
   return text ? text : "";  // the operator has it
 }
 
+/// What it runs cannot be called plainly: PyTorch's front end would trace it, too.
+bool is_control_flow(const Row& row) {
+  static constexpr std::string_view kNames[] = {"cond", "map_impl", "scan", "while_loop"};
+  return std::ranges::find(kNames, std::string_view(row.name)) != std::end(kNames);
+}
+
 Value* call_operator(Trace& trace, Object* object, const Args& args) {
   if (!object->object) cannot(Reason::BodyUnsupported, "an operator that the program makes");
   const Row* row = row_of(object->object);
   if (!row) cannot(Reason::BodyUnsupported, std::string(name_of(object->object)));
   if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
   trace.enter_opaque();
-  return row->call(trace, *row, object->object, args);
+  try {
+    return row->call(trace, *row, object->object, args);
+  } catch (const CannotCapture&) {
+    if (is_control_flow(*row)) trace.scope().refuse_in(row->name);
+    throw;
+  }
 }
 
 /// A function of torch around an operator: traced, but no segment ends in it, since called for real it takes another
@@ -55,6 +67,9 @@ void register_operators() {
   protocol::set_operator_call(reinterpret_cast<PyTypeObject*>(type.release()), &call_operator);
   static constexpr std::pair<const char*, const char*> kWrappers[] = {
       {"torch/_higher_order_ops/cond.py", "cond"},
+      {"torch/_higher_order_ops/map.py", "map"},
+      {"torch/_higher_order_ops/scan.py", "scan"},
+      {"torch/_higher_order_ops/while_loop.py", "while_loop"},
   };
   for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &inlined_whole);
 }

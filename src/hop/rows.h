@@ -22,5 +22,9 @@ const Row* row_of(PyObject* op);
 
 // ---- what calls become, one function for each way
 Value* wrap(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* while_loop(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* map(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* scan(Trace& trace, const Row& row, PyObject* op, const Args& args);
 
 }  // namespace gramme::hop

@@ -67,6 +67,7 @@ plan::Ending describe_ending(const CannotCapture& reason, const Start& start, At
   ending.file = text_of(code->co_filename);
   ending.function = text_of(code->co_qualname);
   ending.inner_line = line;
+  ending.operation = attempt.trace.scope().refused_by();
   if (interp.stopped_module()) ending.module = interp.stopped_module()->path->print();
   for (size_t i = start.callers.size(); i-- > attempt.returned();)
     ending.stack.emplace_back(share(reinterpret_cast<PyObject*>(start.callers[i].code)), start.callers[i].unit);

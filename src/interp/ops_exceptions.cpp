@@ -63,6 +63,7 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
     if (cause != trace.none() && !is_exception(protocol::type_of(cause)))
       protocol::raise(trace, PyExc_TypeError, "exception causes must derive from BaseException");
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the cause of an exception that existed before");
+    trace.changes(exception);
     exception->cause = cause == trace.none() ? nullptr : cause;
     exception->suppress_context = true;
   }

@@ -1,9 +1,12 @@
 #include "native/from_graph.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/imported.h"
 #include "graph/names.h"
+#include "native/executor.h"
 
 namespace gramme::native {
 namespace {
@@ -13,7 +16,9 @@ using meta::Argument;
 
 class Conversion {
  public:
-  Conversion(const graph::Graph& graph, PyObject* module) : graph_(graph), module_(module) {}
+  /// `repeated`: the graph is run several times by one call, on tensors that may differ.
+  Conversion(const graph::Graph& graph, PyObject* module, const graph::Names* around, bool repeated)
+      : graph_(graph), module_(module), names_(graph::assign_names(graph, around)), repeated_(repeated) {}
 
   Program run() {
     program_.steps.reserve(graph_.length());
@@ -23,9 +28,13 @@ class Conversion {
       program_.fixed.push_back(node->record && !node->record->symbolic);
       program_.any_sizes |= node->record && node->record->symbolic;
     }
-    add(graph_, graph::assign_names(graph_), module_, -1);
-    program_.output.kind = Operand::Tuple;
-    for (const Node* node : graph_.outputs) program_.output.items.push_back(value(node));
+    add(graph_, names_, module_, -1);
+    if (graph_.around()) {
+      program_.output = operand(graph_.result());
+    } else {
+      program_.output.kind = Operand::Tuple;
+      for (const Node* node : graph_.outputs) program_.output.items.push_back(value(node));
+    }
     program_.find_last_uses();
     return std::move(program_);
   }
@@ -44,7 +53,10 @@ class Conversion {
       } else if (const Node* result = result_of_body(*node)) {
         values_[node] = values_.at(result);
       } else {
+        Owned<> own = own_target(*node);
+        if (own) make_programs(*node, names, own);
         program_.steps.push_back(step(*node, names));
+        if (own) program_.steps.back().target = std::move(own);
         values_[node] = program_.result(program_.steps.size() - 1);
       }
     }
@@ -58,6 +70,27 @@ class Conversion {
       if (argument.kind == Argument::Body) found = !found && argument.node->body->in_place ? argument.node : nullptr;
     }
     return found;
+  }
+
+  /// What runs the operator's bodies as Python would; null if that is PyTorch's.
+  static Owned<> own_target(const Node& node) {
+    const meta::Call& call = node.call;
+    const bool runs = std::any_of(call.args, call.args + call.arg_count,
+                                  [](const Argument& argument) { return argument.kind == Argument::Body; });
+    if (!runs) return {};
+    Owned<> known = imported("gramme._control", "OWN");
+    return share(PyDict_GetItemWithError(known.get(), call.target));
+  }
+
+  /// The bodies among the call's arguments are programs.
+  void make_programs(const Node& call, const graph::Names& names, const Owned<>& target) {
+    const bool repeated = repeated_ || target.get() != imported("gramme._control", "cond").get();
+    for (uint32_t i = 0; i < call.call.arg_count; ++i) {
+      if (call.call.args[i].kind != Argument::Body) continue;
+      Owned<>& module = modules_.at(call.call.args[i].node);
+      Program program = Conversion(*call.call.args[i].node->body, module.get(), &names, repeated).run();
+      module = make_executor(std::move(program), {repeated ? Trust::Unguarded : Trust::Guarded});
+    }
   }
 
   /// Its steps stand in the place of the call.
@@ -129,8 +162,10 @@ class Conversion {
 
   const graph::Graph& graph_;
   PyObject* module_;
+  const graph::Names names_;
+  const bool repeated_;
   std::unordered_map<const Node*, ValueId> values_;
-  std::unordered_map<const Node*, Owned<>> modules_;             // of bodies
+  std::unordered_map<const Node*, Owned<>> modules_;             // of bodies; executors, where they are programs
   std::unordered_map<const Node*, const graph::Graph*> bodies_;  // by the calls that ran them
   int32_t place_ = -1;                                           // in the outermost graph, of what becomes steps
   Program program_;
@@ -138,6 +173,8 @@ class Conversion {
 
 }  // namespace
 
-Program from_graph(const graph::Graph& graph, PyObject* module) { return Conversion(graph, module).run(); }
+Program from_graph(const graph::Graph& graph, PyObject* module) {
+  return Conversion(graph, module, nullptr, false).run();
+}
 
 }  // namespace gramme::native

@@ -1,7 +1,10 @@
 #include "native/python_call.h"
 
+#include <c10/util/SmallVector.h>
+
 #include <algorithm>
 
+#include "native/executor.h"
 #include "native/stepper.h"
 
 namespace gramme::native {
@@ -23,6 +26,58 @@ class WithGil {
   const bool held_;
 };
 
+/// cond(pred, program, program, operands): a choice of two programs, without Python's call. The first of PythonCall's
+/// operands is the predicate, the others are values among the inputs, in order.
+struct BranchCall : PythonCall {
+  std::vector<Owned<>> inputs;  // constants; null: the next operand
+  PyObject *yes, *no;           // held by the step
+};
+
+bool is_program(const Operand& operand) {
+  return operand.kind == Operand::Constant && operand.object && is_executor(operand.object.get());
+}
+
+bool is_branch(const Step& step, const Place& result) {
+  auto is_plain = [](const Operand& operand) {
+    return operand.kind == Operand::Value || operand.kind == Operand::Constant;
+  };
+  return step.arguments.size() == 4 && step.arguments[0].kind == Operand::Value && is_program(step.arguments[1]) &&
+         is_program(step.arguments[2]) && std::ranges::all_of(step.arguments[3].items, is_plain) &&
+         result.kind == Place::Sequence;
+}
+
+std::unique_ptr<BranchCall> branch_call(const Step& step) {
+  auto call = std::make_unique<BranchCall>();
+  call->yes = step.arguments[1].object.get();
+  call->no = step.arguments[2].object.get();
+  for (const Operand& operand : step.arguments[3].items) call->inputs.push_back(operand.object);
+  return call;
+}
+
+bool is_true(const Place& pred, Run& run) {
+  if (pred.kind == Place::Tensor) return run.tensors[pred.index]->is_nonzero();
+  const int truth = PyObject_IsTrue(object_at(pred, run).get());
+  if (truth < 0) throw PythonError();
+  return truth == 1;
+}
+
+[[gnu::hot]] void run_branch(const Instruction& instruction, Run& run) {
+  const auto& call = static_cast<const BranchCall&>(*instruction.bound);
+  WithGil gil(run);
+  c10::SmallVector<Owned<>, 8> held;
+  c10::SmallVector<PyObject*, 8> inputs, outputs(call.result.items.size());
+  auto operand = call.operands.begin();
+  const Place& pred = operand++->second;
+  for (const Owned<>& input : call.inputs)
+    inputs.push_back(held.emplace_back(input ? input : object_at(operand++->second, run)).get());
+  size_t failed = 0;
+  PyObject* chosen = is_true(pred, run) ? call.yes : call.no;
+  if (!call_graph(chosen, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &failed)) throw PythonError();
+  c10::SmallVector<Owned<>, 8> results;
+  for (PyObject* output : outputs) results.push_back(Owned<>::steal(output));
+  for (size_t i = 0; i < results.size(); ++i) put_object(results[i].get(), call.result.items[i], run);
+}
+
 void run_python(const Instruction& instruction, Run& run) {
   const PythonCall& call = python_call(instruction);
   WithGil gil(run);
@@ -38,15 +93,18 @@ void run_python(const Instruction& instruction, Run& run) {
 
 void bind_python(Instruction& instruction, const Step& step, const std::vector<Place>& places, Place result,
                  std::string why) {
-  auto bound = std::make_unique<PythonCall>();
+  const bool branches = is_branch(step, result);
+  std::unique_ptr<PythonCall> bound = branches ? branch_call(step) : std::make_unique<PythonCall>();
   bound->step = &step;
   bound->result = std::move(result);
   bound->why = std::move(why);
   each_value(step, [&](ValueId value) { bound->operands.emplace_back(value, places[static_cast<size_t>(value)]); });
   instruction.kind = Instruction::Python;
   instruction.bound = std::move(bound);
-  instruction.invoke = run_python;
+  instruction.invoke = branches ? run_branch : run_python;
 }
+
+bool runs_programs(const Step& step) { return std::any_of(step.arguments.begin(), step.arguments.end(), is_program); }
 
 const PythonCall& python_call(const Instruction& instruction) {
   return static_cast<const PythonCall&>(*instruction.bound);

@@ -5,7 +5,7 @@
 
 namespace gramme::native {
 
-struct PythonCall final : Bound {
+struct PythonCall : Bound {
   const Step* step;                                 // of the program that the tape holds
   std::vector<std::pair<ValueId, Place>> operands;  // where the values among its arguments are found
   Place result;
@@ -15,6 +15,8 @@ struct PythonCall final : Bound {
 /// The step, with its values found where `places` (by value) says.
 void bind_python(Instruction& instruction, const Step& step, const std::vector<Place>& places, Place result,
                  std::string why);
+/// Does it run programs of its own, whose results are alike at each call?
+bool runs_programs(const Step& step);
 const PythonCall& python_call(const Instruction& instruction);
 
 }  // namespace gramme::native

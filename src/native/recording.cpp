@@ -240,7 +240,7 @@ std::optional<Place> Recording::find(PyObject* result) const {
 void Recording::add_python(size_t index, PyObject* result, std::string why) {
   const Step& step = program_->steps[index];
   const bool opaque = !targets_.of(step).transparent || is_steady(step);
-  Place made = add_result(result, opaque);
+  Place made = add_result(result, opaque, !runs_programs(step));
   place(program_->result(index)) = made;
   bind_python(append(index), step, places_, std::move(made), std::move(why));
 }
@@ -255,13 +255,14 @@ bool Recording::is_steady(const Step& step) const {
   return steady;
 }
 
-/// Places for what a Python call gave. `fixed`: a tuple has as many items at every call.
-Place Recording::add_result(PyObject* result, bool fixed) {
-  if (THPVariable_Check(result)) return {Place::Tensor, recorder_.add(THPVariable_Unpack(result), true), {}, {}};
+/// Places for what a Python call gave. `fixed`: a tuple has as many items at every call; `by_data`: data may decide
+/// sizes.
+Place Recording::add_result(PyObject* result, bool fixed, bool by_data) {
+  if (THPVariable_Check(result)) return {Place::Tensor, recorder_.add(THPVariable_Unpack(result), by_data), {}, {}};
   if (!fixed || !PyTuple_Check(result)) return {Place::Object, objects_++, {}, {}};
   Place whole{Place::Sequence, 0, share(reinterpret_cast<PyObject*>(Py_TYPE(result))), {}};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)
-    whole.items.push_back(add_result(PyTuple_GET_ITEM(result, i), fixed));
+    whole.items.push_back(add_result(PyTuple_GET_ITEM(result, i), fixed, by_data));
   return whole;
 }
 

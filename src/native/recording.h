@@ -50,7 +50,7 @@ class Recording {
   std::string why_python(const Step& step, PyObject* result, const std::vector<Observed>& observed);
   std::optional<Place> find(PyObject* result) const;
   bool is_steady(const Step& step) const;
-  Place add_result(PyObject* result, bool fixed);
+  Place add_result(PyObject* result, bool fixed, bool by_data);
   Place place_of(const Operand& operand) const;
   Place& place(ValueId value) { return places_[static_cast<size_t>(value)]; }
   const Place& place(ValueId value) const { return places_[static_cast<size_t>(value)]; }

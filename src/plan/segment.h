@@ -69,6 +69,8 @@ struct Ending {
   int inner_line = 0;
   /// The module that is called there, as the capture names it; empty outside any.
   std::string module;
+  /// The operator of control flow that runs the function in which that line is; empty if none does.
+  std::string operation;
   /// The calls that led there: code object and code unit, outermost first. Those that waited for the captured frame are
   /// the capture's; later ones may come from elsewhere.
   std::vector<std::pair<Owned<>, int>> stack;

@@ -79,6 +79,7 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
   trace.changes(function);
   PyObject* text = value ? trace.constant_of(value) : nullptr;
   if (function->existing() || !value) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
+  trace.changes(function);
   Value* content = trace.see(value) == trace.none() ? nullptr : value;
   const Kind kind = content ? trace.see(content)->kind : Kind::Null;
   bool fits = name == k_defaults                              ? !content || kind == Kind::Tuple

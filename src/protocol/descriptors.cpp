@@ -85,6 +85,7 @@ bool is_exception_or_none(Trace& trace, Value* value) {
 bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
   if ((name == k_cause || name == k_context) && !is_exception_or_none(trace, value)) return false;
   if (name == k_suppress_context && type_of(trace.see(value)) != &PyBool_Type) return false;
+  trace.changes(object);
   if (name == k_cause)
     object->cause = value, object->suppress_context = true;
   else if (name == k_context)
@@ -114,6 +115,7 @@ void set_class(Trace& trace, Object* object, Value* value) {
   Owned<> like = take(PyBaseObject_Type.tp_new(object->type, none.get(), nullptr));
   if (cls && trace.type_lookup(cls->type(), finalizer)) cannot(Reason::MutationUnsupported, "a class with __del__");
   if (PyObject_GenericSetAttr(like.get(), k_class, given.get()) < 0) raise_current(trace);
+  trace.changes(object);
   if (object->existing()) trace.store_slot_attribute(object, k_class, cls);
   object->type = cls->type();
 }

@@ -73,6 +73,16 @@ Argument Scope::sequence_of(Argument::Kind kind, const std::vector<Argument>& it
   return result;
 }
 
+/// The node runs the bodies in the argument.
+void Scope::runs(graph::Node* node, const Argument& argument) {
+  for (uint32_t i = 0; i < argument.count; ++i) runs(node, argument.items[i]);
+  if (argument.kind != Argument::Body) return;
+  graph::Graph* body = argument.node->body;
+  body->caller = body->caller && body->caller != node ? nullptr : node;
+  for (const graph::Node* inside : body->nodes()) node->operators += inside->operators;
+  settle(node, body);
+}
+
 graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>& args,
                                   const std::vector<std::pair<const char*, Argument>>& keywords) {
   meta::Call call;
@@ -90,13 +100,7 @@ graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>&
   call.keyword_count = static_cast<uint32_t>(keywords.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
-  for (const Argument& argument : args) {
-    if (argument.kind != Argument::Body) continue;
-    graph::Graph* body = argument.node->body;
-    body->caller = body->caller && body->caller != node ? nullptr : node;
-    for (const graph::Node* inside : body->nodes()) node->operators += inside->operators;
-    settle(node, body);
-  }
+  for (const Argument& argument : args) runs(node, argument);
   return node;
 }
 

@@ -189,6 +189,10 @@ class Capture {
     if (confined_) [[unlikely]]
       confined_->change(target);
   }
+  void writes(const value::Tensor* target) {
+    if (confined_) [[unlikely]]
+      confined_->write(target);
+  }
   const effects::Log& effects() const { return effects_; }
   /// (target, name) was written: state of the target that the log does not keep itself.
   void note_effect(effects::Kind kind, Value* target, PyObject* name) {

@@ -29,12 +29,23 @@ void Confined::change(Value* target, const char* what, std::function<Value*()> r
   touched_.push_back({target, what, std::move(read), before});
 }
 
+void Confined::write(const Tensor* tensor) {
+  for (; tensor; tensor = tensor->base) {
+    bool own = false;
+    for (const Confined* part = this; part; part = part->around_) {
+      own |= part->may_change(tensor);
+      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to a tensor");
+    }
+  }
+}
+
 void Confined::check() {
   for (const Touched& touched : touched_) {
-    Value* now = touched.read();
-    const bool equal =
-        now == touched.before || (now && touched.before && now->kind == Kind::Constant &&
-                                  touched.before->kind == Kind::Constant && now->object == touched.before->object);
+    Value *now = touched.read(), *before = touched.before;
+    if (now) now = capture_.see(now);
+    if (before) before = capture_.see(before);
+    const bool constants = now && before && now->kind == Kind::Constant && before->kind == Kind::Constant;
+    const bool equal = now == before || (constants && now->object == before->object);
     if (!equal) cannot(Reason::EffectInBody, touched.what);
   }
 }

@@ -23,11 +23,17 @@ class Confined {
   Confined(const Confined&) = delete;
 
   void add(const Value* made) { made_.insert(made); }
+  /// It stands for something outside.
+  void disown(const Value* made) { made_.erase(made); }
   /// The value is about to change.
   void change(Value* target);
   /// A part of it is, which is read by `read`: it may be put back.
   void change(Value* target, const char* what, std::function<Value*()> read);
   void check();
+  /// Nor may a tensor from outside be written.
+  void forbid_writes() { writes_ = false; }
+  /// The tensor is about to be written.
+  void write(const value::Tensor* tensor);
 
  private:
   bool may_change(const Value* target) const;
@@ -42,6 +48,7 @@ class Confined {
     Value* before;
   };
   std::vector<Touched> touched_;
+  bool writes_ = true;
 };
 
 }  // namespace gramme::trace

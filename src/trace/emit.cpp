@@ -209,14 +209,18 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   for (Tensor* leaf : leaves) leaf->used = true;
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
+    capture_.writes(tensor);
     bool gained = mutation.record->requires_grad && !tensor->record->requires_grad;
     tensor->record = mutation.record;
     note_written(tensor, gained);
     note_input_written(tensor, node, overwritten);
   }
-  if (outcome.opaque)
-    for (Tensor* leaf : leaves) note_input_written(leaf, node, false);
   if (unbacked_ && (outcome.opaque || !outcome.mutations.empty())) unbacked_->forget_data();
+  if (!outcome.opaque) return;
+  for (Tensor* leaf : leaves) {
+    capture_.writes(leaf);
+    note_input_written(leaf, node, false);
+  }
 }
 
 /// What a tensor inside torch.vmap wraps. It is a value of its own once a call gives it out.

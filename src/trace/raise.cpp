@@ -20,7 +20,10 @@ Object* Capture::exception(PyTypeObject* type, std::vector<Value*> args) {
 void Capture::raise(Object* exception) {
   if (handled && see(handled) != exception) {
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the context of an exception that existed before");
-    if (!exception->context) exception->context = handled;
+    if (!exception->context) {
+      changes(exception);
+      exception->context = handled;
+    }
   }
   throw UserError{exception};
 }

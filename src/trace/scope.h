@@ -81,6 +81,9 @@ class Scope {
   graph::Node* item(graph::Node* of, size_t index, const meta::Record* record);
   /// The body as an argument of operators.
   meta::Argument body(graph::Graph* body);
+  /// The segment ends in a function that this operator runs, which has no plain call.
+  void refuse_in(const char* operation) { refused_by_ = operation; }
+  const char* refused_by() const { return refused_by_; }
   meta::Argument sequence_of(meta::Argument::Kind kind, const std::vector<meta::Argument>& items);
 
   // ---- inputs
@@ -182,6 +185,7 @@ class Scope {
   graph::Node* take_out(graph::Node* node);
   /// A write that a body's node made is one of the node that runs the body.
   void settle(const graph::Node* caller, const graph::Graph* body);
+  void runs(graph::Node* node, const meta::Argument& argument);
 
   Value* emit_call(meta::Call& call, const Args& args);
   void fill(meta::Call& call, const Args& args);
@@ -246,6 +250,7 @@ class Scope {
   std::unique_ptr<meta::Unbacked> unbacked_;  // once data is asked for
   meta::Unbacked::Answer of_data_;            // of the call that is being added
   std::vector<shape::Expr> waiting_;          // assertions about what it gives
+  const char* refused_by_ = "";
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
   std::unordered_map<shape::Expr, graph::Node*> symbol_nodes_;

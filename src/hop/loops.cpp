@@ -1,0 +1,279 @@
+// while_loop, map and scan: one function runs again and again, on tensors that are alike each time.
+#include <algorithm>
+#include <cstring>
+
+#include "base/imported.h"
+#include "graph/names.h"
+#include "hop/outputs.h"
+#include "meta/infer.h"
+
+namespace gramme::hop {
+
+using namespace value;
+using meta::Argument;
+using meta::Record;
+
+namespace {
+
+[[noreturn]] void refuse(const Row& row, const char* what) {
+  cannot(Reason::BodyUnsupported, std::string(row.name) + ": " + what);
+}
+
+// ---- what tensors would be like
+
+Argument number(Trace& trace, shape::SymInt value) {
+  Argument argument;
+  argument.object = trace.keep(take(PyLong_FromLongLong(trace.fixed(value))));
+  return argument;
+}
+
+const Record* would_give(Trace& trace, const Row& row, const Record* self, const char* method,
+                         const std::vector<Argument>& arguments) {
+  Argument tensor;
+  tensor.kind = Argument::Tensor;
+  tensor.record = self;
+  std::vector<Argument> all = {tensor};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  meta::Call call;
+  call.kind = meta::Call::Method;
+  call.target = trace.keep(take(PyUnicode_InternFromString(method)));
+  call.args = all.data();
+  call.arg_count = static_cast<uint32_t>(all.size());
+  const meta::Outcome& outcome = meta::infer(call, trace.scope().levels(), &trace.shapes.assumptions);
+  if (outcome.error || outcome.result.kind != meta::Result::Tensor) refuse(row, "tensors of this kind");
+  for (const shape::Expr guard : outcome.guards) trace.shapes.learn(guard, trace.position());
+  return outcome.result.record;
+}
+
+/// Of an item along the first dimension.
+const Record* item_of(Trace& trace, const Row& row, const Tensor* tensor) {
+  const Record* record = trace.shapes.simplified(tensor->record);
+  if (record->sizes.empty()) refuse(row, "a tensor without dimensions");
+  return would_give(trace, row, record, "select", {number(trace, 0), number(trace, 0)});
+}
+
+/// Of a stack of so many.
+const Record* stack_of(Trace& trace, const Row& row, const Record* record, shape::SymInt count) {
+  std::vector<Argument> times = {number(trace, count)};
+  for (size_t i = 0; i < record->sizes.size(); ++i) times.push_back(number(trace, 1));
+  return would_give(trace, row, would_give(trace, row, record, "unsqueeze", {number(trace, 0)}), "repeat", times);
+}
+
+/// What a loop begins with, as a body sees it: a copy.
+const Record* copy_of(Trace& trace, const Row& row, const Tensor* tensor) {
+  const Record* record = trace.shapes.simplified(tensor->record);
+  const Record* copy = would_give(trace, row, record, "clone", {});
+  if (copy->strides != record->strides || copy->storage_offset != record->storage_offset)
+    refuse(row, "a tensor that does not lie densely in its memory");
+  return copy;
+}
+
+// ---- bodies
+
+/// Names of what a body is given, which PyTorch makes of the operands in a graph apart.
+class Children {
+ public:
+  Children(Trace& trace, const std::vector<std::vector<Tensor*>>& operands) : trace_(trace) {
+    const graph::Names names = graph::names_so_far(trace.scope().graph());
+    for (const std::vector<Tensor*>& tensors : operands)
+      for (Tensor* tensor : tensors) {
+        const size_t id = trace.scope().node(tensor)->id;
+        if (id < names.node.size()) space_.create(names.node[id]);
+      }
+  }
+  const char* next() {
+    const std::string name = space_.create("child");
+    char* copy = static_cast<char*>(trace_.arena.bytes_for(name.size() + 1));
+    return std::strcpy(copy, name.c_str());
+  }
+
+ private:
+  Trace& trace_;
+  graph::Namespace space_;
+};
+
+/// A function of a loop, traced on operands like those of each run.
+class Loop {
+ public:
+  Loop(Trace& trace, const Row& row, const char* prefix) : trace_(trace), body_(trace, prefix, row.effects) {
+    body_.forbid_writes();
+  }
+  /// The next operand is one that the operator makes.
+  void add(const Record* record, const char* name) { operands_.push_back(body_.input(record, name)); }
+  /// The next operand is the same each time.
+  void add(Tensor* tensor) {
+    trace_.scope().node(tensor)->effect = true;
+    operands_.push_back(tensor);
+  }
+  Outputs run(Value* function) {
+    return Outputs(trace_, body_, body_.call(function, {operands_.data(), operands_.size(), nullptr, 0}));
+  }
+  graph::Graph* leave() {
+    body_.leave();
+    return body_.graph();
+  }
+
+ private:
+  Trace& trace_;
+  Body body_;
+  std::vector<Value*> operands_;
+};
+
+std::vector<Argument> arguments_of(Trace& trace, const std::vector<Tensor*>& tensors) {
+  std::vector<Argument> arguments;
+  for (Tensor* tensor : tensors) arguments.push_back(trace.scope().argument(tensor));
+  return arguments;
+}
+
+/// The result of a loop whose body returns a tree of tensors.
+Value* result_of(Trace& trace, const Tree& tree, graph::Node* call, const std::vector<Tensor*>& tensors) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < tensors.size(); ++i) places.push_back(i);
+  take_outputs(trace, call, tensors, places);
+  return tree.around(trace, {tensors.begin(), tensors.end()});
+}
+
+void refuse_vmap(Trace& trace, const Row& row) {
+  if (!trace.scope().levels().empty()) refuse(row, "inside torch.vmap");
+}
+
+/// Carries that need no gradient at first, and one after each run: they do need one then.
+bool gain_gradients(Trace& trace, const Outputs& outputs, std::vector<const Record*>& carries) {
+  bool gained = false;
+  for (size_t i = 0; i < std::min(carries.size(), outputs.tree.leaves.size()); ++i) {
+    auto* made = as<Tensor>(outputs.tree.leaves[i]);
+    const Record* record = made ? trace.shapes.simplified(made->record) : carries[i];
+    if (record == carries[i] || record != meta::with_requires_grad(carries[i], true, false)) continue;
+    carries[i] = record;
+    gained = true;
+  }
+  return gained;
+}
+
+shape::SymInt rows(const std::vector<Tensor*>& tensors) { return tensors[0]->record->sizes[0]; }
+
+}  // namespace
+
+Value* while_loop(Trace& trace, const Row& row, PyObject* op, const Args& args) {
+  auto [condition, function, carried, additional] =
+      bind<4>(row, args, {"cond_fn", "body_fn", "carried_inputs", "additional_inputs"});
+  refuse_vmap(trace, row);
+  if (!items_in(trace, row, additional).empty()) cannot(Reason::ArgumentKind, row.name);
+  const std::vector<Tensor*> carries = tensors_in(trace, row, carried);
+  std::vector<const Record*> records;
+  for (const Tensor* carry : carries) records.push_back(copy_of(trace, row, carry));
+
+  Children children(trace, {carries});
+  Loop asks(trace, row, row.prefix);
+  for (const Record* record : records) asks.add(record, children.next());
+  const Outputs answer = asks.run(condition);
+  graph::Graph* asked = asks.leave();
+  if (answer.tree.leaves.size() != 1) refuse(row, "a condition that is not one value");
+  if (auto* known = as<Constant>(answer.tree.leaves[0])) {
+    if (known->object != Py_False) refuse(row, "a condition that is never False");
+    return carried;
+  }
+  if (!answer.arguments[0].node) refuse(row, "a condition that is not made of the operands");
+  const Record* truth = answer.arguments[0].record;
+  if (meta::dtype_object(*truth) != imported("torch", "bool").get() || !truth->sizes.empty())
+    refuse(row, "a condition that is not one bool");
+  asked->returns(answer.arguments[0]);
+
+  Loop runs(trace, row, "body_fn");
+  for (const Record* record : records) runs.add(record, children.next());
+  const Outputs outputs = runs.run(function);
+  graph::Graph* body = runs.leave();
+  std::vector<Tensor*> results;
+  for (const Tensor* made : own_tensors(trace, outputs)) {
+    const Record* record = trace.shapes.simplified(made->record);
+    if (results.size() == records.size() || record != records[results.size()])
+      refuse(row, "a body that returns tensors of other metadata than it takes");
+    results.push_back(new_result(trace, record));
+  }
+  if (results.size() != records.size()) refuse(row, "a body that returns fewer tensors than it takes");
+  body->returns(trace.scope().sequence_of(Argument::Tuple, outputs.arguments));
+  trace.scope().graph().merge_inputs(*asked, "_cond_fn", *body, "_body_fn");
+
+  const std::vector<Argument> begins = arguments_of(trace, carries), from_outside = lifted(*body);
+  std::vector<Argument> all = begins;
+  all.insert(all.end(), from_outside.begin(), from_outside.end());
+  refuse_other_gradients(trace, all, results);
+  const std::vector<Argument> arguments = {trace.scope().body(asked), trace.scope().body(body),
+                                           trace.scope().sequence_of(Argument::Tuple, begins),
+                                           trace.scope().sequence_of(Argument::Tuple, from_outside)};
+  return result_of(trace, outputs.tree, trace.scope().emit_operator(op, arguments), results);
+}
+
+Value* map(Trace& trace, const Row& row, PyObject* op, const Args& args) {
+  auto [function, mapped, others] = bind<3>(row, args, {"f", "xs", "pos_args"});
+  refuse_vmap(trace, row);
+  const std::vector<Tensor*> xs = tensors_in(trace, row, mapped), same = tensors_in(trace, row, others);
+  if (xs.empty()) refuse(row, "of nothing");
+  std::vector<const Record*> records;
+  for (const Tensor* x : xs) records.push_back(item_of(trace, row, x));
+
+  Children children(trace, {xs});
+  Loop loop(trace, row, row.prefix);
+  for (const Record* record : records) loop.add(record, children.next());
+  for (Tensor* tensor : same) loop.add(tensor);
+  const Outputs outputs = loop.run(function);
+  graph::Graph* body = loop.leave();
+  std::vector<Tensor*> results;
+  for (const Tensor* made : own_tensors(trace, outputs))
+    results.push_back(new_result(trace, stack_of(trace, row, trace.shapes.simplified(made->record), rows(xs))));
+  body->returns(trace.scope().sequence_of(Argument::Tuple, outputs.arguments));
+
+  std::vector<Argument> all = arguments_of(trace, xs);
+  const Argument given = trace.scope().sequence_of(Argument::List, all);
+  const std::vector<Argument> from_outside = lifted(*body);
+  all.insert(all.end(), from_outside.begin(), from_outside.end());
+  refuse_other_gradients(trace, all, results);
+  const std::vector<Argument> arguments = {trace.scope().body(body), given,
+                                           trace.scope().sequence_of(Argument::List, from_outside)};
+  return result_of(trace, outputs.tree, trace.scope().emit_operator(op, arguments), results);
+}
+
+Value* scan(Trace& trace, const Row& row, PyObject* op, const Args& args) {
+  auto [function, init, scanned, additional] = bind<4>(row, args, {"combine_fn", "init", "xs", "additional_inputs"});
+  refuse_vmap(trace, row);
+  const std::vector<Tensor*> carries = tensors_in(trace, row, init), xs = tensors_in(trace, row, scanned);
+  const std::vector<Tensor*> same = tensors_in(trace, row, additional);
+  if (xs.empty()) refuse(row, "of nothing");
+  std::vector<const Record*> records, items;
+  for (const Tensor* carry : carries) records.push_back(copy_of(trace, row, carry));
+  for (const Tensor* x : xs) items.push_back(item_of(trace, row, x));
+
+  auto trace_body = [&] {
+    Children children(trace, {carries, xs});
+    Loop loop(trace, row, row.prefix);
+    for (const Record* record : records) loop.add(record, children.next());
+    for (const Record* record : items) loop.add(record, children.next());
+    for (Tensor* tensor : same) loop.add(tensor);
+    Outputs outputs = loop.run(function);
+    return std::pair(std::move(outputs), loop.leave());
+  };
+  auto [outputs, body] = trace_body();
+  if (gain_gradients(trace, outputs, records)) std::tie(outputs, body) = trace_body();
+  const std::vector<Tensor*> made = own_tensors(trace, outputs);
+  if (made.size() < records.size()) refuse(row, "a function that returns fewer tensors than it takes");
+  std::vector<Tensor*> results;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const Record* record = trace.shapes.simplified(made[i]->record);
+    if (i < records.size() && record != records[i]) refuse(row, "a carry of other metadata than the first");
+    results.push_back(new_result(trace, i < records.size() ? record : stack_of(trace, row, record, rows(xs))));
+  }
+  body->returns(trace.scope().sequence_of(Argument::List, outputs.arguments));
+
+  const std::vector<Argument> begins = arguments_of(trace, carries), rows = arguments_of(trace, xs);
+  const std::vector<Argument> from_outside = lifted(*body);
+  std::vector<Argument> all = begins;
+  all.insert(all.end(), rows.begin(), rows.end());
+  all.insert(all.end(), from_outside.begin(), from_outside.end());
+  refuse_other_gradients(trace, all, results);
+  const std::vector<Argument> arguments = {trace.scope().body(body), trace.scope().sequence_of(Argument::List, begins),
+                                           trace.scope().sequence_of(Argument::List, rows),
+                                           trace.scope().sequence_of(Argument::List, from_outside)};
+  return result_of(trace, outputs.tree, trace.scope().emit_operator(op, arguments), results);
+}
+
+}  // namespace gramme::hop

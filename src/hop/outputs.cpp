@@ -1,0 +1,135 @@
+#include "hop/outputs.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace gramme::hop {
+
+using namespace value;
+using meta::Argument;
+
+namespace {
+
+[[noreturn]] void refuse(const char* what) { cannot(Reason::BodyUnsupported, what); }
+
+const Tensor* root_of(const Tensor* tensor) {
+  while (tensor->base) tensor = tensor->base;
+  return tensor;
+}
+
+bool needs_gradient(Value* leaf) {
+  auto* tensor = as<Tensor>(leaf);
+  return tensor && tensor->record->requires_grad;
+}
+
+/// A tensor as the graph around will have it.
+const meta::Record* record_of(Trace& trace, const Tensor* tensor) {
+  const meta::Record* record = trace.shapes.simplified(tensor->record);
+  if (record->requires_grad && record->is_leaf) refuse("a function that returns a leaf");
+  if (!tensor->attributes.empty()) refuse("a function that returns a tensor with attributes of its own");
+  return record;
+}
+
+}  // namespace
+
+std::vector<Value*> items_in(Trace& trace, const Row& row, Value* sequence) {
+  sequence = trace.see(sequence);
+  if (auto* tuple = as<Tuple>(sequence)) return tuple->items;
+  if (auto* list = as<List>(sequence)) return list->items();
+  cannot(Reason::ArgumentKind, row.name);
+}
+
+std::vector<Tensor*> tensors_in(Trace& trace, const Row& row, Value* sequence) {
+  std::vector<Tensor*> tensors;
+  for (Value* item : items_in(trace, row, sequence)) {
+    tensors.push_back(trace.see_as<Tensor>(item));
+    if (!tensors.back()) cannot(Reason::BodyUnsupported, std::string(row.name) + " of something else than tensors");
+  }
+  return tensors;
+}
+
+Outputs::Outputs(Trace& trace, const Body& body, Value* result) : tree(trace, result) {
+  for (Value*& leaf : tree.leaves) {
+    leaf = trace.see(leaf);
+    auto* tensor = as<Tensor>(leaf);
+    arguments.push_back(tensor && body.is_own(tensor) ? trace.scope().argument(tensor) : Argument());
+  }
+  tree.name_leaves(*body.graph());
+}
+
+Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
+  if (!left.tree.has_form_of(right.tree)) refuse("functions that return different trees");
+  Merged merged;
+  std::unordered_map<const Tensor*, std::pair<const Tensor*, Tensor*>> pairs;
+  std::unordered_set<const Tensor*> roots;
+  // PyTorch's operator does not take numbers among what needs gradients.
+  const bool numbers = trace.policy.locates || std::ranges::none_of(left.tree.leaves, needs_gradient);
+  for (size_t i = 0; i < left.tree.leaves.size(); ++i) {
+    Value *a = left.tree.leaves[i], *b = right.tree.leaves[i];
+    if (is_same(trace, a, b)) {
+      merged.leaves.push_back(a);
+      if (!numbers || a->kind != Kind::Constant || !PyLong_CheckExact(a->object)) continue;
+      merged.left.push_back(constant(a->object));
+      merged.right.push_back(constant(b->object));
+      continue;
+    }
+    auto *one = as<Tensor>(a), *other = as<Tensor>(b);
+    if (!one || !other) refuse("functions that return different values besides tensors");
+    if (const auto known = pairs.find(one); known != pairs.end()) {
+      if (known->second.first != other) refuse("functions that return one tensor twice");
+      merged.leaves.push_back(known->second.second);
+      continue;
+    }
+    if (!left.arguments[i].node || !right.arguments[i].node) refuse("a function that returns what it was given");
+    if (!roots.insert(root_of(one)).second || !roots.insert(root_of(other)).second)
+      refuse("a function that returns tensors of one memory");
+    const meta::Record* record = record_of(trace, one);
+    if (record != record_of(trace, other)) refuse("functions that return tensors of different metadata");
+    Tensor* result = new_result(trace, record);
+    pairs[one] = {other, result};
+    merged.leaves.push_back(result);
+    merged.tensors.push_back(result);
+    merged.places.push_back(merged.left.size());
+    merged.left.push_back(left.arguments[i]);
+    merged.right.push_back(right.arguments[i]);
+  }
+  return merged;
+}
+
+std::vector<Tensor*> own_tensors(Trace& trace, const Outputs& outputs) {
+  std::vector<Tensor*> tensors;
+  std::unordered_set<const Tensor*> roots;
+  for (size_t i = 0; i < outputs.tree.leaves.size(); ++i) {
+    auto* tensor = as<Tensor>(outputs.tree.leaves[i]);
+    if (!tensor) refuse("a function that returns something else than tensors");
+    if (!outputs.arguments[i].node) refuse("a function that returns what it was given");
+    if (!roots.insert(root_of(tensor)).second) refuse("a function that returns tensors of one memory");
+    record_of(trace, tensor);
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+Tensor* new_result(Trace& trace, const meta::Record* record) {
+  auto* tensor = trace.make<Tensor>();
+  tensor->record = record;
+  tensor->made_at = trace.steps();
+  return tensor;
+}
+
+void take_outputs(Trace& trace, graph::Node* call, const std::vector<Tensor*>& tensors,
+                  const std::vector<size_t>& places) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    tensors[i]->node = trace.scope().item(call, places[i], tensors[i]->record);
+}
+
+void refuse_other_gradients(Trace& trace, const std::vector<Argument>& inputs, const std::vector<Tensor*>& tensors) {
+  if (trace.policy.locates || !aten::grad_enabled()) return;
+  auto needs = [](const meta::Record* record) { return record && record->requires_grad; };
+  if (std::ranges::none_of(inputs, [&](const Argument& input) { return needs(input.record); })) return;
+  if (!std::ranges::all_of(tensors, needs_gradient))
+    refuse("a function that returns a tensor without gradient, beside inputs that have one");
+}
+
+}  // namespace gramme::hop

@@ -1,0 +1,55 @@
+// What bodies of control flow return: trees of tensors of their own, and of what is the same whatever runs.
+#pragma once
+#include <array>
+
+#include "hop/body.h"
+#include "hop/tree.h"
+
+namespace gramme::hop {
+
+/// The operator's arguments by their names; the segment ends if they are not just these.
+template <size_t N>
+std::array<Value*, N> bind(const Row& row, const Args& args, const char* const (&names)[N]) {
+  std::array<Value*, N> found{};
+  if (args.positional + args.keywords != N) cannot(Reason::ArgumentKind, row.name);
+  for (size_t i = 0; i < N; ++i) {
+    found[i] = i < args.positional ? args[i] : args.keyword(names[i]);
+    if (!found[i]) cannot(Reason::ArgumentKind, row.name);
+  }
+  return found;
+}
+/// Of a tuple or list.
+std::vector<Value*> items_in(Trace& trace, const Row& row, Value* sequence);
+std::vector<value::Tensor*> tensors_in(Trace& trace, const Row& row, Value* sequence);
+
+/// Of one function. Its tensors are nodes of the body, which must still be open.
+struct Outputs {
+  Outputs(Trace& trace, const Body& body, Value* result);
+
+  Tree tree;
+  /// By leaf: the node of a tensor that the body made; else no node.
+  std::vector<meta::Argument> arguments;
+};
+
+/// Of two functions of which one runs.
+struct Merged {
+  std::vector<meta::Argument> left, right;  // what the bodies return
+  std::vector<Value*> leaves;               // what comes of it
+  std::vector<value::Tensor*> tensors;      // the new ones among them
+  std::vector<size_t> places;               // theirs among what is returned
+};
+/// Ends the segment if what they return is not of one form, or cannot be told apart from what it shares memory with.
+Merged merge(Trace& trace, const Outputs& left, const Outputs& right);
+
+/// What only tensors come of: those of one function. Ends the segment at anything else, and at shared memory.
+std::vector<value::Tensor*> own_tensors(Trace& trace, const Outputs& outputs);
+/// The tensor is the result of a call that is about to be made.
+value::Tensor* new_result(Trace& trace, const meta::Record* record);
+/// The tensors are items of what the call gives.
+void take_outputs(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors,
+                  const std::vector<size_t>& places);
+/// Where backends run PyTorch's operator, all it gives needs a gradient as soon as one input does.
+void refuse_other_gradients(Trace& trace, const std::vector<meta::Argument>& inputs,
+                            const std::vector<value::Tensor*>& tensors);
+
+}  // namespace gramme::hop

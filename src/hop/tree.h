@@ -1,0 +1,40 @@
+// What a function returns, as torch.utils._pytree sees it: tuples, lists and dicts around leaves.
+#pragma once
+#include <vector>
+
+#include "graph/graph.h"
+#include "protocol/protocol.h"
+
+namespace gramme::hop {
+
+class Tree {
+ public:
+  /// Ends the segment at a container that is none of those.
+  Tree(trace::Trace& trace, value::Value* root);
+
+  std::vector<value::Value*> leaves;  // in order
+  /// Has it the same containers, with the same keys?
+  bool has_form_of(const Tree& other) const { return same(root_, other.root_); }
+  /// New containers of this form around other leaves.
+  value::Value* around(trace::Trace& trace, const std::vector<value::Value*>& leaves) const;
+  /// The nodes that are leaves in containers get the name that the flattening gives them in PyTorch.
+  void name_leaves(graph::Graph& graph) const;
+
+ private:
+  struct Part {
+    value::Kind kind;              // Tuple, List, Dict; Constant: a leaf
+    PyTypeObject* type = nullptr;  // of a tuple
+    std::vector<value::Value*> keys;
+    std::vector<Part> items;
+  };
+  Part part(trace::Trace& trace, value::Value* value);
+  static bool same(const Part& a, const Part& b);
+  static value::Value* build(trace::Trace& trace, const Part& part, value::Value* const*& leaf);
+
+  Part root_;
+};
+
+/// Are the values known to be one object, or equal constants?
+bool is_same(trace::Trace& trace, value::Value* a, value::Value* b);
+
+}  // namespace gramme::hop

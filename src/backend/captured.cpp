@@ -161,11 +161,11 @@ Owned<> Captured::sizes(PyObject* values) {
 Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
   Computed computed(values);
   meta::Fakes fakes(share(mode), [&](shape::SymInt number) { return symint(computed.of(number)); });
-  auto of_graph = [&](auto&& self, const graph::Graph& graph) -> Owned<> {
+  auto of_graph = [&](auto&& self, const graph::Graph& graph, const graph::Graph* around) -> Owned<> {
     Owned<> result = take(PyList_New(0));
     auto example = [&](const graph::Node* node) {
-      if (node->kind == graph::Node::Body) return self(self, *node->body);
-      if (node->outer) return take(PyLong_FromSize_t(place_of(*node->outer)));
+      if (node->kind == graph::Node::Body) return self(self, *node->body, &graph);
+      if (node->outer && node->outer->graph == around) return take(PyLong_FromSize_t(place_of(*node->outer)));
       const bool made = node->record && can_be_computed(*node->record, computed);
       return made ? fakes.fake(node->record, 0) : share(Py_None);
     };
@@ -174,7 +174,7 @@ Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
     check(PyList_Append(result.get(), Py_None));  // output
     return result;
   };
-  return of_graph(of_graph, trace().scope().root());
+  return of_graph(of_graph, trace().scope().root(), nullptr);
 }
 
 shape::Assumptions& Captured::known() {

@@ -91,8 +91,10 @@ class Builder {
 
   void add_body(const Node& node) {
     Owned<> name = text(names_.node[node.id]), target = text(node.body->name());
-    if (!PyDict_Contains(bodies_.get(), target.get()))
-      check(PyDict_SetItem(bodies_.get(), target.get(), Builder(*node.body, &names_).run({}).get()));
+    if (!PyDict_Contains(bodies_.get(), target.get())) {
+      const graph::Names around = graph::names_around(*node.body, graph_, names_);
+      check(PyDict_SetItem(bodies_.get(), target.get(), Builder(*node.body, &around).run({}).get()));
+    }
     made_[node.id] = add(kGetAttr, name, target.get(), fx_.no_args, fx_.no_kwargs, Py_None);
   }
 

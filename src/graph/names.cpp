@@ -224,6 +224,13 @@ Names names_so_far(const Graph& graph) {
   return assign_names(graph, &around);
 }
 
+Names names_around(const Graph& body, const Graph& graph, const Names& names) {
+  const Graph& around = *body.around();
+  if (&around == &graph) return names;
+  const Names outer = names_around(around, graph, names);
+  return assign_names(around, &outer);
+}
+
 std::string placeholder_name(std::string_view source) {
   std::string result;
   for (char c : source) {

@@ -101,7 +101,8 @@ class Printer {
   static bool graph_input(const Node& node) { return !node.outer && !node.label; }
 
   std::string body(const Node& node) const {
-    return indent_ + name(node) + ":\n" + Printer(*node.body, &names_, indent_ + "    ").run();
+    const Names around = names_around(*node.body, graph_, names_);
+    return indent_ + name(node) + ":\n" + Printer(*node.body, &around, indent_ + "    ").run();
   }
 
   std::string remark(const Node& node) const {

@@ -23,6 +23,8 @@ class Body {
 
   /// An input that the operator gives, whatever is outside: a tensor as the record says.
   value::Tensor* input(const meta::Record* record, const char* label);
+  /// The operator runs it some time after the graph: of a body that may have no effects (trace/confined.h).
+  void runs_later() { confined_->runs_later(); }
   /// What the function returns. An exception that leaves it ends the segment.
   Value* call(Value* function, const Args& args);
   /// The tensors in a value that the body made, in order, each once: those in tuples, lists and dicts.

@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "hop/autograd_function.h"
 #include "hop/rows.h"
 
 namespace gramme::hop {
@@ -72,6 +73,7 @@ void register_operators() {
       {"torch/_higher_order_ops/while_loop.py", "while_loop"},
   };
   for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &inlined_whole);
+  register_autograd_function();
 }
 
 }  // namespace gramme::hop

@@ -42,7 +42,9 @@ Value* instance_dict(Trace& trace, Value* owner, Value*& known) {
 Value* c_descriptor(Trace& trace, Object* object, PyObject* found, PyObject* name) {
   if (Py_IS_TYPE(found, &PyMemberDescr_Type) && cpython::slot_offset(found, object->type) >= 0)
     return trace.slot_attribute(object, name);
-  if (Attribute* part = object->existing() ? nullptr : find(object->slots, name)) return part->value;
+  const bool readable =
+      !Py_IS_TYPE(found, &PyGetSetDescr_Type) || reinterpret_cast<PyGetSetDescrObject*>(found)->d_getset->get;
+  if (Attribute* part = object->existing() || !readable ? nullptr : find(object->slots, name)) return part->value;
   if (name == k_dict) return instance_dict(trace, object, object->dict);
   if (name == k_class) return class_value(trace, object->type);
   if (PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))

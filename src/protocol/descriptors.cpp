@@ -120,8 +120,16 @@ void set_class(Trace& trace, Object* object, Value* value) {
   object->type = cls->type();
 }
 
+/// Of an object made in the capture by a model: its type in C has the field, and the object a slot for it.
+bool set_modelled_field(Trace& trace, Object* object, PyObject* name, Value* value) {
+  if (object->existing() || !value || !find(object->slots, name) || cpython::builtin_base(object->type)) return false;
+  trace.store_slot_attribute(object, name, value);
+  return true;
+}
+
 void set_through_getset(Trace& trace, Object* object, PyObject* name, Value* value) {
   if (name == k_class && value) return set_class(trace, object, value);
+  if (set_modelled_field(trace, object, name, value)) return;
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) &&
                    !object->existing() && value;
   if (!exception || !set_exception_field(trace, object, name, value))

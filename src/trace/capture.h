@@ -189,6 +189,12 @@ class Capture {
     if (confined_) [[unlikely]]
       confined_->change(target);
   }
+  /// The program looked up an attribute or a variable (owner: null); found is null if there is none.
+  void reads(const Value* owner, Value* found) const {
+    if (confined_) [[unlikely]]
+      confined_->read(owner, found);
+  }
+  /// It wrote to the memory of a tensor.
   void writes(const value::Tensor* target) {
     if (confined_) [[unlikely]]
       confined_->write(target);

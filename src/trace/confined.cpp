@@ -39,6 +39,22 @@ void Confined::write(const Tensor* tensor) {
   }
 }
 
+void Confined::refuse_passing(const Value* owner, Value* found) const {
+  static constexpr Kind kLasting[] = {Kind::Constant, Kind::Number, Kind::Tensor, Kind::Tuple,  Kind::Class,
+                                      Kind::Function, Kind::Method, Kind::Module, Kind::Builtin};
+  if (!found || (owner && owner->kind == Kind::Module)) return;
+  auto is_operator = [](const Value* value) {
+    auto* type = value->object ? Py_TYPE(value->object) : nullptr;
+    return type && std::string_view(type->tp_name).starts_with("Op");  // of torch._ops: OpOverload, OpOverloadPacket
+  };
+  if (owner && owner->existing() && owner->kind != Kind::Function && !is_operator(owner))
+    cannot(Reason::EffectInBody, "an attribute of an object from outside, read by what runs later");
+  const Value* seen = capture_.see(found);
+  const bool lasts = std::find(std::begin(kLasting), std::end(kLasting), seen->kind) != std::end(kLasting);
+  if (!lasts && seen->existing() && !is_operator(seen))
+    cannot(Reason::EffectInBody, std::string("a ") + kind_name(seen->kind) + " from outside, read by what runs later");
+}
+
 void Confined::check() {
   for (const Touched& touched : touched_) {
     Value *now = touched.read(), *before = touched.before;

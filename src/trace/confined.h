@@ -3,6 +3,8 @@
 //   Confined confined(capture);   // until it dies: a change of anything else ends the segment
 //   ... the program runs ...
 //   confined.check();             // but for what was put back
+//
+// Where the part runs later than it is captured, `runs_later()`: it may read only what is the same then.
 #pragma once
 #include <functional>
 #include <string>
@@ -34,11 +36,24 @@ class Confined {
   void forbid_writes() { writes_ = false; }
   /// The tensor is about to be written.
   void write(const value::Tensor* tensor);
+  /// Nor may it write to tensors that it did not make, or read what may be another thing by then: attributes of objects
+  /// and containers from outside. What a module or a cell holds under a name counts as lasting, if it is a constant, a
+  /// function, a class or a module.
+  void runs_later() {
+    later_ = true;
+    writes_ = false;
+  }
+  /// Something was read of the owner, null for the variables of modules and functions.
+  void read(const Value* owner, Value* found) const {
+    if (later_) refuse_passing(owner, found);
+  }
 
  private:
   bool may_change(const Value* target) const;
+  void refuse_passing(const Value* owner, Value* found) const;
 
   Capture& capture_;
+  bool later_ = false;
   Confined* around_;
   std::unordered_set<const Value*> made_;
   struct Touched {

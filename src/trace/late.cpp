@@ -61,6 +61,7 @@ void Scope::note_written(Tensor* tensor, bool gained) {
   size_t now = capture_.steps();
   tensor->used = false;
   for (Tensor* t = tensor; t; t = t->base) {
+    capture_.writes(t);
     t->made_at = now;
     if (t->existing()) inputs_written_ = true;
   }
@@ -75,6 +76,20 @@ void Scope::note_written(Tensor* tensor, bool gained) {
       cannot(Reason::MutationUnsupported, "a write that makes several inputs need a gradient");
   });
   gained_.push_back(root);
+}
+
+void Scope::keep_unwritten(Tensor* tensor) {
+  if (tensor->late != Tensor::Free) return;
+  late_.push_back(tensor);
+  tensor->late = Tensor::Fixed;
+}
+
+void Scope::rebase(Tensor* tensor, const meta::Record* record, graph::Node* node) {
+  const bool gained = record->requires_grad && !tensor->record->requires_grad;
+  tensor->record = record;
+  tensor->node = node;
+  note_written(tensor, gained);
+  note_input_written(tensor, node, false);
 }
 
 }  // namespace gramme::trace

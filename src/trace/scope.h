@@ -86,6 +86,12 @@ class Scope {
   const char* refused_by() const { return refused_by_; }
   meta::Argument sequence_of(meta::Argument::Kind kind, const std::vector<meta::Argument>& items);
 
+  // ---- functions with gradients of their own
+  /// Autograd knows the tensor by another node from now on: what the record says, and its views with it.
+  void rebase(value::Tensor* tensor, const meta::Record* record, graph::Node* node);
+  /// It is saved as it is now: a later write to its memory ends the segment.
+  void keep_unwritten(value::Tensor* tensor);
+
   // ---- inputs
   /// The real object behind a placeholder.
   PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }

@@ -38,7 +38,10 @@ void Capture::refuse_late(Value* object, PyObject* name) {
 
 Value* Capture::own_attribute(Value* object, PyObject* name) {
   Attributes& attributes = own_attributes(object);
-  if (Attribute* known = find(attributes, name)) return known->value;
+  if (Attribute* known = find(attributes, name)) {
+    reads(object, known->value);
+    return known->value;
+  }
   refuse_late(object, name);
   if (!object->existing()) return nullptr;
   PyObject* found = nullptr;
@@ -53,6 +56,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
   }
   Value* result = found ? found_at(found, pool->child(object->source, SK::Attr, name)) : nullptr;
   attributes.push_back({name, result});
+  reads(object, result);
   return result;
 }
 
@@ -83,7 +87,10 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
 }
 
 Value* Capture::slot_attribute(Object* object, PyObject* name) {
-  if (Attribute* known = find(object->slots, name)) return known->value;
+  if (Attribute* known = find(object->slots, name)) {
+    reads(object, known->value);
+    return known->value;
+  }
   if (object->made_by >= 0) cannot_ask_late(object);
   if (!object->existing()) return nullptr;
   PyObject* descriptor = type_lookup(object->type, name);
@@ -94,6 +101,7 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (!found) guard_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   object->slots.push_back({name, result});
+  reads(object, result);
   return result;
 }
 
@@ -144,7 +152,10 @@ Attributes Capture::all_attributes(Value* object) {
 
 Value* Capture::global(Namespace* names, PyObject* name) {
   auto known = names->names.find(name);
-  if (known != names->names.end()) return known->second.value;
+  if (known != names->names.end()) {
+    reads(nullptr, known->second.value);
+    return known->second.value;
+  }
   PyObject* found = nullptr;
   if (cpython::dict_lookup(names->object, name, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::AttributeUnknown, "globals with keys of a user's class");
@@ -152,6 +163,7 @@ Value* Capture::global(Namespace* names, PyObject* name) {
   if (!found) guard_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   names->names[name] = {result, false};
+  reads(nullptr, result);
   return result;
 }
 
@@ -164,12 +176,14 @@ void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
 // ---- cells
 
 Value* Capture::cell_content(Cell* cell) {
-  if (cell->read) return cell->content;
-  cell->read = true;
-  PyObject* content = PyCell_GET(cell->object);
-  const Source* source = pool->child(cell->source, SK::Contents);
-  if (!content) guard_absent(source);
-  cell->content = content ? found_at(content, source) : nullptr;
+  if (!cell->read) {
+    cell->read = true;
+    PyObject* content = PyCell_GET(cell->object);
+    const Source* source = pool->child(cell->source, SK::Contents);
+    if (!content) guard_absent(source);
+    cell->content = content ? found_at(content, source) : nullptr;
+  }
+  reads(nullptr, cell->content);
   return cell->content;
 }
 

@@ -1,0 +1,111 @@
+"""What a call of `torch.autograd.Function.apply` is in graphs that run as they are.
+
+The operations of `forward` stand in the graph before it. The rest is PyTorch's own `apply`, of a class whose `forward`
+gives what was computed and whose node is that of the user's class: so edges, views, saved tensors with their checks
+and hooks are eager's, and `backward` is the user's function, called when gradients are computed.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd.function import Function, FunctionMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["make_link"]
+
+# What PyTorch asks of the class that `apply` is called on.
+_ASKED = ("_backward_cls", "boxed_grads_call", "clear_saved_tensors_on_access")
+_apply = torch._C._FunctionBase.__dict__["apply"]
+
+
+class _Pending(threading.local):
+    """What `apply` is to give, from its call to that of `forward`."""
+
+    outputs: tuple[Any, ...] = ()
+    describe: Callable[[Any], None] | None = None
+
+
+_pending = _Pending()
+
+
+def _describe(ctx: Any) -> None:
+    describe, _pending.describe = _pending.describe, None
+    if describe is None:
+        raise AssertionError("only a graph of gramme calls this function")
+    describe(ctx)
+
+
+def _outputs() -> tuple[Any, ...]:
+    outputs, _pending.outputs = _pending.outputs, ()
+    return outputs
+
+
+class _LinkMeta(FunctionMeta):
+    """Of classes that use the node of another one."""
+
+    def __init__(self, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        type.__init__(self, name, bases, attrs)
+
+
+class _Link(Function, metaclass=_LinkMeta):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        _describe(ctx)
+        return _outputs()
+
+
+class _LinkWithSetup(Function, metaclass=_LinkMeta):
+    """PyTorch treats saved outputs that are inputs otherwise if `setup_context` saves them."""
+
+    @staticmethod
+    def forward(*args: Any) -> Any:
+        return _outputs()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _describe(ctx)
+
+
+class _Contexts(threading.local):
+    """The context of the last call, for what replay sets in it."""
+
+    last: weakref.ref[Any] | None = None
+
+
+def make_link(
+    function: type[Function], has_setup: bool, names: tuple[str, ...], sizes: tuple[str, ...]
+) -> tuple[Callable[..., tuple[Any, ...]], Callable[[str, Any], None]]:
+    """The node of one call of `function.apply`, and what sets attributes of its context afterwards.
+
+    The node takes the arguments (None for what is no tensor), what `forward` returned (likewise), and the values of
+    the context's attributes called `names`, those in `sizes` being torch.Sizes; it gives what `apply` gives.
+    """
+    base = _LinkWithSetup if has_setup else _Link
+    own = {name: getattr(function, name) for name in _ASKED}
+    link = _LinkMeta(function.__name__, (base,), own)
+    apply = _apply.__get__(None, link)
+    contexts = _Contexts()
+
+    def call(args: tuple[Any, ...], outputs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+        def describe(ctx: Any) -> None:
+            for name, value in zip(names, values, strict=True):
+                setattr(ctx, name, torch.Size(value) if name in sizes else value)
+            contexts.last = weakref.ref(ctx)
+
+        _pending.outputs, _pending.describe = outputs, describe
+        result: tuple[Any, ...] = apply(*args)
+        return result
+
+    def set_late(name: str, value: Any) -> None:
+        ctx = contexts.last() if contexts.last is not None else None
+        if ctx is not None:
+            setattr(ctx, name, value)
+
+    call.__name__ = call.__qualname__ = function.__name__
+    return call, set_late

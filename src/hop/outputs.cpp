@@ -128,6 +128,7 @@ void refuse_other_gradients(Trace& trace, const std::vector<Argument>& inputs, c
   if (trace.policy.locates || !aten::grad_enabled()) return;
   auto needs = [](const meta::Record* record) { return record && record->requires_grad; };
   if (std::ranges::none_of(inputs, [&](const Argument& input) { return needs(input.record); })) return;
+  if (trace.scope().random()) refuse("random numbers, which PyTorch's operator would draw again for gradients");
   if (!std::ranges::all_of(tensors, needs_gradient))
     refuse("a function that returns a tensor without gradient, beside inputs that have one");
 }

@@ -1,5 +1,6 @@
 """torch.cond, while_loop, map and scan: their functions as graphs, and what the program sees of them."""
 
+import gc
 import inspect
 from collections import deque
 from collections.abc import Callable
@@ -303,7 +304,6 @@ def test_what_python_means(program: Callable[..., Any], gradients: bool, backend
         two_after_each_other,
         by_keyword,
         dict_operand,
-        list_of_its_own,
         loop,
         loop_over_a_dict,
         cond_in_a_loop,
@@ -564,6 +564,60 @@ def test_gradient_of_a_gradient(backend: str) -> None:
             (first,) = torch.autograd.grad(function(x), x, create_graph=True)
             seconds.append(torch.autograd.grad(first.sum(), x))
         torch.testing.assert_close(seconds[0], seconds[1], rtol=0, atol=0)
+
+
+def test_random_numbers_where_gradients_are_recorded() -> None:
+    """PyTorch's operator would draw others for the gradient."""
+
+    def program(x: torch.Tensor) -> Any:
+        y = x * 2
+        return torch.cond(x.sum() > 0, lambda a: a * torch.rand(3), lambda a: a * 2, (y,))
+
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(UncapturedHigherOrderOpError, match="random"):
+        gramme.compile(program, backend="aot_eager", fullgraph=True)(x)
+    for backend in ("eager", "native"):
+        compiled = gramme.compile(program, backend=backend, fullgraph=True)
+        for _ in range(2):
+            y = compiled(x)
+            torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], y / x, rtol=0, atol=1e-6)
+
+
+def test_exception_of_a_branch() -> None:
+    index = torch.tensor([0, 7])
+
+    def program(x: torch.Tensor) -> Any:
+        y = x + 1
+        try:
+            return torch.cond(x.sum() > 0, lambda a: a[index], lambda a: a[:2] * 2, (y,))
+        except IndexError:
+            return y * 100
+
+    for backend in BACKENDS:
+        compiled = gramme.compile(program, backend=backend)
+        for x in (torch.ones(3), -torch.ones(3), torch.ones(3)):
+            torch.testing.assert_close(compiled(x), by_python(program, x), rtol=0, atol=0)
+
+
+def test_nothing_is_left_of_captures() -> None:
+    def program(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (x,))
+
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(each, (torch.Tensor, torch.fx.GraphModule)) for each in gc.get_objects())
+
+    counts = []
+    for _ in range(3):
+        for _ in range(10):
+            for backend in ("eager", "native"):
+                compiled = gramme.compile(program, backend=backend, fullgraph=True)
+                compiled(torch.ones(3))
+                compiled(-torch.ones(3))
+                del compiled
+            gramme.reset()
+        counts.append(count())
+    assert counts[2] <= counts[1]
 
 
 def test_without_fullgraph_it_is_called_for_real() -> None:

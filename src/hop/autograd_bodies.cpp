@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "hop/autograd_function.h"
 #include "hop/body.h"
+#include "trace/custom_views.h"
 
 namespace gramme::hop {
 
@@ -191,13 +192,22 @@ void lift_arguments(Trace& trace, const Applied& applied) {
     if (auto* tensor = as<Tensor>(arg)) trace.scope().node(tensor)->effect = true;
 }
 
-/// PyTorch's front end names results after variables of a helper that it traces around forward.
+/// PyTorch's front end names nodes after variables of a helper that it traces around forward: results, and arguments as
+/// it looks for each result among them.
 void hint(Trace& trace, const Applied& applied) {
   static PyObject* const k_one = intern("outs");
   static PyObject* const k_each = intern("out");
-  for (Value* output : applied.outputs)
-    if (auto* tensor = as<Tensor>(output); tensor && tensor->node)
-      trace.scope().graph().hint(tensor->node, applied.single ? k_one : k_each);
+  static PyObject* const k_argument = intern("arg");
+  for (Value* output : applied.outputs) {
+    auto* tensor = as<Tensor>(output);
+    if (!tensor) continue;
+    if (tensor->node) trace.scope().graph().hint(tensor->node, applied.single ? k_one : k_each);
+    for (Value* arg : applied.args) {
+      auto* argument = as<Tensor>(arg);
+      if (argument && argument->node) argument->node->graph->hint(argument->node, k_argument);
+      if (argument == tensor) break;
+    }
+  }
 }
 
 bool contains(const std::vector<Tensor*>& tensors, const Value* value) {
@@ -266,12 +276,14 @@ Value* apply_by_bodies(Trace& trace, Applied& applied) {
     const bool differentiable = std::find(without.begin(), without.end(), i) == without.end();
     const meta::Record* record = meta::with_requires_grad(outputs[i]->record, differentiable, !differentiable);
     graph::Node* item = trace.scope().item(node, i, record);
+    item->hinted = outputs[i]->node->hinted;
     if (contains(dirty, outputs[i])) {
       trace.scope().rebase(outputs[i], record, item);
       continue;
     }
     outputs[i]->node = item;
     outputs[i]->record = record;
+    if (outputs[i]->base) trace.scope().state<trace::CustomViews>().push_back(outputs[i]);
   }
   for (Tensor* tensor : reachable.tensors()) trace.scope().keep_unwritten(tensor);
   return applied.result(trace);

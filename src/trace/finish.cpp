@@ -5,6 +5,7 @@
 #include "cpython/objects.h"
 #include "effects/print.h"
 #include "guards/dropped.h"
+#include "trace/custom_views.h"
 #include "trace/rebuild.h"
 
 namespace gramme::trace {
@@ -265,6 +266,28 @@ std::vector<int> graph_inputs(const graph::Graph& graph, Rebuilder& rebuild) {
   return inputs;
 }
 
+/// See CustomViews: one may leave the graph itself, if nothing leaves it that shares its memory.
+void refuse_views_made_anew(Trace& trace) {
+  const auto& outputs = trace.scope().graph().outputs;
+  auto leaves = [&](const Tensor* tensor) {
+    return tensor->node && std::find(outputs.begin(), outputs.end(), tensor->node) != outputs.end();
+  };
+  auto any_leaves = [&](auto&& self, const Tensor* tensor, const Tensor* except) -> bool {
+    if (tensor == except) return false;
+    return leaves(tensor) || std::any_of(tensor->views.begin(), tensor->views.end(),
+                                         [&](const Tensor* view) { return self(self, view, except); });
+  };
+  for (const Tensor* view : trace.scope().state<CustomViews>()) {
+    const Tensor* root = view;
+    while (root->base) root = root->base;
+    bool anew = leaves(view) && any_leaves(any_leaves, root, view);
+    for (const Tensor* further : view->views) anew |= any_leaves(any_leaves, further, nullptr);
+    if (anew)
+      trace.stop_at(view->made_at - 1, Reason::ReplayUnsupported,
+                    "a view that an autograd.Function returns, elsewhere");
+  }
+}
+
 }  // namespace
 
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
@@ -286,6 +309,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   lower_exit(rebuild, end, exit);
   trace.scope().graph().outputs = rebuild.outputs();
   for (graph::Node* node : trace.scope().graph().outputs) node->output = true;
+  refuse_views_made_anew(trace);
   trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
   trace.scope().graph().remove_dead();
   guard_overlaps(trace);

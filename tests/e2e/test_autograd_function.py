@@ -800,6 +800,46 @@ def test_what_backward_reads_is_read_then(backend: str) -> None:
         torch.testing.assert_close(g, torch.full((3,), 3.0))
 
 
+class SeenAs(Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.view(1, 3)
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> torch.Tensor:
+        return g.view(3) * 5
+
+
+def view_of_an_intermediate_beside_it(x: torch.Tensor) -> Any:
+    y = x * 1
+    return SeenAs.apply(y), y
+
+
+def argument_beside_its_view(x: torch.Tensor) -> Any:
+    y = x * 1
+    return Reversed.apply(y, 0.1), y
+
+
+def view_of_a_view(x: torch.Tensor) -> Any:
+    return Reversed.apply(x, 0.1).view(1, 3)
+
+
+def view_that_stays_inside(x: torch.Tensor) -> Any:
+    return SeenAs.apply(x * 1) * 2, SeenAs.apply(x)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "function",
+    [view_of_an_intermediate_beside_it, argument_beside_its_view, view_of_a_view, view_that_stays_inside],
+)
+def test_views_keep_their_gradient(function: Callable[..., Any], backend: str) -> None:
+    compiled = gramme.compile(function, backend=backend)
+    want = outcome(function, [tensor(3)], False)
+    for _ in range(2):
+        assert_same(outcome(compiled, [tensor(3)], False), want, 1e-6)
+
+
 # ---- transforms
 
 
@@ -849,10 +889,10 @@ def test_transforms_take_the_rules_of_the_class(backend: str) -> None:
         "setup_context",
         "differentiable_once",
         "function_in_functions",
-        "objects_and_intermediates",
         "nothing_to_differentiate",
         "argument_returned",
-        "swish_without_memory",
+        "gradient_of_an_unused_argument",
+        "straight_through",
         "needs_input_grad",
     ],
 )

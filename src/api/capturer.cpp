@@ -21,11 +21,10 @@ std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? 
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(PyImport_ImportModule("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
-  Owned<> error =
-      take(PyObject_CallFunction(make.get(), "ssisssssOi", ending.file.c_str(), ending.function.c_str(),
-                                 ending.inner_line, ending.reason.c_str(), ending.detail.c_str(), ending.hint.c_str(),
-                                 ending.operation.c_str(), backend::module_path(ending.module).c_str(),
-                                 stack_text(ending).get(), int{ending.unbacked}));
+  Owned<> error = take(PyObject_CallFunction(
+      make.get(), "ssisssssOi", ending.file.c_str(), ending.function.c_str(), ending.inner_line, ending.reason.c_str(),
+      ending.detail.c_str(), ending.hint.c_str(), ending.operation.c_str(), backend::module_path(ending.module).c_str(),
+      stack_text(ending).get(), int{ending.unbacked}));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }

@@ -48,8 +48,8 @@ value::Tensor* new_result(Trace& trace, const meta::Record* record);
 /// The tensors are items of what the call gives.
 void take_outputs(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors,
                   const std::vector<size_t>& places);
-/// Where backends run PyTorch's operator, all it gives needs a gradient as soon as one input does, and its functions run
-/// again for gradients.
+/// Where backends run PyTorch's operator, all it gives needs a gradient as soon as one input does, and its functions
+/// run again for gradients.
 void refuse_other_gradients(Trace& trace, const std::vector<meta::Argument>& inputs,
                             const std::vector<value::Tensor*>& tensors);
 

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/ref.h"
-#include "meta/unbacked.h"
 #include "meta/record.h"
+#include "meta/unbacked.h"
 #include "source/source.h"
 
 namespace gramme::trace {

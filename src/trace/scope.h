@@ -252,7 +252,7 @@ class Scope {
   Capture& capture_;
   graph::Graph root_;
   graph::Graph* graph_ = &root_;
-  std::vector<BodyState> bodies_;  // under way, as they began
+  std::vector<BodyState> bodies_;             // under way, as they began
   std::unique_ptr<meta::Unbacked> unbacked_;  // once data is asked for
   meta::Unbacked::Answer of_data_;            // of the call that is being added
   std::vector<shape::Expr> waiting_;          // assertions about what it gives

@@ -119,6 +119,10 @@ class Backward {
     for (const char* name : {"vjp", "boxed_grads_call", "clear_saved_tensors_on_access"})
       if (trace_.type_lookup(applied_.function->type(), intern(name)) != cpython::type_lookup(base, intern(name)))
         cannot(Reason::BodyUnsupported, std::string(name) + " of an autograd.Function");
+    PyTypeObject* const of_hooks =
+        once([] { return imported_type("torch.nn.modules._functions", "BackwardHookFunction"); });
+    if (applied_.function->type() == of_hooks)
+      cannot(Reason::BodyUnsupported, "backward hooks of a module, which look for the node");
     if (applied_.field(trace_, "_materialize_non_diff_grads"))
       cannot(Reason::BodyUnsupported, "_materialize_non_diff_grads of an autograd.Function");
   }
@@ -192,22 +196,13 @@ void lift_arguments(Trace& trace, const Applied& applied) {
     if (auto* tensor = as<Tensor>(arg)) trace.scope().node(tensor)->effect = true;
 }
 
-/// PyTorch's front end names nodes after variables of a helper that it traces around forward: results, and arguments as
-/// it looks for each result among them.
+/// PyTorch's front end names results after variables of a helper that it traces around forward.
 void hint(Trace& trace, const Applied& applied) {
   static PyObject* const k_one = intern("outs");
   static PyObject* const k_each = intern("out");
-  static PyObject* const k_argument = intern("arg");
-  for (Value* output : applied.outputs) {
-    auto* tensor = as<Tensor>(output);
-    if (!tensor) continue;
-    if (tensor->node) trace.scope().graph().hint(tensor->node, applied.single ? k_one : k_each);
-    for (Value* arg : applied.args) {
-      auto* argument = as<Tensor>(arg);
-      if (argument && argument->node) argument->node->graph->hint(argument->node, k_argument);
-      if (argument == tensor) break;
-    }
-  }
+  for (Value* output : applied.outputs)
+    if (auto* tensor = as<Tensor>(output); tensor && tensor->node)
+      trace.scope().graph().hint(tensor->node, applied.single ? k_one : k_each);
 }
 
 bool contains(const std::vector<Tensor*>& tensors, const Value* value) {

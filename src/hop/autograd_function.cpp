@@ -200,18 +200,16 @@ Value* apply_without_gradient(Trace& trace, Applied& applied) {
   NoGrad no_grad(trace);
   applied.run_forward(trace);
   applied.check(trace);
-  const std::vector<Tensor*> dirty = applied.tensors(trace, "dirty_tensors");
+  if (!applied.tensors(trace, "dirty_tensors").empty())  // apply counts a write
+    cannot(Reason::BodyUnsupported, "mark_dirty() where nothing is differentiated");
   applied.tensors(trace, "non_differentiable");
   applied.tensors(trace, "to_save");
   for (Value*& output : applied.outputs) {
     auto* tensor = as<Tensor>(output);
     if (!tensor || !applied.is_argument(tensor)) continue;
     Value* both[] = {tensor, tensor};
-    const bool detached = trace.scope().requires_grad(tensor);
-    if (detached)
-      output = trace.scope().emit_method(k_detach, Args{both, 1, nullptr, 0});
-    else if (std::find(dirty.begin(), dirty.end(), tensor) == dirty.end())
-      output = trace.scope().emit_method(k_view_as, Args{both, 2, nullptr, 0});
+    output = trace.scope().requires_grad(tensor) ? trace.scope().emit_method(k_detach, Args{both, 1, nullptr, 0})
+                                                 : trace.scope().emit_method(k_view_as, Args{both, 2, nullptr, 0});
   }
   no_grad.end();
   const auto& nodes = trace.scope().graph().nodes();

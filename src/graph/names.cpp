@@ -138,6 +138,8 @@ class Naming {
     if (node.kind == Node::Placeholder && (node.outer || node.label)) {
       std::string target = node.outer ? around_->outside(*node.outer) : std::string(node.label);
       name = names_.space.create(target);
+      if (node.label || taken_.contains(target)) target = name;  // torch.fx calls arguments by their targets
+      taken_.insert(target);
       names_.target[node.id] = std::move(target);
     } else if (node.kind == Node::Placeholder) {
       const std::string& source = print_(node.source);

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def soak() -> bool:
     """True under `make soak`: run full counts instead of the capped ones."""
     return SOAK
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Operators run on one thread: their bits do not depend on how work is split."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

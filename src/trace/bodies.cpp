@@ -17,8 +17,7 @@ graph::Graph* Scope::enter_body(const char* prefix) {
 
 void Scope::leave_body() {
   const BodyState began = bodies_.back();
-  bodies_.pop_back();
-  graph_ = graph_->around();
+  abandon_body();
   const bool same = aten::GlobalState::read() == began.modes && levels_.size() == began.levels &&
                     function_modes_.size() == began.function_modes;
   if (!same) cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");

@@ -44,9 +44,7 @@ Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> arg
 graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& args) {
   meta::Call call;
   call.target = function;
-  auto* copies = static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * (args.size() + 1)));
-  std::uninitialized_copy(args.begin(), args.end(), copies);
-  call.args = copies;
+  call.args = sequence_of(Argument::Tuple, args).items;
   call.arg_count = static_cast<uint32_t>(args.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
@@ -283,24 +281,13 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       break;
   }
   std::vector<Value*> items;
-  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
   for (size_t i = 0; i < result.items.size(); ++i) {
     const meta::Result& item = result.items[i];
     if (item.kind == meta::Result::Constant) {
       items.push_back(result_value(item, node, leaves));
       continue;
     }
-    meta::Call call;
-    call.target = getitem;
-    auto* arguments = static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * 2));
-    new (arguments) Argument();
-    arguments[0].kind = Argument::Tensor;
-    arguments[0].node = node;
-    new (arguments + 1) Argument();
-    arguments[1].object = capture_.keep(take(PyLong_FromSize_t(i)));
-    call.args = arguments;
-    call.arg_count = 2;
-    graph::Node* taken = graph_->call(call, capture_.position());
+    graph::Node* taken = this->item(node, i, nullptr);
     items.push_back(result_value(item, taken, leaves));
     if (item.same_as < 0) continue;
     Tensor* same = unwrap(leaves.at(item.same_as), item.unwrapped);

@@ -28,12 +28,6 @@ std::string asked(const std::string& message) {
   return message.substr(from + start.size(), to == std::string::npos ? to : to - from - start.size());
 }
 
-Argument* copied(Arena& arena, std::initializer_list<Argument> arguments) {
-  auto* made = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * arguments.size()));
-  std::uninitialized_copy(arguments.begin(), arguments.end(), made);
-  return made;
-}
-
 Argument constant(PyObject* object) {
   Argument result;
   result.object = object;
@@ -90,8 +84,9 @@ void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
     meta::Call call;
     call.target = function;
     call.arg_count = count;
-    call.args = copied(capture_.arena,
-                       {result_of(node, Argument::Tensor), constant(capture_.keep(take(PyLong_FromSize_t(dim))))});
+    call.args = sequence_of(Argument::Tuple,
+                            {result_of(node, Argument::Tensor), constant(capture_.keep(take(PyLong_FromSize_t(dim))))})
+                    .items;
     graph::Node* read = graph_->call(call, capture_.position());
     read->number_type = &PyLong_Type;
     symbol_nodes_[number.expr()] = read;
@@ -107,8 +102,9 @@ graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text)
   call.target = check;
   call.arg_count = 2;
   Owned<> message = take(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-  call.args =
-      copied(capture_.arena, {result_of(condition, Argument::Number), constant(capture_.keep(std::move(message)))});
+  call.args = sequence_of(Argument::Tuple,
+                          {result_of(condition, Argument::Number), constant(capture_.keep(std::move(message)))})
+                  .items;
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
   return node;
@@ -134,9 +130,9 @@ graph::Node* Scope::as_tensor(Number* number) {
   meta::Call call;
   call.target = make;
   call.arg_count = call.keyword_count = 1;
-  call.args = copied(capture_.arena, {of});
+  call.args = sequence_of(Argument::Tuple, {of}).items;
   call.keyword_names = names;
-  call.keyword_args = copied(capture_.arena, {constant(float64)});
+  call.keyword_args = sequence_of(Argument::Tuple, {constant(float64)}).items;
   const meta::Record* record = meta::infer(call).result.record;
   graph::Node* node = graph_->call(call, capture_.position());
   node->record = record;

@@ -1,6 +1,6 @@
 """Graphs of any sizes in the hands of backends: what they get, what they assume, what comes of it at other sizes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 BACKENDS = ["eager", "aot_eager", "native"]
 ALL = [*BACKENDS, pytest.param("inductor", marks=pytest.mark.slow)]
+pytestmark = pytest.mark.usefixtures("one_thread")
 SIZES = (7, 10, 12, 9, 1, 64, 2, 3, 5, 16)
 
 Program = tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]]
@@ -80,14 +81,6 @@ def difference(actual: Any, expected: Any, exact: bool) -> str:
     if isinstance(expected, tuple):
         return "".join(map(partial(difference, exact=exact), actual, expected))
     return "" if actual == expected else f"{actual} for {expected}"
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("dynamic", [True, None], ids=["all", "automatic"])

@@ -1,7 +1,7 @@
 """Views, indexing and layers whose sizes are computed at each call: recorded at one size, replayed at others."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gramme
@@ -13,16 +13,9 @@ from torch import nn
 from native.same import difference, outcome, twin
 
 native: Any = gramme._C.native
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SIZES = (4, 6, 2, 9, 1, 0, 4)  # recorded at the first
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def tensor(*sizes: int) -> torch.Tensor:

@@ -45,8 +45,8 @@ class Captured:
     def examples(self, mode: Any, values: list[Any]) -> list[Any]:
         """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor.
 
-        For a body its own list; for an input of a body the place of the node around it. Sizes that vary are
-        computed of `values`, by symbol.
+        For a body its own list; for an input of a body the place of the node around it; for an object of the program
+        a tuple of it. Sizes that vary are computed of `values`, by symbol.
         """
     def freeze(self, index: int) -> None:
         """The input of that index becomes part of the compiled code: the segment is for this very object."""
@@ -88,6 +88,8 @@ def segments(entry: Entry) -> list[dict[str, Any]]: ...
 def unbind(entry: Entry) -> None: ...
 def reset() -> None: ...
 def set_stance(name: str) -> None: ...
+def keeping_modes(function: Callable[..., Any], *args: Any) -> Any:
+    """Calls it; if it raises, the thread is put back in the modes that it was in."""
 
 class _Native:
     """The native executor."""

@@ -11,6 +11,7 @@ import torch
 
 from ._graph_module import locate
 from ._handover import Backend, Compiler
+from ._higher_order import as_they_are
 from ._native import Native, native
 
 __all__ = ["eager", "resolve"]
@@ -26,10 +27,7 @@ class Eager:
     takes_symbols = True
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        if next(graph_module.children(), None) is not None:
-            from ._control import with_own
-
-            graph_module = with_own(graph_module)
+        graph_module = as_they_are(graph_module)
         return graph_module.forward
 
     def locate(self, compiled: Callable[..., Any], error: BaseException) -> int | None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
 from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.map import map_impl as map_op
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["OWN", "with_own"]
+__all__ = ["OWN"]
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
@@ -65,21 +63,3 @@ OWN: dict[Any, Callable[..., Any]] = {
     map_op: map_impl,
     scan_op: scan,
 }
-
-
-def with_own(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy of the module that calls these in the place of PyTorch's operators; itself if it calls none."""
-    bodies = {
-        name: with_own(body) if isinstance(body, torch.fx.GraphModule) else body
-        for name, body in graph_module.named_children()
-    }
-    calls = any(node.target in OWN for node in graph_module.graph.nodes if node.op == "call_function")
-    if not calls and all(getattr(graph_module, name) is body for name, body in bodies.items()):
-        return graph_module
-    graph = torch.fx.Graph()
-    output = graph.graph_copy(graph_module.graph, {})
-    graph.output(output)
-    for node in graph.nodes:
-        if node.op == "call_function":
-            node.target = OWN.get(node.target, node.target)
-    return _LazyGraphModule(bodies, graph)

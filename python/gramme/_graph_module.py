@@ -77,6 +77,8 @@ def assign_examples(
         elif around is not None and isinstance(example, int):
             if (outer := around[example].meta.get("example_value")) is not None:
                 yield node, outer
+        elif isinstance(example, tuple):
+            yield node, example[0]
         elif example is not None:
             yield node, example
     if around is not None:

@@ -10,6 +10,7 @@
 #include "api/native.h"
 #include "api/report.h"
 #include "api/testing.h"
+#include "aten/state.h"
 #include "backend/metadata.h"
 #include "builtins/builtins.h"
 #include "bytecode/code.h"
@@ -172,6 +173,16 @@ void reset() {
     }
 }
 
+/// Calls the function. If it raises, the thread is put back in the modes that it was in.
+nb::object keeping_modes(nb::object function, nb::args args) {
+  try {
+    Owned<> result = aten::keeping_modes([&] { return take(PyObject_Call(function.ptr(), args.ptr(), nullptr)); });
+    return nb::steal(result.release());
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+}
+
 }  // namespace
 
 NB_MODULE(_C, m) {
@@ -179,6 +190,7 @@ NB_MODULE(_C, m) {
   builtins::register_python();
   builtins::register_torch();
   hop::register_operators();
+  hop::register_hooks();
   interp::register_models();
   register_compiled();
   m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(runtime::entry_type()));
@@ -194,6 +206,7 @@ NB_MODULE(_C, m) {
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
+  m.def("keeping_modes", keeping_modes);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
 }

@@ -165,6 +165,7 @@ Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
     Owned<> result = take(PyList_New(0));
     auto example = [&](const graph::Node* node) {
       if (node->kind == graph::Node::Body) return self(self, *node->body, &graph);
+      if (node->kind == graph::Node::Attribute) return take(PyTuple_Pack(1, node->object));
       if (node->outer && node->outer->graph == around) return take(PyLong_FromSize_t(place_of(*node->outer)));
       const bool made = node->record && can_be_computed(*node->record, computed);
       return made ? fakes.fake(node->record, 0) : share(Py_None);

@@ -39,7 +39,8 @@ class Captured {
   /// `values`, which has an object for each symbol; None for the other inputs. Where Python cannot, the symbols become
   /// constants.
   Owned<> sizes(PyObject* values);
-  /// A list with a tensor of the FakeTensorMode for each node of the torch.fx graph, None where a node gives no tensor.
+  /// A list with a tensor of the FakeTensorMode for each node of the torch.fx graph, None where a node gives no tensor,
+  /// (object,) for an object of the program.
   /// Sizes that vary are computed of `values`.
   Owned<> examples(PyObject* mode, PyObject* values) const;
 

@@ -55,12 +55,15 @@ class Builder {
   /// The graph module. `inputs` are of the outermost graph.
   Owned<> run(const std::vector<Owned<>>& inputs) {
     add_placeholders(inputs);
-    for (const Node* node : graph_.nodes()) node->kind == Node::Body ? add_body(*node) : add_call(*node);
+    for (const Node* node : graph_.nodes()) add_node(*node);
     add_output();
     for (const auto& [base, count] : names_.space.counts())
       check(PyDict_SetItem(counts_.get(), text(base).get(), take(PyLong_FromLongLong(count)).get()));
     check(PyObject_SetAttrString(result_.get(), "_len", take(PyLong_FromSsize_t(length_)).get()));
-    return take(PyObject_CallFunctionObjArgs(fx_.module.get(), bodies_.get(), result_.get(), nullptr));
+    Owned<> module = take(PyObject_CallFunctionObjArgs(fx_.module.get(), attributes_.get(), result_.get(), nullptr));
+    for (auto [key, object] : graph_.metadata)
+      check(PyDict_SetItemString(attribute(module, "meta").get(), key, object));
+    return module;
   }
 
  private:
@@ -89,13 +92,28 @@ class Builder {
     metadata_.describe(node, made_[node.id], first.empty() ? names_.node[node.id] : first);
   }
 
-  void add_body(const Node& node) {
-    Owned<> name = text(names_.node[node.id]), target = text(node.body->name());
-    if (!PyDict_Contains(bodies_.get(), target.get())) {
-      const graph::Names around = graph::names_around(*node.body, graph_, names_);
-      check(PyDict_SetItem(bodies_.get(), target.get(), Builder(*node.body, &around).run({}).get()));
+  void add_node(const Node& node) {
+    switch (node.kind) {
+      case Node::Body:
+        return add_body(node);
+      case Node::Attribute:
+        return add_attribute(node, text(node.label), node.object);
+      default:
+        return add_call(node);
     }
-    made_[node.id] = add(kGetAttr, name, target.get(), fx_.no_args, fx_.no_kwargs, Py_None);
+  }
+
+  void add_body(const Node& node) {
+    Owned<> target = text(node.body->name());
+    if (PyObject* known = PyDict_GetItemWithError(attributes_.get(), target.get()))
+      return add_attribute(node, target, known);
+    const graph::Names around = graph::names_around(*node.body, graph_, names_);
+    add_attribute(node, target, Builder(*node.body, &around).run({}).get());
+  }
+
+  void add_attribute(const Node& node, const Owned<>& target, PyObject* object) {
+    check(PyDict_SetItem(attributes_.get(), target.get(), object));
+    made_[node.id] = add(kGetAttr, text(names_.node[node.id]), target.get(), fx_.no_args, fx_.no_kwargs, Py_None);
   }
 
   Owned<> returned() {
@@ -192,7 +210,7 @@ class Builder {
   Owned<> result_, names_of_nodes_, used_names_, counts_, root_, table_;
   std::vector<Owned<>> made_;  // by Node::id
   std::unordered_map<PyObject*, PyObject*> lists_;
-  Owned<> bodies_ = take(PyDict_New());  // graph modules by name
+  Owned<> attributes_ = take(PyDict_New());  // of the module, by name: graph modules, objects of the program
   Metadata metadata_;
   Py_ssize_t length_ = 0;
 };

@@ -24,6 +24,9 @@ Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args
   Owned<> wrapped = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, name) : nullptr);
   if (!wrapped) PyErr_Clear();
   if (auto model = wrapped ? protocol::find_model(wrapped.get()) : protocol::Modelled{}) return model(trace, args);
+  if (wrapped && PyFunction_Check(wrapped.get()))
+    if (auto model = protocol::find_function_model(cpython::code_of(cpython::as_function(wrapped.get()))))
+      return model(trace, function, args);
   if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
     cannot(Reason::CallSkipped, utf8_of(reinterpret_cast<PyFunctionObject*>(function->object)->func_qualname));
   return trace.inliner->call(function, args);

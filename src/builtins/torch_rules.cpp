@@ -208,9 +208,8 @@ Treatment classify_function(Rules& all, PyObject* callable) {
   static PyObject* torch_function = intern("__torch_function__");
   check_marks(callable, function->func_dict);
   if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;
-  if (all.disallowed.contains(callable) || all.nonstrict.contains(callable) || all.leaf.contains(callable))
-    return Treatment::RunForReal;
-  if (all.allowed.contains(callable)) return Treatment::InGraph;
+  if (all.disallowed.contains(callable) || all.leaf.contains(callable)) return Treatment::RunForReal;
+  if (all.allowed.contains(callable) || all.nonstrict.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (PyUnicode_Compare(function->func_name, torch_function) == 0) return Treatment::Inline;
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
@@ -259,6 +258,7 @@ Treatment classify(PyObject* callable) {
   Rules& all = rules();
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
   if (PyFunction_Check(callable)) return classify_function(all, callable);
+  if (all.disallowed.contains(callable)) return Treatment::RunForReal;
   if (all.allowed.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (is_tensor_method(all, callable)) return Treatment::InGraph;

@@ -91,12 +91,25 @@ Node* Graph::input(const meta::Record* record, const char* label, const Position
 }
 
 Node* Graph::install(Graph* body, const Position* position) {
-  if (body->name_.empty()) {
-    int& number = root().named_[body->prefix_];
-    body->name_ = std::string(body->prefix_) + "_" + std::to_string(number++);
-  }
+  if (body->name_.empty()) root().give_name(body);
   Node* node = add(Node::Body, position);
   node->body = body;
+  nodes_.push_back(node);
+  return node;
+}
+
+void Graph::give_name(Graph* body) {
+  body->name_ = std::string(body->prefix_) + "_" + std::to_string(named_[body->prefix_]++);
+}
+
+Node* Graph::attribute(const std::string& name, PyObject* object, const Position* position) {
+  Node* node = add(Node::Attribute, position);
+  const int earlier = root().named_[name]++;
+  const std::string label = earlier ? name + "_" + std::to_string(earlier - 1) : name;
+  char* copy = static_cast<char*>(arena_.bytes_for(label.size() + 1));
+  std::copy_n(label.c_str(), label.size() + 1, copy);
+  node->label = copy;
+  node->object = object;
   nodes_.push_back(node);
   return node;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -38,7 +39,7 @@ struct ModuleCall {
 class Graph;
 
 struct Node {
-  enum Kind : uint8_t { Placeholder, Body, CallFunction, CallMethod };
+  enum Kind : uint8_t { Placeholder, Body, Attribute, CallFunction, CallMethod };
   Kind kind;
   bool output = false;  // its value leaves the graph
   bool effect = false;  // must stay although unused: in-place ops, grad mode, random, may raise
@@ -55,8 +56,9 @@ struct Node {
   const ModuleCall* module = nullptr;  // innermost at the time it was made
   Graph* graph = nullptr;              // that it stands in
   Graph* body = nullptr;               // Body
+  PyObject* object = nullptr;          // Attribute: of the program, which operators know by `label`
   Node* outer = nullptr;               // Placeholder of a body: of the graph around; null if the operator gives it
-  const char* label = nullptr;         // Placeholder of a body that has no outer: what it is called
+  const char* label = nullptr;         // Placeholder of a body that has no outer, Attribute: what it is called
 };
 
 class Graph {
@@ -78,6 +80,11 @@ class Graph {
   /// What this graph's operators know the body by. Gives it its name.
   Node* install(Graph* body, const Position* position);
   const std::string& name() const { return name_; }  // of a body
+  /// What operators know an object of the program by, which must live as long as the graph.
+  Node* attribute(const std::string& name, PyObject* object, const Position* position);
+  /// Bodies that are `shared` and do the same become one. Names are given anew, and each operator of such a body is
+  /// told its name, as the second argument. Of the outermost graph, once it is done.
+  void share_bodies();
   /// Of a body: what it returns, a tree over its nodes and constants.
   void returns(const meta::Argument& result);
   const meta::Argument& result() const { return result_; }
@@ -88,6 +95,12 @@ class Graph {
   /// Two bodies in this graph that one operator runs take one list of inputs from outside from now on: what both take,
   /// what only the left one does, what only the right one does, each in the order of the names here.
   void merge_inputs(Graph& left, const char* left_suffix, Graph& right, const char* right_suffix);
+  /// Of a body: an operation in it writes to a tensor from around.
+  bool writes_around = false;
+  /// Of a body: its operator knows it by name, and equal ones are one.
+  bool shared = false;
+  /// Of a body: what backends find in `meta` of its graph module.
+  std::vector<std::pair<const char*, PyObject*>> metadata;
   /// One result more; -1 where what the body returns is no tuple.
   int also_return(Node* node);
 
@@ -134,6 +147,8 @@ class Graph {
   Node* lift(Node* outer);
   void take_inputs(const std::vector<std::pair<Node*, const char*>>& outers);
   Graph& root() { return around_ ? around_->root() : *this; }
+  void give_name(Graph* body);
+  void share_bodies_of(Graph& graph, std::vector<Graph*>& known);
 
   Arena& arena_;
   Graph* around_ = nullptr;
@@ -142,7 +157,8 @@ class Graph {
   meta::Argument result_;
   std::vector<std::unique_ptr<Graph>> bodies_;
   std::unordered_map<const Node*, Node*> lifted_;
-  std::map<std::string, int> named_;  // of the outermost: bodies by their prefix
+  std::map<std::string, int> named_;  // of the outermost: bodies by their prefix, attributes
+  std::vector<Owned<>> kept_;         // of the outermost: names of bodies
   std::vector<Node*> placeholders_, nodes_;
   std::vector<Event> events_;
   uint32_t next_id_ = 0;

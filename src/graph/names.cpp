@@ -136,7 +136,7 @@ class Naming {
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
     if (node.kind == Node::Placeholder && (node.outer || node.label)) {
-      std::string target = node.outer ? around_->outside(*node.outer) : std::string(node.label);
+      std::string target = unused(node.label ? std::string(node.label) : around_->outside(*node.outer));
       name = names_.space.create(target);
       if (node.label || taken_.contains(target)) target = name;  // torch.fx calls arguments by their targets
       taken_.insert(target);
@@ -183,6 +183,7 @@ class Naming {
 
   const std::string& candidate(const Node& node) {
     if (node.kind == Node::Body) return node.body->name();
+    if (node.kind == Node::Attribute) return candidates_[node.object] = node.label;
     auto [entry, added] = candidates_.try_emplace(node.call.target);
     if (added) entry->second = target_name(node);
     return entry->second;

@@ -83,8 +83,8 @@ class Printer {
     for (const Node* node : graph_.placeholders())
       result += indent_ + name(*node) + source(*node) + remark(*node) + "\n";
     for (const Node* node : graph_.nodes())
-      result += node->kind == Node::Body ? body(*node)
-                                         : indent_ + name(*node) + " = " + call(node->call) + remark(*node) + "\n";
+      result +=
+          node->kind == Node::Body ? body(*node) : indent_ + name(*node) + " = " + made(*node) + remark(*node) + "\n";
     if (graph_.around()) return result + indent_ + "return " + argument(graph_.result()) + "\n";
     result += "return (";
     for (size_t i = 0; i < graph_.outputs.size(); ++i) result += (i ? ", " : "") + name(*graph_.outputs[i]);
@@ -103,6 +103,10 @@ class Printer {
   std::string body(const Node& node) const {
     const Names around = names_around(*node.body, graph_, names_);
     return indent_ + name(node) + ":\n" + Printer(*node.body, &around, indent_ + "    ").run();
+  }
+
+  std::string made(const Node& node) const {
+    return node.kind == Node::Attribute ? std::string("self.") + node.label : call(node.call);
   }
 
   std::string remark(const Node& node) const {
@@ -178,7 +182,7 @@ class Verifier {
       last = node->id;
       if (node->kind == Node::Body)
         node->body->verify();
-      else
+      else if (node->kind != Node::Attribute)
         check(node->call);
       see(*node);
     }

@@ -2,10 +2,22 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
+
 namespace gramme::hop {
 
 using namespace value;
 using meta::Argument;
+
+namespace {
+
+const char* name_of_argument(Trace& trace, PyCodeObject* code, size_t i) {
+  PyObject* names = trace.keep(take(PyCode_GetVarnames(code)));
+  return PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)));
+}
+
+}  // namespace
 
 Body::Body(Trace& trace, const char* prefix, Effects effects)
     : trace_(trace), graph_(trace.scope().enter_body(prefix)) {
@@ -26,7 +38,23 @@ Tensor* Body::input(const meta::Record* record, const char* label) {
   return tensor;
 }
 
+void Body::operands(Value* function, const Args& args) {
+  auto* method = as<Method>(trace_.see(function));
+  auto* called = trace_.see_as<Function>(method ? method->function : function);
+  if (called) trace_.describe(called);
+  const size_t bound = method ? 1 : 0;
+  for (size_t i = 0; i < args.positional; ++i) {
+    auto* tensor = trace_.see_as<Tensor>(args[i]);
+    if (!tensor) continue;
+    graph::Node* node = trace_.scope().node(tensor);
+    node->effect = true;
+    if (called && i + bound < static_cast<size_t>(called->code->co_argcount))
+      node->label = name_of_argument(trace_, called->code, i + bound);
+  }
+}
+
 Value* Body::call(Value* function, const Args& args) {
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) trace_.see(args.values[i]);
   try {
     return protocol::call(trace_, function, args);
   } catch (const UserError& error) {
@@ -49,11 +77,29 @@ std::vector<Tensor*> Body::tensors(Value* result) const {
     if (auto* dict = as<Dict>(value); dict && !dict->existing())
       dict->entries.each([&](Table::Entry& entry) { self(self, entry.value); });
     auto* tensor = as<Tensor>(value);
-    const bool made = tensor && tensor->node && tensor->node->graph == graph_ && !tensor->node->outer;
-    if (made && std::find(found.begin(), found.end(), tensor) == found.end()) found.push_back(tensor);
+    if (tensor && made(tensor) && std::find(found.begin(), found.end(), tensor) == found.end()) found.push_back(tensor);
   };
   visit(visit, result);
   return found;
+}
+
+bool Body::made(const Tensor* tensor) const {
+  return tensor->node && tensor->node->graph == graph_ && !tensor->node->outer;
+}
+
+void Body::name(const std::vector<Tensor*>& tensors, const char* name) {
+  PyObject* const text = trace_.keep(take(PyUnicode_InternFromString(name)));
+  for (const Tensor* tensor : tensors) graph_->hint(tensor->node, text);
+}
+
+void Body::refuse_aliases(const std::vector<Tensor*>& tensors) const {
+  std::vector<const Tensor*> roots;
+  for (const Tensor* root : tensors) {
+    while (root->base) root = root->base;
+    if (!made(root) || std::find(roots.begin(), roots.end(), root) != roots.end())
+      cannot(Reason::BodyUnsupported, "a result that shares memory with another one, or with an input");
+    roots.push_back(root);
+  }
 }
 
 graph::Graph* Body::returns(const std::vector<Tensor*>& tensors) {
@@ -97,6 +143,52 @@ std::vector<Argument> lifted(const graph::Graph& body) {
 
 void take_results(Trace& trace, graph::Node* call, const std::vector<Tensor*>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i]->node = trace.scope().item(call, i, tensors[i]->record);
+}
+
+PyObject* constant_of(Trace& trace, Value* value, const char* what) {
+  if (!value) return nullptr;
+  PyObject* constant = trace.constant_of(value);
+  if (!constant) cannot(Reason::ArgumentKind, what);
+  return constant;
+}
+
+namespace {
+
+/// Something that a partial is made with.
+Owned<> real_part(Trace& trace, Value* value, const char* what) {
+  value = trace.see(value);
+  if (Owned<> constant = trace.concrete(value)) return constant;
+  if (auto* list = as<List>(value)) {
+    Owned<> result = take(PyList_New(0));
+    for (Value* item : list->items()) check(PyList_Append(result.get(), real_part(trace, item, what).get()));
+    return result;
+  }
+  if (!value->object) return share(real_function(trace, value, what));
+  if (value->source) trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+  return share(value->object);
+}
+
+}  // namespace
+
+PyObject* real_function(Trace& trace, Value* value, const char* what) {
+  value = trace.see(value);
+  auto* partial = as<Partial>(value);
+  if (!partial || partial->object) {
+    if (!value->object || !PyCallable_Check(value->object)) cannot(Reason::ArgumentKind, what);
+    if (value->source) trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+    return value->object;
+  }
+  PyObject* const make = once([] { return imported("functools", "partial").release(); });
+  Owned<> args = take(PyList_New(0)), keywords = take(PyDict_New());
+  check(PyList_Append(args.get(), real_function(trace, partial->function, what)));
+  for (Value* arg : partial->args) check(PyList_Append(args.get(), real_part(trace, arg, what).get()));
+  for (const Attribute& keyword : partial->keywords)
+    check(PyDict_SetItem(keywords.get(), keyword.name, real_part(trace, keyword.value, what).get()));
+  return trace.keep(take(PyObject_Call(make, take(PyList_AsTuple(args.get())).get(), keywords.get())));
+}
+
+Args rest(const Args& args, size_t from) {
+  return {args.values + from, args.positional - from, args.names, args.keywords};
 }
 
 Argument constant(PyObject* object) {

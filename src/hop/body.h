@@ -25,6 +25,8 @@ class Body {
   value::Tensor* input(const meta::Record* record, const char* label);
   /// The operator runs it some time after the graph: of a body that may have no effects (trace/confined.h).
   void runs_later() { confined_->runs_later(); }
+  /// The tensors among the values are inputs, in this order, used or not; they are called as the function calls them.
+  void operands(Value* function, const Args& args);
   /// What the function returns. An exception that leaves it ends the segment.
   Value* call(Value* function, const Args& args);
   /// The tensors in a value that the body made, in order, each once: those in tuples, lists and dicts.
@@ -35,22 +37,34 @@ class Body {
   bool is_own(const value::Tensor* tensor) const;
   /// Operations go into the graph around again; what the body returns is for graph()->returns() to say.
   void leave();
+  /// What those of the tensors are called that no variable of the program has named.
+  void name(const std::vector<value::Tensor*>& tensors, const char* name);
+  /// Ends the segment if one of the tensors shares memory with another, or with one that the body did not make.
+  void refuse_aliases(const std::vector<value::Tensor*>& tensors) const;
   /// Ends the body, which returns a tuple of the tensors, or any tree.
   graph::Graph* returns(const std::vector<value::Tensor*>& tensors);
   graph::Graph* returns(const meta::Argument& result);
   graph::Graph* graph() const { return graph_; }
 
  private:
+  bool made(const value::Tensor* tensor) const;
+
   Trace& trace_;
   graph::Graph* graph_;
   std::optional<trace::Confined> confined_;
   bool open_ = true;
 };
 
+/// Arguments from `from` on, with all keywords.
+Args rest(const Args& args, size_t from);
 /// What the body takes from outside, as the operator's arguments.
 std::vector<meta::Argument> lifted(const graph::Graph& body);
 /// The tensors are what the operator's call gives from now on.
 void take_results(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors);
 meta::Argument constant(PyObject* object);
+/// A bool, a str or another constant; ends the segment if it is none. Null if there is no such value.
+PyObject* constant_of(Trace& trace, Value* value, const char* what);
+/// A real function, or a partial of one over constants and functions, that does what the value does: now guarded.
+PyObject* real_function(Trace& trace, Value* value, const char* what);
 
 }  // namespace gramme::hop

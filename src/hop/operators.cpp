@@ -35,6 +35,16 @@ bool is_control_flow(const Row& row) {
   return std::ranges::find(kNames, std::string_view(row.name)) != std::end(kNames);
 }
 
+/// Is it of a subclass of BaseHOP?
+bool is_base_operator(PyObject* op) {
+  static PyObject* const module_name = intern("torch._higher_order_ops.base_hop");
+  Owned<> module = Owned<>::steal(PyImport_GetModule(module_name));
+  Owned<> type = module ? take(PyObject_GetAttrString(module.get(), "BaseHOP")) : Owned<>();
+  return type && PyObject_TypeCheck(op, reinterpret_cast<PyTypeObject*>(type.get()));
+}
+
+constexpr Row kBase = {"BaseHOP", "subgraph", Effects::Forbidden, &base_operator};
+
 Value* call_operator(Trace& trace, Object* object, const Args& args) {
   if (!object->object) cannot(Reason::BodyUnsupported, "an operator that the program makes");
   const Row* row = row_of(object->object);
@@ -59,7 +69,7 @@ const Row* row_of(PyObject* op) {
   const std::string_view name = name_of(op);
   for (const Row& row : kRows)
     if (name == row.name) return &row;
-  return nullptr;
+  return is_base_operator(op) ? &kBase : nullptr;
 }
 
 void register_operators() {
@@ -70,8 +80,16 @@ void register_operators() {
       {"torch/_higher_order_ops/map.py", "map"},
       {"torch/_higher_order_ops/scan.py", "scan"},
       {"torch/_higher_order_ops/while_loop.py", "while_loop"},
+      {"torch/_higher_order_ops/strict_mode.py", "strict_mode"},
+      {"torch/_higher_order_ops/foreach_map.py", "foreach_map"},
+      {"torch/_higher_order_ops/_invoke_quant.py", "InvokeQuant.__call__"},
   };
   for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &inlined_whole);
+  protocol::add_function_model("torch/utils/checkpoint.py", "checkpoint", &checkpoint);
+  protocol::add_model("torch", "is_grad_enabled", &is_grad_enabled);
+  protocol::add_function_model("torch/utils/checkpoint.py", "create_selective_checkpoint_contexts",
+                               &selective_contexts);
+  protocol::add_function_model("torch/_higher_order_ops/invoke_subgraph.py", "invoke_subgraph_placeholder", &region);
   register_autograd_function();
 }
 

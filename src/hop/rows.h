@@ -26,5 +26,22 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* while_loop(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* map(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* scan(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* wrap_with_grad_mode(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* wrap_with_autocast(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* wrap_bypassing(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* hints(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* strict(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* base_operator(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* node(Trace& trace, const Row& row, PyObject* op, const Args& args);
+
+// ---- functions of torch around operators, by where their code is from
+/// torch.utils.checkpoint.checkpoint
+Value* checkpoint(Trace& trace, value::Function* function, const Args& args);
+/// torch.utils.checkpoint.create_selective_checkpoint_contexts
+Value* selective_contexts(Trace& trace, value::Function* function, const Args& args);
+/// torch.is_grad_enabled, which answers twice in a function that is run twice.
+Value* is_grad_enabled(Trace& trace, const Args& args);
+/// What torch.compiler.nested_compile_region makes of a function.
+Value* region(Trace& trace, value::Function* function, const Args& args);
 
 }  // namespace gramme::hop

@@ -265,6 +265,22 @@ PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwar
   return result.release();
 }
 
+bool is_higher_order(PyObject* op) {
+  PyTypeObject* const type = once([] { return imported_type("torch._ops", "HigherOrderOperator"); });
+  return PyObject_TypeCheck(op, type);
+}
+
+/// An operator of torch.ops.higher_order, as FakeTensorMode answers for it; null if the answer is its dispatch
+/// method's.
+Owned<> rule_of(PyObject* op) {
+  PyObject* const fakes =
+      once([] { return imported("torch._higher_order_ops.utils", "registered_hop_fake_fns").release(); });
+  PyObject* const mode = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensorMode").release(); });
+  if (check(PySequence_Contains(fakes, op))) return {};
+  Owned<> rules = take(PyObject_GetAttrString(op, "python_key_table"));
+  return take(PyObject_GetItem(rules.get(), mode));
+}
+
 /// FakeTensorMode.__torch_dispatch__ without its logging: (self, func, types, args, kwargs). In inference mode
 /// composite operators come here whole, and the mode's Python decompositions differ from their bodies (dropout copies
 /// when it is off).
@@ -274,9 +290,15 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
   if (count < 3) return PyErr_Format(PyExc_TypeError, "__torch_dispatch__ takes func, types, args and kwargs");
   if (kwargs == Py_None) kwargs = nullptr;
   try {
-    if (c10::InferenceMode::is_enabled() && traits_of(arguments[0]).composite)
+    const bool higher_order = is_higher_order(arguments[0]);
+    if (!higher_order && c10::InferenceMode::is_enabled() && traits_of(arguments[0]).composite)
       return decompose(self, arguments[0], arguments[2], kwargs);
-    if (current) note(*current, arguments[0], arguments[2], kwargs);
+    if (current && !higher_order) note(*current, arguments[0], arguments[2], kwargs);
+    if (current && higher_order) current->runs_python = current->may_raise = true;
+    if (Owned<> rule = higher_order ? rule_of(arguments[0]) : Owned<>()) {
+      Owned<> all = take(PySequence_Concat(take(PyTuple_Pack(1, self)).get(), arguments[2]));
+      return PyObject_Call(rule.get(), all.get(), kwargs);
+    }
   } catch (const PythonError&) {
     return nullptr;
   }
@@ -312,6 +334,7 @@ PyObject* watching_type() {
         take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
     Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));
     check(PyObject_SetAttrString(made.get(), "__torch_dispatch__", method.get()));
+    check(PyObject_SetAttrString(made.get(), "supports_higher_order_operators", Py_True));
     return made.release();
   });
   return type;

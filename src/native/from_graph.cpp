@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/imported.h"
+#include "base/once.h"
 #include "graph/names.h"
 #include "native/executor.h"
 
@@ -48,10 +49,12 @@ class Conversion {
       program_.any_sizes |= node->record && node->record->symbolic;
       if (node->kind == Node::Body) {
         modules_[node] = take(PyObject_GetAttrString(module, node->body->name().c_str()));
+      } else if (node->kind == Node::Attribute) {
+        modules_[node] = share(node->object);
       } else if (const Node* body = runs_once(*node)) {
         add_body(*node, *body, names);
-      } else if (const Node* result = result_of_body(*node)) {
-        values_[node] = values_.at(result);
+      } else if (const ValueId* result = result_of_body(*node)) {
+        values_[node] = *result;
       } else {
         Owned<> own = own_target(*node);
         if (own) make_programs(*node, names, own);
@@ -67,7 +70,7 @@ class Conversion {
     const Node* found = nullptr;
     for (uint32_t i = 0; i < call.call.arg_count; ++i) {
       const Argument& argument = call.call.args[i];
-      if (argument.kind == Argument::Body) found = !found && argument.node->body->in_place ? argument.node : nullptr;
+      if (argument.kind == Argument::Body) found = !found && runs_in_place(*argument.node) ? argument.node : nullptr;
     }
     return found;
   }
@@ -93,25 +96,32 @@ class Conversion {
     }
   }
 
+  static bool runs_in_place(const Node& node) { return node.body && node.body->in_place; }
+
   /// Its steps stand in the place of the call.
   void add_body(const Node& call, const Node& body, const graph::Names& around) {
-    for (const Node* input : body.body->placeholders()) values_[input] = values_.at(input->outer);
+    const auto& inputs = body.body->placeholders();
+    const Argument* lifted = call.call.args + call.call.arg_count - inputs.size();  // where several calls run the body
+    for (size_t i = 0; i < inputs.size(); ++i)
+      values_[inputs[i]] = values_.at(body.body->shared ? lifted[i].node : inputs[i]->outer);
     add(*body.body, graph::assign_names(*body.body, &around), modules_.at(&body).get(), place_);
-    bodies_[&call] = body.body;
+    std::vector<ValueId>& results = results_[&call];
+    for (uint32_t i = 0; i < body.body->result().count; ++i)
+      results.push_back(values_.at(body.body->result().items[i].node));
   }
 
   /// Of `call[i]`, where the call ran a body here.
-  const Node* result_of_body(const Node& node) const {
+  const ValueId* result_of_body(const Node& node) const {
     const bool two = node.kind == Node::CallFunction && node.call.arg_count == 2 && node.call.args[0].node;
-    auto body = two ? bodies_.find(node.call.args[0].node) : bodies_.end();
-    if (body == bodies_.end()) return nullptr;
-    return body->second->result().items[PyLong_AsSize_t(node.call.args[1].object)].node;
+    auto results = two ? results_.find(node.call.args[0].node) : results_.end();
+    if (results == results_.end()) return nullptr;
+    return &results->second[PyLong_AsSize_t(node.call.args[1].object)];
   }
 
   Step step(const Node& node, const graph::Names& names) {
     Step step;
     step.kind = node.kind == Node::CallMethod ? Step::Method : Step::Function;
-    step.target = share(node.call.target);
+    step.target = called(node.call.target);
     for (uint32_t i = 0; i < node.call.arg_count; ++i) step.arguments.push_back(operand(node.call.args[i]));
     for (uint32_t i = 0; i < node.call.keyword_count; ++i)
       step.keywords.emplace_back(share(node.call.keyword_names[i]), operand(node.call.keyword_args[i]));
@@ -119,6 +129,14 @@ class Conversion {
     step.where = where(node.position);
     step.node = place_;
     return step;
+  }
+
+  /// What runs in the place of an operator that takes functions.
+  static Owned<> called(PyObject* target) {
+    PyTypeObject* const higher_order = once([] { return imported_type("torch._ops", "HigherOrderOperator"); });
+    if (!PyObject_TypeCheck(target, higher_order)) return share(target);
+    PyObject* const called = once([] { return imported("gramme._higher_order", "called").release(); });
+    return take(PyObject_CallOneArg(called, target));
   }
 
   static std::string where(const graph::Position* position) {
@@ -165,9 +183,9 @@ class Conversion {
   const graph::Names names_;
   const bool repeated_;
   std::unordered_map<const Node*, ValueId> values_;
-  std::unordered_map<const Node*, Owned<>> modules_;             // of bodies; executors, where they are programs
-  std::unordered_map<const Node*, const graph::Graph*> bodies_;  // by the calls that ran them
-  int32_t place_ = -1;                                           // in the outermost graph, of what becomes steps
+  std::unordered_map<const Node*, Owned<>> modules_;               // of bodies, or executors; objects of the program
+  std::unordered_map<const Node*, std::vector<ValueId>> results_;  // by the calls that ran a body
+  int32_t place_ = -1;                                             // in the outermost graph, of what becomes steps
   Program program_;
 };
 

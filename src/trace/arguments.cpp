@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/imported.h"
+#include "base/once.h"
 #include "meta/numbers.h"
 #include "trace/scope.h"
 #include "value/traits.h"
@@ -135,8 +136,15 @@ Argument Scope::passed(Class* seen) {
   return result;
 }
 
-/// A member of an IntEnum or StrEnum counts as what it is a subclass of.
+/// A member of an IntEnum or StrEnum counts as what it is a subclass of; operators of torch.ops may be given others.
 Argument Scope::passed(Object* object) {
+  PyTypeObject* const op = once([] { return imported_type("torch._ops", "OpOverload"); });
+  if (object->existing() && object->type == op) {
+    capture_.guard({object->source, guards::Kind::Identity, share(object->object)});
+    Argument result;
+    result.object = object->object;
+    return result;
+  }
   if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
   return argument(object->payload);
 }

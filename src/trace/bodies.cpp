@@ -55,6 +55,27 @@ void Scope::settle(const graph::Node* caller, const graph::Graph* body) {
   settle(entered_);
 }
 
+void Scope::note_writes_around(const value::Tensor* tensor) {
+  while (tensor->base) tensor = tensor->base;
+  const auto is_of = [&](const graph::Graph* graph) { return tensor->node && tensor->node->graph->is_in(graph); };
+  for (graph::Graph* graph = graph_; graph->around() && !is_of(graph); graph = graph->around())
+    graph->writes_around = true;
+}
+
+void Scope::expect_program() {
+  if (!capture_.policy.whole && !capture_.effects().empty())
+    cannot(Reason::LateEffect, "a function of the program in the graph, which may look at what was written");
+  expect_python(false);
+  enters_ = true;
+}
+
+Argument Scope::attribute(const std::string& name, PyObject* object) {
+  Argument result;
+  result.kind = Argument::Body;
+  result.node = graph_->attribute(name, object, capture_.position());
+  return result;
+}
+
 Argument Scope::body(graph::Graph* body) {
   Argument result;
   result.kind = Argument::Body;
@@ -75,7 +96,7 @@ Argument Scope::sequence_of(Argument::Kind kind, const std::vector<Argument>& it
 /// The node runs the bodies in the argument.
 void Scope::runs(graph::Node* node, const Argument& argument) {
   for (uint32_t i = 0; i < argument.count; ++i) runs(node, argument.items[i]);
-  if (argument.kind != Argument::Body) return;
+  if (argument.kind != Argument::Body || !argument.node->body) return;
   graph::Graph* body = argument.node->body;
   body->caller = body->caller && body->caller != node ? nullptr : node;
   for (const graph::Node* inside : body->nodes()) node->operators += inside->operators;
@@ -99,6 +120,8 @@ graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>&
   call.keyword_count = static_cast<uint32_t>(keywords.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
+  if (enters_ && !entered_) entered_ = node;
+  enters_ = false;
   for (const Argument& argument : args) runs(node, argument);
   return node;
 }

@@ -212,12 +212,14 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     tensor->record = mutation.record;
     note_written(tensor, gained);
     note_input_written(tensor, node, overwritten);
+    note_writes_around(tensor);
   }
   if (unbacked_ && (outcome.opaque || !outcome.mutations.empty())) unbacked_->forget_data();
   if (!outcome.opaque) return;
   for (Tensor* leaf : leaves) {
     capture_.writes(leaf);
     note_input_written(leaf, node, false);
+    note_writes_around(leaf);
   }
 }
 

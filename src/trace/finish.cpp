@@ -312,6 +312,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   refuse_views_made_anew(trace);
   trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
   trace.scope().graph().remove_dead();
+  trace.scope().graph().share_bodies();
   guard_overlaps(trace);
   guard_gained(trace);
   guard_distinct(trace);

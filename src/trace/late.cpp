@@ -1,4 +1,6 @@
 // Tensors that replay changes after the graph ran, and what a write says about tensors that share memory.
+#include <utility>
+
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -33,7 +35,11 @@ void Scope::found(Tensor* tensor) {
     if (aten::same_storage(tensor->object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
   if (tensor->record->symbolic) described_[tensor] = tensor->record;
-  node(tensor);  // placeholders come in the order in which inputs are looked into; unused ones are dropped
+  if (tensor->node) return;
+  // Placeholders come in the order in which inputs are looked into; unused ones are dropped. Bodies take what they use.
+  graph::Graph* now = std::exchange(graph_, &root_);
+  node(tensor);
+  graph_ = now;
 }
 
 void Scope::fix(Tensor* tensor, const char* effect) {
@@ -46,6 +52,11 @@ void Scope::fix(Tensor* tensor, const char* effect) {
   bool input = tensor->existing() && !tensor->made_at;
   if (tensor->late == Tensor::Free) late_.push_back(tensor);
   tensor->late = input && tensor->late != Tensor::Closed ? Tensor::Fixed : Tensor::Closed;
+}
+
+void Scope::hold(Tensor* tensor) {
+  late_.push_back(tensor);
+  tensor->late = Tensor::Fixed;
 }
 
 void Scope::close(Tensor* tensor) {

@@ -79,6 +79,10 @@ class Scope {
                              const std::vector<std::pair<const char*, meta::Argument>>& keywords = {});
   /// An item of what it gives.
   graph::Node* item(graph::Node* of, size_t index, const meta::Record* record);
+  /// The next operator of emit_operator() runs code of the program each time, which may look at anything.
+  void expect_program();
+  /// An object of the program as an argument of operators, which call it `name`.
+  meta::Argument attribute(const std::string& name, PyObject* object);
   /// The body as an argument of operators.
   meta::Argument body(graph::Graph* body);
   /// The segment ends in a function that this operator runs, which has no plain call.
@@ -162,6 +166,8 @@ class Scope {
   /// Replay attaches something to the tensor as it is now: later writes to its memory end the segment, and so does this
   /// if an operation of the segment used it already, since some backends' gradients would then bypass it.
   void fix(value::Tensor* tensor, const char* effect);
+  /// The graph attaches something to the tensor as it is now: later writes to its memory end the segment.
+  void hold(value::Tensor* tensor);
   /// Replay changes what the tensor is to autograd: later uses end the segment.
   void close(value::Tensor* tensor);
   /// Replay puts the process in a state under which no later operation (no later random one) was captured.
@@ -192,6 +198,8 @@ class Scope {
   /// A write that a body's node made is one of the node that runs the body.
   void settle(const graph::Node* caller, const graph::Graph* body);
   void runs(graph::Node* node, const meta::Argument& argument);
+  /// The tensor is written to: by each body that it is not of.
+  void note_writes_around(const value::Tensor* tensor);
 
   Value* emit_call(meta::Call& call, const Args& args);
   void fill(meta::Call& call, const Args& args);
@@ -269,6 +277,7 @@ class Scope {
   bool caught_ = false;                    // the program may handle what an operation of the segment raises
   const graph::Node* reshaped_ = nullptr;  // the first that changed more of an input than its content
   const graph::Node* entered_ = nullptr;   // the first operator in Python: what else it did nobody knows
+  bool enters_ = false;                    // the next operator is one
   bool repeats_ = false;                   // operators in Python may run twice, so that handlers get what is raised
   std::vector<value::Tensor*> late_;       // fixed or closed
   std::vector<value::Tensor*> gained_;

@@ -51,6 +51,21 @@ def text_of(module: fx.GraphModule, indent: str = "") -> list[str]:
     return [indent + line for line in lines]
 
 
+def assert_alike(got: Any, want: Any, **tolerance: float) -> None:
+    """Equal, with tensors as close as the tolerance says."""
+    if isinstance(want, torch.Tensor):
+        return torch.testing.assert_close(got, want, **tolerance)
+    if isinstance(want, dict):
+        got, want = list(got.items()), list(want.items())
+    if not isinstance(want, list | tuple):
+        assert got == want
+        return None
+    assert len(got) == len(want)
+    for mine, theirs in zip(got, want, strict=True):
+        assert_alike(mine, theirs, **tolerance)
+    return None
+
+
 class Shown:
     """A backend that runs graphs as they are and keeps their texts."""
 

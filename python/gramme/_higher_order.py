@@ -1,0 +1,102 @@
+"""What runs in the place of operators that take functions, under backends that run a graph as it is.
+
+Called for real, such operators differentiate their bodies by compiling them, or take a way that is meant for compilers
+only. These do what the program asked for instead, with eager's gradients, hooks and random numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import GraphModule
+
+from . import _C
+from ._control import OWN
+from ._graph_module import LazyGraphModule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["as_they_are", "called"]
+
+
+def _enters_levels(body: GraphModule) -> bool:
+    """Whether it enters a transform of torch.func."""
+    if "gramme_levels" not in body.meta:
+        names = (getattr(node.target, "__name__", "") for node in body.graph.nodes)
+        body.meta["gramme_levels"] = any(name.endswith("_increment_nesting") for name in names)
+    levels: bool = body.meta["gramme_levels"]
+    return levels
+
+
+def _checkpoint(body: GraphModule, *lifted: Any, **options: Any) -> Any:
+    """`torch.utils.checkpoint` of the body; what the program's function took from outside is no argument."""
+    from torch.utils.checkpoint import checkpoint
+
+    places: tuple[int, ...] = body.meta["gramme_given"]
+    outside = [None if place in places else value for place, value in enumerate(lifted)]
+
+    def run(*given: Any) -> Any:
+        every = list(outside)
+        for place, value in zip(places, given, strict=True):
+            every[place] = value
+        return _C.keeping_modes(body.forward, *every)
+
+    if _enters_levels(body):
+        options["early_stop"] = False  # nobody would leave them
+    if "_checkpoint_context_fn" in body.meta:
+        options["context_fn"] = body.meta["_checkpoint_context_fn"]
+    plain: Callable[..., Any] = getattr(checkpoint, "__wrapped__", checkpoint)  # without a look for torch._dynamo
+    return plain(run, *(lifted[place] for place in places), **options)
+
+
+def _region(body: GraphModule, name: str, *lifted: Any) -> Any:
+    return body.forward(*lifted)
+
+
+def _body(body: GraphModule, *lifted: Any, **options: Any) -> Any:
+    return body.forward(*lifted)
+
+
+def _runs_its_body(operator: Any) -> bool:
+    """Whether the operator is a `BaseHOP` that leaves to it what it does."""
+    from torch._higher_order_ops.base_hop import BaseHOP
+
+    kept = ("_call_Autograd", "_call_CompositeExplicitAutograd")
+    return isinstance(operator, BaseHOP) and all(getattr(type(operator), of) is getattr(BaseHOP, of) for of in kept)
+
+
+def called(operator: torch._ops.HigherOrderOperator) -> Callable[..., Any]:
+    """What to call in its place; itself, if that is as good."""
+    from torch._higher_order_ops import invoke_subgraph
+    from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
+
+    if operator in OWN:
+        return OWN[operator]
+    if operator is tag_activation_checkpoint:
+        return _checkpoint
+    if operator is invoke_subgraph:
+        return _region
+    if operator is wrap or _runs_its_body(operator):
+        return _body
+    return operator
+
+
+def as_they_are(module: GraphModule) -> GraphModule:
+    """The module with what `called` says in the place of operators, in its bodies too; itself if it calls none."""
+    attributes = {str(node.target): getattr(module, str(node.target)) for node in module.graph.nodes if node.op == "get_attr"}
+    bodies = {name: as_they_are(of) for name, of in attributes.items() if isinstance(of, GraphModule)}
+    calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
+    operators = {target for target in calls if isinstance(target, torch._ops.HigherOrderOperator)}
+    same = all(called(operator) is operator for operator in operators)
+    if same and all(attributes[name] is body for name, body in bodies.items()):
+        return module
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in operators:
+            node.target = called(node.target)
+    made = LazyGraphModule(attributes | bodies, graph)
+    made.meta.update(module.meta)
+    return made

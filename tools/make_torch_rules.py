@@ -98,7 +98,9 @@ INLINE_MODULES = {"torch.autograd.grad_mode", "torch._VF"}
 
 # Operators that take functions: they trace and compile these themselves, and must not be traced while they do.
 RUN = """
+    torch._higher_order_ops._invoke_quant:InvokeQuant.__call__
     torch._higher_order_ops.cond:cond
+    torch._higher_order_ops.invoke_subgraph:invoke_subgraph_placeholder
     torch._higher_order_ops.map:map
     torch._higher_order_ops.scan:scan
     torch._higher_order_ops.strict_mode:strict_mode

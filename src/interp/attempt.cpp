@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
 
@@ -127,6 +128,18 @@ End Attempt::run() {
   }
 }
 
+namespace {
+
+bool runs_for_real(PyObject* function) {
+  try {
+    return protocol::treatment(function) != protocol::Treatment::Inline;
+  } catch (const CannotCapture&) {  // disable(), graph_break()
+    return true;
+  }
+}
+
+}  // namespace
+
 /// Does the instruction call a function written in Python, which could be captured on its own?
 bool Attempt::callee_is_python(Frame& frame) {
   const auto& instructions = frame.code->instructions();
@@ -142,15 +155,13 @@ bool Attempt::callee_is_python(Frame& frame) {
   Value* callee = trace.see(below->kind == Kind::Null ? frame.peek(arguments + 1) : below);
   if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
   if (callee->kind == Kind::Function && callee->object) {
-    if (protocol::find_model(callee->object)) return false;
-    try {
-      return protocol::treatment(callee->object) == protocol::Treatment::Inline;
-    } catch (const CannotCapture&) {  // disable(), graph_break()
-      return false;
-    }
+    return !protocol::find_model(callee->object) && !runs_for_real(callee->object);
   }
   if (callee->kind == Kind::Function) return true;
-  return callee->kind == Kind::Object;
+  auto* object = as<Object>(callee);
+  static PyObject* const call = intern("__call__");
+  PyObject* method = object ? cpython::type_lookup(object->type, call) : nullptr;
+  return object && !(method && PyFunction_Check(method) && runs_for_real(method));
 }
 
 /// Where a frame under way goes on: at the instruction that was about to begin, or once more at the one that called.

@@ -183,8 +183,9 @@ def test_gradients_are_eagers(program: Callable[..., Any], backend: str) -> None
         sum((item.sum() for item in tracked), torch.zeros(())).backward() if tracked else None
         return len(tracked), x.grad
 
-    whole = (program, backend) != (quantized, "aot_eager")  # which cannot differentiate it
-    got = gradient(gramme.compile(program, backend=backend, fullgraph=whole))
+    if (program, backend) == (quantized, "aot_eager"):
+        pytest.skip("AOTAutograd's partitioner cannot keep the options for backward")
+    got = gradient(gramme.compile(program, backend=backend, fullgraph=True))
     want = gradient(WITHOUT_EAGER.get(program, program))
     assert got[0] == want[0]
     torch.testing.assert_close(got[1], want[1])

@@ -76,6 +76,13 @@ def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
     return x * by
 
 
+@region
+def breaking(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    gramme.graph_break()
+    return y * 2
+
+
 def again(x: torch.Tensor, y: torch.Tensor) -> Any:
     return product(product(x, y), y)
 
@@ -267,3 +274,12 @@ def test_writes_to_what_is_outside(backend: str) -> None:
 
     x = torch.ones(3)
     torch.testing.assert_close(gramme.compile(program, backend=backend)(x), program(x))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_region_that_breaks_is_called_for_real(backend: str) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return breaking(x * 2) + 1
+
+    want = outcome(program)
+    assert_alike(outcome(gramme.compile(program, backend=backend)), want)

@@ -136,7 +136,7 @@ class Naming {
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
     if (node.kind == Node::Placeholder && (node.outer || node.label)) {
-      std::string target = unused(node.label ? std::string(node.label) : around_->outside(*node.outer));
+      std::string target = node.label ? std::string(node.label) : around_->outside(*node.outer);
       name = names_.space.create(target);
       if (node.label || taken_.contains(target)) target = name;  // torch.fx calls arguments by their targets
       taken_.insert(target);

@@ -69,7 +69,18 @@ NOT_OPERATORS = {
 # Plain Python on plain values, which Dynamo special-cases or puts in the graph.
 INLINE = """
     torch._dynamo.external_utils:is_compiling
+    torch._functorch.apis:chunk_vmap
+    torch._functorch.eager_transforms:_any_differentiable
+    torch._functorch.eager_transforms:_is_differentiable
+    torch._functorch.eager_transforms:grad_impl
+    torch._functorch.eager_transforms:hessian
+    torch._functorch.eager_transforms:jacfwd
+    torch._functorch.eager_transforms:jacrev
+    torch._functorch.eager_transforms:jvp
+    torch._functorch.eager_transforms:vjp
     torch._functorch.vmap:vmap_impl
+    torch.autograd.graph:disable_saved_tensors_hooks
+    torch.autograd.graph:disable_saved_tensors_hooks.__wrapped__
     torch.amp.autocast_mode:autocast_decorator
     torch.amp.autocast_mode:custom_bwd
     torch.amp.autocast_mode:custom_fwd
@@ -94,7 +105,7 @@ INLINE = """
 """
 
 # Context managers that Dynamo replaces by objects of its own; the module that forwards names to torch's functions in C.
-INLINE_MODULES = {"torch.autograd.grad_mode", "torch._VF"}
+INLINE_MODULES = {"torch.autograd.forward_ad", "torch.autograd.grad_mode", "torch._VF"}
 
 # Operators that take functions: they trace and compile these themselves, and must not be traced while they do.
 RUN = """

@@ -127,11 +127,14 @@ std::string GlobalState::explain_difference(const GlobalState& now) const {
   return {};
 }
 
+bool forward_level_is_open() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
+
 struct SavedModes::State {
   at::ThreadLocalState thread;
   at::ScalarType autocast[std::size(kAutocastDevices)];
   bool cache = at::autocast::is_autocast_cache_enabled();
   int nesting = at::autocast::increment_nesting() - 1;
+  bool in_forward_level = forward_level_is_open();
 };
 
 SavedModes::SavedModes() = default;
@@ -152,6 +155,7 @@ void SavedModes::restore() {
   at::autocast::set_autocast_cache_enabled(state_->cache);
   for (int now = at::autocast::increment_nesting(); now > state_->nesting;) now = at::autocast::decrement_nesting();
   if (state_->nesting == 0) at::autocast::clear_cache();
+  if (!state_->in_forward_level && forward_level_is_open()) torch::autograd::ForwardADLevel::release_idx(0);
 }
 
 [[gnu::cold]] bool RandomState::save() {
@@ -177,7 +181,7 @@ void SavedModes::restore() {
 bool can_capture() {
   const GlobalState state = GlobalState::read();
   return state.function_modes == 0 && !state.transforms() && !c10::impl::TorchDispatchModeTLS::any_modes_set() &&
-         !torch::autograd::ForwardADLevel::try_get_by_idx(0);
+         !forward_level_is_open();
 }
 
 bool inside_operator() {
@@ -195,6 +199,8 @@ bool kernels_alone() {
 }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }
+bool inference_mode() { return c10::InferenceMode::is_enabled(); }
+bool forward_grad_enabled() { return c10::AutogradState::get_tls_state().get_fw_grad_mode(); }
 bool saved_tensors_hooked() { return c10::GradMode::is_enabled() && !tls_of_thread().hooks->stack.empty(); }
 bool jit_tracing() { return *tls_of_thread().tracing != nullptr; }
 void set_grad_enabled(bool on) { c10::GradMode::set_enabled(on); }

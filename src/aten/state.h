@@ -8,7 +8,7 @@
 //   torch functions: whether on, number of modes       GlobalState                  SavedModes
 //   hooks of saved tensors                             GlobalState                  SavedModes
 //   torch dispatch modes                               -: can_capture()             SavedModes
-//   levels of forward AD                               -: can_capture()             -: nothing of ours enters one
+//   levels of forward AD                               -: can_capture()             SavedModes, those entered since
 //   torch.jit tracing                                  GlobalState                  -: nothing of ours starts one
 //   default dtype, deterministic algorithms            GlobalState                  -: no operation changes them
 //   random numbers (the default CPU generator)         -: they are read when drawn  RandomState
@@ -80,6 +80,10 @@ bool inside_operator();
 bool kernels_alone();
 
 bool grad_enabled();
+bool inference_mode();
+bool forward_grad_enabled();
+/// Is the process in a level of forward AD?
+bool forward_level_is_open();
 void set_grad_enabled(bool on);
 /// Does torch.jit.trace write down what this thread computes?
 bool jit_tracing();

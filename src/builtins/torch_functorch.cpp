@@ -1,7 +1,12 @@
-// torch.vmap: Python that is traced, over a few functions in C that stand in the graph.
+// The transforms of torch.func: Python that is traced, over a few functions in C that stand in the graph.
 //
 // The levels are entered where the graph runs, and for each inference, not during the capture. A segment ends in none:
-// then the call of torch.vmap is made for real.
+// then the call of the transform is made for real. What gradients and tangents are depends on all that was computed
+// inside (meta/history.h).
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
@@ -10,10 +15,14 @@ namespace gramme::builtins {
 
 using namespace value;
 using meta::Argument;
+using meta::Level;
 
 namespace {
 
 constexpr char kModule[] = "torch._functorch.predispatch";
+constexpr char kExtension[] = "torch._C._functorch";
+constexpr char kTransforms[] = "torch._functorch.eager_transforms";
+constexpr char kForward[] = "torch.autograd.forward_ad";
 
 Argument constant_argument(PyObject* object) {
   Argument argument;
@@ -21,65 +30,317 @@ Argument constant_argument(PyObject* object) {
   return argument;
 }
 
-/// Registers operators under torch.vmap, once in a process: what follows is inferred with them.
-Value* lazy_load_decompositions(Trace& trace, const Args& args) {
-  PyObject* const load = once([] { return real(kModule, "lazy_load_decompositions"); });
+/// A function that registers operators once in a process: what follows is inferred with them.
+template <Text module, Text name>
+Value* load(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(module.text, name.text); });
   positional<0>(args, 0);
-  call_real(trace, load, {});
-  trace.scope().emit_mode(load, {});
+  call_real(trace, function, {});
+  trace.scope().emit_mode(function, {});
   return trace.none();
 }
 
+/// State of the thread that a transform changes and puts back. A segment must end with it as it began.
+template <class T>
+struct Balanced {
+  std::optional<T> before;
+  size_t step = 0;
+  bool changed = false;
+  void set(Trace& trace, const T& now, const T& next) {
+    if (!before) before = now;
+    if (std::exchange(changed, next != *before) == (next != *before)) return;
+    if (changed)
+      step = trace.scope().enter_mode();
+    else
+      trace.scope().leave_mode(step);
+  }
+};
+
+// ---- levels
+
+Value* depth(Trace& trace) { return trace.integer(static_cast<int64_t>(trace.scope().levels().size())); }
+
 /// _vmap_increment_nesting(batch_size, randomness): the new level's number.
-Value* enter_level(Trace& trace, const Args& args) {
+Value* enter_vmap(Trace& trace, const Args& args) {
   PyObject* const enter = once([] { return real(kModule, "_vmap_increment_nesting"); });
   auto [batch_size, randomness] = bind(args, 2, {"batch_size", "randomness"});
   PyObject *size = trace.constant_of(batch_size), *kind = trace.constant_of(randomness);
   if (!size || !PyLong_CheckExact(size) || !kind || !PyUnicode_CheckExact(kind))
     cannot(Reason::ArgumentKind, "the size of a torch.vmap");
-  trace.scope().emit_mode(enter, {constant_argument(size), constant_argument(kind)});
-  trace.scope().enter_level({PyLong_AsLongLong(size), utf8_of(kind)[0]});
-  return trace.integer(static_cast<int64_t>(trace.scope().levels().size()));
+  graph::Node* node = trace.scope().emit_mode(enter, {constant_argument(size), constant_argument(kind)});
+  trace.scope().enter_level({Level::Vmap, PyLong_AsLongLong(size), utf8_of(kind)[0], false}, node);
+  return depth(trace);
 }
 
-/// _vmap_decrement_nesting(): the number of the level that was left.
-Value* leave_level(Trace& trace, const Args& args) {
-  PyObject* const leave = once([] { return real(kModule, "_vmap_decrement_nesting"); });
+/// _grad_increment_nesting(), _jvp_increment_nesting(): the same. They would leave inference mode.
+template <Text module, Text name, Level::Kind kind>
+Value* enter(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(module.text, name.text); });
   positional<0>(args, 0);
-  if (trace.scope().levels().empty()) cannot(Reason::CallUnknown, "leaving a torch.vmap that was entered before");
-  auto level = static_cast<int64_t>(trace.scope().levels().size());
-  trace.scope().emit_mode(leave, {});
-  trace.scope().leave_level();
-  return trace.integer(level);
+  if (aten::inference_mode()) cannot(Reason::CallUnknown, "a transform in inference mode");
+  const bool enabled = kind == Level::Grad ? aten::grad_enabled() : aten::forward_grad_enabled();
+  graph::Node* node = trace.scope().emit_mode(function, {});
+  trace.scope().enter_level({kind, 0, 0, enabled}, node);
+  return depth(trace);
 }
 
-/// _add_batch_dim(tensor, dim, level), _remove_batch_dim(tensor, level, size, dim): the level is the innermost one.
-template <Text name, size_t level>
+bool inside(Trace& trace, Level::Kind kind) {
+  const auto& levels = trace.scope().levels();
+  return !levels.empty() && levels.back().kind == kind;
+}
+
+/// _vmap_decrement_nesting() and its like: the number of the level that was left.
+template <Text module, Text name, Level::Kind kind>
+Value* leave(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(module.text, name.text); });
+  positional<0>(args, 0);
+  if (!inside(trace, kind)) cannot(Reason::CallUnknown, "leaving a transform that was entered before");
+  Value* level = depth(trace);
+  trace.scope().emit_mode(function, {});
+  trace.scope().leave_level();
+  return level;
+}
+
+// ---- tensors at a level
+
+/// A function of a tensor and the number of a level, which must be the innermost one.
+template <Text module, Text name, size_t level>
 Value* at_level(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kModule, name.text); });
+  PyObject* const function = once([] { return real(module.text, name.text); });
   bool known = args.positional > level && !args.keywords && trace.see(args[0])->kind == Kind::Tensor;
   PyObject* number = known ? trace.constant_of(args[level]) : nullptr;
   if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.scope().levels().size())
-    cannot(Reason::CallUnknown, "a torch.vmap around the capture");
+    cannot(Reason::CallUnknown, "a transform around the capture");
   return trace.emit(function, args);
 }
 
-Value* is_batched(Trace& trace, const Args& args) {
+const meta::Record& record_of(Trace& trace, const Args& args) {
   auto [object] = positional<1>(args, 1);
   auto* tensor = trace.see_as<Tensor>(object);
-  if (!tensor) cannot(Reason::ArgumentKind, "is_batchedtensor of something that is no tensor");
-  return trace.boolean(tensor->record->inner);
+  if (!tensor) cannot(Reason::ArgumentKind, "a question about a tensor of something that is none");
+  return *tensor->record;
+}
+
+Value* is_batched(Trace& trace, const Args& args) { return trace.boolean(meta::is_batched(record_of(trace, args))); }
+
+Value* tracks_gradients(Trace& trace, const Args& args) {
+  const meta::Record& record = record_of(trace, args);
+  return trace.boolean(record.inner && !meta::is_batched(record));
+}
+
+Value* is_wrapped(Trace& trace, const Args& args) { return trace.boolean(record_of(trace, args).inner); }
+
+// ---- gradients
+
+/// Whether tensors may be told to need gradients inside a transform.
+struct Allowed : Balanced<bool> {
+  bool allowed = false;
+};
+
+Value* allow_requires_grad(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kExtension, "set_inplace_requires_grad_allowed"); });
+  auto [allowed] = positional<1>(args, 1);
+  PyObject* flag = trace.constant_of(allowed);
+  if (!flag || !PyBool_Check(flag)) cannot(Reason::ArgumentKind, "set_inplace_requires_grad_allowed");
+  trace.scope().emit_mode(function, {constant_argument(flag)});
+  auto& state = trace.scope().state<Allowed>();
+  state.set(trace, state.allowed, flag == Py_True);
+  state.allowed = flag == Py_True;
+  return trace.none();
+}
+
+Value* is_requires_grad_allowed(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  return trace.boolean(trace.scope().state<Allowed>().allowed);
+}
+
+/// _set_tensor_requires_grad(x): of what was just wrapped, which nothing else knows. As in Dynamo its result stands for
+/// itself in the graph.
+Value* set_requires_grad(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kTransforms, "_set_tensor_requires_grad"); });
+  auto [object] = positional<1>(args, 1);
+  auto* tensor = trace.see_as<Tensor>(object);
+  const bool wrapped = tensor && tensor->record->inner && !meta::is_batched(*tensor->record);
+  const bool differentiable = wrapped && (is_floating_point(*tensor->record) || is_complex(*tensor->record));
+  if (!differentiable || !inside(trace, Level::Grad) || !tensor->record->is_leaf)
+    cannot(Reason::ArgumentKind, "requires_grad_() inside a transform");
+  const Argument argument = trace.scope().argument(tensor);
+  tensor->record = meta::with_requires_grad(tensor->record, true, true);
+  graph::Node* node = trace.scope().emit_mode(function, {argument});
+  auto* result = trace.make<Tensor>();
+  result->node = node;
+  result->record = node->record = tensor->record;
+  result->made_at = tensor->made_at;
+  result->base = tensor;
+  result->differentiable = true;
+  tensor->views.push_back(result);
+  return result;
+}
+
+Value* autograd_grad(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kTransforms, "_autograd_grad"); });
+  return trace.scope().emit_remembering(function, args);
+}
+
+// ---- hooks of saved tensors, which no transform supports
+
+Owned<> disabled_message() {
+  PyObject* const get =
+      once([] { return real("torch._C._autograd", "_saved_tensors_hooks_get_disabled_error_message"); });
+  return take(PyObject_CallNoArgs(get));
+}
+
+struct HooksDisabled : Balanced<std::string> {};
+
+/// The thread is really put in the state: operations are inferred under it.
+void set_hooks_disabled(Trace& trace, PyObject* message) {
+  PyObject* const disable = once([] { return real("torch._C._autograd", "_saved_tensors_hooks_disable"); });
+  PyObject* const enable = once([] { return real("torch._C._autograd", "_saved_tensors_hooks_enable"); });
+  trace.scope().when_put_back([disable, enable, before = disabled_message()] {
+    ErrorState pending;
+    Owned<> done = Owned<>::steal(before.get() == Py_None ? PyObject_CallNoArgs(enable)
+                                                          : PyObject_CallOneArg(disable, before.get()));
+    if (!done) PyErr_Clear();
+  });
+  const Owned<> now = disabled_message();
+  trace.scope().state<HooksDisabled>().set(trace, now.get() == Py_None ? "" : utf8_of(now.get()),
+                                           message ? utf8_of(message) : "");
+  if (!message) {
+    call_real(trace, enable, {});
+    trace.scope().emit_mode(enable, {});
+    return;
+  }
+  call_real(trace, disable, {message});
+  trace.scope().emit_mode(disable, {constant_argument(message)});
+}
+
+Value* disable_hooks(Trace& trace, const Args& args) {
+  auto [message] = positional<1>(args, 1);
+  PyObject* text = trace.constant_of(message);
+  if (!text || !PyUnicode_CheckExact(text)) cannot(Reason::ArgumentKind, "_saved_tensors_hooks_disable");
+  set_hooks_disabled(trace, text);
+  return trace.none();
+}
+
+Value* enable_hooks(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  set_hooks_disabled(trace, nullptr);
+  return trace.none();
+}
+
+Value* disabled_message_of_hooks(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  return trace.constant(disabled_message());
+}
+
+// ---- forward AD
+
+/// The level of forward AD that the graph entered; there is one at most.
+struct DualLevel {
+  bool open = false;
+};
+
+struct ForwardGradEnabled : Balanced<bool> {};
+
+Value* set_forward_grad_enabled(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("torch._C", "_set_fwd_grad_enabled"); });
+  auto [enabled] = positional<1>(args, 1);
+  PyObject* mode = trace.constant_of(enabled);
+  if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, "torch._C._set_fwd_grad_enabled");
+  trace.scope().when_put_back([function, before = aten::forward_grad_enabled()] {
+    ErrorState pending;
+    if (!Owned<>::steal(PyObject_CallOneArg(function, before ? Py_True : Py_False))) PyErr_Clear();
+  });
+  trace.scope().state<ForwardGradEnabled>().set(trace, aten::forward_grad_enabled(), mode == Py_True);
+  trace.scope().emit_mode(function, {constant_argument(mode)});
+  call_real(trace, function, {mode});
+  return trace.none();
+}
+
+Value* is_forward_grad_enabled(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  return trace.boolean(aten::forward_grad_enabled());
+}
+
+Value* enter_dual_level(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kModule, "_enter_dual_level"); });
+  positional<0>(args, 0);
+  auto& level = trace.scope().state<DualLevel>();
+  if (level.open || !inside(trace, Level::Jvp)) cannot(Reason::CallUnknown, "a level of forward AD");
+  trace.scope().emit_mode(function, {});
+  level.open = true;
+  return trace.integer(0);
+}
+
+Value* exit_dual_level(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kModule, "_exit_dual_level"); });
+  static PyObject* const name = intern("level");
+  Value* number = args.keyword("level");
+  PyObject* constant = number && !args.positional ? trace.constant_of(number) : nullptr;
+  auto& level = trace.scope().state<DualLevel>();
+  if (!level.open || !constant || !PyLong_CheckExact(constant))
+    cannot(Reason::CallUnknown, "leaving a level of forward AD that was entered before");
+  trace.scope().emit_mode(function, {}, {{name, constant_argument(constant)}});
+  level.open = false;
+  return trace.none();
+}
+
+Value* make_dual(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kModule, "_make_dual"); });
+  if (!trace.scope().state<DualLevel>().open) cannot(Reason::CallUnknown, "a level of forward AD");
+  return trace.emit(function, args);
+}
+
+Value* unpack_dual(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real(kModule, "_unpack_dual"); });
+  if (!trace.scope().state<DualLevel>().open) cannot(Reason::CallUnknown, "a level of forward AD");
+  return trace.scope().emit_remembering(function, args);
+}
+
+// ---- tables
+
+void register_levels() {
+  add_rows(kModule, {{"lazy_load_decompositions", &load<kModule, "lazy_load_decompositions">},
+                     {"_vmap_increment_nesting", &enter_vmap},
+                     {"_vmap_decrement_nesting", &leave<kModule, "_vmap_decrement_nesting", Level::Vmap>},
+                     {"_jvp_increment_nesting", &enter<kModule, "_jvp_increment_nesting", Level::Jvp>},
+                     {"_jvp_decrement_nesting", &leave<kModule, "_jvp_decrement_nesting", Level::Jvp>},
+                     {"_add_batch_dim", &at_level<kModule, "_add_batch_dim", 2>},
+                     {"_remove_batch_dim", &at_level<kModule, "_remove_batch_dim", 1>},
+                     {"_unwrap_for_grad", &at_level<kModule, "_unwrap_for_grad", 1>}});
+  add_rows(kExtension, {{"_grad_increment_nesting", &enter<kExtension, "_grad_increment_nesting", Level::Grad>},
+                        {"_grad_decrement_nesting", &leave<kExtension, "_grad_decrement_nesting", Level::Grad>},
+                        {"_wrap_for_grad", &at_level<kExtension, "_wrap_for_grad", 1>},
+                        {"is_batchedtensor", &is_batched},
+                        {"is_gradtrackingtensor", &tracks_gradients},
+                        {"is_functorch_wrapped_tensor", &is_wrapped}});
+}
+
+void register_gradients() {
+  add_rows(kExtension, {{"set_inplace_requires_grad_allowed", &allow_requires_grad},
+                        {"get_inplace_requires_grad_allowed", &is_requires_grad_allowed}});
+  add_rows(kTransforms, {{"_set_tensor_requires_grad", &set_requires_grad}, {"_autograd_grad", &autograd_grad}});
+  add_rows("torch._C._autograd", {{"_saved_tensors_hooks_disable", &disable_hooks},
+                                  {"_saved_tensors_hooks_enable", &enable_hooks},
+                                  {"_saved_tensors_hooks_get_disabled_error_message", &disabled_message_of_hooks}});
+}
+
+void register_forward_ad() {
+  add_rows("torch._C",
+           {{"_set_fwd_grad_enabled", &set_forward_grad_enabled}, {"_is_fwd_grad_enabled", &is_forward_grad_enabled}});
+  add_rows(kModule, {{"_enter_dual_level", &enter_dual_level},
+                     {"_exit_dual_level", &exit_dual_level},
+                     {"_make_dual", &make_dual},
+                     {"_unpack_dual", &unpack_dual}});
+  add_rows(kForward, {{"_maybe_load_decompositions", &load<kForward, "_maybe_load_decompositions">}});
 }
 
 }  // namespace
 
 void register_torch_functorch() {
-  add_rows(kModule, {{"lazy_load_decompositions", &lazy_load_decompositions},
-                     {"_vmap_increment_nesting", &enter_level},
-                     {"_vmap_decrement_nesting", &leave_level},
-                     {"_add_batch_dim", &at_level<"_add_batch_dim", 2>},
-                     {"_remove_batch_dim", &at_level<"_remove_batch_dim", 1>}});
-  add_rows("torch._C._functorch", {{"is_batchedtensor", &is_batched}});
+  register_levels();
+  register_gradients();
+  register_forward_ad();
 }
 
 }  // namespace gramme::builtins

@@ -117,7 +117,8 @@ Value* log_usage(Trace& trace, const Args& args) {
 }
 
 /// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap and
-/// torch.func.grad the name and attributes of what they return.
+/// torch.func.grad the name and attributes of what they return, what torch.func.vjp returns that it leaves inference
+/// mode.
 Value* is_compiling(Trace& trace, const Args&) {
   PyObject* const module_call = once([] { return PyFunction_GetCode(real("torch.nn", "Module._call_impl")); });
   PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
@@ -125,7 +126,9 @@ Value* is_compiling(Trace& trace, const Args&) {
   PyObject* const both = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad_and_value")); });
   value::Function* caller = trace.inliner->current_function();
   auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
-  return trace.boolean(code != module_call && code != vmap && code != grad && code != both);
+  const bool vjp =
+      code && PyUnicode_CompareWithASCIIString(caller->code->co_qualname, "_vjp_with_argnums.<locals>.wrapper") == 0;
+  return trace.boolean(code != module_call && code != vmap && code != grad && code != both && !vjp);
 }
 
 // ---- tables

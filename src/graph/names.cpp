@@ -136,9 +136,9 @@ class Naming {
   void make(const Node& node) {
     std::string& name = names_.node[node.id];
     if (node.kind == Node::Placeholder && (node.outer || node.label)) {
-      std::string target = node.label ? std::string(node.label) : around_->outside(*node.outer);
+      std::string target = node.label ? std::string(node.label) : unused(around_->outside(*node.outer));
       name = names_.space.create(target);
-      if (node.label || taken_.contains(target)) target = name;  // torch.fx calls arguments by their targets
+      if (node.label) target = name;  // torch.fx calls arguments by their targets
       taken_.insert(target);
       names_.target[node.id] = std::move(target);
     } else if (node.kind == Node::Placeholder) {

@@ -1,9 +1,18 @@
 #include "meta/batched.h"
 
 #include <ATen/functorch/BatchedTensorImpl.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/fakes.h"
+
+// Their headers need another library's.
+namespace at::functorch {
+TORCH_API Tensor makeTensorWrapper(const Tensor& tensor, int64_t level, bool is_immutable);
+}  // namespace at::functorch
 
 namespace gramme::meta {
 
@@ -11,19 +20,33 @@ namespace {
 /// Of torch._C._functorch; its header in C++ needs another library's.
 PyObject* function(const char* name) { return imported("torch._C._functorch", name).release(); }
 
-const char* randomness(const VmapLevel& level) {
+const char* randomness(const Level& level) {
   if (level.randomness == 's') return "same";
   return level.randomness == 'd' ? "different" : "error";
 }
+
+/// The mode that records gradients, or tangents, as it was where the level was entered.
+class ModeAtEntry {
+ public:
+  explicit ModeAtEntry(const Level& level) {
+    if (level.kind == Level::Grad) state().set_grad_mode(level.enabled);
+    if (level.kind == Level::Jvp) state().set_fw_grad_mode(level.enabled);
+  }
+  ~ModeAtEntry() {
+    state().set_grad_mode(grad_);
+    state().set_fw_grad_mode(forward_);
+  }
+  ModeAtEntry(const ModeAtEntry&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+  bool grad_ = state().get_grad_mode(), forward_ = state().get_fw_grad_mode();
+};
 }  // namespace
 
-EnteredLevels::EnteredLevels(const std::vector<VmapLevel>& levels) {
-  PyObject* const enter = once([] { return function("_vmap_increment_nesting"); });
+EnteredLevels::EnteredLevels(const std::vector<Level>& levels) {
   try {
-    for (const VmapLevel& level : levels) {
-      take(PyObject_CallFunction(enter, "Ls", static_cast<long long>(level.size), randomness(level)));
-      ++count_;
-    }
+    for (const Level& level : levels) enter(level);
   } catch (const PythonError&) {
     leave();
     throw;
@@ -32,33 +55,80 @@ EnteredLevels::EnteredLevels(const std::vector<VmapLevel>& levels) {
 
 EnteredLevels::~EnteredLevels() { leave(); }
 
+void EnteredLevels::enter(const Level& level) {
+  PyObject* const vmap = once([] { return function("_vmap_increment_nesting"); });
+  PyObject* const grad = once([] { return function("_grad_increment_nesting"); });
+  PyObject* const jvp = once([] { return function("_jvp_increment_nesting"); });
+  ModeAtEntry mode(level);
+  if (level.kind == Level::Vmap)
+    take(PyObject_CallFunction(vmap, "Ls", static_cast<long long>(level.size), randomness(level)));
+  else
+    take(PyObject_CallNoArgs(level.kind == Level::Grad ? grad : jvp));
+  entered_.push_back(level.kind);
+  if (level.kind != Level::Jvp || dual_) return;
+  torch::autograd::ForwardADLevel::get_next_idx();
+  dual_ = true;
+}
+
 void EnteredLevels::leave() {
   ErrorState pending;
-  PyObject* const one = once([] { return function("_vmap_decrement_nesting"); });
-  for (; count_; --count_)
+  PyObject* const vmap = once([] { return function("_vmap_decrement_nesting"); });
+  PyObject* const grad = once([] { return function("_grad_decrement_nesting"); });
+  PyObject* const jvp = once([] { return function("_jvp_decrement_nesting"); });
+  if (std::exchange(dual_, false)) torch::autograd::ForwardADLevel::release_idx(0);
+  for (; !entered_.empty(); entered_.pop_back()) {
+    PyObject* one = entered_.back() == Level::Vmap ? vmap : entered_.back() == Level::Grad ? grad : jvp;
     if (!Owned<>::steal(PyObject_CallNoArgs(one))) PyErr_Clear();
+  }
 }
 
-const at::Tensor* unwrap(const at::Tensor& tensor) {
-  const auto* batched = at::functorch::maybeGetBatchedImpl(tensor);
-  return batched ? &batched->value() : nullptr;
+bool tracks_gradients(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::FuncTorchGradWrapper);
 }
 
-const at::Tensor& innermost(const at::Tensor& tensor) {
-  const at::Tensor* found = &tensor;
-  while (const at::Tensor* inner = unwrap(*found)) found = inner;
-  return *found;
+int32_t level_of(const at::Tensor& tensor) {
+  PyObject* const level = once([] { return function("maybe_get_level"); });
+  Owned<> wrapper = take(THPVariable_Wrap(tensor));
+  return static_cast<int32_t>(PyLong_AsLong(take(PyObject_CallOneArg(level, wrapper.get())).get()));
+}
+
+at::Tensor unwrap(const at::Tensor& tensor) {
+  if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) return batched->value();
+  if (!tracks_gradients(tensor)) return {};
+  PyObject* const value = once([] { return function("get_unwrapped"); });
+  Owned<> wrapper = take(THPVariable_Wrap(tensor));
+  return THPVariable_Unpack(take(PyObject_CallOneArg(value, wrapper.get())).get());
+}
+
+at::Tensor innermost(const at::Tensor& tensor) {
+  at::Tensor found = tensor;
+  while (true) {
+    at::Tensor inner = unwrap(found);
+    if (!inner.defined()) return found;
+    found = std::move(inner);
+  }
+}
+
+bool can_wrap(const Record& record, const std::vector<Level>& levels) {
+  if (!record.inner) return true;
+  if (record.level < 1 || static_cast<size_t>(record.level) > levels.size()) return false;
+  const bool batched = levels[record.level - 1].kind == Level::Vmap;
+  return batched == is_batched(record) && can_wrap(*record.inner, levels);
 }
 
 at::Tensor wrapped(const at::Tensor& innermost, const Record& record) {
   if (!record.inner) return innermost;
-  return at::functorch::makeBatched(wrapped(innermost, *record.inner), record.batch_dim, record.level);
+  at::Tensor inner = wrapped(innermost, *record.inner);
+  if (is_batched(record)) return at::functorch::makeBatched(inner, record.batch_dim, record.level);
+  at::Tensor made = at::functorch::makeTensorWrapper(inner, record.level, false);
+  require_gradients(made, record);
+  return made;
 }
 
 int depth_in(const at::Tensor& tensor, const at::Tensor& outer) {
   int depth = 0;
-  for (const at::Tensor* at = &outer; at; at = unwrap(*at), ++depth)
-    if (at->is_same(tensor)) return depth;
+  for (at::Tensor at = outer; at.defined(); at = unwrap(at), ++depth)
+    if (at.is_same(tensor)) return depth;
   return -1;
 }
 

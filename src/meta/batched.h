@@ -1,4 +1,4 @@
-// Tensors inside torch.vmap. Only meta's own sources include this (torch headers).
+// Tensors inside transforms of torch.func. Only meta's own sources include this (torch headers).
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,22 +8,29 @@
 
 namespace gramme::meta {
 
-/// Levels of torch.vmap, outermost first, from construction to destruction. The thread must be in none.
+/// Levels of torch.func's transforms, outermost first, from construction to destruction. The thread must be in none.
 class EnteredLevels {
  public:
-  explicit EnteredLevels(const std::vector<VmapLevel>& levels);
+  explicit EnteredLevels(const std::vector<Level>& levels);
   ~EnteredLevels();
   EnteredLevels(const EnteredLevels&) = delete;
 
  private:
+  void enter(const Level& level);
   void leave();
-  size_t count_ = 0;
+  std::vector<Level::Kind> entered_;
+  bool dual_ = false;  // the level of forward AD is entered too
 };
 
-/// The tensor that a batched one wraps; null for others.
-const at::Tensor* unwrap(const at::Tensor& tensor);
+/// Is it a wrapper inside a transform that takes gradients or tangents? Such know their level while it lasts.
+bool tracks_gradients(const at::Tensor& tensor);
+int32_t level_of(const at::Tensor& tensor);
+/// The tensor that a wrapper wraps; undefined for others.
+at::Tensor unwrap(const at::Tensor& tensor);
 /// The tensor with the memory.
-const at::Tensor& innermost(const at::Tensor& tensor);
+at::Tensor innermost(const at::Tensor& tensor);
+/// Can a tensor be wrapped as the record says inside these?
+bool can_wrap(const Record& record, const std::vector<Level>& levels);
 /// The tensor wrapped as the record says.
 at::Tensor wrapped(const at::Tensor& innermost, const Record& record);
 /// So many levels down `outer` wraps the very tensor; 0 if it is that, -1 if it does not.

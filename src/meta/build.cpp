@@ -7,9 +7,8 @@ namespace gramme::meta {
 Owned<> Builder::build(const Argument& argument) const {
   switch (argument.kind) {
     case Argument::Tensor:
-      return leaf_(argument);
     case Argument::Number:
-      return argument.expr ? leaf_(argument) : share(argument.object);
+      return leaf_(argument);
     case Argument::Constant:
       return share(argument.object);
     case Argument::Tuple:

@@ -9,7 +9,7 @@ namespace gramme::meta {
 
 class Builder {
  public:
-  /// Gives the object of a Tensor, or of a Number that is an expression.
+  /// Gives the object of a Tensor or a Number.
   using Leaf = std::function<Owned<>(const Argument&)>;
   explicit Builder(Leaf leaf) : leaf_(std::move(leaf)) {}
 

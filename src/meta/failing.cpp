@@ -80,7 +80,10 @@ class Try {
   }
 
   bool raises(const Call& call) {
-    Builder builder([&](const Argument& argument) { return take(THPVariable_Wrap(made_.at(argument.node))); });
+    Builder builder([&](const Argument& argument) {
+      return argument.kind == Argument::Number ? share(argument.object)
+                                               : take(THPVariable_Wrap(made_.at(argument.node)));
+    });
     Owned<> args = builder.args(call), kwargs = builder.kwargs(call);
     Silence silence;
     KeptStream stream;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -11,6 +12,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/batched.h"
 #include "meta/watch.h"
 
 namespace gramme::meta {
@@ -56,6 +58,19 @@ at::Tensor meta_tensor(const Record& record) {
 
 }  // namespace
 
+c10::Device fake_device_of(const at::Tensor& tensor) {
+  static PyObject* name = intern("_fake_device");
+  Owned<> fake = take(THPVariable_Wrap(innermost(tensor)));
+  Owned<> device = take(PyObject_GetAttr(fake.get(), name));
+  return reinterpret_cast<THPDevice*>(device.get())->device;
+}
+
+void require_gradients(const at::Tensor& tensor, const Record& record) {
+  if (record.requires_grad && record.is_leaf) tensor.set_requires_grad(true);
+  if (record.requires_grad && !record.is_leaf)
+    torch::autograd::set_history(tensor, c10::make_intrusive<torch::autograd::NotImplemented>("metadata"));
+}
+
 Fakes::Fakes() : mode_(new_watching_mode(nullptr)) {}
 
 Fakes::Fakes(Environment& environment)
@@ -85,13 +100,25 @@ Owned<> Fakes::make(const Record& record) const {
   PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));
-  const at::Tensor& tensor = THPVariable_Unpack(fake.get());
-  if (record.requires_grad && record.is_leaf) tensor.set_requires_grad(true);
-  if (record.requires_grad && !record.is_leaf)
-    torch::autograd::set_history(tensor, c10::make_intrusive<torch::autograd::NotImplemented>("metadata"));
+  require_gradients(THPVariable_Unpack(fake.get()), record);
   if (record.type == reinterpret_cast<PyTypeObject*>(ParameterClass))
     check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
   return fake;
+}
+
+EnteredFakes::EnteredFakes(PyObject* mode) : mode_(mode) {
+  take(PyObject_CallMethod(mode, "__enter__", nullptr));
+  using at::impl::PythonTorchFunctionTLS;
+  functions_ = PythonTorchFunctionTLS::get_disabled_state();
+  if (functions_ == at::impl::TorchFunctionDisabledState::ENABLED)
+    PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::SUBCLASSES_DISABLED);
+}
+
+EnteredFakes::~EnteredFakes() {
+  ErrorState pending;
+  at::impl::PythonTorchFunctionTLS::set_disabled_state(functions_);
+  Owned<> done = Owned<>::steal(PyObject_CallMethod(mode_, "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (!done) PyErr_Clear();
 }
 
 BorrowedFakes::BorrowedFakes() {

@@ -1,5 +1,6 @@
 // Fake tensors for records. Only meta's own sources include this (torch headers).
 #pragma once
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/Tensor.h>
 
 #include <functional>
@@ -19,6 +20,11 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
 const Record* with_type(const Record* record, PyTypeObject* type);
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset);
+
+/// The device that the fake stands for, or the one that a wrapper wraps.
+c10::Device fake_device_of(const at::Tensor& tensor);
+/// A new tensor needs gradients as the record says.
+void require_gradients(const at::Tensor& tensor, const Record& record);
 
 /// A FakeTensorMode and fakes made in it. One for each fill that is under way, so threads and nested fills never share.
 class Fakes {
@@ -45,6 +51,18 @@ class Fakes {
   Owned<> mode_;
   std::unordered_map<const Record*, std::vector<Owned<>>> known_;
   std::unordered_map<const void*, std::pair<const Record*, Owned<>>> of_tensors_;
+};
+
+/// The mode entered, torch functions of subclasses off: a fake passes for a plain tensor.
+class EnteredFakes {
+ public:
+  explicit EnteredFakes(PyObject* mode);
+  ~EnteredFakes();
+  EnteredFakes(const EnteredFakes&) = delete;
+
+ private:
+  PyObject* mode_;
+  at::impl::TorchFunctionDisabledState functions_;
 };
 
 /// Borrows a Fakes from the pool for one fill.

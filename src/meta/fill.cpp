@@ -1,8 +1,6 @@
 #include "meta/fill.h"
 
-#include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <optional>
@@ -34,7 +32,7 @@ struct Input {
   const c10::StorageImpl* storage;
 
   const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
-  const at::Tensor& physical() const { return innermost(tensor()); }
+  at::Tensor physical() const { return innermost(tensor()); }
 };
 
 PyTypeObject* plain_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
@@ -45,35 +43,14 @@ const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
-c10::Device fake_device_of(const at::Tensor& tensor) {
-  static PyObject* name = intern("_fake_device");
-  Owned<> fake = take(THPVariable_Wrap(innermost(tensor)));
-  Owned<> device = take(PyObject_GetAttr(fake.get(), name));
-  return reinterpret_cast<THPDevice*>(device.get())->device;
-}
-
-/// The mode entered, torch functions of subclasses off (a fake passes for a plain tensor), grad mode put back at the
-/// end.
+/// The mode entered, grad mode put back at the end.
 class Entered {
  public:
-  explicit Entered(PyObject* mode) : mode_(mode) {
-    take(PyObject_CallMethod(mode, "__enter__", nullptr));
-    using at::impl::PythonTorchFunctionTLS;
-    functions_ = PythonTorchFunctionTLS::get_disabled_state();
-    if (functions_ == at::impl::TorchFunctionDisabledState::ENABLED)
-      PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::SUBCLASSES_DISABLED);
-  }
-  ~Entered() {
-    ErrorState pending;
-    at::impl::PythonTorchFunctionTLS::set_disabled_state(functions_);
-    Owned<> done = Owned<>::steal(PyObject_CallMethod(mode_, "__exit__", "OOO", Py_None, Py_None, Py_None));
-    if (!done) PyErr_Clear();
-  }
+  explicit Entered(PyObject* mode) : fakes_(mode) {}
 
  private:
-  PyObject* mode_;
   c10::AutoGradMode grad_{c10::GradMode::is_enabled()};
-  at::impl::TorchFunctionDisabledState functions_;
+  EnteredFakes fakes_;
 };
 
 /// The environment entered, if there is one.
@@ -97,7 +74,7 @@ class Inside {
 
 class Fill {
  public:
-  Fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions)
+  Fill(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions)
       : call_(call), levels_(levels), assumptions_(assumptions) {
     if (!takes_expressions(call)) return;
     environment_ = &own_environment_.emplace(*assumptions);
@@ -107,6 +84,9 @@ class Fill {
       : call_(call), assumptions_(&assumptions), environment_(&environment), fakes_(&fakes), lasting_(true) {}
 
   const std::string& undecided() const { return undecided_; }
+
+  /// On objects from before.
+  Fill(const Call& call, const std::function<Owned<>(const Argument&)>& object) : call_(call), object_(&object) {}
 
   Filled run() {
     WithoutCollection no_finalizers;  // what they run would be computed on fakes
@@ -142,14 +122,26 @@ class Fill {
     Owned<> value;
     {
       Builder builder([&](const Argument& argument) {
-        return argument.expr ? environment_->number(argument.expr) : find(argument.node)->fake;
+        if (argument.kind == Argument::Tensor) return find(argument.node)->fake;
+        if (object_) return (*object_)(argument);
+        return argument.expr ? environment_->number(argument.expr) : share(argument.object);
       });
-      Owned<> args = builder.args(call_), kwargs = builder.kwargs(call_);
+      Owned<> args, kwargs;
+      auto build = [&] {
+        args = builder.args(call_);
+        kwargs = builder.kwargs(call_);
+      };
+      if (levels_.empty()) build();
       Watch watch;
       Silence silence;
       Inside environment(environment_);
-      Entered entered(fakes_->mode());
+      std::optional<Entered> entered;
+      if (!object_) entered.emplace(fakes_->mode());
       EnteredLevels levels(levels_);
+      if (!levels_.empty()) {
+        wrap_inputs();
+        build();
+      }
       aten::OnFakes dispatched;
       value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
       outcome_.operators = static_cast<uint16_t>(dispatched.count());
@@ -159,14 +151,25 @@ class Fill {
       outcome_.may_raise = watch.may_raise || outcome_.warns;  // a warning can be made an error
       outcome_.opaque = watch.opaque;
       written_ = std::move(watch.written);
+      if (value && !levels_.empty()) tell(value.get());  // wrappers know their levels while these last
     }
     if (!value) return failed();
-    bool described = describe(value.get(), outcome_.result);
-    find_mutations();
+    if (levels_.empty()) tell(value.get());
     if (environment_) outcome_.guards = environment_->guards();
     outcome_.may_raise |= overflows(call_, outcome_) || (!lasting_ && is_huge(outcome_.result, assumptions_));
-    if (!described) return unsupported();
-    return {std::move(outcome_)};
+    if (!described_) return unsupported();
+    return {std::move(outcome_), object_ ? std::move(value) : Owned<>()};
+  }
+
+  /// In the levels that they belong to.
+  void wrap_inputs() {
+    for (Input& input : inputs_)
+      if (input.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *input.record)));
+  }
+
+  void tell(PyObject* value) {
+    described_ = describe(value, outcome_.result);
+    if (!object_) find_mutations();
   }
 
   Input* find(const graph::Node* node) {
@@ -184,10 +187,17 @@ class Fill {
     else if (!THPVariable_CheckTypeExact(type))
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     else if (argument.record->symbolic && argument.record->inner)
-      throw Inexpressible("inside torch.vmap");
+      throw Inexpressible("inside a transform");
+    else if (!object_ && !can_wrap(*argument.record, levels_))
+      outcome_.message = "a tensor of a transform that was left";
     if (!outcome_.message.empty()) return;
+    if (object_) {
+      Owned<> live = (*object_)(argument);
+      const c10::StorageImpl* storage = storage_of(innermost(THPVariable_Unpack(live.get())));
+      inputs_.push_back({argument.node, leaf, argument.record, std::move(live), nullptr, 0, storage});
+      return;
+    }
     Input input{argument.node, leaf, argument.record, fake(argument), nullptr, 0, nullptr};
-    if (argument.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *argument.record)));
     if (environment_) input.before = read(input.physical(), type);
     input.version = version_of(input.physical());
     input.storage = storage_of(input.physical());
@@ -293,7 +303,12 @@ class Fill {
     result.kind = Result::Tensor;
     result.record = read(tensor, result_type(value));
     const auto* storage = storage_of(innermost(tensor));
-    result.differentiable_view = innermost(tensor).is_view() || result.record->inner;
+    result.differentiable_view =
+        tracks_gradients(tensor) ? tensor.is_view() : innermost(tensor).is_view() || result.record->inner;
+    if (level_of_left(*result.record)) {
+      outcome_.message = "a tensor of a transform that was left";
+      return false;
+    }
     for (const Input& input : inputs_) {
       if (result.view_of < 0 && storage && storage == storage_of(input.physical())) result.view_of = input.leaf;
       find_wrapped(tensor, input, result);
@@ -306,11 +321,15 @@ class Fill {
     return true;
   }
 
-  /// Does a batched result wrap what the input is or wraps?
+  static bool level_of_left(const Record& record) {
+    return record.inner && (record.level == kNoLevel || level_of_left(*record.inner));
+  }
+
+  /// Does a wrapped result wrap what the input is or wraps?
   static void find_wrapped(const at::Tensor& tensor, const Input& input, Result& result) {
     int at = 1;
-    for (const at::Tensor* inner = unwrap(tensor); inner && result.wraps_leaf < 0; inner = unwrap(*inner), ++at) {
-      int unwrapped = depth_in(*inner, input.tensor());
+    for (at::Tensor inner = unwrap(tensor); inner.defined() && result.wraps_leaf < 0; inner = unwrap(inner), ++at) {
+      int unwrapped = depth_in(inner, input.tensor());
       if (unwrapped < 0) continue;
       result.wraps_leaf = input.leaf;
       result.wraps_at = at;
@@ -329,7 +348,7 @@ class Fill {
 
   void find_mutations() {
     for (const Input& input : inputs_) {
-      const at::Tensor& now = input.physical();
+      const at::Tensor now = input.physical();
       const Record* record = read(input.tensor(), input.record->type);
       bool written =
           written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
@@ -341,6 +360,7 @@ class Fill {
   }
 
   void forget_fakes() {
+    if (object_) return;
     for (const Input& input : inputs_) fakes_->forget(physical(input.record));
   }
 
@@ -415,8 +435,9 @@ class Fill {
   }
 
   const Call& call_;
-  const std::vector<VmapLevel> levels_;
-  shape::Assumptions* assumptions_;
+  const std::vector<Level> levels_;
+  shape::Assumptions* assumptions_ = nullptr;
+  const std::function<Owned<>(const Argument&)>* object_ = nullptr;  // where objects from before are called on
   BorrowedFakes static_fakes_;
   std::optional<Environment> own_environment_;
   std::optional<Fakes> own_fakes_;
@@ -427,12 +448,12 @@ class Fill {
   std::vector<Input> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
-  bool has_number_ = false;
+  bool has_number_ = false, described_ = false;
 };
 
 }  // namespace
 
-Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+Filled fill(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
   if (!sets_state(call.target)) return Fill(call, levels, assumptions).run();
   Filled nothing;
   nothing.outcome.result.object = share(Py_None);
@@ -445,6 +466,10 @@ Filled fill(const Call& call, Environment& environment, Fakes& fakes, shape::Ass
   Filled filled = fill.run();
   undecided = fill.undecided();
   return filled;
+}
+
+Filled fill_live(const Call& call, const std::function<Owned<>(const Argument&)>& object) {
+  return Fill(call, object).run();
 }
 
 }  // namespace gramme::meta

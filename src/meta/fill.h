@@ -1,5 +1,7 @@
 // Runs a call on fakes and describes what it did. Only meta's own sources include this.
 #pragma once
+#include <functional>
+
 #include "meta/fakes.h"
 #include "meta/infer.h"
 
@@ -7,14 +9,17 @@ namespace gramme::meta {
 
 struct Filled {
   Outcome outcome;
+  Owned<> value;        // of a call on live objects
   bool lasting = true;  // false: the error may not come again (memory, recursion, a warning turned into an error)
 };
 
 /// Throws PythonError for what interrupts the program.
-Filled fill(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions);
+Filled fill(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions);
 /// The same in an environment and on fakes that stay. `undecided` is what the call asked of a number that comes out of
 /// data, if that made it fail.
 Filled fill(const Call& call, Environment& environment, Fakes& fakes, shape::Assumptions& assumptions,
             std::string& undecided);
+/// On objects from before, under the mode of their fakes, which is entered. What is written is not told.
+Filled fill_live(const Call& call, const std::function<Owned<>(const Argument&)>& object);
 
 }  // namespace gramme::meta

@@ -94,7 +94,7 @@ bool may_not_fit(const Call& call, const Result& result) {
 
 /// Fakes whose sizes vary are asked for what Python's decompositions do, which is not in everything what the operators
 /// do: they must give what those on numbers give.
-void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<VmapLevel>& levels,
+void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Level>& levels,
                       shape::Assumptions& assumptions) {
   if (outcome.inexpressible) return;
   const CallNow now(call, assumptions);
@@ -113,7 +113,7 @@ void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Vmap
   outcome.operators = expected.operators;
 }
 
-Filled computed(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
   if (assumptions) {
     std::optional<Outcome> outcome = by_rule(call, levels, *assumptions);
     if (outcome) return {std::move(*outcome)};
@@ -131,7 +131,7 @@ Filled computed(const Call& call, const std::vector<VmapLevel>& levels, shape::A
   return filled;
 }
 
-Found miss(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions, const Key& key) {
+Found miss(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions, const Key& key) {
   Filled filled = computed(call, levels, assumptions);
   if (!key.memoizable() || !filled.lasting) return {&pass(std::move(filled.outcome)), false};
   const uint64_t hash = key.hash();
@@ -139,7 +139,7 @@ Found miss(const Call& call, const std::vector<VmapLevel>& levels, shape::Assump
   return {meanwhile ? meanwhile : &store(key, hash, std::move(filled.outcome)), true};
 }
 
-Found known_or_computed(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+Found known_or_computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
   Key key;
   key.build(call, levels);
   if (const Outcome* known = look_up(key, key.hash(), assumptions)) {
@@ -151,7 +151,7 @@ Found known_or_computed(const Call& call, const std::vector<VmapLevel>& levels, 
 }
 
 /// By what is known of the call's pattern: any program may have made it, at any sizes.
-const Outcome& general(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions& assumptions,
+const Outcome& general(const Call& call, const std::vector<Level>& levels, shape::Assumptions& assumptions,
                        const Key& key) {
   Pattern pattern(call, assumptions);
   if (pattern.refused()) return pass(inexpressible(pattern.refused()));
@@ -166,7 +166,7 @@ const Outcome& general(const Call& call, const std::vector<VmapLevel>& levels, s
 
 }  // namespace
 
-const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions* assumptions) {
+const Outcome& infer(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
   static auto* scratch = new Key;  // no Python: empty
   scratch->build(call, levels);
   if (const Outcome* known = look_up(*scratch, scratch->hash(), assumptions)) {

@@ -32,18 +32,23 @@ struct Result {
   Owned<> object;
   shape::Expr expr = nullptr;  // of a Number that is one over the symbols of the call
   int same_as = -1;            // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
-  int unwrapped = 0;           // … or the tensor that the leaf wraps so many levels of torch.vmap down
+  int unwrapped = 0;           // … or the tensor that the leaf wraps so many levels down
   int view_of = -1;            // Tensor: it shares storage with the n-th tensor leaf
   bool differentiable_view = false;  // to autograd too, unlike what detach() gives
+  int twin = -1;                     // an item: it is the very tensor that the n-th item is
+  int memory_of = -1;                // it shares storage with another tensor that the history knows
+  bool shared = false;               // it shares storage with more than `view_of` says
   // Tensor that wraps others: so many levels down it wraps what the n-th leaf is, or wraps so many levels down itself.
   int wraps_leaf = -1, wraps_at = 0, wraps_unwrapped = 0;
   std::vector<Result> items;
 };
 
-/// One torch.vmap around a call.
-struct VmapLevel {
-  int64_t size;
-  char randomness;  // first letter of error, same, different
+/// One transform of torch.func around a call.
+struct Level {
+  enum Kind : uint8_t { Vmap, Grad, Jvp } kind;
+  int64_t size;     // Vmap
+  char randomness;  // Vmap: first letter of error, same, different
+  bool enabled;     // Grad, Jvp: the mode that records gradients, or tangents, was on where it was entered
 };
 
 struct Mutation {
@@ -69,11 +74,11 @@ struct Outcome {
 };
 
 /// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before
-/// afterwards. The levels of torch.vmap, outermost first, are entered for the call only.
+/// afterwards. The levels of torch.func's transforms, outermost first, are entered for the call only.
 ///
 /// Of a call some of whose sizes or numbers are expressions, `assumptions` gives their values now, by which the outcome
 /// is chosen; its guards are for the caller to learn.
-const Outcome& infer(const Call& call, const std::vector<VmapLevel>& levels = {},
+const Outcome& infer(const Call& call, const std::vector<Level>& levels = {},
                      shape::Assumptions* assumptions = nullptr);
 
 struct InferStatistics {

@@ -54,7 +54,7 @@ bool known_by_address(PyObject* object) {
 
 }  // namespace
 
-void Key::build(const Call& call, const std::vector<VmapLevel>& levels) {
+void Key::build(const Call& call, const std::vector<Level>& levels) {
   words_.clear();
   objects_.clear();
   strings_.clear();
@@ -67,8 +67,9 @@ void Key::build(const Call& call, const std::vector<VmapLevel>& levels) {
   add(tag(call.kind, static_cast<uint64_t>(call.arg_count) << 24 | call.keyword_count));
   add_target(call.target);
   add_state();
-  for (const VmapLevel& level : levels) {
-    add(tag(kLevel, static_cast<uint8_t>(level.randomness)));
+  for (const Level& level : levels) {
+    add(tag(kLevel, static_cast<uint64_t>(level.kind) << 16 | static_cast<uint64_t>(level.enabled) << 8 |
+                        static_cast<uint8_t>(level.randomness)));
     add(static_cast<uint64_t>(level.size));
   }
   for (uint32_t i = 0; i < call.arg_count; ++i) {

@@ -10,8 +10,8 @@ namespace gramme::meta {
 
 class Key {
  public:
-  /// Describes the call under the thread's present state and these levels of torch.vmap.
-  void build(const Call& call, const std::vector<VmapLevel>& levels);
+  /// Describes the call under the thread's present state and these levels of transforms.
+  void build(const Call& call, const std::vector<Level>& levels);
 
   const std::vector<uint64_t>& words() const { return words_; }
   uint64_t hash() const;

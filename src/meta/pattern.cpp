@@ -76,7 +76,7 @@ Pattern::Pattern(const Call& call, shape::Assumptions& assumptions) : assumption
 
 Argument Pattern::abstract(const Argument& argument) {
   Argument made = argument;
-  if (argument.record && argument.record->symbolic && argument.record->inner) refused_ = "inside torch.vmap";
+  if (argument.record && argument.record->symbolic && argument.record->inner) refused_ = "inside a transform";
   if (argument.record) made.record = replaced(argument.record, [this](SymInt number) { return abstract(number); });
   if (argument.expr) made.expr = only_types_.contains(&argument) ? nullptr : atom(argument.expr);
   return made;

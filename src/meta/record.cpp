@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "meta/batched.h"
 #include "meta/fakes.h"
 
 namespace gramme::meta {
@@ -95,6 +96,10 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
     r.inner = record_of_tensor(batched->value(), device, type, environment);
     r.level = static_cast<int32_t>(batched->level());
     r.batch_dim = static_cast<int32_t>(batched->bdim());
+  } else if (tracks_gradients(tensor)) {
+    r.inner = record_of_tensor(unwrap(tensor), device, type, environment);
+    r.level = level_of(tensor);
+    r.batch_dim = -1;
   }
   return intern(std::move(r));
 }
@@ -169,6 +174,35 @@ const Record* with_requires_grad(const Record* record, bool requires_grad, bool 
   Record changed = *record;
   changed.requires_grad = requires_grad;
   changed.is_leaf = is_leaf;
+  return intern(std::move(changed));
+}
+
+bool differ_in_gradients_only(const Record* a, const Record* b) {
+  if (a == b) return true;
+  if (!a || !b) return false;
+  Record changed = *b;
+  changed.requires_grad = a->requires_grad;
+  changed.is_leaf = a->is_leaf;
+  changed.inner = a->inner;
+  return intern(std::move(changed)) == a && differ_in_gradients_only(a->inner, b->inner);
+}
+
+bool gains(const Record* before, const Record* after) {
+  for (; before && after; before = before->inner, after = after->inner)
+    if (after->requires_grad && !before->requires_grad) return true;
+  return false;
+}
+
+const Record* gained(const Record* view, const Record* before, const Record* after) {
+  const Record* inner = view->inner ? gained(view->inner, before, after) : nullptr;
+  bool here = false;
+  for (; before && after; before = before->inner, after = after->inner)
+    here |= before->level == view->level && after->requires_grad && !before->requires_grad;
+  if (inner == view->inner && (!here || (view->requires_grad && !view->is_leaf))) return view;
+  Record changed = *view;
+  changed.inner = inner;
+  changed.requires_grad |= here;
+  changed.is_leaf &= !here;
   return intern(std::move(changed));
 }
 

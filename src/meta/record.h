@@ -17,7 +17,8 @@ struct Record {
   bool requires_grad, is_leaf, is_inference, is_conj, is_neg;
   std::vector<shape::SymInt> sizes, strides;
   shape::SymInt storage_offset;
-  // Inside torch.vmap: the tensor that this one wraps, with one dimension more, which the sizes above leave out.
+  // Inside a transform of torch.func: the tensor that this one wraps at the transform's level; in torch.vmap it has one
+  // dimension more, which the sizes above leave out. Where gradients or tangents are taken there is none: -1.
   const Record* inner;
   int32_t level, batch_dim;
   uint32_t id;    // dense; stands for the record in memo keys
@@ -30,6 +31,12 @@ struct Record {
 int64_t known(shape::SymInt number);
 std::vector<int64_t> known(const std::vector<shape::SymInt>& numbers);
 int64_t numel(const Record& record);
+
+/// The level of a tensor whose transform was left.
+constexpr int32_t kNoLevel = -1;
+
+/// Is it a tensor inside torch.vmap, and the innermost transform around it is that?
+inline bool is_batched(const Record& record) { return record.inner && record.batch_dim >= 0; }
 
 /// The innermost tensor: what has the memory.
 inline const Record* physical(const Record* record) {
@@ -48,6 +55,12 @@ const Record* symbolic_record(const Record* record, const std::vector<shape::Exp
 const Record* mapped(const Record* record, const std::function<shape::SymInt(shape::SymInt)>& map);
 /// The same record but for requires_grad and is_leaf.
 const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf);
+/// Do they differ at most in requires_grad and is_leaf, here and further in?
+bool differ_in_gradients_only(const Record* a, const Record* b);
+/// Did a write that changed `before` to `after` make a gradient needed, here or further in?
+bool gains(const Record* before, const Record* after);
+/// The record of a view of what was written: it needs gradients at the levels at which the written one does since.
+const Record* gained(const Record* view, const Record* before, const Record* after);
 
 // As Python objects (borrowed, immortal for practical purposes): torch.float32, torch.strided, torch.device('cpu').
 PyObject* dtype_object(const Record& record);

@@ -190,8 +190,7 @@ Outcome applied(const Answer& answer, const Call& call, const Call& now, const O
 
 }  // namespace
 
-std::optional<Outcome> by_rule(const Call& call, const std::vector<VmapLevel>& levels,
-                               shape::Assumptions& assumptions) {
+std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& levels, shape::Assumptions& assumptions) {
   const auto found = answers().find(call.target);
   if (found == answers().end() || !levels.empty() || !is_plain_state()) return std::nullopt;
   bool plain = true;

@@ -8,6 +8,6 @@
 namespace gramme::meta {
 
 /// None if no rule knows.
-std::optional<Outcome> by_rule(const Call& call, const std::vector<VmapLevel>& levels, shape::Assumptions& assumptions);
+std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& levels, shape::Assumptions& assumptions);
 
 }  // namespace gramme::meta

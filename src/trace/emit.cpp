@@ -20,6 +20,19 @@ Value* Scope::emit(PyObject* function, const Args& args) {
   return emit_call(call, args);
 }
 
+Value* Scope::emit_remembering(PyObject* function, const Args& args) {
+  if (dtype_ != first_dtype_) cannot(Reason::LateEffect, "a gradient after torch.set_default_dtype");
+  asks_ = true;
+  try {
+    Value* result = emit(function, args);
+    asks_ = false;
+    return result;
+  } catch (const UserError&) {
+    asks_ = false;
+    throw;
+  }
+}
+
 Value* Scope::emit_method(PyObject* name, const Args& args) {
   meta::Call call;
   call.kind = meta::Call::Method;
@@ -41,16 +54,30 @@ Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> arg
   return result;
 }
 
-graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& args) {
+graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& args,
+                              const std::vector<std::pair<PyObject*, Argument>>& keywords) {
   meta::Call call;
   call.target = function;
   call.args = sequence_of(Argument::Tuple, args).items;
   call.arg_count = static_cast<uint32_t>(args.size());
+  auto* names = static_cast<PyObject**>(capture_.arena.bytes_for(sizeof(PyObject*) * (keywords.size() + 1)));
+  std::vector<Argument> by_name;
+  for (size_t i = 0; i < keywords.size(); ++i) {
+    names[i] = keywords[i].first;
+    by_name.push_back(keywords[i].second);
+  }
+  call.keyword_names = names;
+  call.keyword_args = sequence_of(Argument::Tuple, by_name).items;
+  call.keyword_count = static_cast<uint32_t>(keywords.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
   sets_modes_ = true;
+  if (!levels_.empty()) remember(node);
   return node;
 }
+
+/// What later gradients and tangents depend on.
+void Scope::remember(graph::Node* node) { history_.add(node, node->call, node->record); }
 
 /// A call that raises with data too raises the program's exception: its own, as far as it can be found out.
 void Scope::fail(const meta::Call& call, const std::string& message) {
@@ -63,8 +90,8 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
                           const Args& args) {
   for (const meta::Mutation& mutation : outcome.mutations) {
     const meta::Record& shown = *leaves.at(mutation.leaf)->record;
-    if (shown.inner && mutation.record != &shown)
-      cannot(Reason::MutationUnsupported, "a write inside torch.vmap that changes more than data");
+    if (shown.inner && !meta::differ_in_gradients_only(mutation.record, &shown))
+      cannot(Reason::MutationUnsupported, "a write inside a transform that changes more than data");
     const meta::Record& before = *meta::physical(&shown);
     for (size_t d = 0; d < before.strides.size(); ++d)
       if (before.strides[d] == 0 && before.sizes[d].number().value_or(2) > 1)
@@ -118,6 +145,7 @@ void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome
 
 /// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
+  if (asks_) return history_.infer(call, levels_.empty());
   if (meta::takes_unbacked(call, capture_.shapes.assumptions)) return inferred_of_data(call);
   const meta::Outcome* outcome = &infer(call);
   const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;
@@ -141,7 +169,7 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
     cannot(Reason::ArgumentKind, "a tensor operation as a method of a constant");  // torch.fx writes 1.__rsub__(x)
   if (!capture_.policy.locates && !capture_.policy.whole && aten::grad_enabled() && is_lstm(call))
     cannot(Reason::CallSkipped, "torch.lstm");
-  const bool of_numbers = levels_.empty() && dtype_ == first_dtype_;
+  const bool of_numbers = levels_.empty() && dtype_ == first_dtype_ && !asks_;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
   if (!capture_.policy.whole && meta::infers_by_program(call, !levels_.empty()))
     cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
@@ -171,6 +199,13 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   node->operators = outcome.operators;
   if (python && !entered_) entered_ = node;
   node->effect = call.target != getitem || outcome.may_raise;
+  if (asks_ || !levels_.empty()) {
+    size_t i = 0;
+    meta::each_leaf(node->call, [&](const Argument& leaf) {
+      if (leaf.kind == Argument::Tensor) remembered_[leaf.node] = leaves.at(i++);
+    });
+    remember(node);
+  }
   apply_mutations(outcome, leaves, node, overwritten);
   if (outcome.may_raise || caught_) restored_ = writes_.size();
   Value* result = result_value(outcome.result, node, leaves);
@@ -208,9 +243,8 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
     capture_.writes(tensor);
-    bool gained = mutation.record->requires_grad && !tensor->record->requires_grad;
-    tensor->record = mutation.record;
-    note_written(tensor, gained);
+    const meta::Record* before = std::exchange(tensor->record, mutation.record);
+    note_written(tensor, before);
     note_input_written(tensor, node, overwritten);
     note_writes_around(tensor);
   }
@@ -223,7 +257,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   }
 }
 
-/// What a tensor inside torch.vmap wraps. It is a value of its own once a call gives it out.
+/// What a tensor inside a transform wraps. It is a value of its own once a call gives it out.
 Tensor* Scope::unwrap(Tensor* tensor, int levels) {
   for (; levels > 0; --levels) {
     if (!tensor->inner) {
@@ -263,6 +297,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
         if (!same->node || (!same->used && !result.unwrapped && is_of_graph(same->node))) same->node = node;
+        if (asks_ || !levels_.empty()) remembered_[node] = same;
         return same;
       }
       if (result.record->requires_grad && result.record->is_leaf && !capture_.policy.locates && !capture_.policy.whole)
@@ -271,8 +306,14 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       tensor->node = node;
       tensor->record = result.record;
       tensor->made_at = capture_.steps();
+      if (asks_ || !levels_.empty()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)
         unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
+      if (result.shared) {  // in ways that are not told
+        late_.push_back(tensor);
+        tensor->late = Tensor::Fixed;
+      }
+      if (result.memory_of >= 0) tensor->base = remembered_.at(history_.node_of(result.memory_of));
       if (result.view_of < 0) return tensor;
       tensor->base = leaves.at(result.view_of);
       tensor->differentiable = result.differentiable_view;
@@ -289,7 +330,12 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       items.push_back(result_value(item, node, leaves));
       continue;
     }
+    if (item.twin >= 0) {
+      items.push_back(items.at(item.twin));
+      continue;
+    }
     graph::Node* taken = this->item(node, i, nullptr);
+    if (asks_ || !levels_.empty()) remember(taken);
     items.push_back(result_value(item, taken, leaves));
     if (item.same_as < 0) continue;
     Tensor* same = unwrap(leaves.at(item.same_as), item.unwrapped);

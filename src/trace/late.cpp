@@ -21,11 +21,9 @@ bool shares_memory(Tensor* a, Tensor* b) {
 }
 
 /// All views of the tensor, to autograd, need a gradient now; the written one has its record already.
-void gain(Tensor* tensor, const Tensor* written, bool inside_vmap) {
-  if (inside_vmap && tensor->record->inner)
-    cannot(Reason::MutationUnsupported, "a gradient for a tensor inside torch.vmap");
-  if (tensor != written) tensor->record = meta::with_requires_grad(tensor->record, true, false);
-  for (Tensor* view : tensor->views) gain(view, written, inside_vmap);
+void gain(Tensor* tensor, const Tensor* written, const meta::Record* before) {
+  if (tensor != written) tensor->record = meta::gained(tensor->record, before, written->record);
+  for (Tensor* view : tensor->views) gain(view, written, before);
 }
 
 }  // namespace
@@ -66,7 +64,7 @@ void Scope::close(Tensor* tensor) {
   tensor->late = Tensor::Closed;
 }
 
-void Scope::note_written(Tensor* tensor, bool gained) {
+void Scope::note_written(Tensor* tensor, const meta::Record* before) {
   for (Tensor* late : late_)
     if (shares_memory(late, tensor)) cannot(Reason::LateEffect, "a write to a tensor");
   size_t now = capture_.steps();
@@ -76,11 +74,12 @@ void Scope::note_written(Tensor* tensor, bool gained) {
     t->made_at = now;
     if (t->existing()) inputs_written_ = true;
   }
-  if (!gained) return;
+  if (!meta::gains(before, tensor->record)) return;
   Tensor* root = tensor;
   while (root->base && root->differentiable) root = root->base;
-  gain(root, tensor, !levels_.empty());
-  if (!root->existing()) return;
+  const meta::Record* kept = root->record;
+  gain(root, tensor, before);
+  if (!root->existing() || (root != tensor && root->record == kept)) return;
   capture_.each_known([&](Value* value) {
     auto* other = as<Tensor>(value);
     if (other && other != root && other->existing() && aten::same_storage(other->object, root->object))
@@ -96,10 +95,9 @@ void Scope::keep_unwritten(Tensor* tensor) {
 }
 
 void Scope::rebase(Tensor* tensor, const meta::Record* record, graph::Node* node) {
-  const bool gained = record->requires_grad && !tensor->record->requires_grad;
-  tensor->record = record;
+  const meta::Record* before = std::exchange(tensor->record, record);
   tensor->node = node;
-  note_written(tensor, gained);
+  note_written(tensor, before);
   note_input_written(tensor, node, false);
 }
 

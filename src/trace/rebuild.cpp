@@ -121,9 +121,9 @@ Register Rebuilder::call(PyObject* callable, const std::vector<Register>& regist
   return result;
 }
 
-/// It would outlive its torch.vmap: the call runs for real.
+/// It would outlive its transform: the call runs for real.
 void Rebuilder::refuse_batched(const Tensor* tensor) {
-  trace_.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside torch.vmap, elsewhere");
+  trace_.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside a transform, elsewhere");
 }
 
 Register Rebuilder::make(Value* value) {

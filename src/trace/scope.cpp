@@ -8,7 +8,11 @@
 namespace gramme::trace {
 
 Scope::Scope(Capture& capture)
-    : capture_(capture), root_(capture.arena), state_(aten::GlobalState::read()), grad_at_start_(aten::grad_enabled()) {
+    : capture_(capture),
+      root_(capture.arena),
+      state_(aten::GlobalState::read()),
+      grad_at_start_(aten::grad_enabled()),
+      history_(capture.shapes.assumptions) {
   meta::note_python_kernels();
 }
 
@@ -24,7 +28,8 @@ size_t Scope::enter_mode() {
   return step;
 }
 
-void Scope::enter_level(meta::VmapLevel level) {
+void Scope::enter_level(meta::Level level, const graph::Node* node) {
+  if (levels_.empty()) history_.begin(node, node->call, node->record);
   levels_.push_back(level);
   level_steps_.push_back(capture_.steps() - 1);
 }

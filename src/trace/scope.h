@@ -7,7 +7,7 @@
 
 #include "aten/state.h"
 #include "graph/graph.h"
-#include "meta/infer.h"
+#include "meta/history.h"
 #include "meta/unbacked.h"
 #include "plan/segment.h"
 #include "trace/capture.h"
@@ -59,13 +59,16 @@ class Scope {
   /// Appends the call to the graph, with inference, mutations and aliasing; the result as a value.
   Value* emit(PyObject* function, const Args& args);
   Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
+  /// The same of a call whose result depends on what was computed inside transforms so far.
+  Value* emit_remembering(PyObject* function, const Args& args);
   /// Appends the call of a function of Python numbers, without inference; `example` is its value now, and its magnitude
   /// is never more than `bound`.
   value::Number* emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type, double bound,
                              Owned<> example);
   /// Appends a call that changes the thread's state and is not inferred. Its value, if any, may be the argument of a
   /// later such call.
-  graph::Node* emit_mode(PyObject* function, const std::vector<meta::Argument>& args);
+  graph::Node* emit_mode(PyObject* function, const std::vector<meta::Argument>& args,
+                         const std::vector<std::pair<PyObject*, meta::Argument>>& keywords = {});
 
   // ---- bodies of higher-order operators (bodies.cpp)
   /// Operations go into a new graph in this one, until leave().
@@ -151,10 +154,11 @@ class Scope {
   /// The instruction being executed enters a mode, which the segment must leave again: where that was.
   size_t enter_mode();
   void leave_mode(size_t step) { entered_modes_.erase(entered_modes_.find(step)); }
-  void enter_level(meta::VmapLevel level);
+  /// The node enters the transform.
+  void enter_level(meta::Level level, const graph::Node* node);
   void leave_level();
-  /// torch.vmap's that the graph entered and has not left yet.
-  const std::vector<meta::VmapLevel>& levels() const { return levels_; }
+  /// Transforms of torch.func that the graph entered and has not left yet.
+  const std::vector<meta::Level>& levels() const { return levels_; }
   /// Torch function modes entered in the segment and not left, the innermost last.
   const std::vector<FunctionMode>& function_modes() const { return function_modes_; }
   void push_function_mode(FunctionMode mode) { function_modes_.push_back(mode); }
@@ -214,6 +218,7 @@ class Scope {
   bool is_bound(shape::Expr e) const;
   void bind_sizes(const meta::Record& record, graph::Node* node);
   graph::Node* assert_node(graph::Node* condition, const std::string& text);
+  void remember(graph::Node* node);
   void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
                      const Args& args);
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
@@ -224,8 +229,9 @@ class Scope {
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
   bool can_be_put_back(const value::Tensor* root);
-  /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it.
-  void note_written(value::Tensor* tensor, bool gained);
+  /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it; `before`
+  /// is the written one's record.
+  void note_written(value::Tensor* tensor, const meta::Record* before);
   /// Does the call write over part of an input that nothing has read yet?
   bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
   void note_input_written(value::Tensor* tensor, const graph::Node* node, bool overwritten);
@@ -287,8 +293,11 @@ class Scope {
   bool grad_at_start_;
   std::vector<std::function<void()>> undo_;
   std::multiset<size_t> entered_modes_;  // root steps at which the graph entered modes that it has not left yet
-  std::vector<meta::VmapLevel> levels_;
+  std::vector<meta::Level> levels_;
   std::vector<size_t> level_steps_;  // root steps at which they were entered
+  meta::History history_;
+  std::unordered_map<const graph::Node*, value::Tensor*> remembered_;  // of calls in the history
+  bool asks_ = false;                                                  // the call being built depends on the history
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now

@@ -140,13 +140,13 @@ def from_a_package(source: str, name: str) -> Any:
     return namespace[name]
 
 
-def gradient(x: torch.Tensor) -> torch.Tensor:
-    return torch.func.grad(torch.sum)(x)
+def sleeps(x: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(time.sleep)(x)
 
 
 apply_twice = from_a_package("def apply_twice(f, x):\n    return f(f(x))\n", "apply_twice")
-package_gradient = from_a_package(
-    "import torch\ndef g(x):\n    x = x + 1\n    return torch.func.grad(torch.sum)(x)\n", "g"
+package_sleeps = from_a_package(
+    "import time, torch\ndef g(x):\n    x = x + 1\n    return torch.vmap(time.sleep)(x)\n", "g"
 )
 PACKAGE_FILE = apply_twice.__code__.co_filename
 
@@ -156,25 +156,25 @@ def through_a_package(x: torch.Tensor) -> torch.Tensor:
 
 
 MODULE_SOURCE = """\
-import torch
+import time, torch
 class M(torch.nn.Module):
     def forward(self, x):
         x = x + 1
-        return torch.func.grad(torch.sum)(x)
+        return torch.vmap(time.sleep)(x)
 """
 
 # Compiled, the file of the line that is named and its function, and functions that the calls shown go through.
 INNERMOST: dict[str, tuple[Callable[[], Any], str, str, list[str]]] = {
     "module": (ReadsTheClock, __file__, "ReadsTheClock.forward", []),
     "modules": (lambda: torch.nn.Sequential(torch.nn.ReLU(), ReadsTheClock()), __file__, "ReadsTheClock.forward", []),
-    "through torch": (lambda: gradient, __file__, "gradient", ["in gradient"]),
+    "through torch": (lambda: sleeps, __file__, "sleeps", ["in sleeps"]),
     "through a package": (
         lambda: through_a_package,
         __file__,
         "reads_the_clock",
         ["in through_a_package", "in apply_twice"],
     ),
-    "only a package": (lambda: package_gradient, PACKAGE_FILE, "g", ["in g"]),
+    "only a package": (lambda: package_sleeps, PACKAGE_FILE, "g", ["in g"]),
     "mapped": (
         lambda: torch.vmap(reads_the_clock),
         __file__,

@@ -6,6 +6,7 @@
 #include "backend/fx.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
+#include "base/option.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
 #include "native/executor.h"
@@ -64,10 +65,9 @@ void require_frozen(const backend::Captured& captured, const graph::Graph& graph
 
 /// torch.compiler.config.dynamic_sources, now.
 std::vector<trace::NamedSource> named_sources() {
-  static PyObject* const name = intern("torch.compiler.config");
+  static Option sources("torch.compiler.config", "dynamic_sources");
   std::vector<trace::NamedSource> result;
-  Owned<> config = Owned<>::steal(PyImport_GetModule(name));
-  Owned<> text = config ? take(PyObject_GetAttrString(config.get(), "dynamic_sources")) : Owned<>();
+  const Owned<> text = sources.value();
   if (!text || PyObject_IsTrue(text.get()) != 1) return result;
   Owned<> rows = take(PyObject_CallOneArg(imported("gramme._policy", "named_sources").get(), text.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
@@ -135,23 +135,20 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
 
 /// What the program asked for, then what torch._dynamo.config says, now.
 void Capturer::set_dynamic(trace::Policy& policy) const {
-  static PyObject* const name = intern("torch._dynamo.config");
-  Owned<> config = Owned<>::steal(PyImport_GetModule(name));
-  auto is_set = [&](const char* option, bool otherwise) {
-    if (!config) return otherwise;
-    Owned<> value = take(PyObject_GetAttrString(config.get(), option));
-    return PyObject_IsTrue(value.get()) == 1;
-  };
+  constexpr char kConfig[] = "torch._dynamo.config";
+  static Option automatic(kConfig, "automatic_dynamic_shapes"), fixed(kConfig, "assume_static_by_default"),
+      ints_fixed(kConfig, "specialize_int"), module_ints_vary(kConfig, "allow_unspec_int_on_nn_module"),
+      scalars(kConfig, "capture_scalar_outputs"), shapes(kConfig, "capture_dynamic_output_shape_ops");
   policy.symbolic = options_.symbolic;
-  policy.automatic = options_.dynamic.value_or(is_set("automatic_dynamic_shapes", true));
-  policy.all_dynamic = options_.dynamic.value_or(!is_set("assume_static_by_default", true));
-  policy.whole_numbers_vary = !is_set("specialize_int", false);
-  policy.module_numbers_vary = is_set("allow_unspec_int_on_nn_module", false);
+  policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
+  policy.all_dynamic = options_.dynamic ? *options_.dynamic : !fixed.is_set(true);
+  policy.whole_numbers_vary = !ints_fixed.is_set(false);
+  policy.module_numbers_vary = module_ints_vary.is_set(false);
   policy.named_dynamic = named_sources();
   policy.data = {};
   if (!options_.symbolic) return;
-  policy.data.scalars = options_.fullgraph || is_set("capture_scalar_outputs", false);
-  policy.data.shapes = options_.fullgraph || is_set("capture_dynamic_output_shape_ops", false);
+  policy.data.scalars = options_.fullgraph || scalars.is_set(false);
+  policy.data.shapes = options_.fullgraph || shapes.is_set(false);
 }
 
 /// Notes the numbers and sizes the segment is bound to.

@@ -49,7 +49,6 @@ Owned<> marks_of(PyObject* tensor) {
 }
 
 bool are_marks_within(PyObject* tensor, PyObject* marks) {
-  if (!may_be_marked(tensor)) return true;
   for (size_t i = 0; i < names().size(); ++i) {
     PyObject* found = mark(tensor, names()[i]);
     if (!found) continue;

@@ -9,6 +9,7 @@
 #include "aten/state.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/option.h"
 #include "hop/body.h"
 
 namespace gramme::hop {
@@ -131,11 +132,8 @@ PyObject* contexts_function(Trace& trace, Value* function) {
 }
 
 bool keeps_effects() {
-  static PyObject* const name = intern("torch._dynamo.config");
-  Owned<> config = Owned<>::steal(PyImport_GetModule(name));
-  if (!config) return false;
-  Owned<> value = take(PyObject_GetAttrString(config.get(), "skip_fwd_side_effects_in_bwd_under_checkpoint"));
-  return value.get() == Py_True;
+  static Option option("torch._dynamo.config", "skip_fwd_side_effects_in_bwd_under_checkpoint");
+  return option.is_set(false);
 }
 
 std::vector<Tensor*> explicit_tensors(Trace& trace, const Call& call) {

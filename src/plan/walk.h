@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "guards/marks.h"
 #include "plan/program.h"
 
 namespace gramme::plan {
@@ -23,8 +24,10 @@ bool matches_check(const Check& check, PyObject* object);
 inline bool passes(const Program& program, const Step& step, PyObject* object) {
   if (step.spec && !aten::matches(*step.spec, object)) return false;
   const Check* check = program.checks.data() + step.first_check;
-  for (const Check* end = check + step.check_count; check < end; ++check)
+  for (const Check* end = check + step.check_count; check < end; ++check) {
+    if (check->kind == guards::Kind::Marks && !guards::may_be_marked(object)) continue;  // nearly every tensor
     if (!matches_check(*check, object)) return false;
+  }
   return true;
 }
 bool holds(const Relation& relation, PyObject* const* registers);

@@ -1,0 +1,43 @@
+#include "base/option.h"
+
+#include "base/imported.h"
+
+namespace gramme {
+
+/// An option whose value has other sources than assignment (an alias, the environment) has no variable here.
+void Option::find(PyObject* config) {
+  Owned<> entries = take(PyObject_GetAttrString(config, "_config"));
+  Owned<> name = take(PyUnicode_FromString(name_));
+  Owned<> entry = take(PyObject_GetItem(entries.get(), name.get()));
+  Owned<> unset = imported("torch.utils._config_module", "_UNSET_SENTINEL");
+  Owned<> variable = take(PyObject_GetAttrString(entry.get(), "user_override"));
+  Owned<> alias = take(PyObject_GetAttrString(entry.get(), "alias"));
+  Owned<> forced = take(PyObject_GetAttrString(entry.get(), "env_value_force"));
+  if (alias.get() != Py_None || forced.get() != unset.get() || !PyContextVar_CheckExact(variable.get())) return;
+  unset_ = unset.release();
+  variable_ = variable.release();
+}
+
+Owned<> Option::value() {
+  Owned<> config;
+  if (!looked_) {
+    config = Owned<>::steal(PyImport_GetModule(take(PyUnicode_FromString(module_)).get()));
+    if (!config) return {};
+    find(config.get());
+    looked_ = true;
+  }
+  if (variable_) {
+    PyObject* assigned;
+    check(PyContextVar_Get(variable_, nullptr, &assigned));
+    Owned<> now = Owned<>::steal(assigned);
+    if (now.get() != unset_) return now;
+    if (default_) return share(default_);
+  }
+  if (!config) config = take(PyImport_ImportModule(module_));
+  Owned<> now = take(PyObject_GetAttrString(config.get(), name_));
+  const bool constant = PyBool_Check(now.get()) || PyLong_CheckExact(now.get()) || PyUnicode_CheckExact(now.get());
+  if (variable_ && constant) default_ = share(now.get()).release();
+  return now;
+}
+
+}  // namespace gramme

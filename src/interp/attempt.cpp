@@ -44,6 +44,8 @@ void Attempt::set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* c
   root_->function = as<Function>(seen);
   if (!root_->function) GRAMME_BUG("the root function is no function");
   trace.describe(root_->function);
+  static PyObject* const name = intern("G");
+  if (number == 0) source::Pool::show_as(trace.pool->child(root_->function->source, source::Kind::Globals), name);
   root_->code = &bytecode::decode(code);
   root_->globals = static_cast<Namespace*>(root_->function->globals);
   root_->builtins = builtins_of(trace, root_->function);

@@ -46,7 +46,7 @@ std::string print_value(const Source& source, Printer& print) {
   const Source* dict = source.base;
   std::string key = describe(source.key.get());
   if (dict->kind == Kind::Globals) {
-    if (dict->base->kind == Kind::Function) return "G[" + key + "]";
+    if (dict->variable || dict->base->kind == Kind::Function) return "G[" + key + "]";
     std::string module = module_of(dict->base);
     if (!module.empty() && PyUnicode_Check(source.key.get())) return import_name(module) + "." + text(source.key.get());
   }

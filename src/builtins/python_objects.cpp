@@ -1,4 +1,6 @@
 // What every class inherits, of object and type; types.SimpleNamespace and types.MethodType.
+#include <algorithm>
+
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
@@ -150,6 +152,20 @@ Value* make_method(Trace& trace, const Args& args) {
   return method;
 }
 
+/// dict[str, int](…): what dict(…) gives. Instances of other classes remember the form.
+Value* call_alias(Trace& trace, const Args& args) {
+  static constexpr PyTypeObject* kPlain[] = {&PyDict_Type, &PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type};
+  Value* alias = args.positional ? trace.see(args[0]) : nullptr;
+  if (!alias || !alias->object || !Py_IS_TYPE(alias->object, &Py_GenericAliasType))
+    cannot(Reason::ArgumentKind, "types.GenericAlias.__call__");
+  Owned<> origin = take(PyObject_GetAttrString(alias->object, "__origin__"));
+  if (std::ranges::find(kPlain, reinterpret_cast<PyTypeObject*>(origin.get())) == std::end(kPlain))
+    cannot(Reason::CallUnknown, "a generic alias of a class that remembers it");
+  if (alias->source) trace.guard({alias->source, guards::Kind::Identity, share(alias->object)});
+  return protocol::call(trace, trace.pinned(origin.get()),
+                        {args.values + 1, args.positional - 1, args.names, args.keywords});
+}
+
 }  // namespace
 
 void register_objects() {
@@ -180,6 +196,7 @@ void register_objects() {
            });
   add_rows("types", Takes::Asked,
            {
+               {"GenericAlias.__call__", &call_alias},
                {"SimpleNamespace", &make_namespace},
                {"SimpleNamespace.__init__", &init_namespace},
                {"MethodType", &make_method},

@@ -5,7 +5,6 @@
 #include "base/imported.h"
 #include "graph/names.h"
 #include "hop/outputs.h"
-#include "meta/infer.h"
 
 namespace gramme::hop {
 
@@ -25,24 +24,6 @@ Argument number(Trace& trace, shape::SymInt value) {
   Argument argument;
   argument.object = trace.keep(take(PyLong_FromLongLong(trace.fixed(value))));
   return argument;
-}
-
-const Record* would_give(Trace& trace, const Row& row, const Record* self, const char* method,
-                         const std::vector<Argument>& arguments) {
-  Argument tensor;
-  tensor.kind = Argument::Tensor;
-  tensor.record = self;
-  std::vector<Argument> all = {tensor};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  meta::Call call;
-  call.kind = meta::Call::Method;
-  call.target = trace.keep(take(PyUnicode_InternFromString(method)));
-  call.args = all.data();
-  call.arg_count = static_cast<uint32_t>(all.size());
-  const meta::Outcome& outcome = meta::infer(call, trace.scope().levels(), &trace.shapes.assumptions);
-  if (outcome.error || outcome.result.kind != meta::Result::Tensor) refuse(row, "tensors of this kind");
-  for (const shape::Expr guard : outcome.guards) trace.shapes.learn(guard, trace.position());
-  return outcome.result.record;
 }
 
 /// Of an item along the first dimension.

@@ -83,6 +83,7 @@ void register_operators() {
       {"torch/_higher_order_ops/strict_mode.py", "strict_mode"},
       {"torch/_higher_order_ops/foreach_map.py", "foreach_map"},
       {"torch/_higher_order_ops/_invoke_quant.py", "InvokeQuant.__call__"},
+      {"torch/nn/attention/flex_attention.py", "flex_attention"},
   };
   for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &inlined_whole);
   protocol::add_function_model("torch/utils/checkpoint.py", "checkpoint", &checkpoint);

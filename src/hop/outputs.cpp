@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "meta/infer.h"
+
 namespace gramme::hop {
 
 using namespace value;
@@ -109,6 +111,25 @@ std::vector<Tensor*> own_tensors(Trace& trace, const Outputs& outputs) {
     tensors.push_back(tensor);
   }
   return tensors;
+}
+
+const meta::Record* would_give(Trace& trace, const Row& row, const meta::Record* self, const char* method,
+                               const std::vector<Argument>& arguments) {
+  Argument tensor;
+  tensor.kind = Argument::Tensor;
+  tensor.record = self;
+  std::vector<Argument> all = {tensor};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  meta::Call call;
+  call.kind = meta::Call::Method;
+  call.target = trace.keep(take(PyUnicode_InternFromString(method)));
+  call.args = all.data();
+  call.arg_count = static_cast<uint32_t>(all.size());
+  const meta::Outcome& outcome = meta::infer(call, trace.scope().levels(), &trace.shapes.assumptions);
+  if (outcome.error || outcome.result.kind != meta::Result::Tensor)
+    cannot(Reason::BodyUnsupported, std::string(row.name) + ": tensors of this kind");
+  for (const shape::Expr guard : outcome.guards) trace.shapes.learn(guard, trace.position());
+  return outcome.result.record;
 }
 
 Tensor* new_result(Trace& trace, const meta::Record* record) {

@@ -43,6 +43,9 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right);
 
 /// What only tensors come of: those of one function. Ends the segment at anything else, and at shared memory.
 std::vector<value::Tensor*> own_tensors(Trace& trace, const Outputs& outputs);
+/// What a method would give for a tensor as the record says; the segment ends if that is no tensor.
+const meta::Record* would_give(Trace& trace, const Row& row, const meta::Record* self, const char* method,
+                               const std::vector<meta::Argument>& arguments);
 /// The tensor is the result of a call that is about to be made.
 value::Tensor* new_result(Trace& trace, const meta::Record* record);
 /// The tensors are items of what the call gives.

@@ -26,6 +26,7 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* while_loop(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* map(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* scan(Trace& trace, const Row& row, PyObject* op, const Args& args);
+Value* flex_attention(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* wrap_with_grad_mode(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* wrap_with_autocast(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* wrap_bypassing(Trace& trace, const Row& row, PyObject* op, const Args& args);

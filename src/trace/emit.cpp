@@ -143,11 +143,35 @@ void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome
 
 }  // namespace
 
+/// Of a subscript whose indices are tensors; null if some are not.
+const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
+  PyObject* const index = once([] {
+    Owned<> operators = take(PyObject_GetAttrString(imported("torch", "ops").get(), "aten"));
+    return take(PyObject_GetAttrString(take(PyObject_GetAttrString(operators.get(), "index")).get(), "Tensor"))
+        .release();
+  });
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  if (call.target != getitem || call.arg_count != 2 || call.args[0].kind != Argument::Tensor) return nullptr;
+  std::vector<Argument> indices;
+  bool tensors = true;
+  meta::each_leaf(call.args[1], [&](const Argument& leaf) {
+    tensors &= leaf.kind == Argument::Tensor;
+    indices.push_back(leaf);
+  });
+  if (!tensors || indices.empty()) return nullptr;
+  meta::Call by_index;
+  by_index.target = index;
+  by_index.args = sequence_of(Argument::Tuple, {call.args[0], sequence_of(Argument::List, indices)}).items;
+  by_index.arg_count = 2;
+  return &infer(by_index);
+}
+
 /// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   if (asks_) return history_.infer(call, levels_.empty());
   if (meta::takes_unbacked(call, capture_.shapes.assumptions)) return inferred_of_data(call);
-  const meta::Outcome* outcome = &infer(call);
+  const meta::Outcome* by_index = by_tensors_ ? inferred_by_index(call) : nullptr;
+  const meta::Outcome* outcome = by_index ? by_index : &infer(call);
   const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;
   if (outcome->data_dependent && takes_data && levels_.empty() && dtype_ == first_dtype_) return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {

@@ -93,6 +93,9 @@ class Scope {
   const char* refused_by() const { return refused_by_; }
   meta::Argument sequence_of(meta::Argument::Kind kind, const std::vector<meta::Argument>& items);
 
+  /// Tensors without dimensions are indices as they are: their numbers are not looked at.
+  void index_by_tensors(bool on) { by_tensors_ = on; }
+
   // ---- functions with gradients of their own
   /// Autograd knows the tensor by another node from now on: what the record says, and its views with it.
   void rebase(value::Tensor* tensor, const meta::Record* record, graph::Node* node);
@@ -214,6 +217,7 @@ class Scope {
   const meta::Outcome& infer(meta::Call& call);
   const meta::Outcome& inferred(meta::Call& call, const Args& args);
   const meta::Outcome& inferred_of_data(const meta::Call& call);
+  const meta::Outcome* inferred_by_index(const meta::Call& call);
   meta::Unbacked& unbacked();
   bool is_bound(shape::Expr e) const;
   void bind_sizes(const meta::Record& record, graph::Node* node);
@@ -298,6 +302,7 @@ class Scope {
   meta::History history_;
   std::unordered_map<const graph::Node*, value::Tensor*> remembered_;  // of calls in the history
   bool asks_ = false;                                                  // the call being built depends on the history
+  bool by_tensors_ = false;                                            // index_by_tensors()
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now

@@ -268,3 +268,12 @@ def new_containers_escape(x):
     never = {"lost": [x * 3]}
     never["lost"].append(1)
     return both, x + 1
+
+
+@program("containers", lambda t: (t(), [3, 1]))
+def made_by_generic_aliases(x, items):
+    table = dict[str, list[int]](a=items)
+    row = list[int](items)
+    table["b"] = row
+    row.append(len(set[int](row) | frozenset[int]((7,))))
+    return x * row[-1], table, tuple[int, ...](row), list[int]() == []

@@ -85,7 +85,8 @@ def called(operator: torch._ops.HigherOrderOperator) -> Callable[..., Any]:
 
 def as_they_are(module: GraphModule) -> GraphModule:
     """The module with what `called` says in the place of operators, in its bodies too; itself if it calls none."""
-    attributes = {str(node.target): getattr(module, str(node.target)) for node in module.graph.nodes if node.op == "get_attr"}
+    names = [str(node.target) for node in module.graph.nodes if node.op == "get_attr"]
+    attributes = {name: getattr(module, name) for name in names}
     bodies = {name: as_they_are(of) for name, of in attributes.items() if isinstance(of, GraphModule)}
     calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
     operators = {target for target in calls if isinstance(target, torch._ops.HigherOrderOperator)}

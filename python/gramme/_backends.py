@@ -13,6 +13,7 @@ from ._graph_module import locate
 from ._handover import Backend, Compiler
 from ._higher_order import as_they_are
 from ._native import Native, native
+from ._shared import identity_of
 
 __all__ = ["eager", "resolve"]
 
@@ -96,14 +97,15 @@ def _bisected(backend: str | Compiler) -> str | Compiler:
 def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, name: str | None) -> Backend:
     ahead = options.pop("use_aoti", False)
     make: Any = torch._TorchCompileAOTInductorWrapper if ahead else torch._TorchCompileInductorWrapper
+    identity = None if ahead else identity_of(make, mode, options | {"dynamic": dynamic})
     if mode or options or ahead:
-        return Backend(make(mode, options, dynamic, name), "inductor", of_torch=True)
+        return Backend(make(mode, options, dynamic, name), "inductor", True, identity)
 
     def first(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
         made.compiler = make(None, None, dynamic, name)
         return made.compiler(graph_module, example_inputs)
 
-    made = Backend(first, "inductor", of_torch=True)
+    made = Backend(first, "inductor", True, identity)
     return made
 
 
@@ -130,13 +132,15 @@ def _other(backend: str | Compiler, mode: str | None, options: dict[str, Any]) -
         extra["options"] = options
     compiler = _looked_up(backend) if isinstance(backend, str) else backend
     name = backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
+    of_torch = isinstance(backend, str)
+    identity = identity_of(compiler, mode, options) if of_torch else None
     if not extra:
-        return Backend(compiler, name, isinstance(backend, str))
+        return Backend(compiler, name, of_torch, identity)
 
     def with_extra(graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
         return compiler(graph_module, example_inputs, **extra)
 
-    return Backend(with_extra, name, isinstance(backend, str))
+    return Backend(with_extra, name, of_torch, identity)
 
 
 def _looked_up(name: str) -> Compiler:

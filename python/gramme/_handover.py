@@ -6,13 +6,14 @@ import contextlib
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit
+from ._shared import compiled_before, remember, spelling
 from .errors import BackendError
 
 if TYPE_CHECKING:
@@ -31,14 +32,16 @@ class Backend:
         of_torch: one of PyTorch's registry, which will look at all that is handed over. Others may; they find it then.
         hands_over: tells the C++ side to call with the captured graph.
         takes_symbols: its graphs may have inputs that are sizes.
+        identity: tells it from other compilers, if equal graphs may have what it made of one.
 
     """
 
     hands_over = True
     takes_symbols = True
 
-    def __init__(self, compiler: Compiler, name: str, of_torch: bool) -> None:
+    def __init__(self, compiler: Compiler, name: str, of_torch: bool, identity: Hashable | None = None) -> None:
         self.compiler = compiler
+        self.identity = identity
         self.of_torch = of_torch
         self.__name__ = name
 
@@ -62,6 +65,11 @@ class Backend:
             if captured.has_constants:
                 return NotImplemented
             kept = self._freeze(graph_module, inputs, captured, context)
+            shared = kept is None and context.symbols is None
+            key = spelling(self.identity, graph_module, inputs) if shared else None
+            before = compiled_before(key)
+            if before is not None:
+                return modes.around(distinct(before))
             compiled = self._checked(graph_module, inputs if kept is None else [inputs[i] for i in kept])
         if not callable(compiled):
             return compiled
@@ -71,6 +79,7 @@ class Backend:
             if unfit:
                 return modes.around(as_captured)
             context.check_guards()
+            remember(key, compiled)
             compiled = distinct(compiled)
         if context.symbols is not None:
             context.symbols.read_back()

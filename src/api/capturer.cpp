@@ -135,7 +135,7 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
 
 /// What the program asked for, then what torch._dynamo.config says, now.
 void Capturer::set_dynamic(trace::Policy& policy) const {
-  constexpr char kConfig[] = "torch._dynamo.config";
+  static constexpr char kConfig[] = "torch._dynamo.config";
   static Option automatic(kConfig, "automatic_dynamic_shapes"), fixed(kConfig, "assume_static_by_default"),
       ints_fixed(kConfig, "specialize_int"), module_ints_vary(kConfig, "allow_unspec_int_on_nn_module"),
       scalars(kConfig, "capture_scalar_outputs"), shapes(kConfig, "capture_dynamic_output_shape_ops");

@@ -185,6 +185,7 @@ PyObject* given(Trace& trace, const graph::Graph& body, const Call& call) {
 Value* checkpoint(Trace& trace, Function*, const Args& args) {
   PyObject* const op =
       once([] { return imported("torch._higher_order_ops.wrap", "tag_activation_checkpoint").release(); });
+  PyObject* const wrap = once([] { return imported("torch._higher_order_ops.wrap", "wrap").release(); });
   const Call call = bind(trace, args);
   need_plain_settings(trace);
   const bool recomputes = aten::grad_enabled();
@@ -197,6 +198,10 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
     result = body.call(call.function, call.args());
   }
   const std::vector<Tensor*> made = body.tensors(result);
+  // Where nothing is run again it is a plain call; AOTAutograd takes the other one for a mistake.
+  const bool differentiable =
+      std::ranges::any_of(made, [&](Tensor* tensor) { return trace.scope().requires_grad(tensor); });
+  const bool plain = !trace.policy.locates && !differentiable && trace.scope().random();
   if (call.reentrant) {
     check_reentrant_results(trace, result, made, recomputes);
     body.refuse_aliases(made);
@@ -210,7 +215,9 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
   std::vector<Argument> arguments = {trace.scope().body(graph)};
   for (const Argument& argument : lifted(*graph)) arguments.push_back(argument);
   if (contexts) trace.scope().expect_program();
-  take_results(trace, trace.scope().emit_operator(op, arguments, call.options), made);
+  graph::Node* node =
+      plain ? trace.scope().emit_operator(wrap, arguments) : trace.scope().emit_operator(op, arguments, call.options);
+  take_results(trace, node, made);
   return result;
 }
 

@@ -117,6 +117,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   node->record = tensor->record;
   tensor->node = node;
   trace.scope().hold(tensor);
+  trace.scope().keep_inside(tensor);
   return handle_in_graph(trace);
 }
 

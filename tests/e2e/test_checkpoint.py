@@ -422,3 +422,17 @@ def test_graph_is_pytorchs(name: str) -> None:
         front(module, backend=shown, fullgraph=True)(torch.ones(4, 4, requires_grad=True))
         texts.append(shown.graphs)
     assert texts[0] == texts[1]
+
+
+def test_random_numbers_where_nothing_needs_a_gradient() -> None:
+    def program(x: torch.Tensor, p: float) -> Any:
+        out = checkpoint(lambda y: torch.nn.functional.dropout(y * 2, p).sin(), x, use_reentrant=False)
+        return out, torch.rand(2)
+
+    compiled = gramme.compile(program, backend="aot_eager")
+    for requires_grad in (False, True, False):
+        outcomes = []
+        for function in (program, compiled):
+            torch.manual_seed(0)
+            outcomes.append(function(torch.ones(6, requires_grad=requires_grad), 0.5))
+        torch.testing.assert_close(outcomes[1], outcomes[0], rtol=0, atol=0)

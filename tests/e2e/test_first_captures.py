@@ -118,3 +118,30 @@ def test_first_captures_of_two_threads(soak: bool) -> None:
 
 def test_first_captures_once() -> None:
     assert first_captures(1000) == "fine"
+
+
+SETTINGS = """
+import gramme, torch
+
+def program(x):
+    return x * x.sum().item()
+
+def graphs():
+    gramme.reset()
+    return gramme.explain(program)(torch.ones(3)).graph_count
+
+counts = [graphs(), graphs()]
+import torch._dynamo.config as config
+config.capture_scalar_outputs = True
+counts.append(graphs())
+with config.patch(capture_scalar_outputs=False):
+    counts.append(graphs())
+config.capture_scalar_outputs = False
+counts.append(graphs())
+print(counts)
+"""
+
+
+def test_settings_that_are_imported_later_count() -> None:
+    done = subprocess.run([sys.executable, "-c", SETTINGS], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[2, 2, 1, 2, 2]"

@@ -177,3 +177,30 @@ def test_a_hook_reads_what_is_there_in_backward(backend: str) -> None:
         factor = 2.0
     assert x.grad is not None
     torch.testing.assert_close(x.grad, -torch.sin(torch.full((3,), 2.0)) * 7 * 2)
+
+
+@pytest.mark.parametrize("backend", [*AS_IT_IS, "aot_eager"])
+def test_hooks_of_a_tensor_that_leaves_are_seen_outside(backend: str) -> None:
+    def returned(x: torch.Tensor) -> Any:
+        y = x.sin()
+        y.register_hook(triple)
+        return y
+
+    def kept(x: torch.Tensor) -> Any:
+        y = x.sin()
+        y.register_hook(triple)
+        heard.append(y)
+        return y * 2
+
+    for program in (returned, kept):
+        outcomes = []
+        for function in (program, gramme.compile(program, backend=backend)):
+            heard.clear()
+            x = torch.linspace(0, 1, 3).requires_grad_()
+            result = function(x)
+            tensor = heard[0] if heard else result
+            count = len(tensor._backward_hooks or ())
+            tensor.register_hook(lambda gradient: gradient + 1)  # behind the program's own
+            result.sum().backward()
+            outcomes.append((count, x.grad))
+        assert_alike(outcomes[1], outcomes[0])

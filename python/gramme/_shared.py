@@ -1,0 +1,205 @@
+"""Equal graphs are compiled once: the blocks of a model that are compiled one by one, a module made several times.
+
+A compiled graph of PyTorch's own backends is a function of its inputs, so it serves every graph that is spelt the same:
+operations, constants, what is known of each input and of the memory that inputs share, the thread's modes, the settings
+of PyTorch's compilers. What is not known to compare is compiled for itself. What nobody runs any more is forgotten.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import fx
+
+__all__ = ["compiled_before", "identity_of", "remember", "spelling"]
+
+_known: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
+
+_CONFIGS = ("torch._inductor.config", "torch._functorch.config", "torch._dynamo.config")
+_MEANINGLESS = {"stack_trace", "nn_module_stack", "source_fn_stack", "creation_timestamp", "example_value"}
+_OF_MODULE = {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "backend_id"}
+_PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+class _UnknownError(Exception):
+    """There is something that is not known to compare."""
+
+
+class _Same:
+    """An object, equal to itself only."""
+
+    __slots__ = ("kept",)
+
+    def __init__(self, kept: Any) -> None:
+        self.kept = kept
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.kept is other.kept
+
+    def __hash__(self) -> int:
+        return id(self.kept)
+
+
+def identity_of(compiler: Callable[..., Any], mode: str | None, options: dict[str, Any]) -> Hashable | None:
+    """What tells a compiler of PyTorch's from others; None for the program's own, which may do something each time."""
+    module = getattr(compiler, "__module__", None) or ""
+    if module != "torch" and not module.startswith("torch."):
+        return None
+    try:
+        return (_Same(compiler), mode, _value(options))
+    except _UnknownError:
+        return None
+
+
+def spelling(identity: Hashable | None, graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Hashable | None:
+    """By what a compiled graph is found again; None if it cannot be told. The thread is in the modes to compile in."""
+    bisector = sys.modules.get("torch._inductor.compiler_bisector")
+    if bisector and bisector.CompilerBisector.get_backend():
+        return None  # it counts
+    if identity is None or not set(graph_module.meta) <= _OF_MODULE:
+        return None
+    try:
+        return (identity, _graph(graph_module.graph), _inputs(graph_module.graph, inputs), _modes(), _settings())
+    except _UnknownError:
+        return None
+
+
+def compiled_before(key: Hashable | None) -> Any:
+    """What equal graphs have; None if there is none."""
+    return None if key is None else _known.get(key)
+
+
+def remember(key: Hashable | None, compiled: Any) -> None:
+    """Equal graphs may have it as long as somebody holds it."""
+    if key is not None and type(compiled).__weakrefoffset__:
+        _known[key] = compiled
+
+
+def _value(value: Any) -> Hashable:
+    """A constant, as it compares; types tell 1 from True and from 1.0."""
+    kind = type(value)
+    if kind is float:
+        return (float, struct.pack("d", value))
+    if kind in (int, bool, str, bytes) or value is None or value is Ellipsis or kind in _PLAIN:
+        return (kind, value)
+    if kind is complex:
+        return (complex, struct.pack("dd", value.real, value.imag))
+    if kind in (tuple, list) or isinstance(value, tuple | list):  # torch.fx has lists of its own
+        return (tuple if isinstance(value, tuple) else list, *map(_value, value))
+    if isinstance(value, dict):
+        return (dict, *((_value(key), _value(each)) for key, each in value.items()))
+    if kind is slice:
+        return (slice, _value(value.start), _value(value.stop), _value(value.step))
+    raise _UnknownError
+
+
+def _graph(graph: fx.Graph) -> Hashable:
+    numbers = {node: index for index, node in enumerate(graph.nodes)}
+
+    def spelt(argument: Any) -> Hashable:
+        if isinstance(argument, torch.fx.Node):
+            return numbers[argument]
+        if isinstance(argument, tuple | list):
+            return (tuple if isinstance(argument, tuple) else list, *map(spelt, argument))
+        if isinstance(argument, dict):
+            return (dict, *((_value(key), spelt(each)) for key, each in argument.items()))
+        if isinstance(argument, slice):
+            return (slice, spelt(argument.start), spelt(argument.stop), spelt(argument.step))
+        return _value(argument)
+
+    words = []
+    for node in graph.nodes:
+        if node.op not in ("placeholder", "call_function", "call_method", "output"):
+            raise _UnknownError
+        if node.op != "placeholder" and not set(node.meta) <= _MEANINGLESS:
+            raise _UnknownError
+        target = node.target if isinstance(node.target, str) else _Same(node.target)
+        words.append((node.op, None if node.op == "placeholder" else target, spelt(node.args), spelt(node.kwargs)))
+    return tuple(words)
+
+
+def _inputs(graph: fx.Graph, inputs: Sequence[Any]) -> Hashable:
+    memory: dict[int, int] = {}
+    objects: dict[int, int] = {}
+    words = []
+    for node, value in zip(graph.find_nodes(op="placeholder"), inputs, strict=True):
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
+            raise _UnknownError
+        if not set(node.meta) <= _MEANINGLESS | {"tensor_dict"}:
+            raise _UnknownError
+        base = value._base if value._is_view() else None
+        shared = (
+            memory.setdefault(value.untyped_storage()._cdata, len(memory)),
+            objects.setdefault(id(value), len(objects)),
+            base is not None and (objects.setdefault(id(base), len(objects)), _tensor(base)),
+            value.data_ptr() % 64,
+        )
+        words.append((_tensor(value), shared, _value(dict(node.meta.get("tensor_dict", {})))))
+    return tuple(words)
+
+
+def _tensor(tensor: torch.Tensor) -> Hashable:
+    gradient = tensor.grad if tensor.is_leaf else None
+    if gradient is not None and (gradient._is_view() or tensor._is_view()):
+        raise _UnknownError
+    return (
+        type(tensor),
+        str(torch._C._dispatch_keys(tensor)),
+        tensor.dtype,
+        tensor.device,
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.requires_grad,
+        tensor.is_leaf,
+        tensor.is_inference(),
+    )
+
+
+def _modes() -> Hashable:
+    """Of the thread and of the process."""
+    autocast = [
+        (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in ("cpu", "cuda")
+    ]
+    backends, matmul = torch.backends, torch.backends.cuda.matmul
+    return (
+        *autocast,
+        torch.is_autocast_cache_enabled(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.get_num_threads(),
+        (
+            matmul.allow_tf32,
+            matmul.allow_fp16_reduced_precision_reduction,
+            matmul.allow_bf16_reduced_precision_reduction,
+        ),
+        (backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.cudnn.allow_tf32),
+        (backends.mkldnn.enabled, backends.mkldnn.deterministic, backends.mkldnn.allow_tf32),
+        (torch._C._get_flash_sdp_enabled(), torch._C._get_mem_efficient_sdp_enabled()),
+        (torch._C._get_math_sdp_enabled(), torch._C._get_cudnn_sdp_enabled()),
+    )
+
+
+def _settings() -> Hashable:
+    """Of PyTorch's compilers. Functions among them may be anything."""
+    words = []
+    for name in _CONFIGS:
+        config = sys.modules.get(name)
+        values = config.get_config_copy() if config else {}
+        if any(callable(value) and not isinstance(value, type) for value in values.values()):
+            raise _UnknownError
+        if values.get("verify_correctness"):
+            raise _UnknownError  # each time
+        words.append(repr(sorted(values.items())))
+    return tuple(words)

@@ -43,10 +43,11 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"base", "bytecode", "cpython", "aten", "plan", "source"},
     "backend": {"base", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
     "native": {"base", "graph", "meta", "shape", "aten"},
+    "pipeline": set(),
 }
 ALLOWED["api"] = set(ALLOWED)
 
-TORCH_ROOMS = {"aten", "meta", "backend", "native", "api"}
+TORCH_ROOMS = {"aten", "meta", "backend", "native", "pipeline", "api"}
 COUNTING_ROOMS = {"base", "cpython"}
 
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')

@@ -8,6 +8,7 @@
 #include "api/compiled.h"
 #include "api/meter.h"
 #include "api/native.h"
+#include "api/pipeline.h"
 #include "api/report.h"
 #include "api/testing.h"
 #include "aten/state.h"
@@ -198,6 +199,7 @@ NB_MODULE(_C, m) {
   bind_captured(m);
   bind_meter(m);
   bind_native(m);
+  bind_pipeline(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit"), nb::arg("keep_graphs"), nb::arg("symbolic") = false,
         nb::arg("dynamic") = nb::none());

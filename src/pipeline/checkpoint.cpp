@@ -211,6 +211,34 @@ variable_list RecomputeBackward::apply(variable_list&&) {
   return {at::Tensor()};
 }
 
+namespace {
+
+/// The root of a backward that gives each tensor its gradient, if it has one. The engine itself takes no root without.
+class Seeds final : public torch::autograd::Node {
+ public:
+  Seeds(const variable_list& tensors, const variable_list& gradients) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].requires_grad()) continue;
+      add_next_edge(torch::autograd::impl::gradient_edge(tensors[i]));
+      gradients_.push_back(gradients[i]);
+    }
+  }
+  variable_list apply(variable_list&&) override { return std::move(gradients_); }
+
+ private:
+  variable_list gradients_;
+};
+
+void backward(const variable_list& tensors, const variable_list& gradients) {
+  auto seeds = c10::make_intrusive<Seeds>(tensors, gradients);
+  if (seeds->num_outputs() == 0) return;
+  const at::Tensor start = phony(c10::Device(c10::kCPU), false);
+  seeds->add_input_metadata(start);
+  Engine::get_default_engine().execute({{seeds, 0}}, {start}, false, false, true);
+}
+
+}  // namespace
+
 /// All outputs are roots, those without a gradient too: the lanes of skips end in them.
 variable_list CheckpointBackward::apply(variable_list&& gradients) {
   TORCH_CHECK(!c10::GradMode::is_enabled(), "a checkpointed stage has no second derivative");
@@ -219,14 +247,7 @@ variable_list CheckpointBackward::apply(variable_list&& gradients) {
               "parameters");
   TORCH_CHECK(checkpoint_->recomputed, "a checkpointed stage was not recomputed before its backward");
   const Recomputed recomputed = *std::exchange(checkpoint_->recomputed, std::nullopt);
-  torch::autograd::edge_list roots;
-  variable_list given;
-  for (size_t i = 0; i < recomputed.outputs.size(); ++i) {
-    if (!recomputed.outputs[i].requires_grad()) continue;
-    roots.push_back(torch::autograd::impl::gradient_edge(recomputed.outputs[i]));
-    given.push_back(gradients[i]);
-  }
-  if (!roots.empty()) Engine::get_default_engine().execute(roots, given, false, false, true);
+  backward(recomputed.outputs, gradients);
   variable_list found;
   for (const at::Tensor& leaf : recomputed.leaves) found.push_back(leaf.grad());
   return found;

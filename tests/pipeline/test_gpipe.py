@@ -21,8 +21,10 @@ def test_attributes():
     )
     assert (model.balance, model.chunks, model.checkpoint) == ([2, 1], 4, "never")
     assert model.devices == [CPU, CPU]  # those too many are dropped
-    assert isinstance(model.partitions, nn.ModuleList) and [len(p) for p in model.partitions] == [2, 1]
-    assert two().chunks == 1 and two().checkpoint == "except_last"
+    assert isinstance(model.partitions, nn.ModuleList)
+    assert [len(p) for p in model.partitions] == [2, 1]
+    assert two().chunks == 1
+    assert two().checkpoint == "except_last"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,10 @@ def test_models_that_cannot_be_cut():
 def test_it_is_a_sequence_of_the_layers():
     layers = [nn.Linear(1, 1), nn.ReLU(), nn.Tanh()]
     model = GPipe(nn.Sequential(*layers), [1, 2], devices=cpus(2))
-    assert len(model) == 3 and list(model) == layers and model[0] is layers[0] and model[-1] is layers[2]
+    assert len(model) == 3
+    assert list(model) == layers
+    assert model[0] is layers[0]
+    assert model[-1] is layers[2]
     with pytest.raises(IndexError):
         model[3]
     with pytest.raises(AttributeError):
@@ -96,14 +101,16 @@ def test_it_is_not_moved_but_cast():
     ):
         with pytest.raises(TypeError, match="denied to move"):
             move()
-    assert model.to(torch.double) is model and model(torch.ones(1, 2).double()).dtype == torch.double
+    assert model.to(torch.double) is model
+    assert model(torch.ones(1, 2).double()).dtype == torch.double
     assert model.float()(torch.ones(1, 2)).dtype == torch.float
 
 
 def test_empty_model():
     model = GPipe(nn.Sequential(), [])
     x = torch.ones(2)
-    assert model(x) is x and len(model) == 0
+    assert model(x) is x
+    assert len(model) == 0
     with pytest.raises(TypeError, match="expected Tensor"):
         model(1)
 
@@ -119,7 +126,9 @@ def test_tuples_between_the_stages():
     model = nn.Sequential(Call(lambda x: (x, x * 2)), Call(lambda pair: (pair[0] + pair[1], pair[1].long())))
     x = torch.ones(4, 1, requires_grad=True)
     a, b = GPipe(model, [1, 1], devices=cpus(2), chunks=2, checkpoint="always")(x)
-    assert a.shape == b.shape == (4, 1) and b.dtype == torch.long and not b.requires_grad
+    assert a.shape == b.shape == (4, 1)
+    assert b.dtype == torch.long
+    assert not b.requires_grad
     a.sum().backward()
     assert x.grad.unique().item() == 3
 
@@ -162,7 +171,8 @@ def test_grad_mode_inside_and_outside():
     x = torch.ones(1, 1, requires_grad=True)
     with torch.no_grad():
         assert not model(x).requires_grad
-    assert model(x).requires_grad and modes == [False, True]
+    assert model(x).requires_grad
+    assert modes == [False, True]
 
 
 @pytest.mark.parametrize("checkpoint", ["always", "except_last", "never"])
@@ -199,7 +209,9 @@ def test_unet_equals_the_uncut_model(balance, batch, chunks, checkpoint, one_thr
     result = model(x)
     value = loss(result)
     value.backward()
-    assert same(result, output) and same(value, total) and same(x.grad, expected_x)
+    assert same(result, output)
+    assert same(value, total)
+    assert same(x.grad, expected_x)
     assert all(map(same, gradients(plain), expected))
 
 

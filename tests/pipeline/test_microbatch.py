@@ -9,7 +9,11 @@ a, b = torch.zeros(2), torch.ones(3)
 
 def test_atomic():
     batch = Batch(a)
-    assert batch.atomic and batch.tensor is a and list(batch) == [a] and len(batch) == 1 and batch[0] is a
+    assert batch.atomic
+    assert batch.tensor is a
+    assert list(batch) == [a]
+    assert len(batch) == 1
+    assert batch[0] is a
     with pytest.raises(AttributeError):
         _ = batch.tensors
     with pytest.raises(IndexError):
@@ -20,7 +24,11 @@ def test_atomic():
 
 def test_tuple():
     batch = Batch((a, b))
-    assert not batch.atomic and batch.tensors == (a, b) and len(batch) == 2 and batch[1] is b and batch[-1] is b
+    assert not batch.atomic
+    assert batch.tensors == (a, b)
+    assert len(batch) == 2
+    assert batch[1] is b
+    assert batch[-1] is b
     with pytest.raises(AttributeError):
         _ = batch.tensor
 
@@ -38,7 +46,8 @@ def test_assignment():
     pair = Batch((a, b))
     pair[1] = a
     pair[-2] = b
-    assert pair.tensors[0] is b and pair.tensors[1] is a
+    assert pair.tensors[0] is b
+    assert pair.tensors[1] is a
     pair[:] = (a, b, a)
     assert len(pair) == 3
     with pytest.raises(NotImplementedError):
@@ -55,8 +64,10 @@ def test_call_wraps_again():
 def test_helpers_of_sync():
     ids = torch.tensor([1])
     assert Batch(a).find_tensor_idx() == 0
-    assert Batch((None, ids, a)).find_tensor_idx() == 2 and Batch((None, ids)).find_tensor_idx() == 1
-    assert Batch((1, a)).get_device() == torch.device("cpu") and Batch((1, a)).values[1] is a
+    assert Batch((None, ids, a)).find_tensor_idx() == 2
+    assert Batch((None, ids)).find_tensor_idx() == 1
+    assert Batch((1, a)).get_device() == torch.device("cpu")
+    assert Batch((1, a)).values[1] is a
     with pytest.raises(TypeError, match="No tensor found"):
         Batch((1,)).find_tensor_idx()
 
@@ -84,7 +95,9 @@ def test_scatter_and_gather_tuples():
     batches = scatter((x, y), 2)
     assert [tuple(map(len, batch)) for batch in batches] == [(2, 2), (2, 2)]
     back = gather(batches)
-    assert isinstance(back, tuple) and torch.equal(back[0], x) and torch.equal(back[1], y)
+    assert isinstance(back, tuple)
+    assert torch.equal(back[0], x)
+    assert torch.equal(back[1], y)
 
 
 def test_tensors_that_do_not_match_are_refused():

@@ -21,7 +21,10 @@ def test_phonies_are_made_once():
     assert get_phony(CPU, requires_grad=True) is get_phony(CPU, requires_grad=True)
     for flag in (False, True):
         phony = get_phony(CPU, requires_grad=flag)
-        assert phony.shape == (0,) and phony.device == CPU and phony.requires_grad is flag and phony.is_leaf
+        assert phony.shape == (0,)
+        assert phony.device == CPU
+        assert phony.requires_grad is flag
+        assert phony.is_leaf
 
 
 def test_phonies_are_one_for_all_threads():
@@ -31,14 +34,17 @@ def test_phonies_are_one_for_all_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 8 and len(set(map(id, found))) == 1
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
 
 
 def test_functions_give_phonies_detached():
     _, one = fork(lane())
     _, two = fork(lane())
     shared = get_phony(CPU, requires_grad=False)
-    assert one is not two and one is not shared and not shared.requires_grad
+    assert one is not two
+    assert one is not shared
+    assert not shared.requires_grad
 
 
 def test_a_phony_made_in_inference_mode_serves_outside():
@@ -50,10 +56,14 @@ def test_a_phony_made_in_inference_mode_serves_outside():
 def test_fork_and_join_make_nodes():
     x = lane()
     forked, phony = fork(x)
-    assert forked is not x and forked.data_ptr() == x.data_ptr() and phony.requires_grad
-    assert type(forked.grad_fn) is Fork._backward_cls and forked.grad_fn is phony.grad_fn
+    assert forked is not x
+    assert forked.data_ptr() == x.data_ptr()
+    assert phony.requires_grad
+    assert type(forked.grad_fn) is Fork._backward_cls
+    assert forked.grad_fn is phony.grad_fn
     joined = join(forked, phony)
-    assert joined is not forked and type(joined.grad_fn) is Join._backward_cls
+    assert joined is not forked
+    assert type(joined.grad_fn) is Join._backward_cls
 
 
 @pytest.mark.parametrize("mode", ["no_grad", "no gradient wanted"])
@@ -65,7 +75,9 @@ def test_without_gradients_the_lane_itself(mode, monkeypatch):
     x = lane(grad=mode == "no_grad")
     with torch.set_grad_enabled(mode != "no_grad"):
         forked, phony = fork(x)
-        assert forked is x and not phony.requires_grad and phony.shape == (0,)
+        assert forked is x
+        assert not phony.requires_grad
+        assert phony.shape == (0,)
         assert join(x, phony) is x
 
 
@@ -73,7 +85,9 @@ def test_join_makes_the_lane_need_a_gradient():
     _, phony = fork(lane())
     x = lane(grad=False)
     joined = join(x, phony)
-    assert joined.requires_grad and joined.data_ptr() == x.data_ptr() and not x.requires_grad
+    assert joined.requires_grad
+    assert joined.data_ptr() == x.data_ptr()
+    assert not x.requires_grad
 
 
 def test_join_of_a_lane_without_gradients_is_the_lane():
@@ -88,7 +102,9 @@ def test_gradients_pass_and_phonies_get_none():
     got = []
     phony.register_hook(got.append)
     (join(y, phony) * forked).backward()
-    assert x.grad.item() == 3 and y.grad.item() == 2 and got in ([], [None])
+    assert x.grad.item() == 3
+    assert y.grad.item() == 2
+    assert got in ([], [None])
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -128,7 +144,8 @@ def test_nothing_stays_after_backward():
     node = weakref.ref(y.grad_fn.next_functions[0][0]) if hasattr(y.grad_fn, "__weakref__") else lambda: None
     del temporary, x, phony, y
     gc.collect()
-    assert storage() is None and node() is None
+    assert storage() is None
+    assert node() is None
 
 
 def test_writes_are_seen_through_fork_and_join():

@@ -44,7 +44,7 @@ def test_each_clock_runs_its_cells_and_then_the_next():
 
 
 def test_clocks_are_in_lockstep():
-    """A partition waits for all of the clock before, not for its own input alone: on two devices that is two threads."""
+    """A partition waits for all of the clock before, not for its own input alone: two devices are two threads."""
     log, both = [], threading.Barrier(2, timeout=60)
 
     def slow(x):
@@ -124,7 +124,8 @@ def test_a_failing_last_stage_stops_the_clocks():
     with pytest.raises(Broken, match="stage 3") as caught:
         model(torch.arange(3.0).unsqueeze(1))
     assert counts == [3, 3, 2, 1]  # the clock under way is drained, no other begins
-    assert caught.traceback[-1].name == "run" and threading.active_count() == before
+    assert caught.traceback[-1].name == "run"
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("checkpoint", ["always", "never"])

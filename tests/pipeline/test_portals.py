@@ -32,10 +32,12 @@ def test_without_checkpoint_two_lives():
     x = leaf()
     portal = Portal(x * 2, tensor_life=2)
     phony = portal.blue()
-    assert portal.tensor_life == 1 and portal.tensor is not None
+    assert portal.tensor_life == 1
+    assert portal.tensor is not None
     main, phony = fork(join(x * 1, phony))
     portal.orange(phony)
-    assert portal.tensor_life == 0 and portal.tensor is None
+    assert portal.tensor_life == 0
+    assert portal.tensor is None
 
 
 def test_with_checkpoint_three_lives_and_one_more():
@@ -45,12 +47,15 @@ def test_with_checkpoint_three_lives_and_one_more():
     assert portal.tensor_life == 2
     _, phony = fork(x * 1)
     portal.orange(phony)
-    assert portal.tensor_life == 1 and portal.tensor is not None
+    assert portal.tensor_life == 1
+    assert portal.tensor is not None
     portal.orange(phony)  # recomputed
-    assert portal.tensor_life == 0 and portal.tensor is None
+    assert portal.tensor_life == 0
+    assert portal.tensor is None
     portal.put_tensor(x * 2, tensor_life=1)  # stashed again
     portal.blue()
-    assert portal.tensor_life == 0 and portal.tensor is None
+    assert portal.tensor_life == 0
+    assert portal.tensor is None
 
 
 def test_a_dead_portal_says_so():
@@ -67,7 +72,9 @@ def test_a_gradient_is_taken_once():
         portal.use_grad()
     gradient = torch.ones(1)
     portal.put_grad(gradient)
-    assert portal.grad is gradient and portal.use_grad() is gradient and portal.grad is None
+    assert portal.grad is gradient
+    assert portal.use_grad() is gradient
+    assert portal.grad is None
     with pytest.raises(RuntimeError, match="grad in portal"):
         portal.use_grad()
 
@@ -76,10 +83,13 @@ def test_blue_gives_a_phony_and_takes_the_gradient():
     x = leaf(1.0, 2.0)
     portal = Portal(x, tensor_life=1)
     phony = PortalBlue.apply(portal, x)
-    assert phony.shape == (0,) and phony.requires_grad and type(phony.grad_fn) is PortalBlue._backward_cls
+    assert phony.shape == (0,)
+    assert phony.requires_grad
+    assert type(phony.grad_fn) is PortalBlue._backward_cls
     portal.put_grad(torch.tensor([3.0, 4.0]))
     phony.sum().backward()
-    assert x.grad.tolist() == [3, 4] and portal.grad is None
+    assert x.grad.tolist() == [3, 4]
+    assert portal.grad is None
 
 
 def test_orange_gives_the_tensor_detached_and_puts_the_gradient():
@@ -87,18 +97,23 @@ def test_orange_gives_the_tensor_detached_and_puts_the_gradient():
     portal = Portal(x, tensor_life=2)
     phony = torch.empty(0, requires_grad=True)
     popped = PortalOrange.apply(portal, phony)
-    assert popped is not x and popped.data_ptr() == x.data_ptr()
+    assert popped is not x
+    assert popped.data_ptr() == x.data_ptr()
     assert type(popped.grad_fn) is PortalOrange._backward_cls
     popped.backward(torch.tensor([3.0, 4.0]))
-    assert portal.grad.tolist() == [3, 4] and x.grad is None and phony.grad is None
+    assert portal.grad.tolist() == [3, 4]
+    assert x.grad is None
+    assert phony.grad is None
 
 
 def test_copy_gives_a_phony_and_keeps_the_tensor():
     x = leaf()
     portal = Portal(x, tensor_life=2)
     phony = PortalCopy.apply(portal, CPUStream, CPUStream, torch.empty(0, requires_grad=True))
-    assert phony.shape == (0,) and type(phony.grad_fn) is PortalCopy._backward_cls
-    assert portal.tensor_life == 2 and portal.tensor.data_ptr() == x.data_ptr()
+    assert phony.shape == (0,)
+    assert type(phony.grad_fn) is PortalCopy._backward_cls
+    assert portal.tensor_life == 2
+    assert portal.tensor.data_ptr() == x.data_ptr()
 
 
 def test_none_makes_no_nodes():
@@ -108,7 +123,8 @@ def test_none_makes_no_nodes():
     main, phony = fork(join(main, blue))
     copied = portal.copy(CPUStream, CPUStream, phony)
     assert portal.orange(phony) is None
-    assert not blue.requires_grad and not copied.requires_grad
+    assert not blue.requires_grad
+    assert not copied.requires_grad
     assert not [name for name in node_names(main) if name.startswith("Portal")]
 
 
@@ -141,7 +157,8 @@ def test_main_lane_alone_needs_a_gradient():
     popped = portal.orange(phony)
     assert not popped.requires_grad  # as it was stashed
     (main * popped).backward()
-    assert x.grad.item() == 2 and skip.grad is None
+    assert x.grad.item() == 2
+    assert skip.grad is None
 
 
 @pytest.mark.parametrize("value", [torch.tensor([3]), torch.tensor([True])])
@@ -152,7 +169,8 @@ def test_whole_numbers_have_no_gradient_lane(value):
     main = join(main, portal.copy(CPUStream, CPUStream, phony))
     main, phony = fork(main)
     popped = portal.orange(phony)
-    assert torch.equal(popped, value) and not popped.requires_grad
+    assert torch.equal(popped, value)
+    assert not popped.requires_grad
     (main * popped).backward()
     assert x.grad.item() == value.item()
 
@@ -165,7 +183,8 @@ def test_a_pop_that_the_loss_does_not_use():
     main, phony = fork(main)
     portal.orange(phony)
     main.backward()
-    assert x.grad.item() == 1 and skip.grad is None
+    assert x.grad.item() == 1
+    assert skip.grad is None
 
 
 def test_a_lane_that_cannot_carry_gradients_leaves_the_tensor_its_history():
@@ -217,7 +236,9 @@ def test_names_of_one_partition_stay_in_the_dict():
     batch, value = atomic(), torch.ones(2)
     main = batch.tensor
     tracker.save(batch, None, "near", value)
-    assert batch.tensor is main and tracker.tensors == {(None, "near"): value} and not tracker.portals
+    assert batch.tensor is main
+    assert tracker.tensors == {(None, "near"): value}
+    assert not tracker.portals
     assert tracker.load(batch, None, "near") is value
 
 
@@ -249,7 +270,8 @@ def test_the_lane_is_the_first_tensor_that_can_have_a_gradient():
     ids, x, skip = torch.tensor([1]), torch.ones(1), leaf(2.0)
     batch = Batch((ids, x))
     tracker.save(batch, None, "far", skip * 1)
-    assert batch[0] is ids and batch[1].requires_grad
+    assert batch[0] is ids
+    assert batch[1].requires_grad
     tracker.copy(batch, CPUStream, CPUStream, None, "far")
     popped = tracker.load(batch, None, "far")
     (batch[1] * 0 + popped * 4).backward()
@@ -315,7 +337,8 @@ def test_no_tensor_stays_when_backward_comes_to_earlier_layers(checkpoint):
     result = model(torch.ones(2, 1, requires_grad=True))
     gc.collect()
     result.sum().backward()
-    assert seen and not any(map(any, seen))
+    assert seen
+    assert not any(map(any, seen))
 
 
 def test_lives_end_in_a_pipeline(monkeypatch):
@@ -427,5 +450,7 @@ def test_recomputed_stage_finds_its_tracker_on_the_engines_thread():
     with use_skip_tracker(outer):
         result = model(x)
         result.sum().backward()
-    assert seen == [(True, False), (False, True)] and not outer.portals and not outer.tensors
+    assert seen == [(True, False), (False, True)]
+    assert not outer.portals
+    assert not outer.tensors
     assert torch.allclose(x.grad, 2 + 1 - torch.tanh(torch.ones(1, 1)) ** 2)

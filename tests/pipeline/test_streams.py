@@ -21,8 +21,12 @@ from pipeline.models import CPU
 
 
 def test_the_cpus_stream_is_one():
-    assert new_stream(CPU) is CPUStream and current_stream(CPU) is CPUStream and default_stream(CPU) is CPUStream
-    assert get_device(CPUStream) == CPU and not is_cuda(CPUStream) and not is_cuda(None)
+    assert new_stream(CPU) is CPUStream
+    assert current_stream(CPU) is CPUStream
+    assert default_stream(CPU) is CPUStream
+    assert get_device(CPUStream) == CPU
+    assert not is_cuda(CPUStream)
+    assert not is_cuda(None)
     with pytest.raises(TypeError):
         as_cuda(CPUStream)
 
@@ -38,7 +42,8 @@ def test_copy_and_wait():
     (y,) = Copy.apply(CPUStream, CPUStream, x)
     assert type(y.grad_fn) is Copy._backward_cls
     (y,) = Wait.apply(CPUStream, CPUStream, y)
-    assert y.data_ptr() == x.data_ptr() and y is not x
+    assert y.data_ptr() == x.data_ptr()
+    assert y is not x
     (y * torch.arange(4.0)).sum().backward()
     assert x.grad.tolist() == [0, 1, 2, 3]
 
@@ -52,17 +57,22 @@ def test_one_node_for_the_whole_tuple(node):
         torch.ones(1),
     )
     x, y, z, w = node.apply(CPUStream, CPUStream, a, b, ids, plain)
-    assert x.grad_fn is y.grad_fn and type(x.grad_fn) is node._backward_cls
-    assert not z.requires_grad and not w.requires_grad and z.dtype == torch.long
+    assert x.grad_fn is y.grad_fn
+    assert type(x.grad_fn) is node._backward_cls
+    assert not z.requires_grad
+    assert not w.requires_grad
+    assert z.dtype == torch.long
     (x * 2 + y * 3 * z).sum().backward()
-    assert a.grad.item() == 2 and b.grad.item() == 3
+    assert a.grad.item() == 2
+    assert b.grad.item() == 3
 
 
 def test_gradients_that_are_missing():
     a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
     x, _ = Wait.apply(CPUStream, CPUStream, *Copy.apply(CPUStream, CPUStream, a, b))
     x.backward()
-    assert a.grad.item() == 1 and b.grad is None
+    assert a.grad.item() == 1
+    assert b.grad is None
 
 
 @pytest.mark.parametrize("node", [Copy, Wait])

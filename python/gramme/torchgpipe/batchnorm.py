@@ -112,7 +112,7 @@ class DeferredBatchNorm(_BatchNorm):
 
         Example:
             >>> DeferredBatchNorm.convert_deferred_batch_norm(nn.BatchNorm2d(3), chunks=4)
-            DeferredBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+            DeferredBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
 
         """
         return cls._convert(module, chunks, {})

@@ -120,7 +120,7 @@ def _latent_bytes(layer: nn.Module, batch: Batch) -> tuple[Batch, int]:
 def profile_sizes(
     module: nn.Sequential, sample: TensorOrTensors, chunks: int, param_scale: float, device: torch.device
 ) -> list[int]:
-    """Counts what each layer keeps, for one sample of the mini-batch.
+    """Counts what each layer keeps of the first micro-batch.
 
     Returns:
         Bytes by layer, of a micro-batch and of the parameters.
@@ -131,12 +131,13 @@ def profile_sizes(
     size = whole[0].size(0)
     batch = Batch(whole.values)
     for i, tensor in enumerate(batch):
-        batch[i] = tensor[:1].detach().requires_grad_(tensor.requires_grad)
+        batch[i] = tensor.chunk(chunks)[0].detach().requires_grad_(tensor.requires_grad)
+    micro_batches = size / batch[0].size(0)
     sizes: list[int] = []
     with use_skip_tracker(_Leaves()):
         for layer in layerwise_sandbox(module, device):
             detach(batch)
             batch, latent = _latent_bytes(layer, batch)
             parameters = sum(p.numel() * p.element_size() for p in layer.parameters())
-            sizes.append(int(latent * size / chunks + parameters * param_scale))
+            sizes.append(int(latent * micro_batches / chunks + parameters * param_scale))
     return sizes

@@ -159,6 +159,10 @@ class _Pipeline:
     def recompute(self, checkpoint: Checkpoint, phony: Tensor) -> Tensor: ...
     def is_checkpointing(self) -> bool: ...
     def is_recomputing(self) -> bool: ...
+    def plan_cuts(
+        self, *, cost: list[int], moving: list[int], last_use: list[int], may_cut: list[bool], stages: int
+    ) -> list[int]:
+        """The first operation of each stage but the first."""
     def set_runs(self, checkpointing: bool, recomputing: bool) -> tuple[bool, bool]:
         """Sets both for this thread, gives what they were."""
 

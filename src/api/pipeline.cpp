@@ -2,6 +2,7 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Stream.h>
@@ -9,6 +10,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "pipeline/checkpoint.h"
+#include "pipeline/planner.h"
 #include "pipeline/portal.h"
 #include "pipeline/stream.h"
 
@@ -275,6 +277,13 @@ struct ThreadState {
   }
 };
 
+// ---- Plans
+
+std::vector<int64_t> plan_cuts(std::vector<int64_t> cost, std::vector<int64_t> moving, std::vector<int64_t> last_use,
+                               std::vector<bool> may_cut, int64_t stages) {
+  return pipeline::plan_cuts({std::move(cost), std::move(moving), std::move(last_use), std::move(may_cut)}, stages);
+}
+
 }  // namespace
 
 void bind_pipeline(nb::module_& m) {
@@ -283,6 +292,8 @@ void bind_pipeline(nb::module_& m) {
   bind_order(pipeline);
   bind_portal(m, pipeline);
   bind_checkpoint(m, pipeline);
+  pipeline.def("plan_cuts", plan_cuts, nb::kw_only(), nb::arg("cost"), nb::arg("moving"), nb::arg("last_use"),
+               nb::arg("may_cut"), nb::arg("stages"));
   nb::class_<ThreadState>(m, "ThreadState").def(nb::init<>()).def("call", &ThreadState::call, nb::arg("function"));
 }
 

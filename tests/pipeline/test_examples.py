@@ -9,7 +9,8 @@ import gramme.torchgpipe
 import pytest
 
 MODULES = [module.name for module in pkgutil.walk_packages(gramme.torchgpipe.__path__, "gramme.torchgpipe.")] + [
-    "gramme.torchgpipe"
+    "gramme.torchgpipe",
+    "gramme.pipeline",
 ]
 
 

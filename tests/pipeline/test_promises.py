@@ -33,6 +33,6 @@ def test_the_example_runs():
     import torch
     from torch import nn
 
-    code = TEXT[TEXT.index("```python") + len("```python") : TEXT.index("```\n\n## How")]
+    code = TEXT[TEXT.index("```python") + len("```python") : TEXT.index("```\n\n### How")]
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
     exec(code, {"model": model, "sample": torch.ones(2, 4), "batch": torch.ones(16, 4)})

@@ -1,0 +1,271 @@
+"""gramme.pipeline.split: any captured model in stages, equal to the bit to the model."""
+
+import itertools
+import random
+import time
+
+import gramme
+import gramme.pipeline
+import pytest
+import torch
+from gramme import _C
+from torch import nn
+from torch.nn import functional
+
+from pipeline.models import Call, gradients, same
+
+
+class UNet(nn.Module):
+    def __init__(self, depth=3, width=6):
+        super().__init__()
+        self.down = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.up = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(depth))
+        self.out = nn.Linear(width, 3)
+
+    def forward(self, x):
+        skips = []
+        for layer in self.down:
+            x = torch.tanh(layer(x))
+            skips.append(x)
+        for layer in self.up:
+            x = torch.tanh(layer(torch.cat([x, skips.pop()], 1)))
+        return self.out(x)
+
+
+class Language(nn.Module):
+    """Tied embeddings, a mask and a table that all layers take, dropout, a dict of results."""
+
+    def __init__(self, layers=3, width=8):
+        super().__init__()
+        self.embed = nn.Embedding(11, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(0.2)
+        self.head = nn.Linear(width, 11, bias=False)
+        self.head.weight = self.embed.weight
+        self.register_buffer("scale", torch.ones(width) * 0.5)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        length = ids.shape[1]
+        with torch.no_grad():
+            table = torch.arange(length).unsqueeze(-1).cos() * self.scale
+        mask = torch.ones(length, length).tril().bool()
+        for layer in self.layers:
+            y = layer(x + table)
+            scores = (y @ y.transpose(1, 2)).masked_fill(~mask, float("-inf")).softmax(-1)
+            x = self.norm(x + self.dropout(scores @ y))
+        return {"logits": self.head(x), "hidden": (x, length)}
+
+
+class Normed(nn.Module):
+    """Statistics written in place, and a buffer that the model writes itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.bn, self.b = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.seen.add_(1)
+        x = self.bn(self.a(x * self.seen))
+        x.mul_(2)
+        return self.b(x.relu()).chunk(2, 1)
+
+
+def leaves(result):
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+
+
+def backward(result):
+    sum((leaf.double() ** 2).sum() for leaf in leaves(result) if leaf.requires_grad).backward()
+
+
+CASES = {
+    "unet": (UNet, lambda n, length: (torch.randn(n, 6),)),
+    "language": (Language, lambda n, length: (torch.randint(0, 11, (n, length)),)),
+    "normed": (Normed, lambda n, length: (torch.randn(n, 4),)),
+    "sequential": (lambda: nn.Sequential(*[nn.Linear(3, 3) for _ in range(9)]), lambda n, length: (torch.randn(n, 3),)),
+}
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("name", CASES)
+def test_equals_the_model(name, stages, one_thread):
+    make, arguments = CASES[name]
+    torch.manual_seed(0)
+    model = make()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    random_state = torch.get_rng_state()
+    example = arguments(7, 5)
+    torch.set_rng_state(random_state)
+    cut = gramme.pipeline.split(model, example, stages=stages)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert len(cut.stages) == len(cut.plan.stages) == stages
+    for n, length in ((4, 5), (3, 7), (6, 2)):
+        found = []
+        given = arguments(n, length)
+        for run in (model, cut):
+            model.load_state_dict(before)
+            model.zero_grad()
+            torch.manual_seed(n)
+            result = run(*given)
+            backward(result)
+            found.append((result, gradients(model), [value.clone() for value in model.buffers()]))
+        (result, grads, buffers), (expected, expected_grads, expected_buffers) = found
+        assert type(result) is type(expected)
+        assert all(map(same, leaves(result), leaves(expected)))
+        assert all(map(same, grads, expected_grads))
+        assert all(map(same, buffers, expected_buffers))
+
+
+def test_names_are_the_models():
+    model = Language()
+    cut = gramme.pipeline.split(model, (torch.ones(2, 3, dtype=torch.long),), stages=3)
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    found = {}
+    for stage in cut.stages:
+        for name, tensor in (*stage.named_parameters(), *stage.named_buffers()):
+            assert own[name] is tensor
+            found[name] = tensor
+    assert found.keys() == own.keys()
+
+
+def test_stages_alone_cut_at_their_inputs(one_thread):
+    """Each stage's backward is a call of its own; gradients of what crosses are handed back."""
+    torch.manual_seed(0)
+    model = UNet()
+    x = torch.randn(4, 6)
+    model(x).exp().sum().backward()
+    expected = gradients(model)
+    model.zero_grad()
+    cut = gramme.pipeline.split(model, (x,), stages=4)
+    values, runs = {cut.stages[0].takes[0]: x}, []
+    for stage in cut.stages:
+        taken = {name: values[name].detach().requires_grad_() for name in stage.takes}
+        given = dict(zip(stage.gives, stage(*taken.values()), strict=True))
+        values.update(given)
+        runs.append((taken, given))
+    (result,) = runs[-1][1].values()
+    (leaf := result.detach().requires_grad_()).exp().sum().backward()
+    grads = {next(iter(runs[-1][1])): leaf.grad}
+    for taken, given in reversed(runs):
+        torch.autograd.backward(list(given.values()), [grads[name] for name in given])
+        for name, value in taken.items():
+            grads[name] = value.grad if name not in grads else grads[name] + value.grad
+    assert all(torch.allclose(a, b) for a, b in zip(gradients(model), expected, strict=True))
+
+
+def test_far_values_are_portals():
+    model = UNet(depth=3)
+    plan = gramme.pipeline.split(model, (torch.randn(4, 6),), stages=4).plan
+    assert plan.portals
+    for portal in plan.portals:
+        assert portal.targets[-1] > portal.source + 1
+        assert portal.bytes == 4 * 6 * 4
+        assert portal.life == len(portal.targets)
+        assert portal.saved == portal.bytes * (portal.targets[-1] - portal.source - len(portal.targets))
+        assert "test_split.py:" in portal.line
+    text = str(plan)
+    assert len(text.splitlines()) == 5 + len(plan.portals)
+    assert f"portal {plan.portals[0].name}: " in text
+
+
+def test_whole_models_only():
+    def broken(x):
+        print("break")
+        return x.sin() if x.sum() > 0 else x.cos()
+
+    with pytest.raises(gramme.CaptureError, match="test_split.py"):
+        gramme.pipeline.split(Call(broken), (torch.ones(2),), stages=1)
+
+
+def test_too_many_stages():
+    with pytest.raises(ValueError, match="fewer operations than stages"):
+        gramme.pipeline.split(nn.ReLU(), (torch.ones(2),), stages=2)
+    with pytest.raises(ValueError, match="positive"):
+        gramme.pipeline.split(nn.ReLU(), (torch.ones(2),), stages=0)
+
+
+def test_no_cut_between_a_tuple_and_its_items_or_inside_a_mode():
+    def body(x):
+        a, b = functional.max_pool1d(x, 1, return_indices=True)
+        with torch.no_grad():
+            c = a * 2
+            d = c + 1
+        return (a + d, b)
+
+    model = Call(body)
+    with pytest.raises(ValueError, match="not enough places"):
+        gramme.pipeline.split(model, (torch.randn(1, 4),), stages=8)
+    for stages in (1, 2):
+        x = torch.randn(1, 4, requires_grad=True)
+        cut = gramme.pipeline.split(model, (x,), stages=stages)
+        assert all(map(same, cut(x), body(x)))
+
+
+def test_another_way_through_the_model_is_refused():
+    class Two(nn.Module):
+        def forward(self, x):
+            return x.sin() * 2 if self.training else x.cos() * 2
+
+    model = Two()
+    cut = gramme.pipeline.split(model, (torch.ones(2),), stages=2)
+    model.eval()
+    with pytest.raises(RuntimeError, match="takes another way"):
+        cut(torch.ones(2))
+
+
+# ---- the planner alone
+
+
+def cost_of(cost, moving, last_use, cuts):
+    """The dearest stage, and what is moved."""
+    n = len(cost)
+    moved = [sum(size for i, size in enumerate(moving) if i < at <= last_use[i]) for at in range(n + 1)]
+    bounds = [0, *cuts, n]
+    return max(sum(cost[a:b]) + moved[a] + moved[b] for a, b in itertools.pairwise(bounds)), sum(
+        moved[at] for at in cuts
+    )
+
+
+def random_operations(numbers, n):
+    last_use = [min(n - 1, i + numbers.choice([0, 1, 1, 2, n])) for i in range(n)]
+    return {
+        "cost": [numbers.choice([0, 1, 2, 5, 30]) for _ in range(n)],
+        "moving": [numbers.choice([0, 1, 3, 10]) for _ in range(n)],
+        "last_use": last_use,
+        "may_cut": [numbers.random() < 0.8 for _ in range(n)],
+    }
+
+
+def test_cuts_are_the_best():
+    numbers = random.Random(0)
+    for _ in range(300):
+        n = numbers.randint(1, 8)
+        operations = random_operations(numbers, n)
+        stages = numbers.randint(1, n)
+        rows = operations["cost"], operations["moving"], operations["last_use"]
+        places = [i for i in range(1, n) if operations["may_cut"][i]]
+        ways = list(itertools.combinations(places, stages - 1))
+        if not ways:
+            with pytest.raises(ValueError, match="not enough places"):
+                _C.pipeline.plan_cuts(**operations, stages=stages)
+            continue
+        cuts = _C.pipeline.plan_cuts(**operations, stages=stages)
+        assert tuple(cuts) in ways
+        assert cost_of(*rows, cuts) == min(cost_of(*rows, way) for way in ways)
+
+
+def test_ten_thousand_operations():
+    operations = random_operations(random.Random(0), 10_000)
+    began = time.perf_counter()
+    cuts = _C.pipeline.plan_cuts(**operations, stages=8)
+    assert len(cuts) == 7
+    assert time.perf_counter() - began < 1
+
+
+def test_rows_of_different_lengths():
+    with pytest.raises(ValueError, match="each operation needs"):
+        _C.pipeline.plan_cuts(cost=[1], moving=[1], last_use=[], may_cut=[True], stages=1)

@@ -269,3 +269,35 @@ def test_ten_thousand_operations():
 def test_rows_of_different_lengths():
     with pytest.raises(ValueError, match="each operation needs"):
         _C.pipeline.plan_cuts(cost=[1], moving=[1], last_use=[], may_cut=[True], stages=1)
+
+
+def llama(transformers):
+    config = transformers.LlamaConfig(
+        hidden_size=32, num_hidden_layers=4, num_attention_heads=4, intermediate_size=64, vocab_size=50, use_cache=False
+    )
+    return transformers.LlamaForCausalLM(config).train()
+
+
+def bert(transformers):
+    config = transformers.BertConfig(
+        hidden_size=32, num_hidden_layers=4, num_attention_heads=4, intermediate_size=64, vocab_size=50
+    )
+    return transformers.BertModel(config).eval()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stages", [2, 4, 8])
+@pytest.mark.parametrize("make", [llama, bert])
+def test_transformers(make, stages, one_thread):
+    torch.manual_seed(0)
+    model = make(pytest.importorskip("transformers"))
+    cut = gramme.pipeline.split(model, (torch.randint(0, 50, (3, 7)),), stages=stages)
+    for size in ((3, 7), (5, 9), (2, 4)):
+        ids, found = torch.randint(0, 50, size), []
+        for run in (model, cut):
+            model.zero_grad()
+            result = run(ids)
+            backward(result)
+            found.append((leaves(result), gradients(model)))
+        assert all(map(same, found[0][0], found[1][0]))
+        assert all(map(same, found[0][1], found[1][1]))

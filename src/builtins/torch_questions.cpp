@@ -118,12 +118,14 @@ Value* log_usage(Trace& trace, const Args& args) {
 
 /// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap and
 /// torch.func.grad the name and attributes of what they return, what torch.func.vjp returns that it leaves inference
-/// mode.
+/// mode. Optimizers compute with tensors then what they compute with numbers eagerly, which gives other bits: only
+/// compilers want that.
 Value* is_compiling(Trace& trace, const Args&) {
   PyObject* const module_call = once([] { return PyFunction_GetCode(real("torch.nn", "Module._call_impl")); });
   PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
   PyObject* const grad = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad")); });
   PyObject* const both = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad_and_value")); });
+  if (trace.policy.locates && is_in_optimizer(trace)) return trace.boolean(false);
   value::Function* caller = trace.inliner->current_function();
   auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
   const bool vjp =
@@ -194,7 +196,8 @@ void register_state_questions() {
   add_rows("torch.xpu", {{"is_available", &folded<"torch.xpu", "is_available">}});
   add_rows("torch.backends.mps", {{"is_available", &folded<"torch.backends.mps", "is_available">}});
   add_rows("torch.backends.cuda", {{"is_built", &folded<"torch.backends.cuda", "is_built">}});
-  add_rows("torch.accelerator", {{"is_available", &folded<"torch.accelerator", "is_available">}});
+  add_rows("torch.accelerator", {{"is_available", &folded<"torch.accelerator", "is_available">},
+                                 {"current_accelerator", &folded<"torch.accelerator", "current_accelerator">}});
   add_rows("torch.distributed", {{"is_available", &folded<"torch.distributed", "is_available">}});
   add_rows("torch.distributed", {{"is_initialized", &folded<"torch.distributed", "is_initialized">}});
 }

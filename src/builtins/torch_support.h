@@ -42,6 +42,9 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
   return tensor;
 }
 
+/// Is it a function of torch.optim that asks?
+bool is_in_optimizer(Trace& trace);
+
 /// Has the program given a tensor the storage of another?
 struct Storages {
   bool replaced = false;
@@ -68,6 +71,7 @@ void register_torch_legacy();
 Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* device, bool whole);
 void register_torch_methods();
 void register_torch_modes();
+void register_torch_optim();
 void register_torch_function_modes();
 void register_torch_state();
 void register_torch_dynamo();

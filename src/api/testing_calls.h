@@ -97,7 +97,7 @@ class Caller {
     } else if (nanobind::isinstance<RunTimeNumber>(value)) {
       result.kind = meta::Argument::Number;
       result.object = nanobind::cast<RunTimeNumber&>(value).example.ptr();
-      result.bound = nanobind::cast<RunTimeNumber&>(value).bound;
+      result.range = meta::Interval::around_zero(nanobind::cast<RunTimeNumber&>(value).bound);
       result.node = arena_.make<graph::Node>();
     } else if (nanobind::isinstance<SymbolicNumber>(value)) {
       result.kind = meta::Argument::Number;

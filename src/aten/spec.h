@@ -71,6 +71,10 @@ bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std
                size_t steady = SIZE_MAX);
 /// The tensor's .grad as a new reference (None if it has none); runs no Python.
 PyObject* grad_of(PyObject* tensor);
+/// The number in a plain tensor of 32 or 64 bit floats on the CPU without dimensions; false for any other.
+bool number_in(PyObject* tensor, double& number);
+/// Is there such a number between the two, and is it whole if it must be?
+bool holds_within(PyObject* tensor, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
 

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cmath>
+
 #include "aten/extent.h"
 #include "aten/spec.h"
 
@@ -30,6 +32,22 @@ PyObject* grad_of(PyObject* tensor) {
   const auto* meta = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta();
   if (!meta || !meta->grad().defined()) Py_RETURN_NONE;
   return THPVariable_Wrap(meta->grad());
+}
+
+bool number_in(PyObject* tensor, double& number) {
+  if (!is_tensor(tensor)) return false;
+  const at::Tensor& self = THPVariable_Unpack(tensor);
+  if (!has_plain_storage(self) || !self.is_cpu() || self.dim() != 0 || self.is_conj() || self.is_neg()) return false;
+  const bool wide = self.scalar_type() == at::kDouble;
+  if ((!wide && self.scalar_type() != at::kFloat) || !self.storage().data()) return false;
+  const void* data = self.const_data_ptr();
+  number = wide ? *static_cast<const double*>(data) : *static_cast<const float*>(data);
+  return true;
+}
+
+[[gnu::hot]] bool holds_within(PyObject* tensor, double low, double high, bool whole) {
+  double number = 0;
+  return number_in(tensor, number) && low <= number && number <= high && (!whole || number == std::trunc(number));
 }
 
 uint32_t version_of(PyObject* tensor) {

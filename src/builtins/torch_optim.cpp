@@ -1,15 +1,9 @@
 // What optimizers ask of torch besides operations.
-#include "base/text.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
 
 using namespace value;
-
-bool is_in_optimizer(Trace& trace) {
-  const Function* caller = trace.inliner->current_function();
-  return caller && utf8_of(caller->code->co_filename).find("torch/optim/") != std::string_view::npos;
-}
 
 namespace {
 
@@ -66,8 +60,8 @@ class Groups {
     Owned<> first = take(PyList_New(0));
     for (Value* item : lists_[0]) {
       const meta::Record& record = *static_cast<Tensor*>(item)->record;
-      Owned<> names = take(Py_BuildValue("{s:O,s:O}", "dtype", meta::dtype_object(record), "device",
-                                         meta::device_object(record)));
+      Owned<> names =
+          take(Py_BuildValue("{s:O,s:O}", "dtype", meta::dtype_object(record), "device", meta::device_object(record)));
       Owned<> none_of_it = take(Py_BuildValue("(i)", 0));
       check(PyList_Append(first.get(), take(PyObject_Call(empty, none_of_it.get(), names.get())).get()));
     }
@@ -92,8 +86,6 @@ Value* group_tensors(Trace& trace, const Args& args) {
 
 }  // namespace
 
-void register_torch_optim() {
-  add_rows("torch._C", {{"_group_tensors_by_device_and_dtype", &group_tensors}});
-}
+void register_torch_optim() { add_rows("torch._C", {{"_group_tensors_by_device_and_dtype", &group_tensors}}); }
 
 }  // namespace gramme::builtins

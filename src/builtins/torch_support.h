@@ -42,9 +42,6 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
   return tensor;
 }
 
-/// Is it a function of torch.optim that asks?
-bool is_in_optimizer(Trace& trace);
-
 /// Has the program given a tensor the storage of another?
 struct Storages {
   bool replaced = false;

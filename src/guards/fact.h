@@ -17,9 +17,9 @@ enum class Kind : uint8_t {
 struct Fact {
   const source::Source* source;
   Kind kind;
-  Owned<> object;                          // Type, Narrow, Constant, Identity, Keys, SetIs, Places, Code, Subclass
+  Owned<> object;  // Type, Narrow, Constant, Identity, Keys, SetIs, Places, Code, Subclass, Content
   const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap, OtherStorage, Apart
-  int64_t number = 0;                      // Length, Subclass
+  int64_t number = 0;                      // Length, Subclass, Content
   const aten::TensorSpec* spec = nullptr;  // Tensor
 
   /// "L['x'] is a float", "G['scale'] == 0.5", …

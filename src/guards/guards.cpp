@@ -47,6 +47,8 @@ std::string Fact::print() const {
       return name + ".__code__ is " + describe(object.get());
     case Kind::Subclass:
       return std::string(number ? "" : "not ") + "issubclass(" + describe(object.get()) + ", " + name + ")";
+    case Kind::Content:
+      return name + ".item() lies within " + describe(object.get()) + (number ? ", a whole number" : "");
     case Kind::NoOverlap:
       return name + " shares no memory with " + other->print();
     case Kind::OtherStorage:

@@ -2,10 +2,10 @@
 #pragma once
 #include <Python.h>
 
-#include <cmath>
 #include <cstdint>
 
 #include "base/arena.h"
+#include "meta/interval.h"
 #include "meta/record.h"
 
 namespace gramme::graph {
@@ -31,7 +31,7 @@ struct Argument {
   const Record* record = nullptr;
   PyObject* object = nullptr;  // borrowed: the trace keeps it alive
   shape::Expr expr = nullptr;  // of a Number that is one over the capture's symbols, and not constant
-  double bound = HUGE_VAL;     // of a Number: its magnitude is never more, and it is no NaN; infinite: nothing is known
+  Interval range;              // of a Number
   const Argument* items = nullptr;
   uint32_t count = 0;
 };

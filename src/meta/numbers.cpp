@@ -129,9 +129,9 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
   constexpr double kSixtyFourBits = 0x1p63;
   const bool is_float = PyFloat_Check(number.object);
   const bool is_whole = number.expr && number.expr->type == shape::Type::Int;  // of 64 bits, as all expressions are
-  const bool fits_64_bits = is_float || is_whole || number.bound < kSixtyFourBits;
+  const bool fits_64_bits = is_float || is_whole || number.range.bound() < kSixtyFourBits;
   // Among integers a float is converted to the default dtype, whichever that is.
-  const bool fits = number.bound <= tensors.largest && !(is_float && tensors.all_discrete);
+  const bool fits = number.range.bound() <= tensors.largest && !(is_float && tensors.all_discrete);
   switch (how) {
     case Takes::Not:
       return true;

@@ -202,6 +202,21 @@ std::string explain_step(const Program& program, const Step& step, Outcome outco
   return name + ": " + aten::explain_mismatch(*step.spec, object);
 }
 
+[[gnu::hot]] bool holds(const Content& content, PyObject* const* registers) {
+  PyObject* tensor = registers[content.of];
+  return tensor && aten::holds_within(tensor, content.low, content.high, content.whole);
+}
+
+std::string explain_content(const Program& program, const Content& content, PyObject* const* registers) {
+  PyObject* tensor = registers[content.of];
+  double now = 0;
+  const std::string name = program.steps[content.of].source->print();
+  if (!tensor || !aten::number_in(tensor, now)) return name + " is no number any more";
+  return name + " holds " + describe(take(PyFloat_FromDouble(now)).get()) + " now, not a" +
+         (content.whole ? " whole" : "") + " number from " + describe(take(PyFloat_FromDouble(content.low)).get()) +
+         " to " + describe(take(PyFloat_FromDouble(content.high)).get());
+}
+
 std::string explain_relation(const Program& program, const Relation& relation) {
   std::string a = program.steps[relation.a].source->print(), b = program.steps[relation.b].source->print();
   switch (relation.kind) {

@@ -144,6 +144,8 @@ struct GuardPlan::Impl {
       if (!check_part(part, roots)) return false;
     for (const Relation& relation : program.relations)
       if (!holds(relation, registers.data())) return false;
+    for (const Content& content : program.contents)
+      if (!holds(content, registers.data())) return false;
     if (!distinct.holds(registers.data())) return false;
     return program.apart.empty() || aten::all_apart(registers.data(), program.apart, places, program.apart_steady);
   }
@@ -174,6 +176,8 @@ struct GuardPlan::Impl {
     }
     for (const Relation& relation : program.relations)
       if (!holds(relation, values.data())) return explain_relation(program, relation);
+    for (const Content& content : program.contents)
+      if (!holds(content, values.data())) return explain_content(program, content, values.data());
     if (auto same = distinct.same(values.data()))
       return explain_relation(program, {guards::Kind::NotSameAs, same->first, same->second});
     for (uint32_t a : program.apart)

@@ -102,6 +102,10 @@ class Lowering {
     for (const Fact& fact : description.facts) {
       if (fact.kind == GuardKind::Distinct) program_.distinct.push_back(register_of(fact.source));
       if (fact.kind == GuardKind::Other) program_.others.push_back(register_of(fact.source));
+      if (fact.kind == GuardKind::Content)
+        program_.contents.push_back({register_of(fact.source),
+                                     PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), 0)),
+                                     PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), 1)), fact.number != 0});
       if (!fact.other) continue;
       if (fact.kind == GuardKind::Apart)
         program_.apart.insert(program_.apart.end(), {register_of(fact.source), register_of(fact.other)});
@@ -206,6 +210,7 @@ class Lowering {
       case GuardKind::Apart:
       case GuardKind::Distinct:
       case GuardKind::Other:
+      case GuardKind::Content:
         return;
       case GuardKind::Absent:
         step.absent = true;

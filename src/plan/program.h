@@ -57,6 +57,13 @@ struct Relation {
   uint32_t a, b;  // registers
 };
 
+/// What a tensor without dimensions must lie between.
+struct Content {
+  uint32_t of;  // register
+  double low, high;
+  bool whole;
+};
+
 /// A number that guards on shapes look at: of a tensor, or the value of an int.
 struct Number {
   source::Kind kind;  // SizeOf, StrideOf, OffsetOf; else the source of an int
@@ -70,13 +77,14 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Check> checks;
   std::vector<Relation> relations;
-  std::vector<uint32_t> apart;     // registers of tensors of which no two share memory; those whose sizes stay first
-  size_t apart_steady = 0;         // how many those are
-  std::vector<uint32_t> distinct;  // registers of objects of which no two may be one …
-  std::vector<uint32_t> others;    // … and of those that may be none of them
-  std::vector<uint32_t> roots;     // steps without a base; pinned objects come first
-  uint32_t pinned_end = 0;         // steps [0, pinned_end) hang off pinned objects
-  std::vector<uint32_t> reads;     // registers, as the description lists them
+  std::vector<uint32_t> apart;  // registers of tensors of which no two share memory; those whose sizes stay first
+  std::vector<Content> contents;
+  size_t apart_steady = 0;                  // how many those are
+  std::vector<uint32_t> distinct;           // registers of objects of which no two may be one …
+  std::vector<uint32_t> others;             // … and of those that may be none of them
+  std::vector<uint32_t> roots;              // steps without a base; pinned objects come first
+  uint32_t pinned_end = 0;                  // steps [0, pinned_end) hang off pinned objects
+  std::vector<uint32_t> reads;              // registers, as the description lists them
   std::vector<Number> symbols, properties;  // of the description's shapes, as it lists them
 };
 

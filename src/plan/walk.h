@@ -31,6 +31,7 @@ inline bool passes(const Program& program, const Step& step, PyObject* object) {
   return true;
 }
 bool holds(const Relation& relation, PyObject* const* registers);
+bool holds(const Content& content, PyObject* const* registers);
 
 /// Runs the steps of a subtree whose root (at `first`) is in its register already. ~5 to 10 ns a step.
 bool walk_below(const Program& program, uint32_t first, PyObject** registers);
@@ -49,5 +50,6 @@ PyObject** name_address(PyObject* base, int64_t index);
 /// In words, why the object read (null: nothing) does not satisfy the step; empty if it does.
 std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object);
 std::string explain_relation(const Program& program, const Relation& relation);
+std::string explain_content(const Program& program, const Content& content, PyObject* const* registers);
 
 }  // namespace gramme::plan

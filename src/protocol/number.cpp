@@ -9,6 +9,7 @@
 namespace gramme::protocol {
 
 using namespace value;
+using meta::Interval;
 using shape::Expr;
 
 namespace {
@@ -26,13 +27,6 @@ bool is_zero(Value* seen) { return seen->kind == Kind::Constant && PyObject_Not(
 bool is_negative(Value* seen) {
   Owned<> zero = take(PyLong_FromLong(0));
   return check(PyObject_RichCompareBool(seen->object, zero.get(), Py_LT)) == 1;
-}
-
-double bound_of(Value* seen) {
-  if (auto* number = as<Number>(seen)) return number->bound;
-  double value = PyFloat_CheckExact(seen->object) ? PyFloat_AS_DOUBLE(seen->object) : PyLong_AsDouble(seen->object);
-  if (value == -1.0 && PyErr_Occurred()) PyErr_Clear(), value = NAN;
-  return std::isnan(value) ? HUGE_VAL : std::fabs(value);
 }
 
 // ---- numbers over the symbols of sizes and ints
@@ -92,48 +86,58 @@ Expr compared(int op, Expr left, Expr right) {
 /// What the graph may compute: an operator that cannot raise, whatever the numbers are within their bounds.
 struct Computed {
   PyTypeObject* type = nullptr;  // null: the numbers must be known
-  double bound = HUGE_VAL;
+  Interval range;
 };
 
 /// Ints stay within 64 bits: so they can be converted to floats, and be numbers of tensors' operators.
-Computed within_bounds(PyTypeObject* type, double bound) {
+Computed within_bounds(PyTypeObject* type, Interval range) {
   constexpr double kLargestInt = 0x1p62;
-  if (std::isnan(bound)) bound = HUGE_VAL;  // 0 times what nothing is known of
-  if (type != &PyFloat_Type && !(bound <= kLargestInt)) return {};
-  return {type, bound};
+  if (type != &PyFloat_Type && !(range.bound() <= kLargestInt)) return {};
+  return {type, range};
 }
 
-/// A divisor that varies may be zero, an exponent may take the result beyond all floats: they must be known.
+/// To a natural number, which rounds step by step, or as power() says.
+Computed powered(PyTypeObject* type, Interval base, Interval exponent, bool natural) {
+  if (type == &PyFloat_Type)
+    if (const Interval range = power(base, exponent); range.known()) return {type, range};
+  const double bound = natural ? std::pow(base.bound(), exponent.bound()) : HUGE_VAL;
+  return bound < 0x1p1000 ? within_bounds(type, Interval::around_zero(bound)) : Computed();
+}
+
+/// A divisor that may be zero must be known, and an exponent that may take the result beyond all floats.
 Computed computed(int op, Value* left, Value* right) {
   PyTypeObject *a = numeric_type(left), *b = numeric_type(right);
   bool floats = a == &PyFloat_Type || b == &PyFloat_Type;
   bool bools = a == &PyBool_Type && b == &PyBool_Type;
   PyTypeObject* type = floats ? &PyFloat_Type : &PyLong_Type;
-  const double x = bound_of(left), y = bound_of(right);
+  const Interval p = range_of(left), q = range_of(right);
+  const double x = p.bound(), y = q.bound();
   for (Value* side : {left, right})
-    if (floats && numeric_type(side) != &PyFloat_Type && !std::isfinite(bound_of(side))) return {};
+    if (floats && numeric_type(side) != &PyFloat_Type && !range_of(side).known()) return {};
   const bool divides = right->kind == Kind::Constant && !is_zero(right);
   switch (op) {
     case NB_ADD:
+      return within_bounds(type, sum(p, q));
     case NB_SUBTRACT:
-      return within_bounds(type, x + y);
+      return within_bounds(type, difference(p, q));
     case NB_MULTIPLY:
-      return within_bounds(type, x * y);
+      return within_bounds(type, product(p, q));
     case NB_FLOOR_DIVIDE:
-      return divides ? within_bounds(type, x / y + 1) : Computed();
+      return divides ? within_bounds(type, Interval::around_zero(x / y + 1).or_unknown()) : Computed();
     case NB_REMAINDER:
-      return divides && std::isfinite(x) ? within_bounds(type, y) : divides && floats ? Computed{type} : Computed();
-    case NB_TRUE_DIVIDE:
-      return divides ? within_bounds(&PyFloat_Type, x / y) : Computed();
+      if (!divides || !(std::isfinite(x) || floats)) return {};
+      return within_bounds(type, std::isfinite(x) ? Interval::around_zero(y) : Interval());
+    case NB_TRUE_DIVIDE: {
+      const bool never_zero = q.known() && !q.holds(0);
+      return divides || never_zero ? within_bounds(&PyFloat_Type, quotient(p, q)) : Computed();
+    }
     case NB_AND:
     case NB_OR:
     case NB_XOR:
-      return floats ? Computed() : within_bounds(bools ? &PyBool_Type : &PyLong_Type, 2 * (x + y) + 1);
-    case NB_POWER: {
-      if (!is_int(right) || is_negative(right)) return {};
-      const double bound = std::pow(x, y);
-      return bound < 0x1p1000 ? within_bounds(type, bound) : Computed();
-    }
+      if (floats) return {};
+      return within_bounds(bools ? &PyBool_Type : &PyLong_Type, Interval::around_zero(2 * (x + y) + 1).or_unknown());
+    case NB_POWER:
+      return powered(type, p, q, is_int(right) && !is_negative(right));
     default:
       return {};
   }
@@ -150,11 +154,18 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
 
 /// A call of a function of numbers in the graph.
 Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, const Computed& computed) {
-  return trace.scope().emit_number(function, args, computed.type, computed.bound,
+  return trace.scope().emit_number(function, args, computed.type, computed.range,
                                    example(function, computed.type, args));
 }
 
 }  // namespace
+
+Interval range_of(Value* seen) {
+  if (auto* number = as<Number>(seen)) return number->range;
+  double value = PyFloat_CheckExact(seen->object) ? PyFloat_AS_DOUBLE(seen->object) : PyLong_AsDouble(seen->object);
+  if (value == -1.0 && PyErr_Occurred()) PyErr_Clear(), value = NAN;
+  return Interval{value, value}.or_unknown();
+}
 
 Expr expression_of(Value* seen) {
   if (auto* number = as<Number>(seen)) return number->expr;
@@ -207,7 +218,7 @@ Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
   if (const Expr a = expression_of(left), b = expression_of(right); numeric && a && b)
     if (Value* made = number_by(trace, combined(trace, plain_operator(op), a, b),
                                 operator_row(plain_operator(op)).function, left, right)) {
-      if (auto* number = as<Number>(made); number && result.type) number->bound = std::min(number->bound, result.bound);
+      if (auto* number = as<Number>(made); number && result.type) number->range = narrower(number->range, result.range);
       return made;
     }
   if (!result.type) return binary(trace, op, known(trace, left), known(trace, right));
@@ -224,7 +235,9 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
   }
   if (const Expr a = expression_of(left), b = expression_of(right); a && b)
     if (Value* made = number_by(trace, compared(op, a, b), comparison_row(op).function, left, right)) return made;
-  return emit_number(trace, comparison_row(op).function, {left, right}, {&PyBool_Type, 1});
+  Number* made = emit_number(trace, comparison_row(op).function, {left, right}, {&PyBool_Type, {0, 1}});
+  note_comparison(trace, made, op, left, right);
+  return made;
 }
 
 Value* number_unary(Trace& trace, Unary op, Number* operand) {
@@ -240,7 +253,10 @@ Value* number_unary(Trace& trace, Unary op, Number* operand) {
     if (Value* made = number_by(trace, e, function, operand)) return made;
   }
   PyTypeObject* type = operand->type == &PyFloat_Type ? &PyFloat_Type : &PyLong_Type;
-  return emit_number(trace, function, {operand}, {type, operand->bound + 1});
+  const Interval range = op == Unary::Negative   ? meta::negative(operand->range)
+                         : op == Unary::Positive ? operand->range
+                                                 : Interval::around_zero(operand->range.bound() + 1).or_unknown();
+  return emit_number(trace, function, {operand}, {type, range});
 }
 
 }  // namespace gramme::protocol

@@ -15,6 +15,14 @@ Value* known(Trace& trace, Value* seen, Reason reason = Reason::DataDependentVal
 /// Of a number over the symbols of sizes and ints: decided, and guarded. None of others.
 std::optional<bool> truth_of_expression(Trace& trace, value::Number* number);
 
+/// Of a comparison of numbers, from what they lie between; where one is computed of what a tensor holds, that is
+/// guarded.
+std::optional<bool> truth_by_ranges(Trace& trace, value::Number* number);
+/// What a number lies between, also one that is known.
+meta::Interval range_of(Value* seen);
+/// The comparison that the Number stands for.
+void note_comparison(Trace& trace, const value::Number* number, int op, Value* left, Value* right);
+
 /// The operand as an expression over the symbols of sizes and ints; null if it is none.
 shape::Expr expression_of(Value* seen);
 /// What the program computes by the function, which is an expression; null if that has no form or no value now.

@@ -33,6 +33,7 @@ bool truth(Trace& trace, Value* operand) {
   if (has_own_class(operand)) return object_truth(trace, operand);
   if (auto* number = as<Number>(operand)) {
     if (const std::optional<bool> known = truth_of_expression(trace, number)) return *known;
+    if (const std::optional<bool> known = truth_by_ranges(trace, number)) return *known;
     return check(PyObject_IsTrue(known_number(trace, number, Reason::DataDependentBranch))) == 1;
   }
   if (operand->kind == Kind::Constant) {

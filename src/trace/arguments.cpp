@@ -94,7 +94,7 @@ Argument Scope::passed(Number* number) {
   }
   result.kind = Argument::Number;
   result.node = node(number);
-  result.bound = number->bound;
+  result.range = number->range;
   numbers_.push_back(number);
   return result;
 }

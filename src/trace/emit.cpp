@@ -40,16 +40,17 @@ Value* Scope::emit_method(PyObject* name, const Args& args) {
   return emit_call(call, args);
 }
 
-Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type, double bound,
-                           Owned<> example) {
+Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
+                           meta::Interval range, Owned<> example) {
   if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   meta::Call call;
+  call.kind = PyUnicode_Check(function) ? meta::Call::Method : meta::Call::Function;
   call.target = function;
   fill(call, Args{args.begin(), args.size(), nullptr, 0});
   auto* result = capture_.make<Number>();
   result->node = graph_->call(call, capture_.position());
   result->node->number_type = result->type = type;
-  result->bound = bound;
+  result->range = range;
   result->object = capture_.keep(std::move(example));
   return result;
 }
@@ -230,9 +231,14 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
     });
     remember(node);
   }
+  std::vector<Contents::Write> writes;
+  if (capture_.policy.locates && !outcome.mutations.empty() && graph_ == &root_ && levels_.empty())
+    writes = contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);
+  contents_.write(writes);
   if (outcome.may_raise || caught_) restored_ = writes_.size();
   Value* result = result_value(outcome.result, node, leaves);
+  contents_.note_made(call, result);
   for (shape::Expr condition : std::exchange(waiting_, {})) assert_true(condition);
   return result;
 }

@@ -60,6 +60,15 @@ void guard_overlaps(Trace& trace) {
   }
 }
 
+/// What the numbers that the program read of inputs lie between.
+void guard_contents(Trace& trace) {
+  trace.scope().contents().each_start([&](const Tensor* input, meta::Interval range, bool whole) {
+    guards::Fact fact{input->source, guards::Kind::Content, take(Py_BuildValue("(dd)", range.low, range.high))};
+    fact.number = whole;
+    trace.guard(std::move(fact));
+  });
+}
+
 /// The values of real objects in the order in which the capture came to them.
 std::vector<Value*> known(Trace& trace) {
   std::vector<Value*> all;
@@ -314,6 +323,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   trace.scope().graph().remove_dead();
   trace.scope().graph().share_bodies();
   guard_overlaps(trace);
+  guard_contents(trace);
   guard_gained(trace);
   guard_distinct(trace);
   trace.scope().place_symbols();

@@ -85,7 +85,7 @@ Value* Capture::number(PyObject* object, const Source* source) {
   dynamic_.push_back(source);
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
-  if (narrow) result->bound = source::kNarrow;
+  if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
   if (policy.symbolic && PyLong_CheckExact(object)) {
     constexpr auto kMost = static_cast<int64_t>(source::kNarrow);
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
@@ -250,8 +250,7 @@ Value* Capture::expression(shape::Expr e) {
   if (e->type == shape::Type::Int) {
     const shape::Range range = shapes.assumptions.range(e);
     const bool bounded = range.low != shape::Range::kNoLow && range.high != shape::Range::kNoHigh;
-    if (bounded)
-      result->bound = std::max(std::fabs(static_cast<double>(range.low)), std::fabs(static_cast<double>(range.high)));
+    if (bounded) result->range = {static_cast<double>(range.low), static_cast<double>(range.high)};
   }
   return result;
 }

@@ -63,6 +63,7 @@ bool Scope::overwrites(const meta::Call& call, const std::vector<Tensor*>& leave
 }
 
 void Scope::note_input_written(Tensor* tensor, const graph::Node* node, bool overwritten) {
+  contents_.forget(tensor);
   for (Tensor* root = tensor; root; root = root->base) {
     if (!root->existing()) continue;
     const bool content = can_be_put_back(root);

@@ -11,6 +11,7 @@
 #include "meta/unbacked.h"
 #include "plan/segment.h"
 #include "trace/capture.h"
+#include "trace/contents.h"
 
 namespace gramme::trace {
 
@@ -61,10 +62,10 @@ class Scope {
   Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
   /// The same of a call whose result depends on what was computed inside transforms so far.
   Value* emit_remembering(PyObject* function, const Args& args);
-  /// Appends the call of a function of Python numbers, without inference; `example` is its value now, and its magnitude
-  /// is never more than `bound`.
-  value::Number* emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type, double bound,
-                             Owned<> example);
+  /// Appends the call of a function of Python numbers, without inference; `example` is its value now, and it
+  /// is never outside the range. A text is the name of a method.
+  value::Number* emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
+                             meta::Interval range, Owned<> example);
   /// Appends a call that changes the thread's state and is not inferred. Its value, if any, may be the argument of a
   /// later such call.
   graph::Node* emit_mode(PyObject* function, const std::vector<meta::Argument>& args,
@@ -132,6 +133,12 @@ class Scope {
   /// A float as a tensor without dimensions.
   graph::Node* as_tensor(value::Number* number);
   bool has_unbacked() const { return unbacked_ != nullptr; }
+
+  // ---- numbers that tensors hold (contents.cpp)
+  /// The only item of a tensor on the CPU, read where it is asked for; null if nothing is known of it.
+  value::Number* content(value::Tensor* tensor);
+  Contents& contents() { return contents_; }
+  const Contents& contents() const { return contents_; }
 
   // ---- autograd and random numbers
   /// Did an operation run with grad mode on, or the program look at a tensor's autograd state? Only then do guards.
@@ -275,6 +282,7 @@ class Scope {
     bool content;      // nothing else of it changed, and autograd does not know
   };
   bool is_written_over(const Write& write) const;
+  bool is_written(const value::Tensor* input) const;
 
   Capture& capture_;
   graph::Graph root_;
@@ -316,6 +324,7 @@ class Scope {
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
+  Contents contents_;
   Extensions states_;
 };
 

@@ -113,7 +113,7 @@ graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text)
 Value* Scope::emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range) {
   if (graph_ != &root_) cannot(Reason::BodyUnsupported, "a number out of data in a body");
   expect_raise();
-  graph::Node* node = emit_number(function, args, &PyLong_Type, HUGE_VAL, take(PyLong_FromLong(2)))->node;
+  graph::Node* node = emit_number(function, args, &PyLong_Type, {}, take(PyLong_FromLong(2)))->node;
   node->effect = true;
   const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
   symbol_nodes_[symbol] = node;

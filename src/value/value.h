@@ -6,11 +6,11 @@
 #pragma once
 #include <Python.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "base/ref.h"
+#include "meta/interval.h"
 #include "meta/record.h"
 #include "source/source.h"
 #include "value/attributes.h"
@@ -95,7 +95,7 @@ struct Number : ValueOf<Number> {
   PyObject* function = nullptr;  // what the program computed it by, as the graph has it; null if by no operator
   Value* operands[2] = {};
   PyTypeObject* type = nullptr;  // int, float, bool; `object` is what it is now, or an example
-  double bound = HUGE_VAL;       // its magnitude is never more, and it is no NaN; infinite: nothing is known
+  meta::Interval range;          // what it lies between
 };
 
 struct Tuple : ValueOf<Tuple> {

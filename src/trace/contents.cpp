@@ -1,0 +1,223 @@
+#include "trace/contents.h"
+
+#include <algorithm>
+#include <set>
+
+#include "aten/spec.h"
+#include "base/imported.h"
+#include "base/once.h"
+#include "graph/graph.h"
+#include "source/constant.h"
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using meta::Argument;
+using meta::Interval;
+
+namespace {
+
+constexpr double kExactInFloat32 = 0x1p24;
+
+bool is_whole(double number) { return number == std::trunc(number); }
+
+PyObject* float32() {
+  PyObject* const result = once([] { return imported("torch", "float32").release(); });
+  return result;
+}
+
+/// May it hold a number that is told here? No further look at a view than that it is of one number, too.
+bool is_number(const Tensor* tensor) {
+  PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
+  const meta::Record& record = *tensor->record;
+  if (!record.sizes.empty() || record.inner || record.is_conj || record.is_neg || record.device_type != 0) return false;
+  PyObject* const dtype = meta::dtype_object(record);
+  return dtype == float32() || dtype == float64;
+}
+
+/// The tensor that has the memory; null if a view shows something else than all of it.
+Tensor* whole_root(Tensor* tensor) {
+  for (; tensor->base; tensor = tensor->base)
+    if (!is_number(tensor) || tensor->record->dtype != tensor->base->record->dtype) return nullptr;
+  return is_number(tensor) ? tensor : nullptr;
+}
+
+/// A constant that is no bool.
+bool is_constant_number(const Argument& argument, double& number) {
+  if (argument.kind != Argument::Constant || !argument.object) return false;
+  if (PyFloat_CheckExact(argument.object)) return number = PyFloat_AS_DOUBLE(argument.object), true;
+  if (!PyLong_CheckExact(argument.object)) return false;
+  number = PyLong_AsDouble(argument.object);
+  if (number == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
+  return true;
+}
+
+bool is_sequence(const Argument& argument) {
+  return argument.kind == Argument::List || argument.kind == Argument::Tuple;
+}
+
+enum class Change : uint8_t { None, Adds, Multiplies };
+
+/// What the call does to its first argument, or to each of it: without a word about others than plain numbers.
+Change change_of(const meta::Call& call) {
+  static PyObject *const add = intern("add_"), *const multiply = intern("mul_"), *const alpha = intern("alpha");
+  PyObject* const add_by_operator = once([] { return imported("_operator", "iadd").release(); });
+  PyObject* const multiply_by_operator = once([] { return imported("_operator", "imul").release(); });
+  PyObject* const add_to_each = once([] { return imported("torch", "_foreach_add_").release(); });
+  PyObject* const multiply_each = once([] { return imported("torch", "_foreach_mul_").release(); });
+  if (call.arg_count != 2) return Change::None;
+  const bool adds = call.target == add || call.target == add_by_operator || call.target == add_to_each;
+  double scale = 0;
+  for (uint32_t i = 0; i < call.keyword_count; ++i)
+    if (!adds || call.keyword_names[i] != alpha || !is_constant_number(call.keyword_args[i], scale) || scale != 1)
+      return Change::None;
+  if (adds) return Change::Adds;
+  const bool multiplies =
+      call.target == multiply || call.target == multiply_by_operator || call.target == multiply_each;
+  return multiplies ? Change::Multiplies : Change::None;
+}
+
+/// What an input may hold at the start, of which the program saw one number.
+std::pair<Interval, bool> start_around(double now) {
+  constexpr double kMostSteps = 0x1p23;
+  if (is_whole(now) && 0 <= now && now <= kMostSteps) return {{0, kMostSteps}, true};
+  if (0 <= now && now <= 1) return {{0, 1}, false};
+  return {Interval::around_zero(source::kNarrow), false};
+}
+
+}  // namespace
+
+Contents::Content* Contents::known(Tensor* tensor) {
+  Tensor* root = whole_root(tensor);
+  if (!root) return nullptr;
+  auto found = contents_.find(root);
+  return found == contents_.end() ? nullptr : &found->second;
+}
+
+Contents::Content* Contents::of(Tensor* tensor, const Written& written) {
+  if (Content* content = known(tensor)) return content;
+  Tensor* root = whole_root(tensor);
+  double now = 0;
+  if (!root || !root->existing() || !aten::number_in(root->object, now) || written(root)) return nullptr;
+  auto [range, whole] = start_around(now);
+  if (!range.holds(now)) return nullptr;
+  starts_[root] = {range, whole};
+  return &(contents_[root] = {.start = root, .whole = whole, .range = range, .now = now});
+}
+
+const Contents::Content* Contents::read_by(const graph::Node* node) const {
+  auto found = reads_.find(node);
+  return found == reads_.end() ? nullptr : &found->second;
+}
+
+void Contents::note_read(Content& content, Number* number) {
+  content.read = number;
+  reads_[number->node] = content;
+  if (content.start && !starts_.at(content.start).used) {
+    starts_.at(content.start).used = true;
+    used_.push_back(content.start);
+  }
+}
+
+/// The content after a number was added to it, or it was multiplied by one.
+Contents::Content Contents::changed(const Content& before, bool adds, Interval by, double now, bool narrow) {
+  Content after = before;
+  after.read = nullptr;
+  after.range = adds ? sum(before.range, by) : product(before.range, by);
+  after.now = adds ? before.now + now : before.now * now;
+  const bool exact = before.whole && by.is_point() && is_whole(by.low) && after.range.bound() <= kExactInFloat32;
+  after.whole = exact && (adds || (before.range.is_point() && !before.start));
+  if (after.whole) {
+    after.added = adds ? after.added + by.low : after.range.low;
+  } else if (narrow) {
+    after.range = after.range.as_float32();
+  }
+  after.now = std::clamp(after.now, after.range.low, after.range.high);
+  return after;
+}
+
+std::vector<Contents::Write> Contents::expected(const meta::Call& call, const std::vector<Tensor*>& leaves,
+                                                const std::vector<Number*>& numbers, const Written& written) {
+  const Change change = change_of(call);
+  if (change == Change::None) return {};
+  const Argument &first = call.args[0], &second = call.args[1];
+  const size_t count = is_sequence(first) ? first.count : 1;
+  if (leaves.size() < count || std::set(leaves.begin(), leaves.end()).size() != leaves.size()) return {};
+  if (is_sequence(second) && second.count != count) return {};
+  std::vector<Write> writes;
+  size_t number = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Argument& by = is_sequence(second) ? second.items[i] : second;
+    Interval range;
+    double now = 0;
+    if (by.kind == Argument::Number) {
+      Number* varies = numbers.at(is_sequence(second) ? number++ : 0);
+      range = varies->range;
+      now = PyFloat_CheckExact(varies->object) ? PyFloat_AS_DOUBLE(varies->object) : 0;
+    } else if (by.kind == Argument::Tensor) {
+      const Content* content = is_sequence(second) ? nullptr : known(leaves.at(count));
+      if (content && content->range.is_point()) range = content->range, now = content->now;
+    } else if (is_constant_number(by, now)) {
+      range = {now, now};
+    }
+    const Content* before = of(leaves[i], written);
+    if (!before || !range.known()) continue;
+    const bool narrow = meta::dtype_object(*leaves[i]->record) == float32();
+    const Content after = changed(*before, change == Change::Adds, range, now, narrow);
+    if (after.range.known()) writes.push_back({whole_root(leaves[i]), after});
+  }
+  return writes;
+}
+
+void Contents::forget(Tensor* tensor) {
+  if (contents_.empty()) return;
+  while (tensor->base) tensor = tensor->base;
+  if (!tensor->existing()) {
+    contents_.erase(tensor);
+    return;
+  }
+  std::erase_if(contents_, [tensor](const auto& entry) {
+    return entry.first == tensor || (entry.first->existing() && aten::overlap(entry.first->object, tensor->object));
+  });
+}
+
+void Contents::write(const std::vector<Write>& writes) {
+  for (const Write& write : writes) contents_[write.tensor] = write.content;
+}
+
+void Contents::note_made(const meta::Call& call, Value* result) {
+  auto* tensor = as<Tensor>(result);
+  if (!tensor || tensor->existing() || tensor->base || !is_number(tensor)) return;
+  PyObject* const by_data = once([] { return imported("torch", "tensor").release(); });
+  PyObject* const as_tensor = once([] { return imported("torch", "as_tensor").release(); });
+  PyObject* const zeros = once([] { return imported("torch", "zeros").release(); });
+  PyObject* const ones = once([] { return imported("torch", "ones").release(); });
+  double number = call.target == ones ? 1 : 0;
+  const bool of_data = call.target == by_data || call.target == as_tensor;
+  if (of_data && (!call.arg_count || !is_constant_number(call.args[0], number))) return;
+  if (!of_data && call.target != zeros && call.target != ones) return;
+  if (meta::dtype_object(*tensor->record) == float32()) number = static_cast<float>(number);
+  if (std::isfinite(number))
+    contents_[tensor] = {.whole = is_whole(number), .added = number, .range = {number, number}, .now = number};
+}
+
+Number* Scope::content(Tensor* tensor) {
+  static PyObject* const item = intern("item");
+  if (graph_ != &root_ || !levels_.empty() || !function_modes_.empty()) return nullptr;
+  Contents::Content* content = contents_.of(tensor, [this](const Tensor* input) { return is_written(input); });
+  if (!content) return nullptr;
+  if (content->read) return content->read;
+  Number* number = emit_number(item, {tensor}, &PyFloat_Type, content->range, take(PyFloat_FromDouble(content->now)));
+  number->node->effect = true;  // the guards on what it holds are about an input
+  tensor->used = true;
+  contents_.note_read(*content, number);
+  return number;
+}
+
+bool Scope::is_written(const Tensor* input) const {
+  return std::ranges::any_of(writes_,
+                             [input](const Write& write) { return aten::overlap(write.root->object, input->object); });
+}
+
+}  // namespace gramme::trace

@@ -53,6 +53,12 @@ Value* disabled(Trace& trace, value::Function* function, const Args& args) {
   return protocol::call(trace, protocol::get_attribute(trace, function, k_original), args);
 }
 
+/// The step of an optimizer with a schedule, which notes that it was called: from a file that is run for real
+/// otherwise.
+Value* traced_step(Trace& trace, value::Function* function, const Args& args) {
+  return trace.inliner->call(function, args);
+}
+
 /// torch._dynamo.graph_break(). That around the step of an optimizer is there for compilers that must see no gradient
 /// recorded in a graph of its own: it is passed by where graphs run as they are.
 Value* graph_break(Trace& trace, value::Function*, const Args&) {
@@ -65,6 +71,9 @@ Value* graph_break(Trace& trace, value::Function*, const Args&) {
 }  // namespace
 
 void register_torch_dynamo() {
+  protocol::add_function_model(
+      "torch/optim/lr_scheduler.py",
+      "LRScheduler.__init__.<locals>.patch_track_step_called.<locals>.wrap_step.<locals>.wrapper", &traced_step);
   protocol::add_function_model("torch/_compile.py", "_disable_dynamo.<locals>.inner", &disabled_lazily);
   protocol::add_function_model("torch/_dynamo/mutation_guard.py",
                                "install_generation_tagging_init.<locals>.patched_init", &tagged_init);

@@ -125,7 +125,7 @@ Value* is_compiling(Trace& trace, const Args&) {
   PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
   PyObject* const grad = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad")); });
   PyObject* const both = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad_and_value")); });
-  if (trace.policy.locates && protocol::is_in_optimizer(trace)) return trace.boolean(false);
+  if (trace.policy.locates && trace::is_in_optimizer(trace)) return trace.boolean(false);
   value::Function* caller = trace.inliner->current_function();
   auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
   const bool vjp =

@@ -143,6 +143,8 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
       return !fits;
     case Takes::Raises:
       return !fits || !tensors.all_floating;
+    case Takes::Makes:
+      return !is_float;
   }
   return true;
 }
@@ -163,7 +165,8 @@ void each_number(const Call& call, const std::function<void(const Argument&, boo
   const Tensors tensors = tensors_of(call);
   auto look = [&](const Argument& argument, Takes how) {
     each_leaf(argument, [&](const Argument& leaf) {
-      if (leaf.kind == Argument::Number) visit(leaf, !tensors.any || depends(how, leaf, tensors));
+      if (leaf.kind == Argument::Number)
+        visit(leaf, (!tensors.any && how != Takes::Makes) || depends(how, leaf, tensors));
     });
   };
   for (uint32_t i = 0; i < call.arg_count; ++i) look(call.args[i], places.at(i));

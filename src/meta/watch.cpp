@@ -224,6 +224,22 @@ void check_indices(PyObject* indices) {
   }
 }
 
+/// One number is written wherever a mask of all of the tensor says: there is nothing to be out of range.
+bool writes_under_mask(const Traits& traits, PyObject* args) {
+  PyObject *self = positional(args, 0), *indices = positional(args, traits.indices),
+           *values = traits.indices < 0 ? nullptr : positional(args, traits.indices + 1);
+  if (!indices || !values || !THPVariable_Check(self) || !THPVariable_Check(values)) return false;
+  if (!(PyList_Check(indices) || PyTuple_Check(indices)) || PySequence_Fast_GET_SIZE(indices) != 1) return false;
+  PyObject* only = PySequence_Fast_GET_ITEM(indices, 0);
+  if (!THPVariable_Check(only)) return false;
+  const at::Tensor &written = THPVariable_Unpack(self), &mask = THPVariable_Unpack(only),
+                   &value = THPVariable_Unpack(values);
+  for (const at::Tensor* tensor : {&written, &mask, &value})
+    if (tensor->unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
+  return mask.scalar_type() == at::kBool && mask.sizes() == written.sizes() && value.dim() == 0 &&
+         value.scalar_type() == written.scalar_type() && written.device() == mask.device();
+}
+
 void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
   const Traits& traits = traits_of(op);
   check_indices(positional(args, traits.indices));
@@ -239,7 +255,8 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
   if (watch.fakes == 0) {  // what the mode itself calls to answer for an operator says nothing about it
     watch.opaque |= traits.opaque;
     watch.warns |= warns(traits.warns, args, kwargs);
-    watch.may_raise |= traits.raises || (traits.integers && are_refused(args)) || !takes(traits.numbers, args);
+    watch.may_raise |= (traits.raises && !writes_under_mask(traits, args)) || (traits.integers && are_refused(args)) ||
+                       !takes(traits.numbers, args);
   }
   if (traits.training >= 0 && positional(args, traits.training) != Py_True) return;
   for (const auto& [position, name] : traits.written) {
@@ -314,7 +331,8 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
   if (!current || current->operators++ > 0 || current->may_raise) return nullptr;
   const std::optional<c10::OperatorName> op = function.operator_name();
-  current->may_raise = !op || may_raise(*op);
+  const bool told_by_arguments = op && op->name.find("index_put") != std::string::npos;  // where the mode sees it
+  current->may_raise = !told_by_arguments && (!op || may_raise(*op));
   return nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "native/floats.h"
 #include "native/symbolic.h"
 #include "native/typed.h"
 
@@ -67,6 +68,16 @@ c10::IValue box(const OperatorArgument& argument, const Run& run) {
     }
     case OperatorArgument::NumberTensor:
       return number_tensor(run.numbers[argument.numbers[0]]);
+    case OperatorArgument::Float:
+      return scalar_at(argument.objects[0], run);
+    case OperatorArgument::Floats: {
+      c10::List<at::Scalar> list;
+      list.reserve(argument.objects.size());
+      for (int32_t object : argument.objects) list.push_back(scalar_at(object, run));
+      return list;
+    }
+    case OperatorArgument::FloatTensor:
+      return number_tensor(scalar_at(argument.objects[0], run));
   }
   return {};
 }

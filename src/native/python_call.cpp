@@ -5,26 +5,11 @@
 #include <algorithm>
 
 #include "native/executor.h"
+#include "native/floats.h"
 #include "native/stepper.h"
 
 namespace gramme::native {
 namespace {
-
-/// Holds the GIL, which the run may have released.
-class WithGil {
- public:
-  explicit WithGil(Run& run) : run_(run), held_(!run.released) {
-    if (!held_) PyEval_RestoreThread(run.released);
-  }
-  ~WithGil() {
-    if (!held_) run_.released = PyEval_SaveThread();
-  }
-  WithGil(const WithGil&) = delete;
-
- private:
-  Run& run_;
-  const bool held_;
-};
 
 /// cond(pred, program, program, operands): a choice of two programs, without Python's call. The first of PythonCall's
 /// operands is the predicate, the others are values among the inputs, in order.
@@ -78,6 +63,8 @@ bool is_true(const Place& pred, Run& run) {
   for (size_t i = 0; i < results.size(); ++i) put_object(results[i].get(), call.result.items[i], run);
 }
 
+}  // namespace
+
 void run_python(const Instruction& instruction, Run& run) {
   const PythonCall& call = python_call(instruction);
   WithGil gil(run);
@@ -89,19 +76,19 @@ void run_python(const Instruction& instruction, Run& run) {
   put_object(result.get(), call.result, run);
 }
 
-}  // namespace
-
 void bind_python(Instruction& instruction, const Step& step, const std::vector<Place>& places, Place result,
                  std::string why) {
   const bool branches = is_branch(step, result);
-  std::unique_ptr<PythonCall> bound = branches ? branch_call(step) : std::make_unique<PythonCall>();
+  std::unique_ptr<PythonCall> bound = float_call(step, places, result);
+  const bool floats = bound != nullptr;
+  if (!floats) bound = branches ? branch_call(step) : std::make_unique<PythonCall>();
   bound->step = &step;
   bound->result = std::move(result);
   bound->why = std::move(why);
   each_value(step, [&](ValueId value) { bound->operands.emplace_back(value, places[static_cast<size_t>(value)]); });
   instruction.kind = Instruction::Python;
   instruction.bound = std::move(bound);
-  instruction.invoke = branches ? run_branch : run_python;
+  instruction.invoke = floats ? invoke_of_floats() : branches ? run_branch : run_python;
 }
 
 bool runs_programs(const Step& step) { return std::any_of(step.arguments.begin(), step.arguments.end(), is_program); }

@@ -12,6 +12,25 @@ struct PythonCall : Bound {
   std::string why;  // it is no instruction for the dispatcher
 };
 
+/// Holds the GIL, which the run may have released.
+class WithGil {
+ public:
+  explicit WithGil(Run& run) : run_(run), held_(!run.released) {
+    if (!held_) PyEval_RestoreThread(run.released);
+  }
+  ~WithGil() {
+    if (!held_) run_.released = PyEval_SaveThread();
+  }
+  WithGil(const WithGil&) = delete;
+
+ private:
+  Run& run_;
+  const bool held_;
+};
+
+/// Calls the step's function.
+void run_python(const Instruction& instruction, Run& run);
+
 /// The step, with its values found where `places` (by value) says.
 void bind_python(Instruction& instruction, const Step& step, const std::vector<Place>& places, Place result,
                  std::string why);

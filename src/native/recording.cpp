@@ -8,6 +8,7 @@
 
 #include "aten/state.h"
 #include "native/assemble.h"
+#include "native/floats.h"
 #include "native/linear.h"
 #include "native/python_call.h"
 #include "native/targets.h"
@@ -43,6 +44,17 @@ Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
   return found;
 }
 
+bool has_float(const Operand& operand) {
+  if (operand.kind == Operand::Constant) return operand.object && PyFloat_Check(operand.object.get());
+  return std::ranges::any_of(operand.items, has_float);
+}
+
+/// Among its constants.
+bool has_float(const Step& step) {
+  return std::ranges::any_of(step.arguments, [](const Operand& operand) { return has_float(operand); }) ||
+         std::ranges::any_of(step.keywords, [](const auto& keyword) { return has_float(keyword.second); });
+}
+
 bool contains(const Place& place, Place::Kind kind) {
   if (place.kind == kind) return true;
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
@@ -50,8 +62,9 @@ bool contains(const Place& place, Place::Kind kind) {
 
 /// Which are symbols to it, and plain numbers to what it calls.
 bool takes_numbers(const Observed& record) {
-  return std::ranges::any_of(record.call.arguments,
-                             [](const OperatorArgument& argument) { return !argument.numbers.empty(); });
+  return std::ranges::any_of(record.call.arguments, [](const OperatorArgument& argument) {
+    return !argument.numbers.empty() || !argument.objects.empty();
+  });
 }
 
 bool makes_list(const Observed& record) {
@@ -178,7 +191,7 @@ bool Recording::takes_symbols(const Step& step) {
 }
 
 /// Why the step cannot be replaced by the operators it called; empty if it can.
-std::string Recording::why_python(const Step& step, PyObject* result, const std::vector<Observed>& observed) {
+std::string Recording::why_python(const Step& step, PyObject* result, std::vector<Observed>& observed) {
   if (!targets_.of(step).transparent) return "its target is not PyTorch's";
   bool tensors = false, objects = false, odd = false, numbers = false;
   each_value(step, [&](ValueId value) {
@@ -188,6 +201,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, const std:
     odd |= has_odd_tensor(stepper_.value(value));
   });
   const bool steady = is_steady(step);
+  if (objects && gives_floats(step, observed)) objects = false;
   if (objects) return "an argument is known only when it runs";
   if (odd) return "an argument is of a subclass of Tensor";
   if (numbers && !symbols_) return "it looks at numbers that may be others";
@@ -212,6 +226,22 @@ std::string Recording::why_python(const Step& step, PyObject* result, const std:
     if (!told && !computed && !(may_do_nothing(step) && steady) && !only_counts(step)) return "it calls no operator";
   }
   return {};
+}
+
+/// Are Python floats all that is known of the step only when it runs, and does its one operator take just these? Then
+/// it gets them as they are.
+bool Recording::gives_floats(const Step& step, std::vector<Observed>& observed) {
+  if (program_->any_sizes || observed.size() != 1 || observed[0].unusable) return false;
+  std::vector<FloatOperand> floats;
+  bool others = false;
+  each_value(step, [&](ValueId value) {
+    PyObject* object = stepper_.value(value);
+    if (place(value).kind == Place::Object && PyFloat_CheckExact(object))
+      floats.push_back({place(value).index, PyFloat_AS_DOUBLE(object)});
+    else
+      others |= contains(place(value), Place::Object);
+  });
+  return !others && !has_float(step) && take_floats(floats, recorder_, observed[0].call);
 }
 
 /// Where the parts of an object are, all made by operators; none if one is not.

@@ -170,7 +170,7 @@ std::optional<NumberId> number_of(const at::Tensor& tensor) {
   return number ? number_of(*number) : std::nullopt;
 }
 
-at::Tensor number_tensor(int64_t value) {
+at::Tensor number_tensor(const c10::Scalar& value) {
   at::Tensor tensor = c10::scalar_to_tensor(value);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;

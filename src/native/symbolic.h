@@ -66,7 +66,7 @@ std::optional<NumberId> number_of(const at::Tensor& tensor);
 /// Is it a list of numbers, symbols among them?
 bool holds_symbols(const c10::IValue& value);
 /// What x + 2 makes of the 2.
-at::Tensor number_tensor(int64_t value);
+at::Tensor number_tensor(const c10::Scalar& value);
 
 /// Kernels called by this thread while it lives get integers for symbols.
 class PlainForKernels {

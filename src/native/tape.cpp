@@ -146,6 +146,11 @@ void print_argument(std::ostream& out, const Tape& tape, const OperatorArgument&
     case OperatorArgument::NumberTensor:
       print_numbers(out, tape, argument.numbers);
       return;
+    case OperatorArgument::Float:
+    case OperatorArgument::Floats:
+    case OperatorArgument::FloatTensor:
+      for (size_t i = 0; i < argument.objects.size(); ++i) out << (i ? ", " : "") << "float " << argument.objects[i];
+      return;
     case OperatorArgument::Numbers:
       out << "[";
       print_numbers(out, tape, argument.numbers);

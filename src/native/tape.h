@@ -31,11 +31,15 @@ struct OperatorArgument {
     Number,        // numbers[0], for a whole number that may be another one in the next call
     Numbers,       // numbers, for a list of them
     NumberTensor,  // numbers[0], for a tensor that is a Python number: x + s0
+    Float,         // objects[0], for a Python float that may be another one in the next call
+    Floats,        // objects, for a list of them
+    FloatTensor,   // objects[0], for a tensor that is a Python float
   };
   Kind kind = Constant;
   c10::IValue constant;
   std::vector<Register> registers;
   std::vector<NumberId> numbers = {};
+  std::vector<int32_t> objects = {};  // into Run::objects
 };
 
 /// Where one of an operator's results goes.

@@ -5,6 +5,7 @@
 // one of them.
 #include <unordered_map>
 
+#include "base/once.h"
 #include "graph/graph.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
@@ -89,7 +90,7 @@ class Evaluation {
   }
 
   Interval computed(const meta::Call& call) {
-    static PyObject* const negate = operator_function("neg");
+    PyObject* const negate = once([] { return operator_function("neg"); });
     if (call.arg_count == 1 && call.target == negate) return negative(of(call.args[0]));
     if (call.arg_count != 2) return {};
     auto is = [&](int op) { return call.target == operator_row(op).function; };

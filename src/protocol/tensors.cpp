@@ -153,15 +153,10 @@ void guard_lookups(Trace& trace, Function* function) {
   }
 }
 
-bool is_in_optimizer(Trace& trace) {
-  const Function* caller = trace.inliner->current_function();
-  return caller && utf8_of(caller->code->co_filename).find("torch/optim/") != std::string_view::npos;
-}
-
 Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
   static PyObject* const name = intern("item");
   refuse_torch_function(trace, tensor, wanted);
-  if (trace.policy.locates && is_in_optimizer(trace))
+  if (trace.policy.locates && trace::is_in_optimizer(trace))
     if (Value* number = trace.scope().content(tensor)) return number;
   if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, wanted);
   Value* self = tensor;

@@ -25,8 +25,6 @@ void guard_lookups(Trace& trace, value::Function* function);
 /// Notes which they are, before a program can replace one.
 void note_tensor_methods();
 
-/// Is it a function of torch.optim that is being traced?
-bool is_in_optimizer(Trace& trace);
 /// The only item of a tensor as a Python number, in the graph; ends the segment where graphs are to have none.
 Value* item(Trace& trace, value::Tensor* tensor, const std::string& wanted);
 

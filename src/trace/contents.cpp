@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "aten/spec.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/text.h"
 #include "graph/graph.h"
 #include "source/constant.h"
 #include "trace/scope.h"
@@ -114,10 +116,15 @@ const Contents::Content* Contents::read_by(const graph::Node* node) const {
 void Contents::note_read(Content& content, Number* number) {
   content.read = number;
   reads_[number->node] = content;
-  if (content.start && !starts_.at(content.start).used) {
-    starts_.at(content.start).used = true;
-    used_.push_back(content.start);
-  }
+  depend_on(content);
+}
+
+void Contents::depend_on(const Content& content) {
+  auto depend = [this](const Tensor* input) {
+    if (!std::exchange(starts_.at(input).used, true)) used_.push_back(input);
+  };
+  if (content.start) depend(content.start);
+  std::ranges::for_each(content.computed_of, depend);
 }
 
 /// The content after a number was added to it, or it was multiplied by one.
@@ -131,7 +138,8 @@ Contents::Content Contents::changed(const Content& before, bool adds, Interval b
   if (after.whole) {
     after.added = adds ? after.added + by.low : after.range.low;
   } else if (narrow) {
-    after.range = after.range.as_float32();
+    by = by.as_float32();
+    after.range = (adds ? sum(before.range, by) : product(before.range, by)).as_float32();
   }
   after.now = std::clamp(after.now, after.range.low, after.range.high);
   return after;
@@ -157,7 +165,8 @@ std::vector<Contents::Write> Contents::expected(const meta::Call& call, const st
       now = PyFloat_CheckExact(varies->object) ? PyFloat_AS_DOUBLE(varies->object) : 0;
     } else if (by.kind == Argument::Tensor) {
       const Content* content = is_sequence(second) ? nullptr : known(leaves.at(count));
-      if (content && content->range.is_point()) range = content->range, now = content->now;
+      if (content && content->range.is_point() && content->computed_of.empty())
+        range = content->range, now = content->now;
     } else if (is_constant_number(by, now)) {
       range = {now, now};
     }
@@ -186,7 +195,43 @@ void Contents::write(const std::vector<Write>& writes) {
   for (const Write& write : writes) contents_[write.tensor] = write.content;
 }
 
-void Contents::note_made(const meta::Call& call, Value* result) {
+/// What the call computes of numbers; of an unknown range if it is something else.
+Contents::Content Contents::computed(const meta::Call& call, const std::vector<Tensor*>& leaves,
+                                     const Written& written) {
+  using Compute = Interval (*)(Interval, Interval);
+  const auto* const rows = once([] {
+    auto row = [](const char* name, Compute compute) {
+      return std::pair(imported("_operator", name).release(), compute);
+    };
+    return new std::vector{row("add", &meta::sum), row("sub", &meta::difference), row("mul", &meta::product),
+                           row("truediv", &meta::quotient)};
+  });
+  PyObject* const negate = once([] { return imported("_operator", "neg").release(); });
+  Content made;
+  if (call.keyword_count) return made;
+  auto leaf = leaves.begin();
+  auto range_of = [&](const Argument& argument) {
+    double constant = 0;
+    if (argument.kind == Argument::Number) return argument.range.as_float32();
+    if (is_constant_number(argument, constant)) return Interval{constant, constant}.as_float32();
+    const Content* content = argument.kind == Argument::Tensor ? of(*leaf++, written) : nullptr;
+    if (!content) return Interval();
+    if (content->start) made.computed_of.push_back(content->start);
+    made.computed_of.insert(made.computed_of.end(), content->computed_of.begin(), content->computed_of.end());
+    return content->range;
+  };
+  if (call.target == negate && call.arg_count == 1) made.range = negative(range_of(call.args[0]));
+  for (auto [function, compute] : *rows) {
+    if (call.target != function || call.arg_count != 2) continue;
+    const Interval a = range_of(call.args[0]), b = range_of(call.args[1]);
+    made.range = compute(a, b).as_float32();
+  }
+  made.now = made.range.low + (made.range.high - made.range.low) / 2;
+  return made;
+}
+
+void Contents::note_made(const meta::Call& call, const std::vector<Tensor*>& leaves, Value* result,
+                         const Written& written) {
   auto* tensor = as<Tensor>(result);
   if (!tensor || tensor->existing() || tensor->base || !is_number(tensor)) return;
   PyObject* const by_data = once([] { return imported("torch", "tensor").release(); });
@@ -194,12 +239,37 @@ void Contents::note_made(const meta::Call& call, Value* result) {
   PyObject* const zeros = once([] { return imported("torch", "zeros").release(); });
   PyObject* const ones = once([] { return imported("torch", "ones").release(); });
   double number = call.target == ones ? 1 : 0;
+  if (Content made = computed(call, leaves, written); made.range.known()) {
+    contents_[tensor] = std::move(made);
+    return;
+  }
   const bool of_data = call.target == by_data || call.target == as_tensor;
   if (of_data && (!call.arg_count || !is_constant_number(call.args[0], number))) return;
   if (!of_data && call.target != zeros && call.target != ones) return;
   if (meta::dtype_object(*tensor->record) == float32()) number = static_cast<float>(number);
   if (std::isfinite(number))
     contents_[tensor] = {.whole = is_whole(number), .added = number, .range = {number, number}, .now = number};
+}
+
+bool is_in_optimizer(const Capture& capture) {
+  const Function* caller = capture.inliner ? capture.inliner->current_function() : nullptr;
+  return caller && utf8_of(caller->code->co_filename).find("torch/optim/") != std::string_view::npos;
+}
+
+std::vector<Value*> Scope::with_numbers(const meta::Call& call, const Args& args) {
+  static const std::set<PyObject*> takers{intern("add"),     intern("add_"),     intern("sub"),     intern("sub_"),
+                                          intern("addcmul"), intern("addcmul_"), intern("addcdiv"), intern("addcdiv_")};
+  static PyObject *const alpha = intern("alpha"), *const value = intern("value");
+  if (!args.keywords || call.kind != meta::Call::Method || !takers.contains(call.target)) return {};
+  if (!capture_.policy.locates || !is_in_optimizer(capture_)) return {};
+  std::vector<Value*> values(args.values, args.values + args.positional + args.keywords);
+  for (size_t i = 0; i < args.keywords; ++i) {
+    Value*& given = values[args.positional + i];
+    auto* tensor = args.names[i] == alpha || args.names[i] == value ? capture_.see_as<Tensor>(given) : nullptr;
+    if (!tensor || tensor->record->requires_grad) continue;
+    if (Number* number = content(tensor)) given = number;
+  }
+  return values;
 }
 
 Number* Scope::content(Tensor* tensor) {

@@ -19,6 +19,7 @@ class Contents {
     value::Tensor* start = nullptr;  // the input by whose content it is known, if any
     bool whole = false;              // a whole number: that content, or 0, and `added`
     double added = 0;
+    std::vector<value::Tensor*> computed_of;  // inputs, besides
     meta::Interval range;
     double now = 0;                 // or an example
     value::Number* read = nullptr;  // by the program since it was last written
@@ -43,8 +44,9 @@ class Contents {
   void write(const std::vector<Write>& writes);
   /// Nothing is known any more of what lies where the tensor does.
   void forget(value::Tensor* tensor);
-  /// What a call has made of a constant.
-  void note_made(const meta::Call& call, value::Value* result);
+  /// What a call has made of constants, or computed of what is known.
+  void note_made(const meta::Call& call, const std::vector<value::Tensor*>& leaves, value::Value* result,
+                 const Written& written);
 
   /// What the input holds at the start.
   meta::Interval at_start(const value::Tensor* input) const { return starts_.at(input).range; }
@@ -60,6 +62,9 @@ class Contents {
     meta::Interval range;
     bool whole = false, used = false;
   };
+  Content computed(const meta::Call& call, const std::vector<value::Tensor*>& leaves, const Written& written);
+  /// What the program does depends on what the content's input lies between.
+  void depend_on(const Content& content);
   Content* known(value::Tensor* tensor);
   static Content changed(const Content& before, bool adds, meta::Interval by, double now, bool narrow);
 

@@ -186,6 +186,11 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
 }
 
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
+  const std::vector<Value*> values = with_numbers(call, args);
+  return emit_filled(call, values.empty() ? args : Args{values.data(), args.positional, args.names, args.keywords});
+}
+
+Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (!function_modes_.empty()) cannot(Reason::CallUnknown, "an operation that a torch function mode sees");
   if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   fill(call, args);
@@ -232,13 +237,16 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
     remember(node);
   }
   std::vector<Contents::Write> writes;
-  if (capture_.policy.locates && !outcome.mutations.empty() && graph_ == &root_ && levels_.empty())
+  const bool follows_contents =
+      capture_.policy.locates && graph_ == &root_ && levels_.empty() && is_in_optimizer(capture_);
+  if (follows_contents && !outcome.mutations.empty())
     writes = contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);
   contents_.write(writes);
   if (outcome.may_raise || caught_) restored_ = writes_.size();
   Value* result = result_value(outcome.result, node, leaves);
-  contents_.note_made(call, result);
+  if (follows_contents)
+    contents_.note_made(call, leaves, result, [this](const Tensor* input) { return is_written(input); });
   for (shape::Expr condition : std::exchange(waiting_, {})) assert_true(condition);
   return result;
 }

@@ -21,6 +21,9 @@ struct FunctionMode {
   size_t step;  // of the root frame, at which it was entered
 };
 
+/// Is it a function of torch.optim that is being traced?
+bool is_in_optimizer(const Capture& capture);
+
 /// Is it a Python function that the program put in graphs (torch.compiler.allow_in_graph)?
 bool is_of_program(const meta::Call& call);
 
@@ -137,6 +140,8 @@ class Scope {
   // ---- numbers that tensors hold (contents.cpp)
   /// The only item of a tensor on the CPU, read where it is asked for; null if nothing is known of it.
   value::Number* content(value::Tensor* tensor);
+  /// The call's values with numbers for tensors that it takes as scalars: y.add_(x, alpha=tensor). Empty: as they are.
+  std::vector<Value*> with_numbers(const meta::Call& call, const Args& args);
   Contents& contents() { return contents_; }
   const Contents& contents() const { return contents_; }
 
@@ -225,6 +230,7 @@ class Scope {
   void note_writes_around(const value::Tensor* tensor);
 
   Value* emit_call(meta::Call& call, const Args& args);
+  Value* emit_filled(meta::Call& call, const Args& args);
   void fill(meta::Call& call, const Args& args);
   void specialize_needed(meta::Call& call, const Args& args);
   void fix_sizes(meta::Call& call, const Args& args);

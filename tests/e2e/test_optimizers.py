@@ -1,5 +1,6 @@
 """Steps of PyTorch's optimizers: one graph a step, eager's bits, captured no more often than twice."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -17,19 +18,54 @@ WHOLE: dict[str, Make] = {
     "SGD, groups": lambda ps: torch.optim.SGD(
         [{"params": ps[:1], "lr": 0.2}, {"params": ps[1:], "momentum": 0.5}], lr=0.1
     ),
+    "SGD, maximize": lambda ps: torch.optim.SGD(ps, lr=0.1, maximize=True),
     "RMSprop": lambda ps: torch.optim.RMSprop(ps, lr=0.1, centered=True),
     "Adadelta": lambda ps: torch.optim.Adadelta(ps, lr=0.1),
     "Adam, fused": lambda ps: torch.optim.Adam(ps, lr=0.1, amsgrad=True, fused=True),
     "AdamW, fused": lambda ps: torch.optim.AdamW(ps, lr=0.1, fused=True),
+    "Adam": lambda ps: torch.optim.Adam(ps, lr=0.1),
+    "Adam, amsgrad and decay": lambda ps: torch.optim.Adam(ps, lr=0.1, amsgrad=True, weight_decay=0.1),
+    "Adam, maximize": lambda ps: torch.optim.Adam(ps, lr=0.1, maximize=True),
+    "Adam, foreach": lambda ps: torch.optim.Adam(ps, lr=0.1, amsgrad=True, foreach=True),
+    "Adam, groups": lambda ps: torch.optim.Adam(
+        [{"params": ps[:1], "lr": 0.2}, {"params": ps[1:], "betas": (0.5, 0.6)}],  # type: ignore[arg-type]
+        lr=0.1,
+    ),
+    "AdamW": lambda ps: torch.optim.AdamW(ps, lr=0.1),
+    "AdamW, foreach": lambda ps: torch.optim.AdamW(ps, lr=0.1, foreach=True),
+    "NAdam": lambda ps: torch.optim.NAdam(ps, lr=0.1),
+    "NAdam, decoupled": lambda ps: torch.optim.NAdam(ps, lr=0.1, weight_decay=0.1, decoupled_weight_decay=True),
+    "NAdam, foreach": lambda ps: torch.optim.NAdam(ps, lr=0.1, foreach=True),
+    "RAdam": lambda ps: torch.optim.RAdam(ps, lr=0.1),
+    "RAdam, foreach": lambda ps: torch.optim.RAdam(ps, lr=0.1, foreach=True),
+    "Adagrad": lambda ps: torch.optim.Adagrad(ps, lr=0.1, lr_decay=0.1),
+    "Adagrad, foreach": lambda ps: torch.optim.Adagrad(ps, lr=0.1, lr_decay=0.1, foreach=True),
+    "Adagrad, fused": lambda ps: torch.optim.Adagrad(ps, lr=0.1, fused=True),
+    "Adamax": lambda ps: torch.optim.Adamax(ps, lr=0.1),
+    "Adamax, foreach": lambda ps: torch.optim.Adamax(ps, lr=0.1, foreach=True),
+    "Adadelta, foreach": lambda ps: torch.optim.Adadelta(ps, lr=0.1, foreach=True),
+    "RMSprop, foreach": lambda ps: torch.optim.RMSprop(ps, lr=0.1, momentum=0.9, foreach=True),
+    "Rprop, foreach": lambda ps: torch.optim.Rprop(ps, lr=0.1, foreach=True),
+    "ASGD, foreach": lambda ps: torch.optim.ASGD(ps, lr=0.1, foreach=True),
+    "Muon": lambda ps: torch.optim.Muon(ps, lr=0.1),
+    "Rprop": lambda ps: torch.optim.Rprop(ps, lr=0.1),
+    "Adam, tensor lr": lambda ps: torch.optim.Adam(ps, lr=torch.tensor(0.1)),
+    "SGD, tensor lr": lambda ps: torch.optim.SGD(ps, lr=torch.tensor(0.1)),
 }
+BROKEN: dict[str, Make] = {
+    "ASGD": lambda ps: torch.optim.ASGD(ps, lr=0.1),
+    "Adafactor": lambda ps: torch.optim.Adafactor(ps, lr=0.1),
+    "Adafactor, foreach": lambda ps: torch.optim.Adafactor(ps, lr=0.1, foreach=True),
+}
+"""They read data that only operators have made; ASGD in its first step."""
 
 
-def steps(make: Make, compile: Callable[[Any], Any]) -> tuple[list[torch.Tensor], Any]:
+def steps(make: Make, compile: Callable[[Any], Any], count: int = 5) -> tuple[list[torch.Tensor], Any]:
     torch.manual_seed(0)
     parameters = [torch.nn.Parameter(torch.randn(4, 3)) for _ in range(3)]
     optimizer = make(parameters)
     step = compile(optimizer.step)
-    for _ in range(5):
+    for _ in range(count):
         for parameter in parameters:
             parameter.grad = torch.randn_like(parameter)
         step()
@@ -60,3 +96,271 @@ def test_grad_mode_is_the_programs_after_a_step() -> None:
     compiled = gramme.compile(program, backend="eager", fullgraph=True)
     for _ in range(3):
         assert compiled(torch.ones(3)) == (True, True)
+
+
+def same(got: list[torch.Tensor], want: list[torch.Tensor]) -> bool:
+    return len(got) == len(want) and all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN.keys())
+def test_eagers_bits_with_breaks(make: Make) -> None:
+    want, _ = steps(make, lambda step: step)
+    got, _ = steps(make, lambda step: gramme.compile(step, backend="eager"))
+    assert same(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_a_branch_by_the_number_of_steps_is_one_more_graph(backend: str) -> None:
+    """RAdam computes otherwise from its sixth step on."""
+    want, _ = steps(WHOLE["RAdam"], lambda step: step, 12)
+    got, compiled = steps(WHOLE["RAdam"], lambda step: gramme.compile(step, backend=backend, fullgraph=True), 12)
+    assert same(got, want)
+    assert gramme.statistics(compiled).captures == 3  # the first step makes the state
+
+
+def trained(
+    make: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer],
+    change: Callable[[torch.optim.Optimizer, int], object],
+    compile: Callable[[Any], Any],
+    count: int = 6,
+) -> tuple[list[torch.Tensor], Any]:
+    """The program changes something before each step."""
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(4, 3)) for _ in range(2)]
+    optimizer = make(parameters)
+    step = compile(optimizer.step)
+    for i in range(count):
+        change(optimizer, i)
+        for parameter in parameters:
+            parameter.grad = torch.randn_like(parameter)
+        step()
+    state = [value for of in optimizer.state.values() for value in of.values() if isinstance(value, torch.Tensor)]
+    return [*parameters, *state], step
+
+
+def set_steps(value: float) -> Callable[[torch.optim.Optimizer, int], object]:
+    def change(optimizer: torch.optim.Optimizer, i: int) -> None:
+        if i == 3:
+            for of in optimizer.state.values():
+                of["step"].fill_(value)
+
+    return change
+
+
+def reload(optimizer: torch.optim.Optimizer, i: int) -> None:
+    if i == 3:
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+
+def share_steps(optimizer: torch.optim.Optimizer, i: int) -> None:
+    """All parameters count in one tensor: each adds one."""
+    if i == 3:
+        states = list(optimizer.state.values())
+        for of in states:
+            of["step"] = states[0]["step"]
+
+
+def overlap_steps(optimizer: torch.optim.Optimizer, i: int) -> None:
+    """The same through views."""
+    if i == 3:
+        memory = torch.full((1,), 3.0)
+        for of in optimizer.state.values():
+            of["step"] = memory[0]
+
+
+def schedule(optimizer: torch.optim.Optimizer, i: int) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1 / (i + 1)
+
+
+CHANGES: dict[str, Callable[[torch.optim.Optimizer, int], object]] = {
+    "a fraction": set_steps(2.5),
+    "below none": set_steps(-0.5),
+    "far": set_steps(2.0**24),
+    "none": set_steps(0.0),
+    "infinite": set_steps(float("inf")),
+    "not a number": set_steps(float("nan")),
+    "loaded": reload,
+    "shared": share_steps,
+    "overlapping": overlap_steps,
+    "schedule": schedule,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("name", ["Adam", "Adam, foreach", "RAdam"])
+def test_what_the_steps_are_is_looked_at(name: str, change: Callable[[torch.optim.Optimizer, int], object]) -> None:
+    def attempt(compile: Callable[[Any], Any]) -> list[torch.Tensor] | tuple[type, str]:
+        try:
+            return trained(WHOLE[name], change, compile)[0]
+        except (ArithmeticError, TypeError, RuntimeError, ValueError) as error:
+            return type(error), str(error)
+
+    want = attempt(lambda step: step)
+    for backend in ("eager", "native"):
+        got = attempt(lambda step, backend=backend: gramme.compile(step, backend=backend))  # type: ignore[misc]
+        if isinstance(want, tuple) or isinstance(got, tuple):
+            assert got == want
+        else:
+            assert len(got) == len(want)
+            assert all(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("name", ["SGD", "AdamW, foreach", "NAdam"])
+def test_a_learning_rate_that_varies_costs_one_more_capture(name: str, backend: str) -> None:
+    want, _ = trained(WHOLE[name], schedule, lambda step: step)
+    got, compiled = trained(WHOLE[name], schedule, lambda step: gramme.compile(step, backend=backend, fullgraph=True))
+    assert same(got, want)
+    assert gramme.statistics(compiled).captures <= 3
+
+
+Train = Callable[[torch.nn.Module, torch.optim.Optimizer], Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]
+
+
+def loss_of(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.mse_loss(model(x), y)
+
+
+def whole(set_to_none: bool = True, clip: bool = False, foreach: bool | None = None) -> Train:
+    def make(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+        def train(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad(set_to_none=set_to_none)
+            loss = loss_of(model, x, y)
+            loss.backward()  # type: ignore[no-untyped-call]
+            if clip:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1, foreach=foreach)
+            optimizer.step()
+            return loss
+
+        return train
+
+    return make
+
+
+def with_closure(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+    def train(x: torch.Tensor, y: torch.Tensor) -> Any:
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = loss_of(model, x, y)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss
+
+        return optimizer.step(closure)  # type: ignore[arg-type]
+
+    return train
+
+
+def scheduled(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
+    train = whole()(model, optimizer)
+
+    def both(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        loss = train(x, y)
+        scheduler.step()
+        return loss
+
+    return both
+
+
+def scaled(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=2)
+
+    def train(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(model, x, y)
+        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    return train
+
+
+def averaged(ema: bool) -> Train:
+    def make(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+        average = torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) if ema else None  # type: ignore[no-untyped-call]
+        kept = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=average)
+        train = whole()(model, optimizer)
+
+        def both(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            train(x, y)
+            kept.update_parameters(model)
+            return loss_of(kept, x, y)
+
+        return both
+
+    return make
+
+
+TRAINING: dict[str, tuple[Train, bool]] = {
+    "whole": (whole(), False),
+    "whole, foreach": (whole(), True),
+    "zeroed": (whole(set_to_none=False), False),
+    "clipped": (whole(clip=True, foreach=False), False),
+    "clipped, foreach": (whole(clip=True, foreach=True), True),
+    "closure": (with_closure, False),
+    "schedule": (scheduled, False),
+    "scaler": (scaled, False),
+    "EMA": (averaged(True), False),
+    "SWA": (averaged(False), False),
+}
+
+
+@pytest.mark.parametrize(("make", "foreach"), TRAINING.values(), ids=TRAINING.keys())
+def test_training_is_captured_in_its_first_steps(make: Train, foreach: bool) -> None:
+    def run(compile: Callable[[Any], Any]) -> tuple[list[torch.Tensor], list[int]]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        train = compile(make(model, torch.optim.AdamW(model.parameters(), lr=0.01, foreach=foreach)))
+        losses, counts = [], []
+        for _ in range(6):
+            losses.append(train(torch.randn(5, 4), torch.randn(5, 2)).detach().clone())
+            counts.append(gramme.statistics(train).captures if compile is compiled else 0)
+        return [*losses, *model.parameters()], counts
+
+    def compiled(train: Any) -> Any:
+        return gramme.compile(train, backend="eager")
+
+    want, _ = run(lambda train: train)
+    got, counts = run(compiled)
+    assert same(got, want)
+    assert counts[-1] == counts[3]
+
+
+def test_is_compiling_holds_for_compilers() -> None:
+    """A backend that compiles gets the form that PyTorch's front end gives it."""
+    seen: list[str] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        seen.append(module.code)
+        return module.forward
+
+    want, _ = steps(WHOLE["Adam"], lambda step: step)
+    got, _ = steps(WHOLE["Adam"], lambda step: gramme.compile(step, backend=backend))
+    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(got, want, strict=True))
+    assert not any(".item()" in code for code in seen)
+
+
+@pytest.mark.parametrize("lists", ["one dtype", "two dtypes", "with None", "empty"])
+@pytest.mark.parametrize("with_indices", [False, True])
+def test_grouping_is_pytorchs(lists: str, with_indices: bool) -> None:
+    a, b = torch.ones(2), torch.ones(3, dtype=torch.float64)
+    given: dict[str, list[list[Any]]] = {
+        "one dtype": [[a, a + 1], [a, b]],
+        "two dtypes": [[a, b, a], [b, a, b]],
+        "with None": [[b, a], [None, a], [None, None]],
+        "empty": [[a, b], []],
+    }
+
+    def program(tensors: list[list[Any]]) -> Any:
+        return torch._C._group_tensors_by_device_and_dtype(tensors, with_indices)
+
+    want = program(given[lists])
+    got = gramme.compile(program, backend="eager")(given[lists])
+    assert list(got) == list(want)
+    for key, (tensors, indices) in want.items():
+        assert got[key][1] == indices
+        assert [[x is y for x, y in zip(*pair, strict=True)] for pair in zip(got[key][0], tensors, strict=True)] == [
+            [True] * len(of) for of in tensors
+        ]

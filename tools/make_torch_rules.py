@@ -101,11 +101,19 @@ INLINE = """
     torch.nn.parameter:is_lazy
     torch.onnx:is_in_onnx_export
     torch._utils:_get_device_index
+    torch.distributions.constraints:is_dependent
     torch.overrides:is_tensor_like
 """
 
-# Context managers that Dynamo replaces by objects of its own; the module that forwards names to torch's functions in C.
-INLINE_MODULES = {"torch.autograd.forward_ad", "torch.autograd.grad_mode", "torch._VF"}
+# Context managers that Dynamo replaces by objects of its own; the module that forwards names to torch's functions in C;
+# calls of graph modules.
+INLINE_MODULES = {
+    "torch.autograd.forward_ad",
+    "torch.autograd.grad_mode",
+    "torch._VF",
+    "torch.cpu.amp.autocast_mode",
+    "torch.fx.graph_module",
+}
 
 # Operators that take functions: they trace and compile these themselves, and must not be traced while they do.
 RUN = """

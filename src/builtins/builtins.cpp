@@ -30,6 +30,7 @@ void register_python() {
   register_weakref();
   register_logging();
   register_process();
+  register_threads();
 }
 
 void register_torch() {

@@ -1,10 +1,14 @@
 // isinstance() and issubclass() of abstract base classes.
+#include <map>
+
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 
 namespace gramme::builtins {
 namespace {
+
+PyObject* const k_subclasshook = intern("__subclasshook__");
 
 bool is_library_module(PyObject* name) {
   static const char* const kLibrary[] = {"_collections_abc", "abc", "collections.abc", "contextlib",       "io",
@@ -13,13 +17,13 @@ bool is_library_module(PyObject* name) {
   return name && PyUnicode_Check(name) && std::any_of(std::begin(kLibrary), std::end(kLibrary), named);
 }
 
-/// A `__subclasshook__` that is not the standard library's, whose hooks only read the classes' dicts.
+/// A `__subclasshook__` that is not the standard library's, whose hooks only read the classes' dicts. Protocols have
+/// theirs as a plain function.
 bool has_user_hook(PyTypeObject* type) {
-  static PyObject* const kHook = intern("__subclasshook__");
-  PyObject* hook = cpython::type_lookup(type, kHook);
+  PyObject* hook = cpython::type_lookup(type, k_subclasshook);
   if (!hook || Py_IS_TYPE(hook, &PyClassMethodDescr_Type)) return false;
-  if (!Py_IS_TYPE(hook, &PyClassMethod_Type)) return true;
-  Owned<> function = take(PyObject_GetAttrString(hook, "__func__"));
+  Owned<> function =
+      Py_IS_TYPE(hook, &PyClassMethod_Type) ? take(PyObject_GetAttrString(hook, "__func__")) : share(hook);
   if (!PyFunction_Check(function.get())) return true;
   return !is_library_module(PyDict_GetItemString(PyFunction_GET_GLOBALS(function.get()), "__name__"));
 }
@@ -36,15 +40,51 @@ bool has_user_check(PyTypeObject* type) {
   return !is_library_module(cpython::type_lookup(meta, kModule));
 }
 
-/// Does an abstract class, or a class below it that it asks, decide by code of the user?
-bool user_decides(PyTypeObject* type, int depth = 0) {
-  if (depth > 20 || has_user_hook(type) || has_user_check(type)) return true;
-  auto* cls = reinterpret_cast<PyObject*>(type);
-  Owned<> below = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__", "O", cls));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i)
-    if (user_decides(reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(below.get(), i)), depth + 1)) return true;
-  return false;
+/// A protocol that is not for run time, or has members that are no methods, answers issubclass() in the library only,
+/// which it tells by its callers' frames.
+bool looks_at_callers(PyTypeObject* cls) {
+  PyObject* const only_methods = once([] { return real("typing", "_is_callable_members_only"); });
+  auto* object = reinterpret_cast<PyObject*>(cls);
+  auto flag = [&](const char* name) {
+    Owned<> value = Owned<>::steal(PyObject_GetAttrString(object, name));
+    if (!value) PyErr_Clear();
+    return value && value.get() != Py_False;
+  };
+  if (!flag("_is_protocol")) return false;
+  PyObject* const meta = once([] { return real("typing", "_ProtocolMeta"); });
+  if (!flag("_is_runtime_protocol") || reinterpret_cast<PyObject*>(Py_TYPE(cls)) != meta || !only_methods) return true;
+  return take(PyObject_CallOneArg(only_methods, object)).get() != Py_True;
 }
+
+/// What a hook of the program does besides answering would be seen when Python asks it, now and in a guard: it is
+/// traced, and may change nothing.
+void follow_hook(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass) {
+  if (trace.is_made(cls) || trace.is_made(subclass))
+    cannot(Reason::OpaqueCallback, "a __subclasshook__ asked about a class made in the capture");
+  trace::Confined confined(trace);
+  try {
+    Value* hook = protocol::get_attribute(trace, protocol::class_value(trace, cls), k_subclasshook);
+    protocol::call(trace, hook, {protocol::class_value(trace, subclass)});
+  } catch (const value::UserError&) {
+    cannot(Reason::OpaqueCallback, "a __subclasshook__ that raises");
+  }
+  confined.check();
+}
+
+/// The hooks of an abstract class and of those below it, which it asks.
+void follow_hooks(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass, int depth = 0) {
+  if (depth > 20 || has_user_check(cls))
+    cannot(Reason::OpaqueCallback, "isinstance() of a class with its own __subclasscheck__");
+  if (has_user_hook(cls)) follow_hook(trace, cls, subclass);
+  Owned<> below = cpython::subclasses(cls);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i)
+    follow_hooks(trace, reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(below.get(), i)), subclass, depth + 1);
+}
+
+/// What was asked in the capture: the answer stays, as abc keeps it.
+struct Asked {
+  std::map<std::pair<PyTypeObject*, PyTypeObject*>, bool> answers;  // of (subclass, class)
+};
 
 /// What was registered may change the answer for a class, and for one made in the capture through its bases.
 void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool answer) {
@@ -61,28 +101,43 @@ void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool 
   }
 }
 
-/// Asks Python about two real classes when no code of the user would run.
-bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls) {
-  static PyObject* const kHook = intern("__subclasshook__");
-  if (trace.is_subtype(subclass, cls) && trace.type_lookup(cls, kHook) == trace.type_lookup(&PyBaseObject_Type, kHook))
+/// issubclass(), or isinstance() of a protocol that tells the two apart. -1: it raised.
+int ask(PyTypeObject* subclass, PyTypeObject* cls, PyObject* instance) {
+  PyObject* const check = once([] { return real("abc", "ABCMeta.__instancecheck__"); });
+  auto* object = reinterpret_cast<PyObject*>(cls);
+  if (!looks_at_callers(cls)) return PyObject_IsSubclass(reinterpret_cast<PyObject*>(subclass), object);
+  if (!instance || Py_TYPE(instance) != subclass)
+    cannot(Reason::OpaqueCallback, "a protocol that looks at who asks it");
+  Owned<> answer = Owned<>::steal(PyObject_CallFunctionObjArgs(check, object, instance, nullptr));
+  return answer ? PyObject_IsTrue(answer.get()) : -1;
+}
+
+/// Asks Python about two real classes; of the program's code only what changes nothing would run.
+bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, PyObject* instance) {
+  if (trace.is_subtype(subclass, cls) &&
+      trace.type_lookup(cls, k_subclasshook) == trace.type_lookup(&PyBaseObject_Type, k_subclasshook))
     return true;
-  if (user_decides(cls)) cannot(Reason::OpaqueCallback, "isinstance() of a class with its own __subclasshook__");
-  int answer = PyObject_IsSubclass(reinterpret_cast<PyObject*>(subclass), reinterpret_cast<PyObject*>(cls));
+  auto& answers = trace.state<Asked>().answers;
+  if (auto known = answers.find({subclass, cls}); known != answers.end()) return known->second;
+  follow_hooks(trace, cls, subclass);
+  int answer = ask(subclass, cls, instance);
   if (answer < 0) protocol::raise_current(trace);
   if (!trace.is_made(cls)) guard_answer(trace, subclass, cls, answer != 0);
-  return answer != 0;
+  return answers[{subclass, cls}] = answer != 0;
 }
 
 Value* abc_has_instance(Trace& trace, const Args& args) {
   auto [cls, object] = positional<2>(args, 2);
-  return trace.boolean(is_abstract_subclass(trace, protocol::type_of(trace.see(object)), class_argument(trace, cls)));
+  Value* seen = trace.see(object);
+  return trace.boolean(is_abstract_subclass(trace, protocol::type_of(seen), class_argument(trace, cls), seen->object));
 }
 
 Value* abc_has_subclass(Trace& trace, const Args& args) {
   auto [cls, subclass] = positional<2>(args, 2);
   if (!trace.see_as<value::Class>(subclass))
     protocol::raise(trace, PyExc_TypeError, "issubclass() arg 1 must be a class");
-  return trace.boolean(is_abstract_subclass(trace, class_argument(trace, subclass), class_argument(trace, cls)));
+  return trace.boolean(
+      is_abstract_subclass(trace, class_argument(trace, subclass), class_argument(trace, cls), nullptr));
 }
 
 }  // namespace

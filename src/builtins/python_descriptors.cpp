@@ -1,5 +1,6 @@
 // property, classmethod, staticmethod; cells; type.__setattr__; what abc does to a new class.
 #include "builtins/python_support.h"
+#include "cpython/objects.h"
 #include "protocol/names.h"
 
 namespace gramme::builtins {
@@ -48,6 +49,46 @@ Value* make_method_descriptor(Trace& trace, const Args& args) {
   return protocol::method_descriptor(trace, type, function);
 }
 
+// ---- fields of types in C, asked through their descriptors
+
+/// The object, if an attribute of it is what the descriptor gives; ends the segment if its class may answer otherwise.
+Value* described_object(Trace& trace, Value* self, Value* object) {
+  PyObject* descriptor = trace.see(self)->object;
+  Value* seen = trace.see(object);
+  PyTypeObject* type = protocol::type_of(seen);
+  const bool plain = seen->kind == value::Kind::Object || seen->kind == value::Kind::Tensor;
+  if (!plain || !descriptor || trace.type_lookup(type, PyDescr_NAME(descriptor)) != descriptor)
+    cannot(Reason::ArgumentKind, "a descriptor in C asked about another class");
+  for (PyObject* hook : {names::k_getattr, names::k_getattribute, names::k_setattr})
+    if (PyObject* found = trace.type_lookup(type, hook); found && PyFunction_Check(found))
+      cannot(Reason::ArgumentKind, "a descriptor in C asked about an object with attributes of its own");
+  return seen;
+}
+
+Value* get_field(Trace& trace, const Args& args) {
+  auto [self, object, type] = positional<3>(args, 2);
+  if (is_none(trace, object)) return trace.see(self);
+  Value* seen = described_object(trace, self, object);
+  return protocol::get_attribute(trace, seen, PyDescr_NAME(trace.see(self)->object));
+}
+
+Value* set_field(Trace& trace, const Args& args) {
+  auto [self, object, item] = positional<3>(args, 3);
+  Value* seen = described_object(trace, self, object);
+  protocol::set_attribute(trace, seen, PyDescr_NAME(trace.see(self)->object), item);
+  return trace.none();
+}
+
+/// Of an existing property itself.
+Value* get_property(Trace& trace, const Args& args) {
+  auto [self, object, type] = positional<3>(args, 2);
+  Value* seen = trace.see(self);
+  if (!seen->object || !Py_IS_TYPE(seen->object, &PyProperty_Type))
+    cannot(Reason::ArgumentKind, "property.__get__ of a subclass");
+  if (is_none(trace, object)) return seen;
+  return protocol::bind(trace, seen->object, seen, object, protocol::type_of(trace.see(object)));
+}
+
 // ---- cells
 
 Value* make_cell(Trace& trace, const Args& args) {
@@ -71,6 +112,24 @@ Value* delete_attribute_of_type(Trace& trace, const Args& args) {
   class_argument(trace, self);
   protocol::generic_set_class_attribute(trace, trace.see_as<value::Class>(self), name_argument(trace, name), nullptr);
   return trace.none();
+}
+
+/// type.__subclasses__(): those that the process knows, but none that the capture made.
+Value* subclasses_of(Trace& trace, const Args& args) {
+  auto [self] = positional<1>(args, 1);
+  PyTypeObject* cls = class_argument(trace, self);
+  Owned<> below = cpython::subclasses(cls);
+  std::vector<Value*> items;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i) {
+    auto* one = reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(below.get(), i));
+    if (trace.is_made(one) || trace.is_made(cls))
+      cannot(Reason::ArgumentKind, "__subclasses__() with a class made in the capture");
+    items.push_back(protocol::class_value(trace, one));
+  }
+  if (trace.is_made(cls)) return trace.list(std::move(items));
+  const source::Source* source = trace.pool->pinned(reinterpret_cast<PyObject*>(cls));
+  trace.guard({source, guards::Kind::Subclasses, take(PyList_AsTuple(below.get()))});
+  return trace.list(std::move(items));
 }
 
 /// Of a class made in the capture: really, on the type that gives it its shape.
@@ -97,7 +156,12 @@ void register_descriptors() {
            });
   add_rows("types", Takes::Asked, {{"CellType", &make_cell}});
   add_rows(&PyType_Type, Takes::Asked,
-           {{"__setattr__", &set_attribute_of_type}, {"__delattr__", &delete_attribute_of_type}});
+           {{"__setattr__", &set_attribute_of_type},
+            {"__delattr__", &delete_attribute_of_type},
+            {"__subclasses__", &subclasses_of}});
+  for (PyTypeObject* type : {&PyGetSetDescr_Type, &PyMemberDescr_Type})
+    add_rows(type, Takes::Asked, {{"__get__", &get_field}, {"__set__", &set_field}});
+  add_rows(&PyProperty_Type, Takes::Asked, {{"__get__", &get_property}});
   add_rows("_abc", Takes::Asked, {{"_abc_init", &init_abstract_class}});
 }
 

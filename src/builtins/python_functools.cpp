@@ -150,6 +150,12 @@ Value* get_partial_method(Trace& trace, const Args& args) {
 
 // ---- singledispatch
 
+/// Does issubclass() of the class ask nothing but for the MRO?
+bool decides_by_mro(Trace& trace, value::Class* cls) {
+  static PyObject* const kCheck = intern("__subclasscheck__");
+  return cls && trace.type_lookup(Py_TYPE(cls->object), kCheck) == trace.type_lookup(&PyType_Type, kCheck);
+}
+
 /// dispatch(cls): asked for real, which writes nothing but the function's own cache; good as long as the same classes
 /// are registered.
 Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
@@ -159,7 +165,7 @@ Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
     cannot(Reason::ArgumentKind, "functools.singledispatch of another version");
   trace.load(registry);
   registry->entries.each([&](auto& entry) {
-    if (!Py_IS_TYPE(entry.key->object, &PyType_Type))
+    if (!decides_by_mro(trace, trace.see_as<value::Class>(entry.key)))
       cannot(Reason::OpaqueCallback, "functools.singledispatch over classes that decide themselves what is below them");
   });
   Owned<> chosen = call_real(trace, function->object, {reinterpret_cast<PyObject*>(class_argument(trace, cls))});

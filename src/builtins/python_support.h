@@ -182,5 +182,6 @@ void register_inspect();
 void register_weakref();
 void register_logging();
 void register_process();
+void register_threads();
 
 }  // namespace gramme::builtins

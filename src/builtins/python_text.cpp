@@ -174,6 +174,15 @@ Value* re_method(Trace& trace, const Args& args) {
   return fold_or_stop(trace, method.get(), rest(args, 1), name.text);
 }
 
+/// Of two existing patterns; NotImplemented for anything else.
+template <int op>
+Value* compare_patterns(Trace& trace, const Args& args) {
+  auto [self, other] = positional<2>(args, 2);
+  Value *left = trace.see(self), *right = trace.see(other);
+  if (protocol::type_of(left) != protocol::type_of(right)) return trace.constant(Py_NotImplemented);
+  return trace.constant(take(PyObject_RichCompare(leaf(trace, left), leaf(trace, right), op)));
+}
+
 void register_re() {
   add_rows("re", Takes::Plain,
            {
@@ -197,6 +206,8 @@ void register_re() {
                {"split", &re_method<"split">},
                {"findall", &re_method<"findall">},
            });
+  add_rows("re", {"Pattern"}, Takes::Asked,
+           {{"__eq__", &compare_patterns<Py_EQ>}, {"__ne__", &compare_patterns<Py_NE>}});
   add_rows("re", {"Match"}, Takes::Plain,
            {
                {"group", &re_method<"group">},

@@ -99,6 +99,15 @@ Value* compile(Trace&, const Args& args) {
   cannot(Reason::CallUnknown, "torch.compile with options inside a capture");
 }
 
+/// A scripted function: torch keeps the Python function that it was made of, to be traced in its place.
+Value* call_scripted(Trace& trace, const Args& args) {
+  static PyObject* const original = intern("_torchdynamo_inline");
+  auto* scripted = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
+  Value* function = scripted ? trace.own_attribute(scripted, original) : nullptr;
+  if (!function || !trace.see_as<Function>(function)) cannot(Reason::CallSkipped, "torch.jit.ScriptFunction");
+  return protocol::call(trace, function, rest(args, 1));
+}
+
 /// torch.jit.annotate(type, value) is value.
 Value* annotate(Trace&, const Args& args) {
   auto [type, value] = positional<2>(args, 2);
@@ -159,6 +168,7 @@ void register_tracing_states() {
                               {"is_dynamo_compiling", &boolean_answer<true>},
                               {"is_exporting", &boolean_answer<false>}});
   add_rows("torch._utils", {{"is_compiling", &boolean_answer<true>}});
+  add_rows("torch._C", {{"ScriptFunction.__call__", &call_scripted}});
   add_rows("torch.jit",
            {{"is_scripting", &boolean_answer<false>}, {"is_tracing", &boolean_answer<false>}, {"annotate", &annotate}});
   add_rows("torch._jit_internal", {{"is_scripting", &boolean_answer<false>}});

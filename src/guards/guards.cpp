@@ -45,6 +45,12 @@ std::string Fact::print() const {
              (object.get() == Py_None ? " is not marked" : " is marked no further than " + describe(object.get()));
     case Kind::Code:
       return name + ".__code__ is " + describe(object.get());
+    case Kind::MethodDef:
+      return name + " is bound from " + describe(object.get());
+    case Kind::Warning:
+      return "the warning " + describe(object.get()) + " of " + name + " is not raised";
+    case Kind::Subclasses:
+      return name + ".__subclasses__() == " + describe(object.get());
     case Kind::Subclass:
       return std::string(number ? "" : "not ") + "issubclass(" + describe(object.get()) + ", " + name + ")";
     case Kind::Content:

@@ -28,6 +28,7 @@ struct Frame {
   size_t begun = 0;          // index of the instruction begun last at which a frame may be resumed
   size_t begun_step = 0;     // its number among those of all frames of the chain
   Value* handled = nullptr;  // the exception that was handled when it began
+  int frameless = 0;         // functions under way in place of which models ran, when it began
   bool left = false;         // the segment ends while it is under way
   /// What CALL_FUNCTION_EX took out of its operands.
   size_t spread = 0;

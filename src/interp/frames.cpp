@@ -70,6 +70,19 @@ trace::FrameState Interpreter::state(const Frame& frame) {
   return {frame.function, frame.current->at, frame.slots, frame.stack, ended && !frame.locals};
 }
 
+trace::CallSite Interpreter::call_site(size_t outward) {
+  const Frame* frame = frame_;
+  for (int frameless = trace.frameless; outward > 0; --outward) {
+    if (frame->generator || frame->frameless != frameless) return {};
+    frame = frame->back;
+    if (!frame || !frame->current) return {};
+    frameless = frame->frameless;
+  }
+  const int unit = static_cast<int>(frame->current->at);
+  return {frame->globals, frame->object(),
+          PyCode_Addr2Line(frame->object(), unit * static_cast<int>(sizeof(_Py_CODEUNIT)))};
+}
+
 Value* Interpreter::first_argument() {
   if (frame_->object()->co_argcount == 0 || frame_->slots.empty() || !frame_->slots[0]) return nullptr;
   Value* first = frame_->slots[0];

@@ -146,6 +146,7 @@ Frame* Interpreter::new_frame(Function* function) {
   frame->locals = nullptr;
   frame->position = nullptr;
   frame->chained = false;
+  frame->frameless = trace.frameless;
   return frame;
 }
 

@@ -65,6 +65,7 @@ class Interpreter final : public trace::Inliner {
                : nullptr;
   }
   value::Function* current_function() override { return frame_->function; }
+  trace::CallSite call_site(size_t outward) override;
   trace::FrameState state(const Frame& frame) override;
   Value* first_argument() override;
   const graph::Position* position() override { return position_of(frame_); }

@@ -1,6 +1,9 @@
 // The facts about one object, and what to say when one does not hold.
+#include <algorithm>
+
 #include "cpython/objects.h"
 #include "guards/marks.h"
+#include "guards/warnings.h"
 #include "plan/walk.h"
 #include "source/constant.h"
 
@@ -123,6 +126,12 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return name + " was marked (torch._dynamo.mark_dynamic or its like)";
     case GuardKind::Code:
       return name + ".__code__ changed";
+    case GuardKind::MethodDef:
+      return name + " is not bound from " + describe(check.object) + " any more";
+    case GuardKind::Warning:
+      return "the warning " + describe(check.object) + " is raised now, or shown by another function";
+    case GuardKind::Subclasses:
+      return "the classes below " + name + " changed";
     case GuardKind::Subclass:
       return changed("issubclass(" + describe(check.object) + ", " + name + ")", check.number ? "True" : "False",
                      check.number ? "False" : "True");
@@ -136,6 +145,13 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
   int answer = PyObject_IsSubclass(subclass, cls);
   if (answer < 0) PyErr_Clear();
   return answer == (expected ? 1 : 0);
+}
+
+[[gnu::cold]] bool are_subclasses(PyObject* cls, PyObject* expected) {
+  Owned<> below = PyType_Check(cls) ? cpython::subclasses(reinterpret_cast<PyTypeObject*>(cls)) : Owned<>();
+  if (!below || PyList_GET_SIZE(below.get()) != PyTuple_GET_SIZE(expected)) return false;
+  auto* first = reinterpret_cast<PyListObject*>(below.get())->ob_item;
+  return std::equal(first, first + PyTuple_GET_SIZE(expected), &PyTuple_GET_ITEM(expected, 0));
 }
 
 }  // namespace
@@ -164,6 +180,13 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
       return PyAnySet_Check(object) && source::same_elements(object, check.object);
     case GuardKind::Places:
       return PyAnySet_Check(object) && cpython::same_places(object, check.object, same_constant);
+    case GuardKind::MethodDef:
+      return PyCFunction_Check(object) && reinterpret_cast<PyCFunctionObject*>(object)->m_ml ==
+                                              reinterpret_cast<PyMethodDescrObject*>(check.object)->d_method;
+    case GuardKind::Warning:
+      return guards::is_harmless_warning(object, check.object);
+    case GuardKind::Subclasses:
+      return are_subclasses(object, check.object);
     case GuardKind::Subclass:
       return answers_subclass(object, check.object, check.number != 0);
     case GuardKind::Marks:

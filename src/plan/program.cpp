@@ -34,6 +34,7 @@ uint16_t child_needs(SourceKind kind) {
     case SourceKind::MemberAt:
     case SourceKind::Grad:
     case SourceKind::ContextValue:
+    case SourceKind::ThreadDict:
     case SourceKind::TokenPart:
     case SourceKind::Ahead:
     case SourceKind::ValueAhead:
@@ -58,6 +59,10 @@ uint16_t check_needs(GuardKind kind) {
       return kMarks;
     case GuardKind::Subclass:
       return kRegistered;
+    case GuardKind::Subclasses:
+      return kSubclasses;
+    case GuardKind::Warning:
+      return kUnstamped;
     case GuardKind::SetIs:
     case GuardKind::Places:
       return kMembers;
@@ -231,6 +236,7 @@ class Lowering {
       case GuardKind::Position:
       case GuardKind::MaxLength:
       case GuardKind::Code:
+      case GuardKind::MethodDef:
         step.typed = true;
         break;
       case GuardKind::SetIs:
@@ -239,6 +245,8 @@ class Lowering {
         break;
       case GuardKind::Identity:
       case GuardKind::Subclass:
+      case GuardKind::Subclasses:
+      case GuardKind::Warning:
       case GuardKind::Marks:
         break;
     }

@@ -28,6 +28,7 @@ enum Needs : uint16_t {
   kRegistered = 1 << 10,   // what was registered with an abstract class
   kMaxLength = 1 << 11,    // of a deque
   kMarks = 1 << 12,        // what is marked on a tensor
+  kSubclasses = 1 << 13,   // the classes directly below a class
 };
 
 struct Check {

@@ -96,6 +96,7 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::MemberAt:
     case SourceKind::Grad:
     case SourceKind::ContextValue:
+    case SourceKind::ThreadDict:
     case SourceKind::TokenPart:
     case SourceKind::Ahead:
     case SourceKind::ValueAhead:
@@ -208,8 +209,15 @@ void Recorder::add_object(const Step& step, PyObject* object, bool stamped) {
   add_type(step, object, stamped);
   if (step.needs) add_content(step, object);
   for (uint32_t i = step.first_check; i < step.first_check + step.check_count; ++i)
-    if (program_.checks[i].kind == guards::Kind::Code)
-      add_pointer(&cpython::as_function(object)->func_code, program_.checks[i].object);
+    add_field(program_.checks[i], object);
+}
+
+/// What a check compares at a fixed address.
+void Recorder::add_field(const Check& check, PyObject* object) {
+  if (check.kind == guards::Kind::Code) add_pointer(&cpython::as_function(object)->func_code, check.object);
+  if (check.kind != guards::Kind::MethodDef) return;
+  auto* function = reinterpret_cast<PyCFunctionObject*>(object);
+  add(&function->m_ml, bits(function->m_ml), Cause::Moved);
 }
 
 /// Below a stamp an object is the same one, or refresh() compares its type: only a type that can be assigned needs a
@@ -242,6 +250,7 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   if (needs & kClassLookup) add_class_tag(object);
   if (needs & kMarks) add_marks(object);
   if (needs & kRegistered) add_registrations();
+  if (needs & kSubclasses) add_subclasses(object);
   if (needs & kUnstamped) add_unstamped();
 }
 
@@ -258,6 +267,14 @@ void Recorder::add_registrations() {
     add_number(count, Cause::Moved);
   else
     add_unstamped();
+}
+
+/// CPython keeps them in a dict, from the first one on.
+void Recorder::add_subclasses(PyObject* cls) {
+  if (!PyType_Check(cls)) return;
+  PyObject** below = cpython::subclasses_address(reinterpret_cast<PyTypeObject*>(cls));
+  add_pointer(below, *below);
+  if (*below) add_number(cpython::dict_version_address(*below), Cause::Versioned);
 }
 
 void Recorder::add_size(PyObject* object) {

@@ -33,6 +33,8 @@ class Recorder {
   /// A word that always differs.
   void add_marks(PyObject* tensor);
   void add_registrations();
+  void add_subclasses(PyObject* cls);
+  void add_field(const Check& check, PyObject* object);
   void add_unstamped();
   Mark& mark(uint32_t step) { return block_.marks_[step - block_.begin_]; }
 

@@ -278,6 +278,8 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
       PyObject** address = name_address(base, step.index);
       return address ? found(*address, value) : Outcome::Unreadable;
     }
+    case SourceKind::ThreadDict:
+      return cpython::is_thread_local(base) ? found(cpython::thread_dict(base), value) : Outcome::Unreadable;
     case SourceKind::WeakTarget:
       return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable;
     default:

@@ -67,6 +67,7 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
     return deque->maxlen < 0 ? trace.none() : trace.integer(deque->maxlen);
   if (auto* dict = as<Dict>(value); dict && text_of(name) == "default_factory") return or_none(trace, dict->factory);
   if (value->kind == Kind::Builtin || value->kind == Kind::BuiltinMethod) {
+    if (find_model(found)) return bind(trace, found, trace.pinned(found), value, type);
     if (name == k_self && value->kind == Kind::BuiltinMethod) return static_cast<BuiltinMethod*>(value)->self;
     Owned<> real = Owned<>::steal(PyObject_GetAttr(value->object, name));
     if (!real) {

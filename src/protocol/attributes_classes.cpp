@@ -50,6 +50,14 @@ Value* class_proxy(Trace& trace, Class* cls) {
   return proxy;
 }
 
+/// type.__annotations__: an existing class without any gets an empty dict when it is asked, now.
+Value* class_annotations(Trace& trace, PyTypeObject* type) {
+  if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE || trace.is_made(type))
+    cannot(Reason::AttributeUnknown, std::string(type->tp_name) + ".__annotations__");
+  take(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), k_annotations));
+  return trace.type_attribute(type, k_annotations);
+}
+
 }  // namespace
 
 Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
@@ -58,6 +66,10 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
   PyObject* on_meta = trace.type_lookup(meta, name);
   if (on_meta && is_data_descriptor(on_meta)) {
     if (name == k_dict && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_dict)) return class_proxy(trace, cls);
+    if (name == k_annotations && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_annotations)) {
+      if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;
+      return class_annotations(trace, type);
+    }
     if (Py_IS_TYPE(on_meta, &PyGetSetDescr_Type) || Py_IS_TYPE(on_meta, &PyMemberDescr_Type))
       cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
     return bind(trace, on_meta, trace.type_attribute(meta, name), cls, meta);

@@ -67,7 +67,7 @@ Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
   PyObject* hook = trace.type_lookup(type, k_getattribute);  // guards that none is added, as the next line does
   if (!trace.type_lookup(type, k_getattr) && is_generic(hook)) return generic_get_attribute(trace, object, name);
   Value* found = nullptr;
-  bool own = hook && PyFunction_Check(hook);
+  bool own = hook && (PyFunction_Check(hook) || find_model(hook));
   if (Value* part = typing_attribute(trace, object, name)) return part;
   if (!is_generic(hook) && !own) cannot(Reason::AttributeUnknown, std::string("an attribute of a ") + type->tp_name);
   try {
@@ -117,7 +117,7 @@ void set_on_object(Trace& trace, Object* object, PyObject* name, Value* value) {
   bool generic =
       object->type->tp_setattro == PyObject_GenericSetAttr || hook == (value ? object_setattr : object_delattr);
   if (generic) return generic_set_attribute(trace, object, name, value);
-  if (!hook || !PyFunction_Check(hook))
+  if (!hook || !(PyFunction_Check(hook) || find_model(hook)))
     cannot(Reason::MutationUnsupported, std::string("an attribute of a ") + object->type->tp_name);
   Value* method = trace.type_attribute(object->type, hook_name);
   if (value)

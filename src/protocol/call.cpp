@@ -79,14 +79,27 @@ void refuse_unseen_type(Trace& trace, PyObject* type) {
   if (!(reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE)) refuse_unseen(trace, type);
 }
 
+/// In the scope a model runs in place of a Python function.
+class Frameless {
+ public:
+  explicit Frameless(Trace& trace) : trace_(trace) { ++trace.frameless; }
+  ~Frameless() { --trace_.frameless; }
+  Frameless(const Frameless&) = delete;
+
+ private:
+  Trace& trace_;
+};
+
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
     if (auto model = find_model(function->object)) {
       refuse_unseen(trace, function->object);
+      Frameless frameless(trace);
       return model(trace, args);
     }
     if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object)))) {
       trace.enter_opaque();
+      Frameless frameless(trace);
       return model(trace, function, args);
     }
     switch (treatment(function->object)) {
@@ -188,7 +201,10 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
     if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
   }
-  if (operator_type && PyType_IsSubtype(object->type, operator_type)) return operator_call(trace, object, args);
+  if (operator_type && PyType_IsSubtype(object->type, operator_type)) {
+    Frameless frameless(trace);
+    return operator_call(trace, object, args);
+  }
   Value* method = special_method(trace, object, names::k_call);
   if (!method) raise(trace, PyExc_TypeError, std::string("'") + object->type->tp_name + "' object is not callable");
   auto* builtin = as<BuiltinMethod>(method);

@@ -21,8 +21,17 @@ Value* descriptor_part(Trace& trace, PyObject* found, Value* as_value, PyObject*
     Attribute* known = find(made->slots, part);
     return known && trace.see(known->value) != trace.none() ? known->value : nullptr;
   }
-  Owned<> function = take(PyObject_GetAttr(found, part));
+  PyTypeObject* kind = PyObject_TypeCheck(found, &PyProperty_Type) ? &PyProperty_Type : Py_TYPE(found);
+  PyObject* field = cpython::type_lookup(kind, part);
+  Owned<> function = take(Py_TYPE(field)->tp_descr_get(field, found, reinterpret_cast<PyObject*>(kind)));
   return function.get() == Py_None ? nullptr : trace.pinned(trace.keep(function));
+}
+
+/// A property, or an existing instance of a subclass that leaves it at property's own `__get__`.
+bool is_property(Trace& trace, PyTypeObject* kind, Value* as_value) {
+  if (kind == &PyProperty_Type) return true;
+  return PyType_IsSubtype(kind, &PyProperty_Type) && as_value->existing() &&
+         trace.type_lookup(kind, k_get) == cpython::type_lookup(&PyProperty_Type, k_get);
 }
 
 }  // namespace
@@ -52,7 +61,16 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
                     : class_value(trace, type),
                 type);
   }
-  if (kind == &PyProperty_Type) {
+  if (PyInstanceMethod_Check(found)) {
+    Value* inner = trace.pinned(PyInstanceMethod_GET_FUNCTION(found));
+    if (!object) return inner;
+    auto* method = trace.make<Method>();
+    method->function = trace.see(inner);
+    method->self = object;
+    return method;
+  }
+  if ((kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type) && !object) return as_value;
+  if (is_property(trace, kind, as_value)) {
     if (!object) return as_value;
     Value* getter = descriptor_part(trace, found, as_value, k_fget);
     if (!getter) raise(trace, PyExc_AttributeError, "property has no getter");

@@ -53,6 +53,7 @@ Owned<> resolve(const char* module, const char* qualified_name) {
       object = share(raw);
     else
       object = Owned<>::steal(PyObject_GetAttr(object.get(), name.get()));
+    if (object && PyInstanceMethod_Check(object.get())) object = share(PyInstanceMethod_GET_FUNCTION(object.get()));
     at = dot + 1;
   }
   PyErr_Clear();

@@ -136,6 +136,8 @@ std::string suffix(const Source& source) {
       static constexpr const char* kNames[] = {".__name__", ".__qualname__", ".__module__", ".__doc__"};
       return kNames[source.index];
     }
+    case Kind::ThreadDict:
+      return ".__dict__";
     case Kind::WeakTarget:
       return "()";
     case Kind::SizeOf:

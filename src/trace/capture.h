@@ -39,6 +39,7 @@ class Capture {
   Value* handled = nullptr;  // the exception being handled (sys.exc_info()), or null
   int depth = 0;             // inlined calls
   int deepest = 0;           // that depth was
+  int frameless = 0;         // Python functions under way in place of which models run
   /// What a room further up keeps with the capture.
   template <class T>
   T& state() {

@@ -31,6 +31,13 @@ struct FrameState {
   bool ended;  // nothing will run in it any more
 };
 
+/// A call in the program: its function's globals, and where it stands.
+struct CallSite {
+  value::Namespace* globals = nullptr;  // null: not known
+  PyCodeObject* code = nullptr;
+  int line = 0;
+};
+
 /// Runs Python functions symbolically.
 class Inliner {
  public:
@@ -52,6 +59,9 @@ class Inliner {
   /// What the slot of a frame (source::in_frame) holds now, if that is the root frame; else null.
   virtual Value* root_local(int64_t index) = 0;
   virtual value::Function* current_function() = 0;
+  /// Of what called last, or so many frames further out; not known outside the root, and through functions that have
+  /// models in place of frames.
+  virtual CallSite call_site(size_t outward) = 0;
   virtual FrameState state(const interp::Frame& frame) = 0;
   /// First argument of the nearest frame (for super()), or null.
   virtual Value* first_argument() = 0;

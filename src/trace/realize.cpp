@@ -205,12 +205,18 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
 }
 
 namespace {
-/// The method of the object's type that a C function is bound from; null if it is none.
+/// The method, of a class of the object, that a C function is bound from; null if it is none.
 PyObject* method_of(PyObject* self, PyObject* bound) {
-  const char* text = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml->ml_name;
-  Owned<> name = take(PyUnicode_InternFromString(text));
-  PyObject* found = cpython::type_lookup(Py_TYPE(self), name.get());
-  return found && Py_IS_TYPE(found, &PyMethodDescr_Type) ? found : nullptr;
+  PyMethodDef* method = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
+  Owned<> name = take(PyUnicode_InternFromString(method->ml_name));
+  PyObject* mro = Py_TYPE(self)->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    PyObject* found = PyDict_GetItem(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict, name.get());
+    if (found && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
+        reinterpret_cast<PyMethodDescrObject*>(found)->d_method == method)
+      return found;
+  }
+  return nullptr;
 }
 }  // namespace
 
@@ -222,11 +228,12 @@ Value* Capture::realize_c_function(PyObject* object, const Source* source) {
     guard({source, guards::Kind::Identity, share(object)});
     return make<Builtin>(pool->pinned(object), object);
   }
-  PyObject* descriptor = source::is_constant(self) ? method_of(self, object) : nullptr;
-  if (!descriptor) cannot(Reason::SourceUnknown, "a C method bound before the capture");
-  guard({source, guards::Kind::Identity, share(object)});
-  auto* method = make<BuiltinMethod>(pool->pinned(object), descriptor);
-  method->self = adopt(share(self));
+  PyObject* descriptor = method_of(self, object);
+  if (!descriptor) cannot(Reason::SourceUnknown, "a C function bound to an object before the capture");
+  const bool constant = source::is_constant(self);
+  guard({source, constant ? guards::Kind::Identity : guards::Kind::MethodDef, share(constant ? object : descriptor)});
+  auto* method = make<BuiltinMethod>(constant ? pool->pinned(object) : source, descriptor);
+  method->self = constant ? adopt(share(self)) : wrap(self, pool->child(source, SK::MethodSelf));
   return method;
 }
 

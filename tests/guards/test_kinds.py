@@ -4,7 +4,9 @@ import abc
 import collections
 import contextvars
 import functools
+import threading
 import types
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -182,6 +184,56 @@ def test_subclass_is_asked_again_after_a_registration() -> None:
     Abstract.register(One)
     assert not holds(plan, Abstract)
     assert "changed from False to True" in plan.explain([Abstract, None])
+
+
+def test_subclasses() -> None:
+    class Base:
+        pass
+
+    class One(Base):
+        pass
+
+    plan = guard(X, "Subclasses", (One,))
+    for _ in range(3):  # bind, compare words, and again
+        assert holds(plan, Base)
+    two = type("Two", (Base,), {})
+    assert not holds(plan, Base)
+    assert "the classes below L['x'] changed" in plan.explain([Base, None])
+    assert holds(guard(X, "Subclasses", (One, two)), Base)
+
+
+def test_bound_from_a_method() -> None:
+    plan = guard(X, "MethodDef", list.append)
+    some: list[int] = []
+    for _ in range(3):
+        assert holds(plan, some.append)
+    assert not holds(plan, some.extend)
+    assert not holds(plan, test_relations)
+
+
+def test_a_warning_that_would_be_raised() -> None:
+    plan = guard(X, "Warning", ("text", UserWarning, 7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert holds(plan, globals())
+        warnings.filterwarnings("error", "te.t", lineno=7)
+        assert not holds(plan, globals())
+        warnings.filterwarnings("ignore", module=__name__)
+        assert holds(plan, globals())
+        assert not holds(plan, {"__name__": "another"})
+
+
+def test_attributes_of_a_thread() -> None:
+    local = threading.local()
+    local.number = 3
+    plan = guard((*X, ("ThreadDict",), ("Value", "number")), "Constant", 3)
+    for _ in range(3):
+        assert holds(plan, local)
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(holds(plan, local)))
+    thread.start()
+    thread.join()
+    assert found == [False]
 
 
 def test_relations() -> None:

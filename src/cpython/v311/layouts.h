@@ -20,6 +20,14 @@ struct ODict {
   PyObject* weakrefs;
 };
 
+/// _thread._local, and what a thread's dict holds under its key.
+struct ThreadLocal {
+  PyObject_HEAD PyObject* key;
+};
+struct ThreadLocalDict {
+  PyObject_HEAD PyObject* dict;
+};
+
 struct DefaultDict {
   PyDictObject dict;
   PyObject* default_factory;

@@ -273,6 +273,30 @@ const uint64_t* find_abc_registrations() {
 }
 }  // namespace
 
+bool is_thread_local(PyObject* object) {
+  PyTypeObject* const type = once([] {
+    Owned<> module = take(PyImport_ImportModule("_thread"));
+    return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module.get(), "_local")).release());
+  });
+  return PyObject_TypeCheck(object, type);
+}
+
+PyObject* thread_dict(PyObject* local) {
+  PyObject* of_thread = PyThreadState_GetDict();
+  PyObject* key = reinterpret_cast<layout::ThreadLocal*>(local)->key;
+  PyObject* held = of_thread ? PyDict_GetItem(of_thread, key) : nullptr;
+  return held ? reinterpret_cast<layout::ThreadLocalDict*>(held)->dict : nullptr;
+}
+
+Owned<> subclasses(PyTypeObject* cls) {
+  PyObject* const method = once([] {
+    return take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__")).release();
+  });
+  return take(PyObject_CallOneArg(method, reinterpret_cast<PyObject*>(cls)));
+}
+
+PyObject** subclasses_address(PyTypeObject* cls) { return reinterpret_cast<PyObject**>(&cls->tp_subclasses); }
+
 const uint64_t* abc_registrations() {
   return once([] { return find_abc_registrations(); });
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/ref.h"
 #include "cpython/v311/layouts.h"
 
 namespace gramme::cpython {
@@ -130,6 +131,16 @@ inline PyObject* proxy_mapping(PyObject* proxy) { return reinterpret_cast<layout
 PyObject* token_part(PyObject* token, int part);
 /// The count that every registration with an abstract base class raises; null if it is not where it is expected.
 const uint64_t* abc_registrations();
+/// type.__subclasses__(cls), whatever the metaclass says: a list.
+Owned<> subclasses(PyTypeObject* cls);
+/// Of a dict that changes when they do; null as long as there were none.
+PyObject** subclasses_address(PyTypeObject* cls);
+
+// ---- threading.local
+
+bool is_thread_local(PyObject* object);
+/// Its attributes in the current thread, borrowed; null as long as the thread did not ask for one.
+PyObject* thread_dict(PyObject* local);
 
 // ---- iterators of lists
 

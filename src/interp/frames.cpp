@@ -72,11 +72,11 @@ trace::FrameState Interpreter::state(const Frame& frame) {
 
 trace::CallSite Interpreter::call_site(size_t outward) {
   const Frame* frame = frame_;
-  for (int frameless = trace.frameless; outward > 0; --outward) {
-    if (frame->generator || frame->frameless != frameless) return {};
-    frame = frame->back;
-    if (!frame || !frame->current) return {};
-    frameless = frame->frameless;
+  if (trace.frameless != frame->frameless) return {};
+  for (; outward > 0; --outward) {
+    const Frame* caller = frame->generator ? nullptr : frame->back;
+    if (!caller || !caller->current || caller->frameless != frame->frameless) return {};
+    frame = caller;
   }
   const int unit = static_cast<int>(frame->current->at);
   return {frame->globals, frame->object(),

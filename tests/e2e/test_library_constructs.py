@@ -3,6 +3,7 @@
 import abc
 import collections
 import contextlib
+import functools
 import gc
 import io
 import re
@@ -261,16 +262,15 @@ def test_descriptors(program: Callable[..., Any]) -> None:
 
 
 def uniform(x: torch.Tensor) -> Any:
-    made = torch.distributions.Uniform(torch.zeros(3), torch.ones(3))
+    made = torch.distributions.Uniform(torch.zeros(3), torch.ones(3), validate_args=False)
     return made.log_prob(torch.sigmoid(x)), made.support.is_discrete
 
 
 def transformed(x: torch.Tensor) -> Any:
     d = torch.distributions
-    normal = d.Normal(torch.zeros(3), torch.ones(3))
-    return d.TransformedDistribution(normal, [d.SigmoidTransform(), d.AffineTransform(1.0, 2.0)]).log_prob(
-        1 + torch.sigmoid(x)
-    )
+    normal = d.Normal(torch.zeros(3), torch.ones(3), validate_args=False)
+    made = d.TransformedDistribution(normal, [d.SigmoidTransform(), d.AffineTransform(1.0, 2.0)], validate_args=False)
+    return made.log_prob(1 + torch.sigmoid(x))
 
 
 def log_normal(x: torch.Tensor) -> Any:
@@ -508,6 +508,28 @@ def test_warnings_caught_inside() -> None:
     entry = compiled(program)
     for _ in range(2):
         assert same(entry(X), program(X))
+
+
+def test_a_warning_for_the_caller_of_a_function_with_a_model() -> None:
+    class Lazy:
+        @functools.cached_property
+        def value(self) -> int:
+            warnings.warn("for functools", stacklevel=2)
+            return 3
+
+    def program(x: torch.Tensor) -> Any:
+        return x * Lazy().value
+
+    def shown(call: Callable[..., Any]) -> str:
+        text = io.StringIO()
+        with plain_warnings(), open_stderr(text):
+            warnings.simplefilter("always")
+            call(X)
+        return text.getvalue()
+
+    want = shown(program)
+    assert "functools.py" in want
+    assert shown(compiled(program, whole=False)) == want
 
 
 def test_autocast_by_its_old_name() -> None:

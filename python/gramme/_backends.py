@@ -110,9 +110,11 @@ def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, n
 
 
 def _native(mode: str | None, options: dict[str, Any]) -> Compiler:
-    unknown = sorted(set(options) - {"caching_allocator"})
+    unknown = sorted(set(options) - {"caching_allocator", "recorded_backward"})
     if unknown:
-        raise RuntimeError(f"options: the native backend has no option {unknown[0]!r}; it has caching_allocator (bool)")
+        raise RuntimeError(
+            f"options: the native backend has no option {unknown[0]!r}; it has caching_allocator and recorded_backward (bools)"
+        )
     return _without_options(Native(**options) if options else native, mode, {})
 
 

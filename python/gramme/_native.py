@@ -20,16 +20,20 @@ class Native:
 
     Attributes:
         caching_allocator: keep the memory of small tensors on the CPU for the next ones, at most 384 MiB a process.
+        recorded_backward: replay the backward pass, too, where that is known to be safe. Gradients have eager's bits;
+            the graph of autograd has one node where eager's has one for each operator.
 
     """
 
     __name__ = "native"
     takes_symbols = True
 
-    def __init__(self, caching_allocator: bool = False) -> None:
-        if not isinstance(caching_allocator, bool):
-            raise TypeError(f"options: caching_allocator: expected a bool, got {type(caching_allocator).__name__}")
+    def __init__(self, caching_allocator: bool = False, recorded_backward: bool = False) -> None:
+        for name, value in (("caching_allocator", caching_allocator), ("recorded_backward", recorded_backward)):
+            if not isinstance(value, bool):
+                raise TypeError(f"options: {name}: expected a bool, got {type(value).__name__}")
         self.caching_allocator = caching_allocator
+        self.recorded_backward = recorded_backward
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         return _C.native.from_graph_module(graph_module, caching_allocator=self.caching_allocator)

@@ -77,6 +77,10 @@ void bind_native(nb::module_& m) {
 
 bool is_native(PyObject* backend) { return PyObject_HasAttr(backend, option_name()); }
 
+bool records_backward(PyObject* backend) {
+  return check(PyObject_IsTrue(take(PyObject_GetAttrString(backend, "recorded_backward")).get())) != 0;
+}
+
 bool caches_memory(PyObject* backend) {
   return check(PyObject_IsTrue(take(PyObject_GetAttr(backend, option_name())).get())) != 0;
 }

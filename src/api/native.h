@@ -10,5 +10,7 @@ void bind_native(nanobind::module_& m);
 bool is_native(PyObject* backend);
 /// Its option caching_allocator.
 bool caches_memory(PyObject* backend);
+/// Its option recorded_backward.
+bool records_backward(PyObject* backend);
 
 }  // namespace gramme::api

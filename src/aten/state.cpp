@@ -191,12 +191,19 @@ bool inside_operator() {
          (keys.excluded_ & ~c10::default_excluded_set.raw_repr() & above.raw_repr());
 }
 
-bool kernels_alone() {
+namespace {
+
+bool plain_but_for_autograd() {
   const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
-  return !c10::GradMode::is_enabled() && !c10::InferenceMode::is_enabled() && (keys.included_ - expected).empty() &&
+  return !c10::InferenceMode::is_enabled() && (keys.included_ - expected).empty() &&
          !at::autocast::is_autocast_enabled(c10::kCPU);
 }
+
+}  // namespace
+
+bool kernels_alone() { return !c10::GradMode::is_enabled() && plain_but_for_autograd(); }
+bool autograd_alone() { return c10::GradMode::is_enabled() && plain_but_for_autograd(); }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }
 bool inference_mode() { return c10::InferenceMode::is_enabled(); }

@@ -78,6 +78,8 @@ bool inside_operator();
 /// May operators on plain CPU tensors be called at their kernels? Not where autograd, autocast or anything else of the
 /// thread's modes comes before those.
 bool kernels_alone();
+/// The same but for autograd, which does come before them.
+bool autograd_alone();
 
 bool grad_enabled();
 bool inference_mode();

@@ -16,11 +16,10 @@ Aliases::Aliases(const Assembly& assembly) {
   join_inputs(assembly);
   for (const Instruction& instruction : assembly.instructions) join_results(instruction, assembly.recorder);
   for (const Instruction& instruction : assembly.instructions) mark_written(instruction);
-  each_value(assembly.program->output, [&](ValueId value) {
-    each_register(assembly.places[static_cast<size_t>(value)], [this](Register r) {
-      if (is_view_[static_cast<size_t>(r)]) mark(r);
-    });
+  each_register(assembly.output, [this](Register r) {
+    if (is_view_[static_cast<size_t>(r)]) mark(r);
   });
+  for (Register r : assembly.shown) mark(r);
 }
 
 Register Aliases::root(Register r) const {
@@ -30,8 +29,8 @@ Register Aliases::root(Register r) const {
 
 void Aliases::join_inputs(const Assembly& assembly) {
   std::unordered_map<const c10::StorageImpl*, Register> first;
-  for (ValueId i = 0; i < assembly.program->inputs; ++i) {
-    each_register(assembly.places[static_cast<size_t>(i)], [&](Register r) {
+  for (const Place& input : assembly.inputs) {
+    each_register(input, [&](Register r) {
       const c10::StorageImpl* storage = assembly.recorder.seen(r).storage;
       if (storage) join(r, first.emplace(storage, r).first->second);
     });

@@ -91,36 +91,15 @@ class Assembler {
   }
 
   void place_ends() {
-    const Program& program = *given_.program;
-    for (ValueId i = 0; i < program.inputs; ++i) tape_->inputs.push_back(given_.places[static_cast<size_t>(i)]);
-    tape_->output.push_back(place_of(program.output));
-  }
-
-  Place place_of(const Operand& operand) const {
-    switch (operand.kind) {
-      case Operand::Value:
-        return given_.places[static_cast<size_t>(operand.value)];
-      case Operand::Tuple:
-      case Operand::List: {
-        auto* type = reinterpret_cast<PyObject*>(operand.kind == Operand::List ? &PyList_Type : &PyTuple_Type);
-        Place whole{Place::Sequence, 0, operand.object ? operand.object : share(type), {}};
-        for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
-        return whole;
-      }
-      case Operand::Dict:
-      case Operand::Slice: {
-        Place whole{operand.kind == Operand::Dict ? Place::Mapping : Place::Range, 0, {}, {}};
-        for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
-        return whole;
-      }
-      default:
-        return {Place::Constant, 0, operand.object, {}};
-    }
+    tape_->inputs = given_.inputs;
+    tape_->output.push_back(given_.output);
+    tape_->kept = given_.kept;
+    tape_->drops_inputs = given_.drops_inputs;
   }
 
   void find_returned() {
     returned_.resize(static_cast<size_t>(given_.recorder.registers()));
-    each_register(tape_->output[0], [this](Register r) { returned_[static_cast<size_t>(r)] = true; });
+    each_left(*tape_, [this](Register r) { returned_[static_cast<size_t>(r)] = true; });
   }
 
   void replace_views(const Aliases& aliases) {
@@ -195,6 +174,7 @@ class Assembler {
     for (Instruction& instruction : given_.instructions) rename_registers(instruction, rename);
     for (Place& place : tape_->inputs) rename_registers(place, rename);
     rename_registers(tape_->output[0], rename);
+    rename_registers(tape_->kept, rename);
   }
 
   /// The output takes each temporary out of its register where it stands last.
@@ -208,10 +188,12 @@ class Assembler {
   void free_after_last_use() {
     std::vector<bool> wanted(static_cast<size_t>(tape_->registers), false);
     take_out(tape_->output[0], wanted);
+    for (Register r : tape_->kept)
+      if (r != kNone) wanted[static_cast<size_t>(r)] = true;
     for (size_t i = tape_->instructions.size(); i-- > 0;) {
       Instruction& instruction = tape_->instructions[i];
       auto use = [&](Register r) {
-        if (r < tape_->first_temporary || wanted[static_cast<size_t>(r)]) return;
+        if (!tape_->is_freed(r) || wanted[static_cast<size_t>(r)]) return;
         wanted[static_cast<size_t>(r)] = true;
         instruction.frees.push_back(r);
       };

@@ -10,10 +10,14 @@ namespace gramme::native {
 struct Assembly {
   std::shared_ptr<const Program> program;
   std::vector<Instruction> instructions;  // operators are not bound yet
-  std::vector<Place> places;              // by value
+  std::vector<Place> inputs;              // by input of the program
+  Place output;
   const Recorder& recorder;
   int32_t objects, modes;
   bool below_autograd;
+  std::vector<Register> kept = {};   // beside the output, for the caller; kNone stays kNone
+  std::vector<Register> shown = {};  // of kept: others may look at their bases and version counters
+  bool drops_inputs = false;         // the frame owns the inputs: they are freed after their last use, too
 };
 
 /// Chooses how each operator is called, replaces what can be had cheaper, gives registers their final numbers, frees

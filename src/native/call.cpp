@@ -101,6 +101,17 @@ bool has_tangent(PyObject* object) {
   throw PythonError();
 }
 
+/// New references to what the places hold, or none and an exception.
+void give(Run& run, std::span<const Place> wanted, PyObject** outputs) {
+  size_t given = 0;
+  try {
+    for (; given < wanted.size(); ++given) outputs[given] = object_at(wanted[given], run).release();
+  } catch (...) {
+    while (given > 0) Owned<>::steal(outputs[--given]);
+    throw;
+  }
+}
+
 }  // namespace
 
 Owned<> module_attribute(PyObject* module, PyObject* dotted) {
@@ -191,14 +202,37 @@ bool Conditions::hold(PyObject* const* inputs) const {
   } catch (...) {
     rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step, failed);
   }
-  size_t given = 0;
-  try {
-    for (; given < wanted.size(); ++given) outputs[given] = object_at(wanted[given], run).release();
-  } catch (...) {
-    while (given > 0) Owned<>::steal(outputs[--given]);
-    throw;
-  }
+  give(run, wanted, outputs);
   frame.finish(tape, retains);
+}
+
+bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed) {
+  std::vector<at::Tensor> given;
+  given.reserve(training->flat().inputs.size());
+  for (size_t i = 0; i < training->flat().inputs.size(); ++i) given.push_back(THPVariable_Unpack(inputs[i]));
+  const std::optional<Training::Way> way = training->way(given);
+  if (!way) return false;
+  std::vector<at::Tensor> own;
+  const Tape* made = nullptr;
+  size_t step = 0;
+  try {
+    torch::PyWarningHandler warnings;
+    try {
+      pybind11::gil_scoped_release released;
+      made = &training->run(*way, given, own, &step);
+    } catch (...) {
+      warnings.set_in_exception();
+      throw;
+    }
+  } catch (...) {
+    rethrow(*tape->program, step, failed);
+  }
+  std::vector<const at::Tensor*> tensors;
+  tensors.reserve(own.size());
+  for (const at::Tensor& tensor : own) tensors.push_back(&tensor);
+  Run run{tensors.data(), own.data(), nullptr, nullptr, false, nullptr};
+  give(run, whole ? std::span(made->output) : std::span(made->output[0].items), outputs);
+  return true;
 }
 
 }  // namespace gramme::native

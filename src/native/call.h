@@ -9,6 +9,7 @@
 #include "aten/state.h"
 #include "native/frames.h"
 #include "native/place.h"
+#include "native/training.h"
 
 namespace gramme::native {
 
@@ -49,8 +50,12 @@ struct Recorded {
   /// operator threw as a PythonError. `failed`: see note_origin.
   void call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs, size_t* failed);
 
+  /// The same with a backward of gramme's own: all of the output, or its items. False: not this time.
+  bool train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed);
+
   Conditions conditions;
   std::shared_ptr<const Tape> tape;
+  std::shared_ptr<Training> training;  // may be null
   FramePool frames;
 };
 

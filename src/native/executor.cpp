@@ -96,7 +96,7 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
   const bool guarded = self.settings.trust == Trust::Guarded;
   const bool any_sizes = leaves_sizes_open(*program, self.settings.trust, inputs);
   auto recorded = std::make_unique<Recorded>(guarded ? Conditions() : Conditions(*program, inputs, any_sizes));
-  Recording recording(program, inputs, any_sizes);
+  Recording recording(program, inputs, any_sizes, guarded && self.settings.records_backward);
   size_t failed = program->steps.size();
   Owned<> output;
   try {
@@ -110,6 +110,7 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
     ++self.counters.stepwise;
     return output;
   }
+  if (std::unique_ptr<const Tape> flat = recording.assemble_flat()) recorded->training = Training::make(std::move(flat));
   recorded->tape = recording.assemble();
   self.recorded.insert(self.recorded.begin(), std::move(recorded));
   ++self.counters.recorded;
@@ -144,6 +145,7 @@ struct Wanted {
 
 [[gnu::hot]] void replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
   const std::optional<std::span<const Place>> places = wanted.places(recorded.tape->output[0]);
+  if (recorded.training && places && recorded.train(inputs, wanted.whole, wanted.outputs, wanted.failed)) return;
   auto call = [&] {
     if (places) return recorded.call(inputs, *places, wanted.outputs, wanted.failed);
     PyObject* output;
@@ -293,7 +295,10 @@ bool is_executor(PyObject* object) { return Py_TYPE(object) == type(); }
 
 std::string print_tapes(PyObject* executor) {
   std::string text;
-  for (auto& recorded : self_of(executor)->recorded) text += recorded->tape->print();
+  for (auto& recorded : self_of(executor)->recorded) {
+    text += recorded->tape->print();
+    if (recorded->training) text += recorded->training->print();
+  }
   return text;
 }
 

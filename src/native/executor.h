@@ -23,7 +23,8 @@ struct Counters {
 
 struct Settings {
   Trust trust = Trust::Unguarded;
-  bool caches_memory = false;  // memory.h
+  bool caches_memory = false;     // memory.h
+  bool records_backward = false;  // training.h; for who is guarded
 };
 
 /// A Python callable (type gramme._C.NativeGraph). Calls that no tape is fit for (tensor subclasses, active dispatch or

@@ -1,6 +1,7 @@
 // Registers of calls under way; kept for the next call, as several may be under way at once.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "native/place.h"
@@ -40,7 +41,7 @@ struct Frame {
   std::vector<int64_t> numbers;
 };
 
-/// Frames of one tape that no call uses; under the GIL.
+/// Frames of one tape that no call uses; whoever takes and gives is alone.
 class FramePool {
  public:
   std::unique_ptr<Frame> take(const Tape& tape) {
@@ -56,6 +57,23 @@ class FramePool {
  private:
   static constexpr size_t kKept = 8;
   std::vector<std::unique_ptr<Frame>> idle_;
+};
+
+/// The same for several threads.
+class LockedFramePool {
+ public:
+  std::unique_ptr<Frame> take(const Tape& tape) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return idle_.take(tape);
+  }
+  void give_back(std::unique_ptr<Frame> frame) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_.give_back(std::move(frame));
+  }
+
+ private:
+  std::mutex mutex_;
+  FramePool idle_;
 };
 
 }  // namespace gramme::native

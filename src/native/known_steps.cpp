@@ -101,6 +101,7 @@ bool Recording::add_literal(size_t index, PyObject* result) {
       OperatorCall{*clone,
                    {{OperatorArgument::Tensor, {}, {original}}, {OperatorArgument::Constant, {}, {}}},
                    {{OperatorResult::Tensor, {copy}}}});
+  flatten(index, *instructions_.back().call);
   return true;
 }
 

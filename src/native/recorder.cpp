@@ -59,6 +59,26 @@ Register Recorder::add(const at::Tensor& tensor, bool data_shaped) {
   return r;
 }
 
+void Recorder::note_place(Register r, const at::Tensor& tensor) {
+  if (!seen(r).plain) return;
+  weak_storages_.emplace_back(
+      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl()));
+  places_[seen(r).storage].push_back(r);
+}
+
+Register Recorder::find_place(const at::Tensor& tensor) const {
+  if (places_.empty() || !tensor.defined()) return kNone;
+  const Seen now = describe(tensor);
+  auto found = places_.find(now.storage);
+  if (!now.plain || found == places_.end()) return kNone;
+  for (Register r : found->second) {
+    const Seen& then = seen(r);
+    if (then.dtype == now.dtype && then.offset == now.offset && then.sizes == now.sizes && then.strides == now.strides)
+      return r;
+  }
+  return kNone;
+}
+
 /// A weak reference keeps what a functorch wrapper holds in memory; a plain tensor's memory goes with its last owner.
 void Recorder::forget_dead_wrappers() {
   std::erase_if(wrappers_, [this](const auto& wrapper) {
@@ -251,7 +271,8 @@ NumberId Recorder::number(const c10::IValue& value) {
 }
 
 Register Recorder::read(const at::Tensor& tensor, Observed& record) {
-  const Register r = find(tensor);
+  Register r = find(tensor);
+  if (r == kNone) r = find_place(tensor);
   if (r != kNone) {
     record.data_shaped |= seen(r).data_shaped;
     return r;

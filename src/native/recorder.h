@@ -56,6 +56,9 @@ class Recorder {
   Register constant(const at::Tensor& tensor);
   /// A new register for a tensor, whatever was known of it.
   Register add(const at::Tensor& tensor, bool data_shaped = false);
+  /// From now on another tensor on the same place in memory stands for the register when it is read, too, as the
+  /// tensors do that autograd has saved.
+  void note_place(Register r, const at::Tensor& tensor);
   /// kNone if the tensor was never seen.
   Register find(const at::Tensor& tensor) const;
   Register registers() const { return next_; }
@@ -117,6 +120,7 @@ class Recorder {
   std::optional<OperatorArgument> symbolic(const c10::IValue& value);
   NumberId number(const c10::IValue& value);
   Register read(const at::Tensor& tensor, Observed& record);
+  Register find_place(const at::Tensor& tensor) const;
   OperatorResult result(const c10::IValue& value, bool is_argument, const Open& open);
   Register made(const at::Tensor& tensor, const Open& open);
   Seen describe(const at::Tensor& tensor) const;
@@ -132,6 +136,8 @@ class Recorder {
   std::vector<std::pair<const c10::TensorImpl*, Register>> wrappers_;  // may hold tensors even when they are dead
   std::vector<std::pair<Register, at::Tensor>> constants_;
   std::vector<Seen> seen_;
+  std::unordered_map<const c10::StorageImpl*, std::vector<Register>> places_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> weak_storages_;  // no address is given out twice
   std::vector<Observed> observed_;
   std::vector<Open> open_;
   int ignored_ = 0;  // calls under way below one that is not taken apart

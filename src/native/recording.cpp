@@ -81,6 +81,20 @@ bool holds_only_tensors(PyObject* object) {
   return true;
 }
 
+/// Are its results those of the operators it called, and all they read?
+bool is_only_its_parts(const Observed& record) {
+  const Uninitialized uninitialized = find_uninitialized(record.parts);
+  if (uninitialized.read) return false;
+  std::unordered_set<Register> made;
+  for (const Observed& part : record.parts)
+    for (const OperatorResult& result : part.call.results)
+      made.insert(result.registers.begin(), result.registers.end());
+  for (const OperatorResult& result : record.call.results)
+    for (Register r : result.registers)
+      if (r != kNone && (!made.count(r) || uninitialized.tensors.count(r))) return false;
+  return true;
+}
+
 bool holds_number(const Place& place) {
   if (place.kind == Place::Constant) return place.object.get() != Py_None;
   return std::any_of(place.items.begin(), place.items.end(), holds_number);
@@ -97,11 +111,12 @@ bool has_odd_tensor(PyObject* object) {
   return false;
 }
 
-Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes)
+Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains)
     : program_(std::move(program)),
       stepper_(*program_, inputs),
       below_autograd_(aten::kernels_alone()),
-      recorder_(below_autograd_ ? Apart::Composites : Apart::Linear, any_sizes) {
+      trains_(trains && !any_sizes && aten::autograd_alone()),
+      recorder_(below_autograd_ || trains_ ? Apart::Composites : Apart::Linear, any_sizes) {
   recorder_.reserve(2 * program_->steps.size());
   places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
   for (ValueId i = 0; i < program_->inputs; ++i) {
@@ -305,6 +320,7 @@ void Recording::add_operator(size_t index, Observed& record) {
   const bool writes = !record.written.empty();
   const bool makes = std::any_of(record.call.results.begin(), record.call.results.end(),
                                  [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+  flatten(index, record);
   if (record.gives_back && !writes && !makes) return;  // there was nothing to do
   if (can_be_taken_apart(record)) {
     took_apart_ = true;
@@ -318,26 +334,87 @@ void Recording::add_operator(size_t index, Observed& record) {
 bool Recording::can_be_taken_apart(const Observed& record) const {
   const bool varies = record.data_shaped && !record.blind;
   if (!below_autograd_ || record.parts.empty() || varies || takes_numbers(record)) return false;
-  const Uninitialized uninitialized = find_uninitialized(record.parts);
-  if (uninitialized.read) return false;
-  std::unordered_set<Register> made;
-  for (const Observed& part : record.parts) {
+  for (const Observed& part : record.parts)
     if ((part.unusable && !part.only_tells) || part.grad_mode != record.grad_mode) return false;
-    for (const OperatorResult& result : part.call.results)
-      made.insert(result.registers.begin(), result.registers.end());
+  return is_only_its_parts(record);
+}
+
+/// Where the value of an operand is at the end.
+Place Recording::place_of(const Operand& operand) const {
+  switch (operand.kind) {
+    case Operand::Value:
+      return place(operand.value);
+    case Operand::Tuple:
+    case Operand::List: {
+      auto* type = reinterpret_cast<PyObject*>(operand.kind == Operand::List ? &PyList_Type : &PyTuple_Type);
+      Place whole{Place::Sequence, 0, operand.object ? operand.object : share(type), {}};
+      for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
+      return whole;
+    }
+    case Operand::Dict:
+    case Operand::Slice: {
+      Place whole{operand.kind == Operand::Dict ? Place::Mapping : Place::Range, 0, {}, {}};
+      for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
+      return whole;
+    }
+    default:
+      return {Place::Constant, 0, operand.object, {}};
   }
-  for (const OperatorResult& result : record.call.results)
-    for (Register r : result.registers)
-      if (r != kNone && (!made.count(r) || uninitialized.tensors.count(r))) return false;
-  return true;
+}
+
+Assembly Recording::assembly(std::vector<Instruction> instructions) const {
+  return {program_,
+          std::move(instructions),
+          {places_.begin(), places_.begin() + program_->inputs},
+          place_of(program_->output),
+          recorder_,
+          objects_,
+          modes_,
+          below_autograd_};
 }
 
 std::unique_ptr<Tape> Recording::assemble() {
-  Assembly assembly{program_, std::move(instructions_), std::move(places_), recorder_, objects_,
-                    modes_,   below_autograd_};
-  std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
+  std::unique_ptr<Tape> tape = native::assemble(assembly(std::move(instructions_)));
   const bool linear = std::ranges::any_of(tape->instructions, is_prepared_linear);
   if (took_apart_ || linear) tape->settings = KernelSettings::read();
+  return tape;
+}
+
+// ---- for a recorded backward
+
+/// Notes what autograd's kernels were called for: the operator itself, or those that a composite called.
+void Recording::flatten(size_t step, const Observed& record) {
+  const bool makes = std::ranges::any_of(
+      record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+  if (!trains_ || (record.gives_back && record.written.empty() && !makes)) return;
+  trains_ = !record.data_shaped && record.grad_mode && !takes_numbers(record);
+  if (record.only_tells) return;
+  if (!is_composite(record.call.op)) {
+    trains_ &= !record.unusable && record.call.op.operator_name().getNamespace() == "aten";
+    return flatten(step, record.call);
+  }
+  trains_ &= !record.parts.empty() && is_only_its_parts(record);
+  for (const Observed& part : record.parts) flatten(step, part);
+}
+
+void Recording::flatten(size_t step, const OperatorCall& call) {
+  Instruction& instruction = flat_.emplace_back();
+  instruction.step = static_cast<uint32_t>(step);
+  instruction.call = std::make_unique<OperatorCall>(call);
+}
+
+std::unique_ptr<Tape> Recording::assemble_flat() {
+  const bool fits = trains_ && !fixed() && objects_ == 0 && !flat_.empty() &&
+                    std::ranges::all_of(instructions_, [](const Instruction& instruction) {
+                      return instruction.kind == Instruction::Operator;
+                    });
+  if (!fits) return nullptr;
+  Assembly assembly = this->assembly(std::move(flat_));
+  auto program = std::make_shared<Program>();  // nodes may outlive what the steps hold
+  program->inputs = program_->inputs;
+  assembly.program = std::move(program);
+  std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
+  tape->settings = KernelSettings::read();
   return tape;
 }
 

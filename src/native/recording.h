@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "native/assemble.h"
 #include "native/place.h"
 #include "native/recorder.h"
 #include "native/stepper.h"
@@ -20,12 +21,16 @@ bool has_odd_tensor(PyObject* object);
 
 class Recording {
  public:
-  /// `any_sizes`: the tape is for tensors of other sizes too, and for other numbers among the inputs.
-  Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes);
+  /// `any_sizes`: the tape is for tensors of other sizes too, and for other numbers among the inputs. `trains`: there
+  /// may be a flat tape, too.
+  Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains);
   /// The program's output. On an exception `*failed` is the step it came from. Throws PythonError.
   Owned<> run(size_t* failed);
   /// After a run: its tape.
   std::unique_ptr<Tape> assemble();
+  /// Before that: a tape that calls what autograd's kernels were called for, composites taken apart; null if there is
+  /// more to the steps than that.
+  std::unique_ptr<Tape> assemble_flat();
   /// Did the run depend on what its numbers were? Then the tape is of no use.
   bool fixed() const { return recorder_.numbers().fixed(); }
 
@@ -53,6 +58,9 @@ class Recording {
   bool is_steady(const Step& step) const;
   Place add_result(PyObject* result, bool fixed, bool by_data);
   Place place_of(const Operand& operand) const;
+  Assembly assembly(std::vector<Instruction> instructions) const;
+  void flatten(size_t step, const Observed& record);
+  void flatten(size_t step, const OperatorCall& call);
   Place& place(ValueId value) { return places_[static_cast<size_t>(value)]; }
   const Place& place(ValueId value) const { return places_[static_cast<size_t>(value)]; }
   Instruction& append(size_t step);
@@ -60,6 +68,7 @@ class Recording {
   std::shared_ptr<const Program> program_;
   Stepper stepper_;
   bool below_autograd_;      // may be, as far as is known
+  bool trains_;              // may a flat tape be made of it, as far as is known?
   bool took_apart_ = false;  // an operator was replaced by what it called
   bool symbols_ = false;     // was the step given symbols for numbers?
   Recorder recorder_;
@@ -68,7 +77,7 @@ class Recording {
   WarningsWatch warnings_;
   Register inputs_ = 0;        // those below are inputs
   std::vector<Place> places_;  // by value
-  std::vector<Instruction> instructions_;
+  std::vector<Instruction> instructions_, flat_;
   int32_t objects_ = 0, modes_ = 0;
   std::unordered_map<ValueId, int32_t> slots_;  // of modes entered
 };

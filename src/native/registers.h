@@ -29,6 +29,14 @@ void each_write(const Instruction& instruction, Visit&& visit) {
   if (instruction.kind == Instruction::Python) each_register(python_call(instruction).result, visit);
 }
 
+/// What is wanted of a tape at its end.
+template <class Visit>
+void each_left(const Tape& tape, Visit&& visit) {
+  each_register(tape.output[0], visit);
+  for (Register r : tape.kept)
+    if (r != kNone) visit(r);
+}
+
 /// The numbers it reads, but for what a computation reads.
 template <class Visit>
 void each_number(const Instruction& instruction, Visit&& visit) {

@@ -60,7 +60,7 @@ class Verifier {
       }
     }
     each_number(tape_.output[0], [this](NumberId number) { expect_number(number); });
-    each_register(tape_.output[0], [this](Register r) {
+    each_left(tape_, [this](Register r) {
       expect(r, Written, "the output is not there");
       if (r >= tape_.first_temporary) wanted_.push_back(r);
     });

@@ -107,6 +107,8 @@ class Tape {
   std::vector<Instruction> instructions;
   std::vector<Place> inputs;  // where the program's inputs go
   std::vector<Place> output;  // one place: the program's output
+  std::vector<Register> kept;  // registers that the caller empties besides; kNone for none
+  bool drops_inputs = false;   // inputs are the frame's, and freed after their last use
   std::vector<std::pair<Register, at::Tensor>> constants;
   std::vector<int64_t> numbers;              // where calls begin; not empty: it was recorded for any sizes
   std::vector<shape::Instruction> at_start;  // computes those that follow from the inputs
@@ -123,6 +125,10 @@ class Tape {
   void run(Run& run, size_t* at) const;
   /// One line an instruction: "%3 = aten::add.Tensor(%0, %1, 1) typed, frees %1".
   std::string print() const;
+  /// Is it freed after its last use?
+  bool is_freed(Register r) const {
+    return r >= first_temporary || (drops_inputs && r < first_temporary - static_cast<Register>(constants.size()));
+  }
   /// Throws InternalError if a register is read before it is written, or freed twice or never.
   void verify() const;
 };

@@ -1,0 +1,203 @@
+#include "native/backward_tape.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "native/assemble.h"
+#include "native/invoke.h"
+#include "native/registers.h"
+
+namespace gramme::native {
+namespace {
+
+using torch::autograd::variable_list;
+
+bool is_plain(const at::Tensor& tensor) {
+  static const c10::DispatchKeySet keys = at::empty({0}).key_set();  // no Python: an allocation
+  return tensor.layout() == c10::kStrided && keys.isSupersetOf(tensor.key_set()) &&
+         !tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+/// From what was observed to the instructions of a tape.
+class Conversion {
+ public:
+  Conversion(EagerGraph& graph, const Tape& flat, std::vector<Register> slots)
+      : recorder_(*graph.recorder()), slots_(std::move(slots)) {
+    for (Register r = 0; r < flat.registers; ++r)
+      if (graph.registers()[static_cast<size_t>(r)] != kNone) flat_[graph.registers()[static_cast<size_t>(r)]] = r;
+    for (const auto& [r, tensor] : flat.constants) flat_.erase(graph.registers()[static_cast<size_t>(r)]);
+  }
+
+  /// False if the calls cannot be made again. `leaving`: the registers of the gradients.
+  bool run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
+    for (const auto& [r, tensor] : recorder_.constants()) known_.insert(r);
+    for (const Observed& record : observed)
+      if (!add(record)) return false;
+    drop_unread(leaving);
+    for (const Instruction& instruction : instructions_) each_read(instruction, [this](Register r) { need(r); });
+    for (Register r : leaving)
+      if (r != kNone) need(r);
+    return fits_;
+  }
+
+  Assembly assembly(const std::vector<Register>& leaving) {
+    // no Python: an empty program
+    auto program = std::make_shared<Program>();
+    program->inputs = static_cast<int32_t>(inputs_.size());
+    program->output.kind = Operand::Tuple;
+    std::vector<Place> inputs;
+    for (Register r : inputs_) inputs.push_back({Place::Tensor, r, {}, {}});
+    Assembly assembly{std::move(program), std::move(instructions_), std::move(inputs), {Place::Sequence, 0, {}, {}},
+                      recorder_,          0,                        0,                 true};
+    assembly.kept = leaving;
+    assembly.shown = shared_with_inputs(leaving);
+    assembly.drops_inputs = true;
+    return assembly;
+  }
+
+  std::vector<BackwardSource> sources() const { return sources_; }
+
+ private:
+  bool add(const Observed& record) {
+    const bool makes = std::ranges::any_of(
+        record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+    if (record.data_shaped || record.grad_mode) return false;
+    if (record.gives_back && record.written.empty() && !makes) return true;
+    if (record.unusable || record.only_tells || record.call.op.operator_name().getNamespace() != "aten" ||
+        record.call.op.hasTag(at::Tag::nondeterministic_seeded))
+      return false;
+    for (Register r : record.written)
+      if (!made_.contains(r)) return false;
+    Instruction& instruction = instructions_.emplace_back();
+    instruction.call = std::make_unique<OperatorCall>(record.call);
+    each_write(instruction, [this](Register r) { made_.insert(r); });
+    return true;
+  }
+
+  /// Operators whose results nobody reads, unless they write to something.
+  void drop_unread(const std::vector<Register>& leaving) {
+    std::unordered_set<Register> read(leaving.begin(), leaving.end());
+    for (size_t i = instructions_.size(); i-- > 0;) {
+      Instruction& instruction = instructions_[i];
+      bool wanted = std::ranges::any_of(instruction.call->op.schema().arguments(), [](const c10::Argument& argument) {
+        return argument.alias_info() && argument.alias_info()->isWrite();
+      });
+      each_write(instruction, [&](Register r) { wanted |= read.contains(r); });
+      if (!wanted) instruction.call.reset();
+      each_read(instruction, [&](Register r) { read.insert(r); });
+    }
+    std::erase_if(instructions_, [](const Instruction& instruction) { return !instruction.call; });
+  }
+
+  void need(Register r) {
+    if (made_.contains(r) || known_.contains(r)) return;
+    known_.insert(r);
+    const auto slot = std::ranges::find(slots_, r);
+    const auto forward = flat_.find(r);
+    if (slot != slots_.end())
+      sources_.push_back({BackwardSource::Slot, static_cast<int32_t>(slot - slots_.begin())});
+    else if (forward != flat_.end())
+      sources_.push_back({BackwardSource::Kept, forward->second});
+    else
+      fits_ = false;
+    inputs_.push_back(r);
+  }
+
+  std::vector<Register> shared_with_inputs(const std::vector<Register>& leaving) const {
+    std::unordered_set<const c10::StorageImpl*> storages;
+    for (Register r : inputs_) storages.insert(recorder_.seen(r).storage);
+    std::vector<Register> shared;
+    for (Register r : leaving)
+      if (r != kNone && storages.contains(recorder_.seen(r).storage)) shared.push_back(r);
+    return shared;
+  }
+
+  const Recorder& recorder_;
+  std::vector<Register> slots_;                   // by slot; kNone: no gradient
+  std::unordered_map<Register, Register> flat_;  // of the flat tape, by that of the recorder
+  std::unordered_set<Register> made_, known_;
+  std::vector<Instruction> instructions_;
+  std::vector<Register> inputs_;
+  std::vector<BackwardSource> sources_;
+  bool fits_ = true;
+};
+
+}  // namespace
+
+std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std::vector<bool> wanted) {
+  if (!aten::kernels_alone() || !aten::can_capture() || torch::autograd::AnomalyMode::is_enabled())
+    return std::nullopt;
+  BackwardKey key;
+  for (const at::Tensor& gradient : gradients) {
+    key.strides.emplace_back();
+    if (!gradient.defined()) continue;
+    if (!is_plain(gradient)) return std::nullopt;
+    key.strides.back().emplace(gradient.strides());
+  }
+  key.wanted = std::move(wanted);
+  key.state = aten::GlobalState::read();
+  key.settings = KernelSettings::read();
+  return key;
+}
+
+variable_list BackwardTape::record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
+                                   const variable_list& gradients, std::shared_ptr<const BackwardTape>& tape) {
+  Recorder& recorder = *graph.recorder();
+  // Other tensors on the same memory: the same tensor may come in twice, or have been seen in the forward.
+  variable_list given(gradients.size());
+  std::vector<Register> slots(gradients.size(), kNone);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    given[i] = gradients[i].tensor_data();
+    slots[i] = recorder.add(given[i]);
+  }
+  recorder.forget();
+  std::vector<Observed> observed;
+  variable_list found;
+  try {
+    Recorder::Watch watch(recorder);
+    found = graph.run(piece, given, key.wanted, false);
+    recorder.take(observed);
+  } catch (...) {
+    recorder.forget();
+    throw;
+  }
+  std::vector<Register> leaving;
+  bool fits = true;
+  for (const at::Tensor& gradient : found) {
+    leaving.push_back(gradient.defined() ? recorder.find(gradient) : kNone);
+    fits &= !gradient.defined() || (leaving.back() != kNone && is_plain(gradient));
+  }
+  for (at::Tensor& gradient : found)
+    for (size_t i = 0; i < given.size(); ++i)
+      if (gradient.defined() && gradient.is_same(given[i])) gradient = gradients[i];
+  Conversion conversion(graph, flat, std::move(slots));
+  if (!fits || !conversion.run(observed, leaving)) return found;
+  std::unique_ptr<Tape> made = assemble(conversion.assembly(leaving));
+  tape.reset(new BackwardTape(std::move(key), conversion.sources(), std::move(made)));
+  return found;
+}
+
+variable_list BackwardTape::run(variable_list&& given) const {
+  std::unique_ptr<Frame> frame = frames_.take(*tape_);
+  for (size_t i = 0; i < given.size(); ++i) frame->own[i] = std::move(given[i]);  // inputs are the first registers
+  Run run = frame->run();
+  run.below_autograd = unwatched();
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below;
+  if (run.below_autograd && tape_->all_direct) below.emplace();
+  size_t at = 0;
+  tape_->run(run, &at);  // on an exception the frame goes
+  variable_list found;
+  found.reserve(tape_->kept.size());
+  for (Register r : tape_->kept) found.push_back(r == kNone ? at::Tensor() : *run.tensors[r]);
+  for (at::Tensor& tensor : frame->own) tensor.reset();
+  frames_.give_back(std::move(frame));
+  return found;
+}
+
+}  // namespace gramme::native

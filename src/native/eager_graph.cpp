@@ -1,0 +1,240 @@
+#include "native/eager_graph.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstring>
+#include <typeinfo>
+#include <unordered_set>
+
+#include "native/frames.h"
+#include "native/registers.h"
+
+namespace gramme::native {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::variable_list;
+
+/// Stands on an edge that leaves a piece, and hands on what comes.
+class Exit final : public torch::autograd::Node {
+ public:
+  explicit Exit(const Edge& to) : Node(edge_list{to}) {
+    const torch::autograd::InputMetadata& expected = to.function->input_metadata(to.input_nr);
+    add_input_metadata(expected.options(), expected.shape_as_dim_vector(), expected.is_tensor_subclass(),
+                       expected.is_nested_tensor(), expected.grad_dtype());
+  }
+  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
+};
+
+/// Is it one of the formulas that PyTorch generates? Others may run the program's code, or keep an edge elsewhere.
+bool is_formula(const torch::autograd::Node& node) {
+  return std::strstr(typeid(node).name(), "5torch8autograd9generated") != nullptr;
+}
+
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+}  // namespace
+
+bool Layout::matches(const Layout& other) const {
+  return std::ranges::equal(pieces, other.pieces, [](const Piece& a, const Piece& b) {
+    return a.uses == b.uses &&
+           std::ranges::equal(a.slots, b.slots, [](const Slot& a, const Slot& b) { return a.output == b.output; });
+  });
+}
+
+EagerGraph::EagerGraph(const Tape& flat, const std::vector<at::Tensor>& inputs, size_t* at)
+    : flat_(flat), recorder_(std::make_shared<Recorder>(Apart::Composites, false)), registers_(static_cast<size_t>(flat.registers), kNone) {
+  run_forward(inputs, at);
+  fits_ = has_plain_ends(inputs) && cut(inputs);
+}
+
+void EagerGraph::note(Register r, const at::Tensor& tensor) {
+  registers_[static_cast<size_t>(r)] = recorder_->add(tensor);
+  recorder_->note_place(registers_[static_cast<size_t>(r)], tensor);
+}
+
+void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) {
+  Frame frame(flat_);
+  std::unordered_set<const c10::StorageImpl*> outside;
+  recorder_->reserve(static_cast<size_t>(flat_.registers));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Register r = flat_.inputs[i].index;
+    frame.own[static_cast<size_t>(r)] = inputs[i];
+    note(r, inputs[i]);
+    outside.insert(storage_of(inputs[i]));
+  }
+  for (const auto& [r, tensor] : flat_.constants) registers_[static_cast<size_t>(r)] = recorder_->constant(tensor);
+  Run run = frame.run();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    frame.tensors[static_cast<size_t>(flat_.inputs[i].index)] = &frame.own[static_cast<size_t>(flat_.inputs[i].index)];
+  for (*at = 0; *at < flat_.instructions.size(); ++*at) {
+    const Instruction& instruction = flat_.instructions[*at];
+    {
+      std::optional<at::AutoDispatchBelowADInplaceOrView> below;
+      if (instruction.below_autograd) below.emplace();
+      instruction.invoke(instruction, run);
+    }
+    each_write(instruction, [&](Register r) {
+      const at::Tensor& tensor = run.own[r];
+      note(r, tensor);
+      if (!outside.contains(storage_of(tensor)) || !tensor.requires_grad()) return;
+      const Edge made = torch::autograd::impl::gradient_edge(tensor);
+      layout_.origins[r] = {made.function->name(), made.input_nr};
+    });
+    for (Register r : instruction.frees) run.own[r].reset();
+  }
+  each_register(flat_.output[0], [&](Register r) { outputs_.try_emplace(r, *run.tensors[r]); });
+}
+
+/// Nobody can tell how outputs share memory: with an input, with one another, or with what only a view knows of.
+bool EagerGraph::has_plain_ends(const std::vector<at::Tensor>& inputs) const {
+  std::unordered_set<const c10::StorageImpl*> taken;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Register r = registers_[static_cast<size_t>(flat_.inputs[i].index)];
+    if (!recorder_->seen(r).plain || inputs[i].is_inference()) return false;
+    taken.insert(storage_of(inputs[i]));
+  }
+  for (const auto& [r, tensor] : outputs_) {
+    if (r < static_cast<Register>(inputs.size())) continue;
+    if (!recorder_->seen(registers_[static_cast<size_t>(r)]).plain || !taken.insert(storage_of(tensor)).second)
+      return false;
+    if (!tensor.is_view()) continue;
+    if (!tensor.requires_grad() || torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() !=
+                                       torch::autograd::CreationMeta::DEFAULT)
+      return false;
+  }
+  return true;
+}
+
+bool EagerGraph::cut(const std::vector<at::Tensor>& inputs) {
+  std::unordered_set<Register> seen;
+  each_register(flat_.output[0], [&](Register r) {
+    const bool made = r >= static_cast<Register>(inputs.size());
+    if (made && outputs_.at(r).requires_grad() && seen.insert(r).second) layout_.outputs.push_back(r);
+  });
+  if (layout_.outputs.empty() || !find_nodes(inputs)) return false;
+  find_pieces();
+  find_uses();
+  return true;
+}
+
+/// False if there is a node of another kind, or one that the engine may call in another order than that of their
+/// making, last first.
+bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
+  std::unordered_set<const Node*> outer;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].requires_grad()) continue;
+    boundary_.emplace_back(torch::autograd::impl::gradient_edge(inputs[i]), static_cast<int32_t>(i));
+    outer.insert(boundary_.back().first.function.get());
+  }
+  std::unordered_set<const Node*> known;
+  auto add = [&](const Edge& edge) {
+    if (!outer.contains(edge.function.get()) && known.insert(edge.function.get()).second)
+      nodes_.push_back(edge.function);
+  };
+  for (Register r : layout_.outputs) add(torch::autograd::impl::gradient_edge(outputs_.at(r)));
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const NodePtr node = nodes_[i];
+    if (!is_formula(*node)) return false;
+    for (const Edge& edge : node->next_edges()) {
+      if (!edge.is_valid()) continue;
+      const bool ends = outer.contains(edge.function.get());
+      if (ends && std::ranges::find(boundary_, edge, &Boundary::first) == boundary_.end()) return false;
+      if (!ends && edge.function->sequence_nr() >= node->sequence_nr()) return false;
+      add(edge);
+    }
+  }
+  std::ranges::sort(nodes_, [](const NodePtr& a, const NodePtr& b) { return a->sequence_nr() > b->sequence_nr(); });
+  for (Register r : layout_.outputs) {
+    const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
+    if (!known.contains(made.function.get())) return false;
+    layout_.origins[r] = {made.function->name(), made.input_nr};
+  }
+  return true;
+}
+
+void EagerGraph::find_pieces() {
+  std::unordered_map<const Node*, std::vector<Edge>> outputs;
+  for (Register r : layout_.outputs) {
+    const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
+    outputs[made.function.get()].push_back(made);
+  }
+  std::unordered_set<const Node*> read;  // those with a result that is both an output and read inside
+  for (const NodePtr& node : nodes_)
+    for (const Edge& edge : node->next_edges()) {
+      auto found = outputs.find(edge.function.get());
+      if (found != outputs.end() && std::ranges::find(found->second, edge) != found->second.end())
+        read.insert(edge.function.get());
+    }
+  for (const NodePtr& node : nodes_) {
+    if (layout_.pieces.empty() || read.contains(node.get())) layout_.pieces.emplace_back();
+    piece_of_[node.get()] = layout_.pieces.size() - 1;
+  }
+  slots_.resize(layout_.pieces.size());
+  leaving_.resize(layout_.pieces.size());
+  for (Register r : layout_.outputs) {
+    const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
+    const size_t piece = piece_of_.at(made.function.get());
+    layout_.pieces[piece].slots.push_back({r, made.function->input_metadata(made.input_nr)});
+    slots_[piece].push_back(made);
+  }
+}
+
+int32_t EagerGraph::slot_of(size_t piece, const Edge& edge) {
+  std::vector<Edge>& slots = slots_[piece];
+  const auto found = std::ranges::find(slots, edge);
+  const auto index = static_cast<int32_t>(found - slots.begin());
+  if (found == slots.end()) {
+    slots.push_back(edge);
+    layout_.pieces[piece].slots.push_back({kNone, edge.function->input_metadata(edge.input_nr)});
+  }
+  return index;
+}
+
+void EagerGraph::find_uses() {
+  for (const NodePtr& node : nodes_) {
+    const size_t piece = piece_of_.at(node.get());
+    for (Edge& edge : node->next_edges()) {
+      if (!edge.is_valid()) continue;
+      Use use;
+      const auto inner = piece_of_.find(edge.function.get());
+      if (inner == piece_of_.end()) {
+        use.input = std::ranges::find(boundary_, edge, &Boundary::first)->second;
+      } else if (inner->second != piece) {
+        use.piece = static_cast<int32_t>(inner->second);
+        use.slot = slot_of(inner->second, edge);
+      } else {
+        continue;
+      }
+      layout_.pieces[piece].uses.push_back(use);
+      edge = Edge(c10::make_intrusive<Exit>(edge), 0);
+      leaving_[piece].push_back(edge);
+    }
+  }
+}
+
+variable_list EagerGraph::run(size_t piece, const variable_list& gradients, const std::vector<bool>& wanted,
+                              bool create_graph) const {
+  variable_list found(wanted.size()), given;
+  edge_list roots, exits;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    roots.push_back(slots_[piece][i]);
+    given.push_back(gradients[i]);
+  }
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i]) exits.push_back(leaving_[piece][i]);
+  if (roots.empty() || exits.empty()) return found;
+  variable_list left =
+      torch::autograd::Engine::get_default_engine().execute(roots, given, true, create_graph, false, exits);
+  for (size_t i = 0, next = 0; i < wanted.size(); ++i)
+    if (wanted[i]) found[i] = std::move(left[next++]);
+  return found;
+}
+
+}  // namespace gramme::native

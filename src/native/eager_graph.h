@@ -1,0 +1,97 @@
+// Autograd's own graph of one call: a flat tape run under autograd, as the program would have been, and cut into pieces.
+//
+// A piece is a run of nodes in the order in which the engine calls them. One begins at each node whose result is both
+// an output and read inside: its gradient must be whole, and hooks of the program have seen it, before the node runs.
+// What leaves a piece goes through an edge of its own, one for each use, so that whoever adds up several gradients of
+// one tensor does it in the order, and thus with the bits, of the engine.
+#pragma once
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/input_metadata.h>
+#include <torch/csrc/autograd/node.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "native/recorder.h"
+#include "native/tape.h"
+
+namespace gramme::native {
+
+/// Where a gradient comes in.
+struct Slot {
+  Register output = kNone;  // of the flat tape; none: what pieces before this one give
+  torch::autograd::InputMetadata metadata;
+};
+
+/// Where a gradient goes: to an input of the tape, or to a slot of a later piece.
+struct Use {
+  int32_t input = -1, piece = -1, slot = -1;
+  bool operator==(const Use&) const = default;
+};
+
+struct Piece {
+  std::vector<Slot> slots;
+  std::vector<Use> uses;  // in the order in which the engine delivers them
+};
+
+/// What the graphs of all calls of one tape have in common.
+struct Layout {
+  std::vector<Piece> pieces;  // in the order of the engine
+  std::vector<Register> outputs;
+  struct Origin {
+    std::string node;
+    uint32_t output;
+  };
+  std::unordered_map<Register, Origin> origins;  // what made those that share memory with inputs or outputs
+  bool matches(const Layout& other) const;
+};
+
+class EagerGraph {
+ public:
+  /// Runs the tape. On an exception `*at` is the instruction that threw it.
+  EagerGraph(const Tape& flat, const std::vector<at::Tensor>& inputs, size_t* at);
+  EagerGraph(const EagerGraph&) = delete;
+
+  /// Was it cut? Else it is as the program would have left it.
+  bool fits() const { return fits_; }
+  const Layout& layout() const { return layout_; }
+  /// By register of the flat tape; those of outputs are there.
+  at::Tensor& output(Register r) { return outputs_.at(r); }
+
+  /// The gradients that leave the piece; `wanted`, by use: the others stay undefined.
+  torch::autograd::variable_list run(size_t piece, const torch::autograd::variable_list& gradients,
+                                     const std::vector<bool>& wanted, bool create_graph) const;
+
+  const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
+  /// Of the recorder, by register of the flat tape.
+  const std::vector<Register>& registers() const { return registers_; }
+
+ private:
+  using Node = torch::autograd::Node;
+  using NodePtr = c10::intrusive_ptr<Node>;
+  using Boundary = std::pair<torch::autograd::Edge, int32_t>;  // of an input
+
+  void run_forward(const std::vector<at::Tensor>& inputs, size_t* at);
+  void note(Register r, const at::Tensor& tensor);
+  bool has_plain_ends(const std::vector<at::Tensor>& inputs) const;
+  bool cut(const std::vector<at::Tensor>& inputs);
+  bool find_nodes(const std::vector<at::Tensor>& inputs);
+  void find_pieces();
+  void find_uses();
+  int32_t slot_of(size_t piece, const torch::autograd::Edge& edge);
+
+  const Tape& flat_;
+  std::shared_ptr<Recorder> recorder_;
+  std::vector<Register> registers_;
+  std::unordered_map<Register, at::Tensor> outputs_;
+  Layout layout_;
+  bool fits_ = false;
+  std::vector<NodePtr> nodes_;                          // in the order of the engine
+  std::unordered_map<const Node*, size_t> piece_of_;    // by node
+  std::vector<Boundary> boundary_;
+  std::vector<std::vector<torch::autograd::Edge>> slots_, leaving_;  // by piece
+};
+
+}  // namespace gramme::native

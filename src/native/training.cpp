@@ -1,0 +1,259 @@
+#include "native/training.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <pybind11/pybind11.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "aten/state.h"
+#include "base/error.h"
+#include "native/assemble.h"
+#include "native/backward_node.h"
+#include "native/invoke.h"
+#include "native/registers.h"
+
+namespace gramme::native {
+namespace {
+
+using torch::autograd::Edge;
+
+/// Tapes of one piece: for other gradients, or other inputs that they are wanted for.
+constexpr size_t kTapes = 8;
+
+template <class T>
+std::shared_ptr<T> with_gil(T* made) {
+  return std::shared_ptr<T>(made, [](T* object) {
+    if (!Py_IsInitialized()) return;
+    pybind11::gil_scoped_acquire gil;
+    delete object;
+  });
+}
+
+bool draws(const Tape& tape) {
+  return std::ranges::any_of(tape.instructions, [](const Instruction& instruction) {
+    return instruction.call && instruction.call->op.hasTag(at::Tag::nondeterministic_seeded);
+  });
+}
+
+/// Does somebody hear of the gradients that come to the tensor in the end, one by one?
+bool is_hooked(const Edge& edge) {
+  auto* const accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get());
+  return accumulator &&
+         (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty() ||
+          !accumulator->tensor_pre_hooks().empty() || accumulator->tensor_post_acc_grad_hooks() != nullptr);
+}
+
+at::Tensor random_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+}  // namespace
+
+std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat) {
+  return with_gil(new Training(std::move(flat)));
+}
+
+Training::Training(std::unique_ptr<const Tape> flat) : flat_(std::move(flat)), draws_(native::draws(*flat_)) {}
+
+// ---- calls
+
+/// May nodes, and what they save, be others than the program's now?
+bool Training::is_started() {
+  return !stopped_ && aten::autograd_alone() && aten::can_capture() && !aten::saved_tensors_hooked() &&
+         !torch::autograd::AnomalyMode::is_enabled() && unwatched() && *flat_->settings == KernelSettings::read();
+}
+
+std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs) {
+  if (!is_started()) return std::nullopt;
+  Way way;
+  way.plan = plan();
+  // Until there is a backward some calls may have to wait for theirs: fewer and fewer of them are tried.
+  if (!way.plan && !std::has_single_bit(++starts_)) return std::nullopt;
+  pybind11::gil_scoped_release released;  // edges are found under a lock of the tensor
+  way.edges.reserve(inputs.size());
+  bool differentiable = false;
+  for (const at::Tensor& input : inputs) {
+    if (!input.requires_grad()) {
+      way.edges.emplace_back();
+      continue;
+    }
+    differentiable = true;
+    way.edges.push_back(torch::autograd::impl::gradient_edge(input));
+    if (is_hooked(way.edges.back())) return std::nullopt;
+  }
+  if (!differentiable) return std::nullopt;
+  return way;
+}
+
+const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own,
+                          size_t* step) {
+  auto call = std::make_shared<ForwardCall>();
+  call->training = shared_from_this();
+  call->plan = way.plan;
+  call->inputs = inputs;
+  if (draws_) call->random = random_state();
+  const Tape& tape = way.plan ? *way.plan->tape : *flat_;
+  own.resize(static_cast<size_t>(tape.registers));
+  std::vector<at::Tensor> outputs;
+  size_t at = 0;
+  try {
+    way.plan ? run_tape(*call, outputs, own, &at) : run_eagerly(*call, outputs, own, &at);
+  } catch (...) {
+    if (at < tape.instructions.size()) *step = tape.instructions[at].step;
+    throw;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
+  if (outputs.empty()) return tape;  // as autograd left them
+  call->note_versions(outputs);
+  hang(call, way.edges, outputs);
+  return tape;
+}
+
+/// Outputs whose nodes are not autograd's come to `outputs`, too.
+void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
+                           size_t* at) {
+  auto graph = std::make_unique<EagerGraph>(*flat_, call.inputs, at);
+  each_register(flat_->output[0], [&](Register r) { own[static_cast<size_t>(r)] = graph->output(r); });
+  if (!graph->fits()) return stop();
+  learn(*graph);
+  for (Register r : layout_->outputs) {
+    own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
+    outputs.push_back(own[static_cast<size_t>(r)]);
+  }
+  call.graph = std::move(graph);
+}
+
+void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at) {
+  const ForwardPlan& plan = *call.plan;
+  const Tape& tape = *plan.tape;
+  std::unique_ptr<Frame> frame = plan.frames.take(tape);
+  for (size_t i = 0; i < call.inputs.size(); ++i) frame->own[static_cast<size_t>(tape.inputs[i].index)] = call.inputs[i];
+  Run run = frame->run();
+  run.below_autograd = true;
+  {
+    c10::AutoGradMode off(false);
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below;
+    if (tape.all_direct) below.emplace();
+    tape.run(run, at);  // on an exception the frame goes
+  }
+  for (Register r : plan.outputs) {
+    at::Tensor& output = run.own[r];
+    if (output.is_view()) output = output.tensor_data();
+    outputs.push_back(output);
+  }
+  call.kept.reserve(plan.kept.size());
+  for (Register r : tape.kept) call.kept.push_back(run.own[r]);
+  // A node holds no tensor that holds it.
+  for (size_t i = 0; i < plan.kept.size(); ++i)
+    if (std::ranges::find(plan.outputs, tape.kept[i]) != plan.outputs.end()) call.kept[i] = call.kept[i].tensor_data();
+  each_register(tape.output[0], [&](Register r) { own[static_cast<size_t>(r)] = run.own[r]; });
+  for (at::Tensor& tensor : frame->own) tensor.reset();
+  plan.frames.give_back(std::move(frame));
+}
+
+// ---- what is known
+
+/// What all calls have in common.
+void Training::learn(EagerGraph& graph) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (layout_) {
+    if (!layout_->matches(graph.layout())) GRAMME_BUG("a call of a tape has another graph than the first");
+    return;
+  }
+  layout_ = std::make_shared<const Layout>(graph.layout());
+  recorder_ = graph.recorder();
+  registers_ = graph.registers();
+  tapes_.resize(layout_->pieces.size());
+  std::unordered_map<const c10::StorageImpl*, int32_t> owners;
+  auto storage = [&](Register r) {
+    const Register seen = registers_[static_cast<size_t>(r)];
+    return seen == kNone ? nullptr : recorder_->seen(seen).storage;
+  };
+  const auto inputs = static_cast<int32_t>(flat_->inputs.size());
+  for (int32_t i = 0; i < inputs; ++i) owners.emplace(storage(flat_->inputs[static_cast<size_t>(i)].index), i);
+  for (size_t i = 0; i < layout_->outputs.size(); ++i)
+    owners.emplace(storage(layout_->outputs[i]), inputs + static_cast<int32_t>(i));
+  owners.erase(nullptr);
+  for (Register r = 0; r < flat_->registers; ++r) {
+    const auto found = owners.find(storage(r));
+    owners_.push_back(found == owners.end() ? -1 : found->second);
+  }
+}
+
+std::shared_ptr<const BackwardTape> Training::find(size_t piece, const BackwardKey& key) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& tape : tapes_[piece])
+    if (tape->key() == key) return tape;
+  return nullptr;
+}
+
+void Training::add(size_t piece, std::shared_ptr<const BackwardTape> tape) {
+  std::shared_ptr<const ForwardPlan> before;  // goes when the lock is gone: that takes the GIL
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (tapes_[piece].size() >= kTapes) return stop();
+  tapes_[piece].push_back(std::move(tape));
+  std::swap(before, plan_);
+}
+
+std::shared_ptr<const ForwardPlan> Training::plan() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const bool known = std::ranges::any_of(tapes_, [](const auto& tapes) { return !tapes.empty(); });
+  if (!plan_ && known) plan_ = make_plan();
+  return plan_;
+}
+
+std::shared_ptr<const ForwardPlan> Training::make_plan() const {
+  auto plan = std::make_unique<ForwardPlan>();
+  plan->index.resize(static_cast<size_t>(flat_->registers), -1);
+  for (size_t piece = 0; piece < tapes_.size(); ++piece)
+    for (const auto& tape : tapes_[piece])
+      for (const BackwardSource& source : tape->sources()) {
+        if (source.kind != BackwardSource::Kept || source.index < static_cast<Register>(flat_->inputs.size())) continue;
+        int32_t& index = plan->index[static_cast<size_t>(source.index)];
+        if (index < 0) {
+          index = static_cast<int32_t>(plan->kept.size());
+          plan->kept.push_back(source.index);
+          plan->last_read.push_back(piece);
+        }
+        plan->last_read[static_cast<size_t>(index)] = piece;
+      }
+  auto seen = [this](Register& r) { r = registers_[static_cast<size_t>(r)]; };
+  std::vector<Instruction> instructions;
+  for (const Instruction& from : flat_->instructions) {
+    Instruction& instruction = instructions.emplace_back();
+    instruction.step = from.step;
+    instruction.call = std::make_unique<OperatorCall>(*from.call);
+    rename_registers(instruction, seen);
+  }
+  Assembly assembly{flat_->program, std::move(instructions), flat_->inputs, flat_->output[0], *recorder_, 0, 0, true};
+  for (Place& input : assembly.inputs) rename_registers(input, seen);
+  rename_registers(assembly.output, seen);
+  assembly.kept = plan->kept;
+  rename_registers(assembly.kept, seen);
+  plan->tape = native::assemble(std::move(assembly));
+  std::vector<Register> from, to;
+  each_register(flat_->output[0], [&](Register r) { from.push_back(r); });
+  each_register(plan->tape->output[0], [&](Register r) { to.push_back(r); });
+  for (Register r : layout_->outputs)
+    plan->outputs.push_back(to[static_cast<size_t>(std::ranges::find(from, r) - from.begin())]);
+  return with_gil<const ForwardPlan>(plan.release());
+}
+
+std::string Training::print() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::string text = "flat: " + flat_->print();
+  if (plan_) text += "forward: " + plan_->tape->print();
+  for (size_t piece = 0; piece < tapes_.size(); ++piece)
+    for (const auto& tape : tapes_[piece])
+      text += "backward of piece " + std::to_string(piece) + ": " + tape->tape().print();
+  return text;
+}
+
+}  // namespace gramme::native

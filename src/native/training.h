@@ -1,0 +1,86 @@
+// A graph whose backward is recorded: forward and backward are tapes below autograd, joined by nodes of gramme's own.
+//
+//   call 1            the program's steps, under autograd (recording.h); leaves a flat tape
+//   a later call      the flat tape under autograd; its outputs hang on nodes that carry out a backward by the engine and
+//                     write down what it calls (eager_graph.h, backward_tape.h)
+//   calls after that  a forward tape below autograd that keeps what backward tapes read; the nodes run those
+//
+// A backward that no tape is for (other gradients, a graph of the backward is wanted, modes of the thread) makes up for
+// it: the flat tape runs again under autograd, from the inputs and random state of the forward, and the engine does the
+// rest. Which calls may be made this way at all is decided before them: nobody may look at nodes or at what they save.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "native/backward_tape.h"
+#include "native/eager_graph.h"
+#include "native/frames.h"
+
+namespace gramme::native {
+
+/// A forward tape, and where its backward tapes find things.
+struct ForwardPlan {
+  std::shared_ptr<const Tape> tape;
+  std::vector<Register> kept;     // of the flat tape, in the order of tape->kept
+  std::vector<int32_t> index;     // into kept, by register of the flat tape; -1: it is not kept
+  std::vector<size_t> last_read;  // the piece, by place in kept
+  std::vector<Register> outputs;  // of `tape`, in the order of Layout::outputs
+  mutable LockedFramePool frames;
+};
+
+class Training : public std::enable_shared_from_this<Training> {
+ public:
+  /// Its end needs the GIL, and takes it.
+  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat);
+
+  /// How a call is made.
+  struct Way {
+    std::vector<torch::autograd::Edge> edges;  // by input
+    std::shared_ptr<const ForwardPlan> plan;   // null: by autograd
+  };
+  /// None: not by this. Needs the GIL.
+  std::optional<Way> way(const std::vector<at::Tensor>& inputs);
+  /// Makes a call, without the GIL. Inputs and outputs go to `own`, by register of the tape that is returned, which lives as long as
+  /// `way` and this. On an exception `*step` is the one that threw it.
+  const Tape& run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own, size_t* step);
+
+  // For the nodes.
+
+  const Tape& flat() const { return *flat_; }
+  const Layout& layout() const { return *layout_; }
+  /// Null if there is none.
+  std::shared_ptr<const BackwardTape> find(size_t piece, const BackwardKey& key) const;
+  void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
+  /// From now on calls are made as they were before.
+  void stop() { stopped_ = true; }
+  /// By register of the flat tape: the input, or the output (counted on from the inputs), that it shares memory with;
+  /// -1 if none.
+  int32_t owner(Register r) const { return owners_[static_cast<size_t>(r)]; }
+  std::string print() const;
+
+ private:
+  explicit Training(std::unique_ptr<const Tape> flat);
+  bool is_started();
+  std::shared_ptr<const ForwardPlan> plan();
+  std::shared_ptr<const ForwardPlan> make_plan() const;
+  void learn(EagerGraph& graph);
+  void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
+  void run_tape(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
+
+  std::unique_ptr<const Tape> flat_;
+  bool draws_ = false;  // random numbers
+  std::atomic<bool> stopped_ = false;
+  std::atomic<uint64_t> starts_ = 0;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Layout> layout_;  // never another once it is there
+  std::shared_ptr<Recorder> recorder_;    // of the first graph
+  std::vector<Register> registers_;       // its, by register of the flat tape
+  std::vector<int32_t> owners_;
+  std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece
+  std::shared_ptr<const ForwardPlan> plan_;                              // null: none, or there are new tapes
+};
+
+}  // namespace gramme::native

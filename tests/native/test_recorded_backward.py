@@ -1,0 +1,685 @@
+"""A recorded backward: nobody can tell it from the engine's by anything but the nodes' names."""
+
+import gc
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gramme
+import pytest
+import torch
+import torch.nn.functional as F
+from gramme import _C
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from native.same import difference, nodes, outcome, twin
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+Call = Callable[..., Any]
+
+
+def recorded(function: Call) -> Call:
+    return gramme.compile(function, backend="native", options={"recorded_backward": True})
+
+
+def leaf(*sizes: int, grad: bool = True) -> torch.Tensor:
+    return torch.randn(*sizes).requires_grad_(grad)
+
+
+def is_recorded(value: Any) -> bool:
+    outputs = value if isinstance(value, (tuple, list)) else [value]
+    return any("RecordedBackward" in nodes(x) for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad)
+
+
+def bits(tensors: Any) -> Any:
+    return [None if t is None else (t.detach().numpy().tobytes(), t.stride(), t.shape) for t in tensors]
+
+
+def total(value: Any) -> torch.Tensor:
+    outputs = value if isinstance(value, (tuple, list)) else [value]
+    return sum((o * torch.arange(1.0, o.numel() + 1).view(o.shape).sin()).sum() for o in outputs if o.requires_grad)
+
+
+def steps(module: nn.Module, function: Call, inputs: list[torch.Tensor], loss: Call, count: int = 5) -> list[Any]:
+    """Loss, outputs, gradients and buffers of each step of an optimizer."""
+    optimizer = torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)
+    told = []
+    for step in range(count):
+        torch.manual_seed(step)
+        optimizer.zero_grad()
+        outputs = function(*inputs)
+        value = loss(outputs)
+        value.backward()
+        grads = [p.grad for p in module.parameters()]
+        told.append((value.item(), bits(grads), bits(module.buffers()), torch.random.get_rng_state().sum().item()))
+        optimizer.step()
+    return told
+
+
+def same_training(make: Callable[[], nn.Module], *inputs: torch.Tensor, loss: Call = total, wanted: bool = True) -> None:
+    """Asserts that five steps have eager's bits, and that the last was recorded, or was not."""
+    torch.manual_seed(0)
+    theirs = make()
+    torch.manual_seed(0)
+    mine = make()
+    compiled = recorded(mine)
+    for step, (a, b) in enumerate(
+        zip(steps(theirs, theirs, list(inputs), loss), steps(mine, compiled, list(inputs), loss), strict=True)
+    ):
+        assert a == b, step
+    assert is_recorded(compiled(*inputs)) is wanted
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(16, 16) / 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(torch.tanh(x @ self.w) @ self.w) @ self.w
+
+
+class Two(nn.Module):
+    """An output that is read inside, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = self.a(x)
+        return h, self.b(h).tanh() + h.sin()
+
+
+class Attention(nn.Module):
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(8, 8) for _ in range(3))
+        self.norm, self.dropout = nn.LayerNorm(8), dropout
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        heads = [f(self.norm(x)).view(2, 5, 2, 4).transpose(1, 2) for f in (self.q, self.k, self.v)]
+        y = F.scaled_dot_product_attention(*heads).transpose(1, 2).reshape(2, 5, 8)
+        return x + F.dropout(y, self.dropout, self.training)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4), nn.Softmax(-1))
+
+
+# ---- training programs
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [
+        (mlp, (3, 8)),
+        (Tied, (4, 16)),
+        (Two, (3, 8)),
+        (Attention, (2, 5, 8)),
+        (lambda: Attention(0.3), (2, 5, 8)),
+        (lambda: nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 2)), (5, 8)),
+        (lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 3)), (2, 1, 8, 8)),
+        (lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.SiLU(), nn.AvgPool2d(2)), (2, 1, 8, 8)),
+    ],
+    ids=["mlp", "tied", "two", "attention", "attention dropout", "dropout", "convnet", "groups"],
+)
+def test_training(make: Callable[[], nn.Module], sizes: tuple[int, ...]) -> None:
+    same_training(make, torch.randn(*sizes))
+
+
+def test_embedding_and_cross_entropy() -> None:
+    class Words(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(11, 8)
+            self.mix = nn.Linear(8, 8)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            logits = F.linear(F.silu(self.mix(self.words(ids))), self.words.weight)
+            return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+    same_training(Words, torch.randint(0, 11, (2, 6)), loss=lambda x: x)
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_a_parameter_used_inside_and_outside(outer: bool) -> None:
+    model, x = Tied(), torch.randn(8, 16)
+    compiled = recorded(model)
+
+    def gradient(function: Call) -> Any:
+        model.w.grad = None
+        before = model.w.square().sum() * 0.1 if outer else 0
+        (function(x).sum() + (model.w.square().sum() * 0.1 if outer else 0) + before).backward()
+        return bits([model.w.grad])
+
+    wanted = gradient(model)
+    for _ in range(4):
+        assert gradient(compiled) == wanted
+    assert is_recorded(compiled(x))
+
+
+def test_hooks_on_an_output_that_is_read_inside() -> None:
+    model, x = Two(), torch.randn(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        seen: list[Any] = []
+        h, y = function(x)
+        h.register_hook(lambda g: seen.append(bits([g])) or g * 3)
+        h.retain_grad()
+        model.zero_grad()
+        (h.sum() * 2 + y.sum()).backward()
+        return seen, bits([h.grad, *(p.grad for p in model.parameters())])
+
+    wanted = told(model)
+    for _ in range(4):
+        assert told(compiled) == wanted
+    assert is_recorded(compiled(x))
+
+
+# ---- which gradients
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (0, 1), (1, 0)])
+def test_gradients_into_some_outputs(wanted: tuple[int, ...]) -> None:
+    model, x = Two(), leaf(3, 8)
+    compiled = recorded(model)
+    total(compiled(x)).backward()
+    total(compiled(x)).backward()
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        x.grad = None
+        outputs = function(x)
+        total([outputs[i] for i in wanted]).backward()
+        return bits([x.grad, *(p.grad for p in model.parameters())])
+
+    expected = told(model)
+    for _ in range(3):
+        assert told(compiled) == expected
+    assert is_recorded(compiled(x))
+
+
+def test_gradients_of_some_inputs() -> None:
+    model, x = Two(), leaf(3, 8)
+    compiled = recorded(model)
+    parameters = list(model.parameters())
+    for chosen in ([x], parameters[:1], [parameters[3], x], [*parameters, x]):
+
+        def told(function: Call, chosen: Any = chosen) -> Any:
+            outputs = function(x)
+            return bits(torch.autograd.grad(total(outputs), chosen)), bits(
+                torch.autograd.grad(total(function(x)), [*outputs, x], allow_unused=True)
+            )
+
+        wanted = told(model)
+        for _ in range(3):
+            assert told(compiled) == wanted
+    assert is_recorded(compiled(x))
+
+
+def test_gradients_of_outputs() -> None:
+    model, x = Two(), leaf(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        h, y = function(x)
+        return bits(torch.autograd.grad(total([h, y]), [h, y, x]))
+
+    wanted = told(model)
+    for _ in range(4):
+        assert told(compiled) == wanted
+
+
+def test_frozen_parameters() -> None:
+    def make() -> nn.Module:
+        made = mlp()
+        made[0].requires_grad_(False)
+        return made
+
+    same_training_of_some(make)
+
+
+def same_training_of_some(make: Callable[[], nn.Module]) -> None:
+    torch.manual_seed(0)
+    model, x = make(), torch.randn(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        total(function(x)).backward()
+        return bits(p.grad for p in model.parameters())
+
+    wanted = told(model)
+    for _ in range(4):
+        assert told(compiled) == wanted
+    assert is_recorded(compiled(x))
+
+
+def test_gradients_of_other_layouts() -> None:
+    function = lambda x, w: (x @ w).relu().reshape(-1, 2).mul(2)  # noqa: E731
+    compiled, x, w = recorded(function), leaf(4, 3), leaf(3, 4)
+    for given in (torch.ones(()).expand(8, 2), torch.randn(2, 8).t(), torch.randn(8, 2), torch.randn(16, 4)[::2, ::2]):
+        for _ in range(3):
+            wanted = torch.autograd.grad(function(x, w), [x, w], given)
+            assert bits(torch.autograd.grad(compiled(x, w), [x, w], given)) == bits(wanted)
+    assert is_recorded(compiled(x, w))
+
+
+# ---- several backwards
+
+
+@pytest.mark.parametrize("warm", [0, 1, 2, 3])
+def test_two_backwards(warm: int) -> None:
+    function = lambda x, w: (x @ w).tanh() @ w  # noqa: E731
+    compiled, x, w = recorded(function), leaf(3, 4), leaf(4, 4)
+    for _ in range(warm):
+        compiled(x, w).sum().backward()
+
+    def told(function: Call) -> Any:
+        x.grad = w.grad = None
+        y = function(x, w)
+        y.sum().backward(retain_graph=True)
+        first = bits([x.grad, w.grad])
+        y.sum().backward()
+        with pytest.raises(RuntimeError) as failed:
+            y.sum().backward()
+        return first, bits([x.grad, w.grad]), str(failed.value)
+
+    assert told(compiled) == told(function)
+
+
+def test_a_second_backward_where_nothing_is_saved() -> None:
+    function = lambda x, y: (x + y).t() + 1  # noqa: E731
+    compiled, x, y = recorded(function), leaf(3, 4), leaf(3, 4)
+    for _ in range(4):
+        z = compiled(x, y)
+        z.sum().backward()
+        z.sum().backward()
+    assert bits([x.grad, y.grad]) == bits([torch.full((3, 4), 8.0)] * 2)
+
+
+@pytest.mark.parametrize("warm", [0, 1, 2, 3])
+def test_higher_derivatives(warm: int) -> None:
+    model, x = Two(), leaf(3, 8)
+    compiled = recorded(model)
+    for _ in range(warm):
+        total(compiled(x)).backward()
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        x.grad = None
+        (g,) = torch.autograd.grad(total(function(x)), x, create_graph=True)
+        (g.square().sum() + total(function(x))).backward()
+        return [x.grad, *(p.grad for p in model.parameters())]
+
+    for _ in range(3):
+        for a, b in zip(told(compiled), told(model), strict=True):
+            torch.testing.assert_close(a, b)
+
+
+def test_existing_gradients_are_added_to() -> None:
+    model, x = mlp(), torch.randn(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        for _ in range(4):
+            total(function(x)).backward()
+        return bits(p.grad for p in model.parameters())
+
+    assert told(compiled) == told(model) == told(compiled)
+
+
+# ---- in-place writes between forward and backward
+
+
+@pytest.mark.parametrize("warm", [0, 1, 2, 3])
+@pytest.mark.parametrize("which", ["w", "x", "y"])
+def test_writes_after_the_forward(which: str, warm: int) -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x.exp() @ w).tanh()
+
+    compiled = recorded(function)
+
+    def told(function: Call, changes: bool) -> str | None:
+        x, w = leaf(3, 4), leaf(4, 4)
+        y = function(x * 1, w)
+        with torch.no_grad():
+            if changes:
+                {"w": w, "x": x, "y": y.detach()}[which].add_(1)
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            return str(error).replace("RecordedBackward", "TanhBackward0")
+        return None
+
+    for _ in range(warm):
+        told(compiled, False)
+    assert told(compiled, True) == told(function, True)
+    assert told(compiled, False) is None
+
+
+def test_an_output_that_is_not_saved_may_be_written() -> None:
+    function = lambda x, w: (x @ w) + 1  # noqa: E731
+    compiled, x, w = recorded(function), leaf(3, 4), leaf(4, 4)
+
+    def told(function: Call) -> Any:
+        x.grad = w.grad = None
+        y = function(x, w)
+        y.mul_(2)
+        y[0].zero_()
+        y.sum().backward()
+        return bits([y, x.grad, w.grad])
+
+    wanted = told(function)
+    for _ in range(4):
+        assert told(compiled) == wanted
+
+
+# ---- what other code may hear of
+
+
+def test_hooks_of_parameters() -> None:
+    model, x = mlp(), torch.randn(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        seen: list[Any] = []
+        handles = []
+        for i, p in enumerate(model.parameters()):
+            handles.append(p.register_hook(lambda g, i=i: seen.append((i, bits([g])))))
+            handles.append(p.register_post_accumulate_grad_hook(lambda p, i=i: seen.append((i, bits([p.grad])))))
+        total(function(x)).backward()
+        for handle in handles:
+            handle.remove()
+        return seen
+
+    wanted = told(model)
+    for _ in range(3):
+        total(compiled(x)).backward()
+    for _ in range(3):
+        assert told(compiled) == wanted
+
+
+def test_hooks_added_after_the_forward() -> None:
+    model, x = mlp(), torch.randn(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        seen: list[Any] = []
+        value = total(function(x))
+        handles = [p.register_hook(lambda g, i=i: seen.append((i, bits([g])))) for i, p in enumerate(model.parameters())]
+        value.backward()
+        for handle in handles:
+            handle.remove()
+        return sorted(seen)
+
+    wanted = told(model)
+    for _ in range(4):
+        assert told(compiled) == wanted
+
+
+def test_saved_tensor_hooks_hear_of_each() -> None:
+    model, x = mlp(), torch.randn(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        packed: list[Any] = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(bits([t])) or t, lambda t: t):
+            value = total(function(x))
+        value.backward()
+        return packed, bits(p.grad for p in model.parameters())
+
+    for _ in range(3):
+        total(compiled(x)).backward()
+    assert told(compiled)[1] == told(model)[1]
+    assert len(told(compiled)[0]) == len(told(model)[0])
+
+
+def test_hooks_of_saved_tensors_during_a_new_backward() -> None:
+    model, x = Two(), leaf(3, 8)
+    compiled = recorded(model)
+    for _ in range(3):
+        total(compiled(x)).backward()
+    packed: list[Any] = []
+    h, y = compiled(x)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        found = torch.autograd.grad(h, x, torch.ones(3, 8))
+    assert bits(found) == bits(torch.autograd.grad(model(x)[0], x, torch.ones(3, 8)))
+    assert not packed
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints(reentrant: bool) -> None:
+    model, x = Attention(0.2), leaf(2, 5, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        model.zero_grad()
+        x.grad = None
+        torch.manual_seed(3)
+        total(checkpoint(function, x, use_reentrant=reentrant)).backward()
+        return bits([x.grad, *(p.grad for p in model.parameters())])
+
+    wanted = told(model)
+    for _ in range(4):
+        assert told(compiled) == wanted
+
+
+def test_anomaly_mode_at_the_backward_names_the_formula() -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x * w).sqrt().sum()
+
+    compiled, x = recorded(function), torch.ones(3)
+
+    def told(function: Call) -> str:
+        w = torch.zeros(3, requires_grad=True)
+        value = function(x, w)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError) as failed:
+                (value * 0).backward()
+        return str(failed.value)
+
+    wanted = told(function)
+    for _ in range(3):
+        compiled(x, leaf(3)).backward()
+    assert told(compiled) == wanted
+
+
+def test_modes_during_the_backward() -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Names(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.names: list[str] = []
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.names.append(function.name())
+            return function(*args, **(kwargs or {}))
+
+    model, x = mlp(), leaf(3, 8)
+    compiled = recorded(model)
+
+    def told(function: Call) -> Any:
+        value = function(x).sum()
+        with Names() as mode:
+            found = torch.autograd.grad(value, [x, *model.parameters()])
+        return bits(found), sorted(name for name in mode.names if "detach" not in name)
+
+    wanted = told(model)
+    for _ in range(3):
+        total(compiled(x)).backward()
+    assert told(compiled) == wanted
+
+
+def test_profiler_during_the_backward() -> None:
+    model, x = mlp(), leaf(3, 8)
+    compiled = recorded(model)
+    for _ in range(3):
+        total(compiled(x)).backward()
+    value = total(compiled(x))
+    wanted = torch.autograd.grad(total(model(x)), [x, *model.parameters()])
+    with torch.profiler.profile() as profile:
+        found = torch.autograd.grad(value, [x, *model.parameters()])
+    assert bits(found) == bits(wanted)
+    assert any(event.name == "aten::mm" for event in profile.events())
+
+
+def test_forwards_without_a_backward() -> None:
+    model, x = mlp(), torch.randn(3, 8)
+    compiled = recorded(model)
+    for _ in range(20):
+        with torch.no_grad():
+            assert not compiled(x).requires_grad
+        assert bits([compiled(x)]) == bits([model(x)])
+    outputs = [compiled(x) for _ in range(5)]
+    for output in outputs:
+        model.zero_grad()
+        total(output).backward()
+        found = bits(p.grad for p in model.parameters())
+        model.zero_grad()
+        total(model(x)).backward()
+        assert found == bits(p.grad for p in model.parameters())
+    assert is_recorded(compiled(x))
+
+
+# ---- what is left to the engine
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 2)[x > 0],
+        lambda x: x.view(-1),
+        lambda x: (x.exp(), x.exp().detach()),
+        lambda x: x.cumprod(0),
+        lambda x: x.exp().chunk(2),
+    ],
+    ids=["mask", "view", "detached", "data", "chunks"],
+)
+def test_other_programs(function: Call) -> None:
+    compiled = recorded(function)
+    for call in range(4):
+        x = torch.randn(4, 3)
+        mine, theirs = [leaf(4, 3)], [twin(x)]
+        mine = [twin(theirs[0]).requires_grad_()]
+        theirs = [twin(x).requires_grad_()]
+        mine = [twin(x).requires_grad_()]
+        wanted, found = outcome(function, mine), outcome(compiled, theirs)
+        assert difference(wanted, found) is None, f"call {call}: {difference(wanted, found)}"
+
+
+def test_data_decides_in_a_formula() -> None:
+    function = lambda x: (x * 1).prod(0)  # noqa: E731
+    compiled = recorded(function)
+    for zeros in (0, 0, 1, 2, 0):
+        x = torch.randn(4, 3)
+        x[:zeros] = 0
+        x.requires_grad_()
+        wanted = torch.autograd.grad(function(x).sum(), x)
+        assert bits(torch.autograd.grad(compiled(x).sum(), x)) == bits(wanted)
+
+
+# ---- memory and threads
+
+
+def test_memory_is_freed_by_the_backward() -> None:
+    class Sizes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for each in self.layers:
+                x = each(x).tanh()
+            return x.sum()
+
+    model, x = Sizes(), leaf(8, 64)
+    compiled = recorded(model)
+    for _ in range(3):
+        compiled(x).backward()
+    given = leaf(8, 64)
+    alive = weakref.ref(given)
+    value = compiled(given)
+    del given
+    assert alive() is not None
+    value.backward()
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_node_may_outlive_everything() -> None:
+    model, x = mlp(), leaf(3, 8)
+    compiled = recorded(model)
+    for _ in range(3):
+        total(compiled(x)).backward()
+    wanted = torch.autograd.grad(total(model(x)), x)
+    value = total(compiled(x))
+    del compiled
+    gramme.reset()
+    gc.collect()
+    assert bits(torch.autograd.grad(value, x)) == bits(wanted)
+
+
+def test_nothing_is_left_of_a_model() -> None:
+    model, x = mlp(), leaf(3, 8)
+    compiled = recorded(model)
+    for _ in range(5):
+        total(compiled(x)).backward()
+    alive = [weakref.ref(p) for p in model.parameters()]
+    model.zero_grad()
+    del model, compiled
+    gramme.reset()
+    gc.collect()
+    assert not any(ref() is not None for ref in alive)
+
+
+def test_threads() -> None:
+    model = Two()
+    compiled = recorded(model)
+    inputs = [leaf(3, 8) for _ in range(4)]
+    wanted = [bits(torch.autograd.grad(total(model(x)), [x, *model.parameters()])) for x in inputs]
+    wrong: list[int] = []
+
+    def run(i: int) -> None:
+        for _ in range(60):
+            value = total(compiled(inputs[i]))
+            if bits(torch.autograd.grad(value, [inputs[i], *model.parameters()])) != wanted[i]:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(inputs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_threads_on_one_node() -> None:
+    model, x = mlp(), leaf(3, 8)
+    compiled = recorded(model)
+    for warm in range(4):
+        value = total(compiled(x))
+        wanted = bits(torch.autograd.grad(total(model(x)), [x]))
+        found: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(bits(torch.autograd.grad(value, [x], retain_graph=True))))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [wanted] * 4, warm
+        total(compiled(x)).backward()

@@ -110,11 +110,11 @@ def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, n
 
 
 def _native(mode: str | None, options: dict[str, Any]) -> Compiler:
-    unknown = sorted(set(options) - {"caching_allocator", "recorded_backward"})
+    known = ("caching_allocator", "recorded_backward")
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise RuntimeError(
-            f"options: the native backend has no option {unknown[0]!r}; it has caching_allocator and recorded_backward (bools)"
-        )
+        has = " and ".join(f"{name} (bool)" for name in known)
+        raise RuntimeError(f"options: the native backend has no option {unknown[0]!r}; it has {has}")
     return _without_options(Native(**options) if options else native, mode, {})
 
 

@@ -112,9 +112,9 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
   report.graph(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));
-    segment.compiled = native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
-                                             {native::Trust::Guarded, caches_memory(options_.backend.get()),
-                                              records_backward(options_.backend.get())});
+    segment.compiled = native::make_executor(
+        native::from_graph(trace.scope().graph(), module.get()),
+        {native::Trust::Guarded, caches_memory(options_.backend.get()), records_backward(options_.backend.get())});
     segment.call = native::call_graph;
     report.compiled(segment.operations);
     return true;

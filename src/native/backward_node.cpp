@@ -98,12 +98,11 @@ class RecordedBackward final : public torch::autograd::Node {
     std::vector<bool> wanted(num_outputs());
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = task_should_compute_output(i);
     const bool create_graph = c10::GradMode::is_enabled();
-    if (create_graph) call_->training->stop();
+    if (create_graph) call_->training->stop("a graph of the backward was wanted");
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());
     std::unique_lock<std::recursive_mutex> lock(call_->mutex);
-    std::optional<BackwardKey> key =
-        create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
+    std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
     const std::shared_ptr<const BackwardTape> tape = key ? call_->training->find(piece_, *key) : nullptr;
     if (tape && may_run(*tape)) {
       variable_list given = take(*tape, gradients);
@@ -148,48 +147,43 @@ class RecordedBackward final : public torch::autograd::Node {
     return given;
   }
 
-  bool is_changed(size_t owner) const {
-    return call_->counters[owner].current_version() != call_->versions[owner];
-  }
+  bool is_changed(size_t owner) const { return call_->counters[owner].current_version() != call_->versions[owner]; }
 
   /// As SavedVariable::unpack does.
   void check_version(Register r) const {
     const int32_t owner = call_->training->owner(r);
     if (owner < 0 || !is_changed(static_cast<size_t>(owner))) return;
     const bool input = is_input(r);
-    const at::Tensor& tensor =
-        input ? call_->inputs[static_cast<size_t>(r)]
-              : call_->kept[static_cast<size_t>(call_->plan->index[static_cast<size_t>(r)])];
+    const at::Tensor& tensor = input ? call_->inputs[static_cast<size_t>(r)]
+                                     : call_->kept[static_cast<size_t>(call_->plan->index[static_cast<size_t>(r)])];
     std::ostringstream message;
     message << "one of the variables needed for gradient computation has been modified by an inplace operation: ["
             << tensor.toString() << " " << tensor.sizes() << "]";
     const auto& origins = call_->training->layout().origins;
     const auto origin = origins.find(r);
     if (input && tensor.grad_fn())
-      message << ", which is output " << tensor.output_nr() << " of " << tensor.grad_fn()->name() << ",";
+      message << ", which is output " << tensor.output_nr() << " of " << tensor.grad_fn()->forward_op_name() << ",";
     else if (!input && origin != origins.end())
-      message << ", which is output " << origin->second.output << " of " << origin->second.node << ",";
+      message << ", which is output " << origin->second.output << " of " << origin->second.operation << ",";
     message << " is at version " << call_->counters[static_cast<size_t>(owner)].current_version()
             << "; expected version " << call_->versions[static_cast<size_t>(owner)] << " instead."
             << " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-               "torch.autograd.set_detect_anomaly(True).";
+               "torch.autograd.set_detect_anomaly(True, check_nan=False).";
     TORCH_CHECK(false, message.str());
   }
 
-  variable_list run_eagerly(std::optional<BackwardKey> key, variable_list& gradients,
-                            const std::vector<bool>& wanted, bool create_graph) {
+  variable_list run_eagerly(std::optional<BackwardKey> key, variable_list& gradients, const std::vector<bool>& wanted,
+                            bool create_graph) {
     TORCH_CHECK(!call_->released[piece_], torch::autograd::ERR_BACKWARD_TWICE);
     if (!call_->graph) make_up();
     if (!key) return call_->graph->run(piece_, gradients, wanted, create_graph);
-    std::shared_ptr<const BackwardTape> tape;
     Training& training = *call_->training;
-    variable_list found =
-        BackwardTape::record(*call_->graph, training.flat(), piece_, std::move(*key), gradients, tape);
-    if (tape)
-      training.add(piece_, std::move(tape));
+    BackwardTape::Record record(*call_->graph, training.flat(), piece_, std::move(*key), gradients);
+    if (record.tape)
+      training.add(piece_, std::move(record.tape));
     else
-      training.stop();
-    return found;
+      training.stop(std::move(record.why));
+    return std::move(record.found);
   }
 
   /// Runs the forward again, under autograd.
@@ -198,8 +192,10 @@ class RecordedBackward final : public torch::autograd::Node {
     for (size_t i = 0; i < inputs; ++i) {
       if (!is_changed(i)) continue;
       for (size_t k = 0; k < call_->plan->kept.size(); ++k)
-        if (call_->training->owner(call_->plan->kept[k]) == static_cast<int32_t>(i)) check_version(call_->plan->kept[k]);
-      TORCH_CHECK(false, "gramme: this backward is not like those before it, so that the forward has to run again, but ",
+        if (call_->training->owner(call_->plan->kept[k]) == static_cast<int32_t>(i))
+          check_version(call_->plan->kept[k]);
+      TORCH_CHECK(false,
+                  "gramme: this backward is not like those before it, so that the forward has to run again, but ",
                   "a tensor that the forward was given (", call_->inputs[i].toString(), " ", call_->inputs[i].sizes(),
                   ") has been modified by an inplace operation since");
     }
@@ -208,7 +204,8 @@ class RecordedBackward final : public torch::autograd::Node {
     size_t at = 0;
     auto graph = std::make_unique<EagerGraph>(call_->training->flat(), call_->inputs, &at);
     const Layout& layout = call_->training->layout();
-    if (!graph->fits() || !graph->layout().matches(layout)) GRAMME_BUG("a call of a tape has another graph than the first");
+    if (!graph->fits() || !graph->layout().matches(layout))
+      GRAMME_BUG("a call of a tape has another graph than the first");
     for (size_t i = 0; i < layout.outputs.size(); ++i)
       for (uint32_t v = call_->versions[inputs + i]; v < call_->counters[inputs + i].current_version(); ++v)
         graph->output(layout.outputs[i]).unsafeGetTensorImpl()->bump_version();

@@ -15,9 +15,9 @@ struct ForwardCall {
   std::shared_ptr<Training> training;
   std::shared_ptr<const ForwardPlan> plan;  // null: it was made under autograd
   std::vector<at::Tensor> inputs;
-  std::vector<at::Tensor> kept;             // by ForwardPlan::kept
-  at::Tensor random;                        // the state before it; undefined: it draws nothing
-  std::unique_ptr<EagerGraph> graph;        // made by the forward, or to make up for it
+  std::vector<at::Tensor> kept;                // by ForwardPlan::kept
+  at::Tensor random;                           // the state before it; undefined: it draws nothing
+  std::unique_ptr<EagerGraph> graph;           // made by the forward, or to make up for it
   std::vector<c10::VariableVersion> counters;  // of inputs, then of outputs
   std::vector<uint32_t> versions;              // what they were after the forward
   std::vector<bool> released;                  // by piece

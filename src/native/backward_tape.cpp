@@ -33,16 +33,16 @@ class Conversion {
     for (const auto& [r, tensor] : flat.constants) flat_.erase(graph.registers()[static_cast<size_t>(r)]);
   }
 
-  /// False if the calls cannot be made again. `leaving`: the registers of the gradients.
-  bool run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
+  /// Why the calls cannot be made again; empty if they can. `leaving`: the registers of the gradients.
+  std::string run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
     for (const auto& [r, tensor] : recorder_.constants()) known_.insert(r);
     for (const Observed& record : observed)
-      if (!add(record)) return false;
+      if (const char* why = add(record)) return record.call.op.operator_name().name + ": " + why;
     drop_unread(leaving);
     for (const Instruction& instruction : instructions_) each_read(instruction, [this](Register r) { need(r); });
     for (Register r : leaving)
       if (r != kNone) need(r);
-    return fits_;
+    return fits_ ? "" : "it reads what was made before";
   }
 
   Assembly assembly(const std::vector<Register>& leaving) {
@@ -52,8 +52,14 @@ class Conversion {
     program->output.kind = Operand::Tuple;
     std::vector<Place> inputs;
     for (Register r : inputs_) inputs.push_back({Place::Tensor, r, {}, {}});
-    Assembly assembly{std::move(program), std::move(instructions_), std::move(inputs), {Place::Sequence, 0, {}, {}},
-                      recorder_,          0,                        0,                 true};
+    Assembly assembly{std::move(program),
+                      std::move(instructions_),
+                      std::move(inputs),
+                      {Place::Sequence, 0, {}, {}},
+                      recorder_,
+                      0,
+                      0,
+                      true};
     assembly.kept = leaving;
     assembly.shown = shared_with_inputs(leaving);
     assembly.drops_inputs = true;
@@ -63,20 +69,23 @@ class Conversion {
   std::vector<BackwardSource> sources() const { return sources_; }
 
  private:
-  bool add(const Observed& record) {
+  /// Null, or why not.
+  const char* add(const Observed& record) {
     const bool makes = std::ranges::any_of(
         record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
-    if (record.data_shaped || record.grad_mode) return false;
-    if (record.gives_back && record.written.empty() && !makes) return true;
-    if (record.unusable || record.only_tells || record.call.op.operator_name().getNamespace() != "aten" ||
-        record.call.op.hasTag(at::Tag::nondeterministic_seeded))
-      return false;
+    if (record.data_shaped) return "data decides";
+    if (record.grad_mode) return "the grad mode is on";
+    if (record.gives_back && record.written.empty() && !makes) return nullptr;
+    if (record.unusable) return record.unusable;
+    if (record.only_tells) return "its result is not a tensor";
+    if (record.call.op.operator_name().getNamespace() != "aten") return "it is not PyTorch's";
+    if (record.call.op.hasTag(at::Tag::nondeterministic_seeded)) return "it draws random numbers";
     for (Register r : record.written)
-      if (!made_.contains(r)) return false;
+      if (!made_.contains(r)) return "it writes what was there before";
     Instruction& instruction = instructions_.emplace_back();
     instruction.call = std::make_unique<OperatorCall>(record.call);
     each_write(instruction, [this](Register r) { made_.insert(r); });
-    return true;
+    return nullptr;
   }
 
   /// Operators whose results nobody reads, unless they write to something.
@@ -118,7 +127,7 @@ class Conversion {
   }
 
   const Recorder& recorder_;
-  std::vector<Register> slots_;                   // by slot; kNone: no gradient
+  std::vector<Register> slots_;                  // by slot; kNone: no gradient
   std::unordered_map<Register, Register> flat_;  // of the flat tape, by that of the recorder
   std::unordered_set<Register> made_, known_;
   std::vector<Instruction> instructions_;
@@ -130,8 +139,7 @@ class Conversion {
 }  // namespace
 
 std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std::vector<bool> wanted) {
-  if (!aten::kernels_alone() || !aten::can_capture() || torch::autograd::AnomalyMode::is_enabled())
-    return std::nullopt;
+  if (!aten::kernels_alone() || !aten::can_capture() || torch::autograd::AnomalyMode::is_enabled()) return std::nullopt;
   BackwardKey key;
   for (const at::Tensor& gradient : gradients) {
     key.strides.emplace_back();
@@ -145,8 +153,8 @@ std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std
   return key;
 }
 
-variable_list BackwardTape::record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
-                                   const variable_list& gradients, std::shared_ptr<const BackwardTape>& tape) {
+BackwardTape::Record::Record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
+                             const variable_list& gradients) {
   Recorder& recorder = *graph.recorder();
   // Other tensors on the same memory: the same tensor may come in twice, or have been seen in the forward.
   variable_list given(gradients.size());
@@ -158,7 +166,6 @@ variable_list BackwardTape::record(EagerGraph& graph, const Tape& flat, size_t p
   }
   recorder.forget();
   std::vector<Observed> observed;
-  variable_list found;
   try {
     Recorder::Watch watch(recorder);
     found = graph.run(piece, given, key.wanted, false);
@@ -168,19 +175,20 @@ variable_list BackwardTape::record(EagerGraph& graph, const Tape& flat, size_t p
     throw;
   }
   std::vector<Register> leaving;
-  bool fits = true;
   for (const at::Tensor& gradient : found) {
     leaving.push_back(gradient.defined() ? recorder.find(gradient) : kNone);
-    fits &= !gradient.defined() || (leaving.back() != kNone && is_plain(gradient));
+    if (!gradient.defined()) continue;
+    if (leaving.back() == kNone) why = "a gradient is not made by operators";
+    if (!is_plain(gradient)) why = "a gradient is not a plain tensor";
   }
   for (at::Tensor& gradient : found)
     for (size_t i = 0; i < given.size(); ++i)
       if (gradient.defined() && gradient.is_same(given[i])) gradient = gradients[i];
   Conversion conversion(graph, flat, std::move(slots));
-  if (!fits || !conversion.run(observed, leaving)) return found;
+  if (why.empty()) why = conversion.run(observed, leaving);
+  if (!why.empty()) return;
   std::unique_ptr<Tape> made = assemble(conversion.assembly(leaving));
   tape.reset(new BackwardTape(std::move(key), conversion.sources(), std::move(made)));
-  return found;
 }
 
 variable_list BackwardTape::run(variable_list&& given) const {

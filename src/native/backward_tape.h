@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "aten/state.h"
@@ -30,11 +31,14 @@ struct BackwardSource {
 
 class BackwardTape {
  public:
-  /// Carries out the piece by the engine and writes down what it calls; `tape` stays null if that cannot be called
-  /// again for other tensors.
-  static torch::autograd::variable_list record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
-                                               const torch::autograd::variable_list& gradients,
-                                               std::shared_ptr<const BackwardTape>& tape);
+  /// Carries out the piece by the engine and writes down what it calls.
+  struct Record {
+    Record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
+           const torch::autograd::variable_list& gradients);
+    torch::autograd::variable_list found;
+    std::shared_ptr<const BackwardTape> tape;  // null if that cannot be called again for other tensors,
+    std::string why;                           // and why
+  };
 
   const BackwardKey& key() const { return key_; }
   /// What `run` is given, in that order.

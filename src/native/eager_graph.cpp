@@ -48,7 +48,10 @@ bool Layout::matches(const Layout& other) const {
 }
 
 EagerGraph::EagerGraph(const Tape& flat, const std::vector<at::Tensor>& inputs, size_t* at)
-    : flat_(flat), recorder_(std::make_shared<Recorder>(Apart::Composites, false)), registers_(static_cast<size_t>(flat.registers), kNone) {
+    : flat_(flat),
+      recorder_(std::make_shared<Recorder>(Apart::Composites, false)),
+      registers_(static_cast<size_t>(flat.registers), kNone) {
+  recorder_->pass_over_ranges();
   run_forward(inputs, at);
   fits_ = has_plain_ends(inputs) && cut(inputs);
 }
@@ -84,7 +87,7 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
       note(r, tensor);
       if (!outside.contains(storage_of(tensor)) || !tensor.requires_grad()) return;
       const Edge made = torch::autograd::impl::gradient_edge(tensor);
-      layout_.origins[r] = {made.function->name(), made.input_nr};
+      layout_.origins[r] = {made.function->forward_op_name(), made.input_nr};
     });
     for (Register r : instruction.frees) run.own[r].reset();
   }
@@ -153,7 +156,7 @@ bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
   for (Register r : layout_.outputs) {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     if (!known.contains(made.function.get())) return false;
-    layout_.origins[r] = {made.function->name(), made.input_nr};
+    layout_.origins[r] = {made.function->forward_op_name(), made.input_nr};
   }
   return true;
 }

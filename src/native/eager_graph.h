@@ -1,4 +1,5 @@
-// Autograd's own graph of one call: a flat tape run under autograd, as the program would have been, and cut into pieces.
+// Autograd's own graph of one call: a flat tape run under autograd, as the program would have been, and cut into
+// pieces.
 //
 // A piece is a run of nodes in the order in which the engine calls them. One begins at each node whose result is both
 // an output and read inside: its gradient must be whole, and hooks of the program have seen it, before the node runs.
@@ -41,7 +42,7 @@ struct Layout {
   std::vector<Piece> pieces;  // in the order of the engine
   std::vector<Register> outputs;
   struct Origin {
-    std::string node;
+    std::string operation;
     uint32_t output;
   };
   std::unordered_map<Register, Origin> origins;  // what made those that share memory with inputs or outputs
@@ -88,8 +89,8 @@ class EagerGraph {
   std::unordered_map<Register, at::Tensor> outputs_;
   Layout layout_;
   bool fits_ = false;
-  std::vector<NodePtr> nodes_;                          // in the order of the engine
-  std::unordered_map<const Node*, size_t> piece_of_;    // by node
+  std::vector<NodePtr> nodes_;                        // in the order of the engine
+  std::unordered_map<const Node*, size_t> piece_of_;  // by node
   std::vector<Boundary> boundary_;
   std::vector<std::vector<torch::autograd::Edge>> slots_, leaving_;  // by piece
 };

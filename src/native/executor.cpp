@@ -110,7 +110,8 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
     ++self.counters.stepwise;
     return output;
   }
-  if (std::unique_ptr<const Tape> flat = recording.assemble_flat()) recorded->training = Training::make(std::move(flat));
+  if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
+    recorded->training = Training::make(std::move(flat));
   recorded->tape = recording.assemble();
   self.recorded.insert(self.recorded.begin(), std::move(recorded));
   ++self.counters.recorded;

@@ -64,6 +64,11 @@ bool Recording::add_mode(size_t index, PyObject* result) {
   below_autograd_ &= call->kind == ModeCall::SetGrad && !call->on;
   place(program_->result(index)) = {Place::Constant, 0, share(result), {}};
   bind_mode(append(index), *call);
+  if (call->kind == ModeCall::SetGrad) {
+    Instruction& flat = flat_.emplace_back();
+    flat.step = static_cast<uint32_t>(index);
+    bind_mode(flat, *call);
+  }
   return true;
 }
 

@@ -154,6 +154,7 @@ bool Recorder::depends_on_data(const Operator& known, c10::ArrayRef<const c10::I
 }
 
 void Recorder::begin(const at::RecordFunction& function) {
+  if (passes_over_ranges_ && !function.operator_name()) return;
   forget_dead_wrappers();
   const Operator& known = operator_of(function);
   const auto& op = known.op;
@@ -191,6 +192,7 @@ void Recorder::begin(const at::RecordFunction& function) {
 }
 
 void Recorder::end(const at::RecordFunction& function) {
+  if (passes_over_ranges_ && !function.operator_name()) return;
   if (ignored_ > 0) {
     --ignored_;
     return;

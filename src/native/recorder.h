@@ -50,6 +50,8 @@ class Recorder {
   Recorder(Apart apart, bool any_sizes) : apart_(apart), any_sizes_(any_sizes), numbers_(*this) {}
   Recorder(const Recorder&) = delete;
 
+  /// What is no operator, as the engine's ranges around nodes are, is passed over; the operators in it are not.
+  void pass_over_ranges() { passes_over_ranges_ = true; }
   /// About so many tensors will be seen.
   void reserve(size_t tensors);
   Register input(const at::Tensor& tensor, bool varies) { return add(tensor, varies); }
@@ -128,6 +130,7 @@ class Recorder {
 
   const Apart apart_;
   const bool any_sizes_;
+  bool passes_over_ranges_ = false;
   Numbers numbers_;
   Register next_ = 0;
   ska::flat_hash_map<const c10::TensorImpl*, Register> known_;

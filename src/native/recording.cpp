@@ -10,6 +10,7 @@
 #include "native/assemble.h"
 #include "native/floats.h"
 #include "native/linear.h"
+#include "native/modes.h"
 #include "native/python_call.h"
 #include "native/targets.h"
 
@@ -387,14 +388,25 @@ void Recording::flatten(size_t step, const Observed& record) {
   const bool makes = std::ranges::any_of(
       record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
   if (!trains_ || (record.gives_back && record.written.empty() && !makes)) return;
-  trains_ = !record.data_shaped && record.grad_mode && !takes_numbers(record);
+  trains_ = !record.data_shaped && record.grad_mode == c10::GradMode::is_enabled() && !takes_numbers(record);
   if (record.only_tells) return;
   if (!is_composite(record.call.op)) {
-    trains_ &= !record.unusable && record.call.op.operator_name().getNamespace() == "aten";
+    const c10::OperatorName& name = record.call.op.operator_name();
+    trains_ &= !record.unusable && name.getNamespace() == "aten" && name.name != "aten::native_batch_norm" &&
+               std::ranges::none_of(record.written, [this](Register r) { return is_of_inputs(r); });
     return flatten(step, record.call);
   }
   trains_ &= !record.parts.empty() && is_only_its_parts(record);
   for (const Observed& part : record.parts) flatten(step, part);
+}
+
+/// Does it share memory with an input? What writes to that cannot run again.
+bool Recording::is_of_inputs(Register r) const {
+  const Seen& seen = recorder_.seen(r);
+  if (!seen.plain) return true;
+  for (Register input = 0; input < inputs_; ++input)
+    if (recorder_.seen(input).storage == seen.storage) return true;
+  return false;
 }
 
 void Recording::flatten(size_t step, const OperatorCall& call) {
@@ -404,11 +416,13 @@ void Recording::flatten(size_t step, const OperatorCall& call) {
 }
 
 std::unique_ptr<Tape> Recording::assemble_flat() {
-  const bool fits = trains_ && !fixed() && objects_ == 0 && !flat_.empty() &&
-                    std::ranges::all_of(instructions_, [](const Instruction& instruction) {
-                      return instruction.kind == Instruction::Operator;
-                    });
-  if (!fits) return nullptr;
+  auto fits = [](const Instruction& instruction) {
+    return instruction.kind == Instruction::Operator ||
+           (instruction.kind == Instruction::Mode && mode_of(instruction).kind == ModeCall::SetGrad);
+  };
+  if (!trains_ || fixed() || objects_ != 0 || flat_.empty() || !std::ranges::all_of(instructions_, fits) ||
+      !c10::GradMode::is_enabled())
+    return nullptr;
   Assembly assembly = this->assembly(std::move(flat_));
   auto program = std::make_shared<Program>();  // nodes may outlive what the steps hold
   program->inputs = program_->inputs;

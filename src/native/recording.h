@@ -61,6 +61,7 @@ class Recording {
   Assembly assembly(std::vector<Instruction> instructions) const;
   void flatten(size_t step, const Observed& record);
   void flatten(size_t step, const OperatorCall& call);
+  bool is_of_inputs(Register r) const;
   Place& place(ValueId value) { return places_[static_cast<size_t>(value)]; }
   const Place& place(ValueId value) const { return places_[static_cast<size_t>(value)]; }
   Instruction& append(size_t step);

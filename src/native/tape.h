@@ -105,8 +105,8 @@ class Tape {
   ~Tape();
   std::shared_ptr<const Program> program;
   std::vector<Instruction> instructions;
-  std::vector<Place> inputs;  // where the program's inputs go
-  std::vector<Place> output;  // one place: the program's output
+  std::vector<Place> inputs;   // where the program's inputs go
+  std::vector<Place> output;   // one place: the program's output
   std::vector<Register> kept;  // registers that the caller empties besides; kNone for none
   bool drops_inputs = false;   // inputs are the frame's, and freed after their last use
   std::vector<std::pair<Register, at::Tensor>> constants;

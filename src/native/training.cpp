@@ -102,6 +102,7 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   const Tape& tape = way.plan ? *way.plan->tape : *flat_;
   own.resize(static_cast<size_t>(tape.registers));
   std::vector<at::Tensor> outputs;
+  const c10::AutoGradMode restored(true);  // however it ends
   size_t at = 0;
   try {
     way.plan ? run_tape(*call, outputs, own, &at) : run_eagerly(*call, outputs, own, &at);
@@ -121,7 +122,7 @@ void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, 
                            size_t* at) {
   auto graph = std::make_unique<EagerGraph>(*flat_, call.inputs, at);
   each_register(flat_->output[0], [&](Register r) { own[static_cast<size_t>(r)] = graph->output(r); });
-  if (!graph->fits()) return stop();
+  if (!graph->fits()) return stop("the graph of autograd is not of formulas and plain tensors alone");
   learn(*graph);
   for (Register r : layout_->outputs) {
     own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
@@ -134,7 +135,8 @@ void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std
   const ForwardPlan& plan = *call.plan;
   const Tape& tape = *plan.tape;
   std::unique_ptr<Frame> frame = plan.frames.take(tape);
-  for (size_t i = 0; i < call.inputs.size(); ++i) frame->own[static_cast<size_t>(tape.inputs[i].index)] = call.inputs[i];
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    frame->own[static_cast<size_t>(tape.inputs[i].index)] = call.inputs[i];
   Run run = frame->run();
   run.below_autograd = true;
   {
@@ -197,9 +199,19 @@ std::shared_ptr<const BackwardTape> Training::find(size_t piece, const BackwardK
 void Training::add(size_t piece, std::shared_ptr<const BackwardTape> tape) {
   std::shared_ptr<const ForwardPlan> before;  // goes when the lock is gone: that takes the GIL
   std::lock_guard<std::mutex> lock(mutex_);
-  if (tapes_[piece].size() >= kTapes) return stop();
+  if (tapes_[piece].size() >= kTapes) {
+    stopped_ = true;
+    why_stopped_ = "there are many kinds of backward";
+    return;
+  }
   tapes_[piece].push_back(std::move(tape));
   std::swap(before, plan_);
+}
+
+void Training::stop(std::string why) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stopped_ = true;
+  why_stopped_ = std::move(why);
 }
 
 std::shared_ptr<const ForwardPlan> Training::plan() {
@@ -227,6 +239,7 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   auto seen = [this](Register& r) { r = registers_[static_cast<size_t>(r)]; };
   std::vector<Instruction> instructions;
   for (const Instruction& from : flat_->instructions) {
+    if (from.kind == Instruction::Mode) continue;  // autograd is off for all of it
     Instruction& instruction = instructions.emplace_back();
     instruction.step = from.step;
     instruction.call = std::make_unique<OperatorCall>(*from.call);
@@ -249,6 +262,7 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
 std::string Training::print() const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::string text = "flat: " + flat_->print();
+  if (stopped_) text += "stopped: " + why_stopped_ + "\n";
   if (plan_) text += "forward: " + plan_->tape->print();
   for (size_t piece = 0; piece < tapes_.size(); ++piece)
     for (const auto& tape : tapes_[piece])

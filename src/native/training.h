@@ -1,7 +1,8 @@
 // A graph whose backward is recorded: forward and backward are tapes below autograd, joined by nodes of gramme's own.
 //
 //   call 1            the program's steps, under autograd (recording.h); leaves a flat tape
-//   a later call      the flat tape under autograd; its outputs hang on nodes that carry out a backward by the engine and
+//   a later call      the flat tape under autograd; its outputs hang on nodes that carry out a backward by the engine
+//   and
 //                     write down what it calls (eager_graph.h, backward_tape.h)
 //   calls after that  a forward tape below autograd that keeps what backward tapes read; the nodes run those
 //
@@ -43,8 +44,8 @@ class Training : public std::enable_shared_from_this<Training> {
   };
   /// None: not by this. Needs the GIL.
   std::optional<Way> way(const std::vector<at::Tensor>& inputs);
-  /// Makes a call, without the GIL. Inputs and outputs go to `own`, by register of the tape that is returned, which lives as long as
-  /// `way` and this. On an exception `*step` is the one that threw it.
+  /// Makes a call, without the GIL. Inputs and outputs go to `own`, by register of the tape that is returned, which
+  /// lives as long as `way` and this. On an exception `*step` is the one that threw it.
   const Tape& run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own, size_t* step);
 
   // For the nodes.
@@ -55,7 +56,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const BackwardTape> find(size_t piece, const BackwardKey& key) const;
   void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
   /// From now on calls are made as they were before.
-  void stop() { stopped_ = true; }
+  void stop(std::string why);
   /// By register of the flat tape: the input, or the output (counted on from the inputs), that it shares memory with;
   /// -1 if none.
   int32_t owner(Register r) const { return owners_[static_cast<size_t>(r)]; }
@@ -67,7 +68,8 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   void learn(EagerGraph& graph);
-  void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
+  void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
+                   size_t* at);
   void run_tape(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
@@ -79,6 +81,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<Recorder> recorder_;    // of the first graph
   std::vector<Register> registers_;       // its, by register of the flat tape
   std::vector<int32_t> owners_;
+  std::string why_stopped_;
   std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece
   std::shared_ptr<const ForwardPlan> plan_;                              // null: none, or there are new tapes
 };

@@ -72,14 +72,15 @@ Value* full(Trace& trace, const Args& args) {
   return trace.emit_method(fill, Args{filling, 2, nullptr, 0});
 }
 
-/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b): `value` may be a tensor.
+/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b) where `value` is a tensor, which is no number before the graph
+/// runs. Of a number the operator rounds otherwise.
 Value* addcdiv(Trace& trace, const Args& args) {
   PyObject* const addcdiv = once([] { return real("torch", "addcdiv"); });
   PyObject* const div = once([] { return real("torch", "div"); });
   PyObject* const mul = once([] { return real("torch", "mul"); });
   PyObject* const add = once([] { return real("torch", "add"); });
   Value* scale = args.keywords == 1 ? args.keyword("value") : nullptr;
-  if (!scale || args.positional != 3) return trace.emit(addcdiv, args);
+  if (!scale || args.positional != 3 || trace.see(scale)->kind != Kind::Tensor) return trace.emit(addcdiv, args);
   Value* quotient = trace.emit(div, {args[1], args[2]});
   return trace.emit(add, {args[0], trace.emit(mul, {quotient, scale})});
 }

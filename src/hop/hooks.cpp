@@ -109,7 +109,8 @@ Value* register_hook(Trace& trace, const Args& args) {
     trace.scope().emit_operator(method, {trace.scope().argument(tensor), trace.scope().attribute("hook", hook)});
     return handle_in_graph(trace);
   }
-  graph::Graph* body = hook_body(trace, tensor, args[1]);
+  const bool late = trace.policy.late_hooks.contains(trace.steps());
+  graph::Graph* body = late ? nullptr : hook_body(trace, tensor, args[1]);
   if (!body) return before.register_hook(trace, args);
   std::vector<Argument> arguments = {trace.scope().argument(tensor), trace.scope().body(body)};
   for (const Argument& argument : lifted(*body)) arguments.push_back(argument);
@@ -117,7 +118,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   node->record = tensor->record;
   tensor->node = node;
   trace.scope().hold(tensor);
-  trace.scope().keep_inside(tensor);
+  trace.scope().hook_inside(tensor);
   return handle_in_graph(trace);
 }
 

@@ -142,6 +142,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   plan::Ending ending;
   policy.whole = whole;
   policy.fixed.clear();
+  policy.late_hooks.clear();
   if (policy.general)
     for (const auto& [path, times] : policy.times_fixed) policy.specialized.erase(path);
   std::vector<size_t> needed;
@@ -180,6 +181,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
       if (!specialize(policy, needed.sources)) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
+    } catch (const trace::HookLeaves& hook) {
+      if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
     } catch (const UserError& error) {
       return hand_over(start, attempt, describe_raise(error));
     }

@@ -32,6 +32,7 @@ struct Policy {
   std::unordered_map<size_t, std::vector<int64_t>> sizes;  // of tensors at earlier captures
   std::unordered_set<size_t> fixed;                        // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;             // captures in which the program needed them as constants
+  std::unordered_set<size_t> late_hooks;                   // root steps of hooks that this graph does not register
   bool general = false;                                    // the segment ends where a size would be a number
   bool symbolic = false;                                   // the backend takes graphs of any sizes
   bool automatic = true;                                   // sizes and ints that changed vary
@@ -57,6 +58,12 @@ constexpr int kTimesFixed = 2;
 /// Something that was taken as unknown must be known from the start: the capture starts again with it specialised.
 struct NeedsConstant {
   std::vector<const Source*> sources;
+};
+
+/// A tensor leaves the graph with a hook that nobody outside would see: the capture starts again, and the hook of this
+/// root step is registered after the graph.
+struct HookLeaves {
+  size_t step;
 };
 
 /// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of

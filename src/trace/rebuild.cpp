@@ -169,7 +169,7 @@ Register Rebuilder::of_data(Number* number) {
 Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->inner) refuse_batched(tensor);
   if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
-  trace_.scope().leaves(tensor, "a hook on a tensor that leaves the graph");
+  trace_.scope().leaves(tensor);
   Register result = output(trace_.scope().node(tensor));
   memo_[tensor] = result;
   store_attributes(result, tensor->attributes);

@@ -187,14 +187,11 @@ class Scope {
   void fix(value::Tensor* tensor, const char* effect);
   /// The graph attaches something to the tensor as it is now: later writes to its memory end the segment.
   void hold(value::Tensor* tensor);
-  /// From this instruction on the graph does something with the tensor that nobody outside would see.
-  void keep_inside(const value::Tensor* tensor) {
-    inside_.emplace(tensor, tensor->used ? tensor->made_at : capture_.steps() - 1);
-  }
-  /// Ends the segment before that instruction, if there is one.
-  void leaves(const value::Tensor* tensor, const char* what) const {
-    if (auto kept = inside_.find(tensor); kept != inside_.end())
-      capture_.stop_at(kept->second, Reason::LateEffect, what);
+  /// The graph registers a hook on the tensor that nobody outside would see.
+  void hook_inside(const value::Tensor* tensor) { hooked_.emplace(tensor, capture_.steps()); }
+  /// The tensor is given out.
+  void leaves(const value::Tensor* tensor) const {
+    if (auto hooked = hooked_.find(tensor); hooked != hooked_.end()) throw HookLeaves{hooked->second};
   }
   /// Replay changes what the tensor is to autograd: later uses end the segment.
   void close(value::Tensor* tensor);
@@ -313,7 +310,7 @@ class Scope {
   bool enters_ = false;                    // the next operator is one
   bool repeats_ = false;                   // operators in Python may run twice, so that handlers get what is raised
   std::vector<value::Tensor*> late_;       // fixed or closed
-  std::unordered_map<const value::Tensor*, size_t> inside_;  // keep_inside(): before which steps
+  std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
   std::vector<value::Tensor*> gained_;
   bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;
   bool has_leaf_views_ = false;  // under a backend of which it is not known what it makes of them

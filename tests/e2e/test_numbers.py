@@ -470,3 +470,15 @@ def test_optimizer_with_a_schedule() -> None:
         captures.append([p.detach().clone() for p in model.parameters()])
     for eager, captured in zip(*captures, strict=True):
         torch.testing.assert_close(captured, eager)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+def test_a_quotient_is_added_as_the_operator_rounds(backend: str) -> None:
+    def program(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, value: Any) -> Any:
+        return torch.addcdiv(a, b, c, value=value), a.addcdiv(b, c, value=3.14), torch.addcdiv(a, b, c)
+
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(5, 5, generator=generator) for _ in range(3)]
+    compiled = gramme.compile(program, backend=backend)
+    for value in (1.0, 3.14, 2.7, 0.1, 3):
+        torch.testing.assert_close(compiled(*given, value), program(*given, value), rtol=0, atol=0)

@@ -156,7 +156,7 @@ return %3, %0
 inputs %0 to %0, 0 constants, 2 temporaries
 %1 = aten::sum(%0, None)
 python item: its target is not PyTorch's; frees %1
-%2 = python mul: an argument is known only when it runs
+%2 = aten::mul.Tensor(%0, float 0) boxed
 return %2
 """,
     ),

@@ -13,6 +13,8 @@ class Entry:
     __wrapped__: FunctionType
     _torchdynamo_orig_callable: Callable[..., Any]
     _torchdynamo_wrapper_id: int
+    get_compiler_config: Callable[[], Any]
+    aot_compile: Callable[..., Any]
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class ModuleCall:
@@ -81,7 +83,7 @@ def make_entry(
     *,
     backend: Callable[..., Any],
     fullgraph: bool,
-    recompile_limit: int,
+    recompile_limit: int | None,
     keep_graphs: bool,
     symbolic: bool = False,
     dynamic: bool | None = None,

@@ -105,6 +105,7 @@ def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, n
         made.compiler = make(None, None, dynamic, name)
         return made.compiler(graph_module, example_inputs)
 
+    first.get_compiler_config = lambda: make(None, None, dynamic, name).get_compiler_config()  # type: ignore[attr-defined]
     made = Backend(first, "inductor", True, identity)
     return made
 

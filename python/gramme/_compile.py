@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -15,21 +14,20 @@ from ._backends import resolve
 from ._module import OptimizedModule
 from ._options import Backend, Options
 from ._policy import follow_stance
+from ._settings import check_settings, is_switched_off
 
 __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statistics"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_DEFAULT_RECOMPILE_LIMIT = 8
 _MOST_RECOMPILES = 2**31 - 1  # what C++ takes; sys.maxsize means no limit
 
 
-def _recompile_limit(given: int | None) -> int:
-    if given is not None:
-        if isinstance(given, bool) or not isinstance(given, int):
-            raise TypeError(f"recompile_limit: expected an int, got {type(given).__name__}")
-    else:
-        dynamo = sys.modules.get("torch._dynamo.config")
-        given = int(getattr(dynamo, "recompile_limit", _DEFAULT_RECOMPILE_LIMIT))
+def _recompile_limit(given: int | None) -> int | None:
+    """None: what torch._dynamo.config says at each capture."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"recompile_limit: expected an int, got {type(given).__name__}")
     return max(-_MOST_RECOMPILES, min(given, _MOST_RECOMPILES))
 
 
@@ -97,7 +95,7 @@ def compile(
         mode, options: of inductor, or passed on to the backend; not both.
         name: a name for logs.
         disable: return the model as it is.
-        recompile_limit: captures for one place before it runs plainly; torch's default, 8.
+        recompile_limit: captures for one place before it runs plainly; None: torch._dynamo.config's at each capture, 8.
         isolate_recompiles: not supported yet.
 
     Returns:
@@ -132,12 +130,13 @@ def compile(
         return lambda function: compile(function, **given)
     if not callable(model):
         raise TypeError(f"model: expected a callable, got {type(model).__name__}")
-    if disable:
+    if disable or is_switched_off():
         return model
     if isolate_recompiles:
         raise NotImplementedError(
             "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
         )
+    check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
     return compiled_form(model, Options(chosen, fullgraph, _recompile_limit(recompile_limit), dynamic=dynamic))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 import warnings
@@ -12,7 +13,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from . import _C
-from ._options import Options
+from ._options import Options, aot_compile
 
 _OWN_HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = (
@@ -98,6 +99,19 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         return cast(type, getattr(dynamo, "OptimizedModule", OptimizedModule))
 
     @property
+    def dynamo_ctx(self) -> Options:
+        """What compiles callables as the module was compiled."""
+        return self._gramme_options
+
+    def get_compiler_config(self) -> Any:
+        """The backend's settings; None if it has none."""
+        return self._gramme_options.compiler_config()
+
+    def aot_compile(self, *args: Any, **kwargs: Any) -> Any:
+        """Is not supported: NotImplementedError."""
+        return aot_compile(*args, **kwargs)
+
+    @property
     def training(self) -> bool:
         return self._orig_mod.training
 
@@ -109,6 +123,8 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
             return self.__dict__["_modules"]["_orig_mod"]
+        if name == "__signature__":  # its call is in C
+            return inspect.signature(self._orig_mod.forward)
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -26,7 +26,7 @@ class Options:
 
     backend: Backend
     fullgraph: bool
-    recompile_limit: int
+    recompile_limit: int | None
     keep_graphs: bool = False
     dynamic: bool | None = None
 
@@ -43,4 +43,31 @@ class Options:
         )
         made._torchdynamo_orig_callable = function
         made._torchdynamo_wrapper_id = id(made)
+        made.get_compiler_config = self.compiler_config
+        made.aot_compile = aot_compile
         return made
+
+    def __call__(self, callable_: Any) -> Any:
+        """The callable, compiled with these options: what PyTorch calls the `dynamo_ctx` of a compiled module."""
+        from ._compile import compiled_form
+
+        return compiled_form(callable_, self)
+
+    def compiler_config(self) -> Any:
+        """The backend's settings, as Inductor gives them; None if it has none."""
+        compiler = getattr(self.backend, "compiler", self.backend)
+        ask = getattr(compiler, "get_compiler_config", None)
+        return None if ask is None else ask()
+
+
+def aot_compile(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch compiles ahead of the first call by it; gramme has nothing that outlives the process.
+
+    Raises:
+        NotImplementedError: always.
+
+    """
+    raise NotImplementedError(
+        "aot_compile is not supported by gramme, which compiles at the first call; "
+        "torch.export, or torch.compile without gramme.install(), compiles ahead of it"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import sys
 import traceback
 from typing import Any
 
@@ -82,7 +83,7 @@ def capture_error(
     Where a number that comes out of data had to be known, it is a torch._dynamo.exc.UserError too; PyTorch's front end
     has an exception of its own for control flow.
     """
-    made = _user_error() if unbacked else _of_control_flow() if operation else CaptureError
+    made = _user_error() if unbacked else _of_control_flow() if operation else _unsupported()
     text = f"{reason}: {detail}" if detail else reason
     error = made(file, function, line, f"in {operation}: {text}" if operation else text, hint, stack, module)
     if unbacked:
@@ -91,6 +92,44 @@ def capture_error(
 
         error.__cause__ = GuardOnDataDependentSymNode(sympy.Symbol(detail), text)
     return error
+
+
+def _unsupported() -> type[CaptureError]:
+    """What torch.compile's callers catch; not before the module that they have it from is imported."""
+    return _capture_error_of_torch() if "torch._dynamo.exc" in sys.modules else CaptureError
+
+
+@functools.cache
+def _capture_error_of_torch() -> type[CaptureError]:
+    from torch._dynamo.exc import Unsupported
+
+    class TorchCaptureError(CaptureError, Unsupported):
+        """A CaptureError that code written for torch.compile knows."""
+
+        def __init__(self, *args: Any) -> None:
+            CaptureError.__init__(self, *args)
+            self.gb_type = self.reason
+            self.msg = str(self)
+            self.real_stack = traceback.StackSummary()
+            self.skip_frame = self.logged = False
+
+    TorchCaptureError.__name__ = TorchCaptureError.__qualname__ = "CaptureError"
+    return TorchCaptureError
+
+
+def recompile_limit_error(message: str) -> RuntimeError:
+    """What torch.compile's callers catch where the recompile limit is an error; called from C++."""
+    return _recompile_limit_error()(message)
+
+
+@functools.cache
+def _recompile_limit_error() -> type[RuntimeError]:
+    from torch._dynamo.exc import FailOnRecompileLimitHit
+
+    class RecompileLimitError(RuntimeError, FailOnRecompileLimitHit):
+        """More captures were needed for one place than the recompile limit allows."""
+
+    return RecompileLimitError
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 #include "api/captured.h"
 #include "api/native.h"
+#include "api/settings.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
 #include "backend/metadata.h"
@@ -17,6 +18,18 @@ namespace gramme::api {
 namespace {
 
 std::string text(PyObject* object) { return object && PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : "?"; }
+
+std::string place_of(const runtime::FrameView& frame) {
+  return text(frame.code->co_qualname) + " (" + text(frame.code->co_filename) + ":" +
+         std::to_string(bytecode::decode(frame.code).line(frame.offset)) + ")";
+}
+
+/// What the function makes of the message.
+[[noreturn]] void raise(const char* module, const char* make, const std::string& message) {
+  Owned<> error = take(PyObject_CallFunction(imported(module, make).get(), "s", message.c_str()));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  throw PythonError();
+}
 
 /// gramme.errors.CaptureError with the user's line.
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
@@ -95,6 +108,14 @@ void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const sou
     for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
       if (PyUnicode_CheckExact(key)) note(policy, value, pool, pool.child(source, SK::Value, key), depth + 1);
   }
+}
+
+/// torch._dynamo.error_on_graph_break: its own beginning and end are carried out for real, and no breaks.
+void refuse_break(const plan::Segment& segment) {
+  if (segment.exit.kind != plan::ExitKind::Concrete || is_told(segment)) return;
+  if (segment.ending.detail.find("ErrorOnGraphBreak") != std::string::npos || !is_break_error()) return;
+  leave_break_error();  // the frame is left without its own end of it
+  raise_capture_error(segment.ending);
 }
 
 }  // namespace
@@ -199,6 +220,7 @@ bool Capturer::generalize(const runtime::FrameView& frame) {
 }
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
+  Compilation compilation(frame);
   Report report(frame);
   interp::Start start{frame.function, frame.code,   frame.locals,    frame.stack,
                       frame.depth,    frame.offset, frame.exception, {}};
@@ -221,27 +243,34 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     return nullptr;
   }
   insist_on_whole(frame, segment.get());
+  if (segment) refuse_break(*segment);
   if (segment) learn(policy, *segment);
   report.captured(segment.get());
+  compilation.finish();
+  warn_of_settings();
   return segment;
 }
 
-bool Capturer::wants_reasons() const { return recompiles_are_logged(); }
+bool Capturer::may_capture() const { return !captures_are_disabled(); }
+
+int Capturer::recompile_limit() const { return api::recompile_limit(options_.recompile_limit); }
+
+bool Capturer::wants_reasons() const { return recompiles_are_logged() || is_recompile_error(); }
 
 void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) {
-  log_recompile(frame, failing_guards);
+  if (recompiles_are_logged()) log_recompile(frame, failing_guards);
+  if (!is_recompile_error()) return;
+  std::string message =
+      "Recompiling function " + place_of(frame) + "\n    triggered by the following guard failure(s):";
+  for (const std::string& guard : failing_guards) message += "\n    - " + guard;
+  raise("torch._dynamo.exc", "RecompileError", message);
 }
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
-  std::string where = text(frame.code->co_qualname) + " (" + text(frame.code->co_filename) + ":" +
-                      std::to_string(bytecode::decode(frame.code).line(frame.offset)) + ")";
-  std::string message = "gramme hit the recompile limit (" + std::to_string(limit) + ") in " + where +
-                        "; last failing guard: " + failing_guard + ". The function runs plainly from now on.";
-  if (options_.fullgraph) {
-    PyErr_SetString(PyExc_RuntimeError, message.c_str());
-    throw PythonError();
-  }
-  check(PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1));
+  const std::string message = "gramme hit the recompile limit (" + std::to_string(limit) + ") in " + place_of(frame) +
+                              "; last failing guard: " + failing_guard + ".";
+  if (options_.fullgraph || is_recompile_limit_error()) raise("gramme.errors", "recompile_limit_error", message);
+  check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " The function runs plainly from now on.").c_str(), 1));
   return true;
 }
 

@@ -16,23 +16,24 @@ namespace gramme::api {
 struct Options {
   Owned<> backend;  // callable (GraphModule, example_inputs) -> callable
   bool fullgraph = false;
-  int recompile_limit = 8;
-  bool keep_graphs = false;     // for explain()
-  bool symbolic = false;        // the backend takes graphs of any sizes
-  std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
+  std::optional<int> recompile_limit;  // none: PyTorch's, now
+  bool keep_graphs = false;            // for explain()
+  bool symbolic = false;               // the backend takes graphs of any sizes
+  std::optional<bool> dynamic;         // may sizes vary: all, none, or those that changed
 };
 
 class Capturer final : public runtime::Capturer {
  public:
   explicit Capturer(Options options) : options_(std::move(options)) {}
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
+  bool may_capture() const override;
   void look(const runtime::FrameView& frame) override;
   bool generalize(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
   bool wants_reasons() const override;
   void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
   cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
-  int recompile_limit() const override { return options_.recompile_limit; }
+  int recompile_limit() const override;
   bool fullgraph() const override { return options_.fullgraph; }
   PyObject* backend() const override { return options_.backend.get(); }
   int traverse(visitproc visit, void* arg) const override {

@@ -35,8 +35,8 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
   return all;
 }
 
-nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, int recompile_limit, bool keep_graphs,
-                      bool symbolic, std::optional<bool> dynamic) {
+nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
+                      bool keep_graphs, bool symbolic, std::optional<bool> dynamic) {
   Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, symbolic, dynamic};
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
@@ -201,7 +201,7 @@ NB_MODULE(_C, m) {
   bind_native(m);
   bind_pipeline(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
-        nb::arg("recompile_limit"), nb::arg("keep_graphs"), nb::arg("symbolic") = false,
+        nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("symbolic") = false,
         nb::arg("dynamic") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));

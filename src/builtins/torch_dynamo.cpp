@@ -68,6 +68,30 @@ Value* graph_break(Trace& trace, value::Function*, const Args&) {
   return trace.none();
 }
 
+/// torch._dynamo.error_on_graph_break: it means nothing where one graph is asked for. Otherwise the frame enters and
+/// leaves it for real, and what ends within is looked at with it on.
+Value* make_error_on_break(Trace& trace, value::Function* function, const Args& args) {
+  if (!trace.policy.whole) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+  return trace.inliner->call(function, args);
+}
+Value* pass_error_on_break(Trace& trace, value::Function*, const Args&) {
+  if (!trace.policy.whole) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+  return trace.none();
+}
+
+/// comptime(function): there is no tracer of PyTorch's that the function could look at; what is to happen without one
+/// does.
+Value* comptime(Trace& trace, value::Function* function, const Args& args) {
+  static bool told = false;
+  if (!std::exchange(told, true))
+    check(
+        PyErr_WarnEx(PyExc_RuntimeWarning,
+                     "gramme does not run functions given to torch._dynamo.comptime: it is no tracer of PyTorch's that "
+                     "they could look at; gramme.explain and TORCH_LOGS show what is captured",
+                     1));
+  return trace.inliner->call(function, args);
+}
+
 }  // namespace
 
 void register_torch_dynamo() {
@@ -81,6 +105,12 @@ void register_torch_dynamo() {
                                &compiled_by_dynamo);
   protocol::add_function_model("torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &disabled);
   protocol::add_function_model("torch/_dynamo/decorators.py", "graph_break", &graph_break);
+  const std::string error_on_break = "ErrorOnGraphBreakDecoratorContextManager.";
+  for (const auto& [name, model] : {std::pair{"__init__", &make_error_on_break},
+                                    {"__enter__", &pass_error_on_break},
+                                    {"__exit__", &pass_error_on_break}})
+    protocol::add_function_model("torch/_dynamo/decorators.py", (error_on_break + name).c_str(), model);
+  protocol::add_function_model("torch/_dynamo/comptime.py", "_Comptime.__call__", &comptime);
 }
 
 }  // namespace gramme::builtins

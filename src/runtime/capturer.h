@@ -40,6 +40,8 @@ class Capturer {
   /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
   /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
+  /// Not while captures are switched off: what no segment serves runs plainly.
+  virtual bool may_capture() const { return true; }
   /// Nothing is captured this time: what later captures may learn from it.
   virtual void look(const FrameView&) {}
   /// The recompile limit is reached: may one more capture serve calls for which each of those before was too special?
@@ -49,6 +51,7 @@ class Capturer {
   virtual bool limit_reached(const FrameView& frame, int limit, const std::string& failing_guard) = 0;
   /// Before a capture where there are segments already, if somebody wants to hear why none of them could be used.
   virtual bool wants_reasons() const { return false; }
+  /// May raise instead.
   virtual void recompiling(const FrameView&, const std::vector<std::string>& /*failing_guards*/) {}
   /// What becomes of a function that begins while an instruction is carried out for real, as far as it is the
   /// function's to say. May throw.

@@ -108,6 +108,7 @@ bool Chain::may_capture(ResumePoint& point) {
   if (!cpython::has_recursive_calls(thread_, kLevelsToCapture)) return false;
   if (stance != Stance::Default && !allowed_by_stance(point)) return false;
   Capturer& capturer = family_->capturer();
+  if (!capturer.may_capture()) return false;
   const int limit = capturer.recompile_limit();
   if (point.confined() < limit) return true;
   if (capturer.generalize(view())) return true;

@@ -7,6 +7,7 @@
 #include "meta/kernels.h"
 #include "trace/failures.h"
 #include "trace/scope.h"
+#include "trace/settings.h"
 
 namespace gramme::trace {
 
@@ -114,12 +115,6 @@ bool is_of_program(const meta::Call& call) {
 
 namespace {
 
-/// AOTAutograd cannot save what oneDNN's LSTM gives in place of its workspace; PyTorch's front end does not capture it.
-bool is_lstm(const meta::Call& call) {
-  return PyCFunction_Check(call.target) &&
-         std::string_view(reinterpret_cast<PyCFunctionObject*>(call.target)->m_ml->ml_name) == "lstm";
-}
-
 /// Raises what a call of sizes that vary raises at these: the sizes become numbers if the program handles it.
 void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome& outcome) {
   if (!meta::raises_on_zeros(call, capture.shapes.assumptions)) return;
@@ -197,8 +192,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (!numbers_.empty()) specialize_needed(call, args);
   if (call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant)
     cannot(Reason::ArgumentKind, "a tensor operation as a method of a constant");  // torch.fx writes 1.__rsub__(x)
-  if (!capture_.policy.locates && !capture_.policy.whole && aten::grad_enabled() && is_lstm(call))
-    cannot(Reason::CallSkipped, "torch.lstm");
+  heed_settings(capture_.policy, call);
   const bool of_numbers = levels_.empty() && dtype_ == first_dtype_ && !asks_;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
   if (!capture_.policy.whole && meta::infers_by_program(call, !levels_.empty()))

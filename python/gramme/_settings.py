@@ -1,0 +1,44 @@
+"""What PyTorch's settings say at compile() and around captures; those of captures are in src/api/settings.cpp."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+from typing import Any
+
+__all__ = ["check_settings", "compilation", "is_switched_off"]
+
+_numbers = itertools.count()
+
+
+def is_switched_off() -> bool:
+    """TORCHDYNAMO_DISABLE=1: compile gives back what it was given."""
+    return os.environ.get("TORCHDYNAMO_DISABLE") == "1"
+
+
+def check_settings() -> None:
+    """Settings that exclude each other.
+
+    Raises:
+        RuntimeError: suppress_errors and fail_on_recompile_limit_hit.
+
+    """
+    config = sys.modules.get("torch._dynamo.config")
+    if config is not None and config.suppress_errors and config.fail_on_recompile_limit_hit:
+        raise RuntimeError(
+            "torch._dynamo.config: suppress_errors and fail_on_recompile_limit_hit exclude each other; set one of them"
+        )
+
+
+def compilation(handler: Any, name: str) -> contextlib.ExitStack:
+    """Runs the callbacks of torch._dynamo.callback for the start of a capture; close() those for its end.
+
+    Called from C++.
+    """
+    from torch._dynamo.callback import CallbackTrigger
+
+    running = contextlib.ExitStack()
+    running.enter_context(handler.install_callbacks(CallbackTrigger.DYNAMO, f"{name}/{next(_numbers)}"))
+    return running

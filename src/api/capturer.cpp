@@ -33,7 +33,7 @@ std::string place_of(const runtime::FrameView& frame) {
 
 /// gramme.errors.CaptureError with the user's line.
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
-  Owned<> module = take(PyImport_ImportModule("gramme.errors"));
+  Owned<> module = take(import_module("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
   Owned<> error = take(PyObject_CallFunction(
       make.get(), "ssisssssOi", ending.file.c_str(), ending.function.c_str(), ending.inner_line, ending.reason.c_str(),

@@ -1,6 +1,7 @@
 // What captured code sees in compiled callables: the Python they were made of.
 #include "api/compiled.h"
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
@@ -33,7 +34,7 @@ Value* bind_entry(Trace& trace, const Args& args) {
 /// With hooks and all, as every module: its `forward` is the compiled call of the module it was made of.
 Value* call_module(Trace& trace, const Args& args) {
   PyObject* const function = once([] {
-    Owned<> module = Owned<>::steal(PyImport_ImportModule("torch.nn"));
+    Owned<> module = Owned<>::steal(import_module("torch.nn"));
     Owned<> cls = module ? Owned<>::steal(PyObject_GetAttrString(module.get(), "Module")) : Owned<>();
     return cls ? PyObject_GetAttrString(cls.get(), "__call__") : nullptr;
   });
@@ -63,7 +64,7 @@ Owned<> try_options(Trace& trace, value::Function* compile, const Args& args) {
 /// gramme.compile(function, …): replay makes the compiled function, the capture goes through the function itself.
 Value* make_entry(Trace& trace, value::Function* compile, const Args& args) {
   PyObject* const with_options = once([] {
-    Owned<> module = take(PyImport_ImportModule("gramme._compile"));
+    Owned<> module = take(import_module("gramme._compile"));
     return take(PyObject_GetAttrString(module.get(), "compile_with")).release();
   });
   auto* function = args.positional == 1 ? trace.see_as<value::Function>(args[0]) : nullptr;

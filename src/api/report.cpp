@@ -1,6 +1,7 @@
 #include "api/report.h"
 
 #include "backend/metadata.h"
+#include "base/imported.h"
 #include "base/once.h"
 #include "bytecode/code.h"
 
@@ -11,7 +12,7 @@ Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_Get
 
 /// gramme._logging, kept for good.
 PyObject* logging_module() {
-  PyObject* const module = once([] { return take(PyImport_ImportModule("gramme._logging")).release(); });
+  PyObject* const module = once([] { return take(import_module("gramme._logging")).release(); });
   return module;
 }
 

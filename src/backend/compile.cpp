@@ -1,5 +1,6 @@
 #include "backend/compile.h"
 
+#include "base/imported.h"
 #include "base/interruption.h"
 #include "base/once.h"
 
@@ -8,7 +9,7 @@ namespace {
 
 /// What gramme._handover makes of an exception of the backend: the one to raise, or None to run the program plainly.
 Owned<> failure(PyObject* backend, const Owned<>& error, const Owned<>& graph_module, bool whole) {
-  Owned<> module = take(PyImport_ImportModule("gramme._handover"));
+  Owned<> module = take(import_module("gramme._handover"));
   PyObject* may_run_plainly = whole ? Py_False : Py_True;
   return take(
       PyObject_CallMethod(module.get(), "failure", "OOOO", backend, error.get(), graph_module.get(), may_run_plainly));

@@ -4,9 +4,22 @@
 
 namespace gramme {
 
+/// A new reference; imported if it is not yet, by the import system itself: the frame that runs may have no
+/// `__import__`, as the constructors of named tuples do not. Null with an exception if that fails.
+inline PyObject* import_module(const char* name) {
+  Owned<> text = Owned<>::steal(PyUnicode_FromString(name));
+  if (!text) return nullptr;
+  PyObject* known = PyImport_GetModule(text.get());
+  if (known || PyErr_Occurred()) return known;
+  Owned<> package = Owned<>::steal(PyImport_ImportModuleLevel(name, nullptr, nullptr, nullptr, 0));
+  if (package) known = PyImport_GetModule(text.get());
+  if (package && !known) PyErr_Format(PyExc_ImportError, "%s is gone", name);
+  return known;
+}
+
 /// An attribute of a module, which is imported if it is not yet.
 inline Owned<> imported(const char* module, const char* name) {
-  return take(PyObject_GetAttrString(take(PyImport_ImportModule(module)).get(), name));
+  return take(PyObject_GetAttrString(take(import_module(module)).get(), name));
 }
 /// The same of a type. It lives as long as the process.
 inline PyTypeObject* imported_type(const char* module, const char* name) {

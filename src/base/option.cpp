@@ -33,7 +33,7 @@ Owned<> Option::value() {
     if (now.get() != unset_) return now;
     if (default_) return share(default_);
   }
-  if (!config) config = take(PyImport_ImportModule(module_));
+  if (!config) config = take(import_module(module_));
   Owned<> now = take(PyObject_GetAttrString(config.get(), name_));
   const bool constant = PyBool_Check(now.get()) || PyLong_CheckExact(now.get()) || PyUnicode_CheckExact(now.get());
   if (variable_ && constant) default_ = share(now.get()).release();

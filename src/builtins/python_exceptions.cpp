@@ -1,4 +1,5 @@
 // Exceptions: what their classes in C do.
+#include "base/imported.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
 
@@ -68,7 +69,7 @@ Value* add_note(Trace& trace, const Args& args) {
 /// Each builtin exception class has its own slot wrappers around the same C functions.
 void register_exceptions() {
   auto* base = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
-  Owned<> names = take(PyImport_ImportModule("builtins"));
+  Owned<> names = take(import_module("builtins"));
   PyObject *key, *item;
   Py_ssize_t at = 0;
   while (PyDict_Next(PyModule_GetDict(names.get()), &at, &key, &item)) {

@@ -1,4 +1,5 @@
 // Text that the program writes: print(), logging, warnings.
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
@@ -80,7 +81,7 @@ class Printer {
 };
 
 Value* standard_output(Trace& trace) {
-  PyObject* const system = once([] { return PyImport_ImportModule("sys"); });
+  PyObject* const system = once([] { return import_module("sys"); });
   auto* module = trace.see_as<value::Module>(trace.pinned(system));
   return trace.global(static_cast<value::Namespace*>(module->names), intern("stdout"));
 }
@@ -178,7 +179,7 @@ struct Filters {
 
 /// Does the first filter that concerns the category ignore all of it?
 bool is_ignored(Trace& trace, PyTypeObject* category) {
-  PyObject* const library = once([] { return PyImport_ImportModule("warnings"); });
+  PyObject* const library = once([] { return import_module("warnings"); });
   auto* module = trace.see_as<value::Module>(trace.pinned(library));
   Value* filters = trace.global(static_cast<value::Namespace*>(module->names), intern("filters"));
   auto* list = filters ? trace.see_as<value::List>(filters) : nullptr;

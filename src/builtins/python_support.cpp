@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/imported.h"
 #include "cpython/objects.h"
 #include "protocol/special.h"
 
@@ -51,7 +52,7 @@ void add_pure_methods(PyTypeObject* type, std::initializer_list<const char*> exc
 }
 
 PyObject* real(const char* module, const char* qualified_name) {
-  Owned<> found = Owned<>::steal(PyImport_ImportModule(module));
+  Owned<> found = Owned<>::steal(import_module(module));
   std::string path = qualified_name;
   for (size_t at = 0; found && at != std::string::npos;) {
     size_t dot = path.find('.', at);

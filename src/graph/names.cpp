@@ -29,9 +29,9 @@ const std::unordered_set<std::string>& reserved() {
   const auto* const names = once([] {
     auto* result =
         new std::unordered_set<std::string>{"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
-    Owned<> keyword = take(PyImport_ImportModule("keyword"));
+    Owned<> keyword = take(import_module("keyword"));
     add_strings(take(PyObject_GetAttrString(keyword.get(), "kwlist")).get(), *result);
-    Owned<> builtins = take(PyImport_ImportModule("builtins"));
+    Owned<> builtins = take(import_module("builtins"));
     add_strings(PyModule_GetDict(builtins.get()), *result);
     return result;
   });

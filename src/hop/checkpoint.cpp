@@ -108,7 +108,7 @@ Call bind(Trace& trace, const Args& args) {
 
 /// Do the module's own settings say nothing? The program may set them anywhere.
 void need_plain_settings(Trace& trace) {
-  PyObject* const module = once([] { return PyImport_ImportModule(kName); });
+  PyObject* const module = once([] { return import_module(kName); });
   static PyObject* const names[] = {intern("_enable_checkpoint_early_stop"), intern("_checkpoint_debug_enabled")};
   for (PyObject* name : names)
     if (constant_of(trace, protocol::get_attribute(trace, trace.pinned(module), name), kName) != Py_None)

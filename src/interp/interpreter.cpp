@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
@@ -156,7 +157,7 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
   static PyObject* name = intern("__builtins__");
   if (!builtins) builtins = PyDict_GetItem(globals->object, name);
   if (builtins && PyModule_Check(builtins)) builtins = PyModule_GetDict(builtins);
-  PyObject* const module = once([] { return PyImport_ImportModule("builtins"); });
+  PyObject* const module = once([] { return import_module("builtins"); });
   if (!builtins || builtins == PyModule_GetDict(module))
     return trace.namespace_of(PyModule_GetDict(module),
                               trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));

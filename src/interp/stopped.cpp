@@ -1,6 +1,7 @@
 // Where a capture could not go on.
 #include <algorithm>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "interp/interpreter.h"
 
@@ -14,12 +15,12 @@ bool starts_with(PyObject* text, PyObject* prefix) {
 }
 
 PyObject* path_of(const char* name) {
-  return take(PyObject_CallMethod(take(PyImport_ImportModule("sysconfig")).get(), "get_path", "s", name)).release();
+  return take(PyObject_CallMethod(take(import_module("sysconfig")).get(), "get_path", "s", name)).release();
 }
 
 /// The folder of a package, with what follows it in the names of its files.
 PyObject* folder_of(const char* package) {
-  Owned<> paths = take(PyObject_GetAttrString(take(PyImport_ImportModule(package)).get(), "__path__"));
+  Owned<> paths = take(PyObject_GetAttrString(take(import_module(package)).get(), "__path__"));
   return take(PyUnicode_FromFormat("%U/", take(PySequence_GetItem(paths.get(), 0)).get())).release();
 }
 

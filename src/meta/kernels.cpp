@@ -185,7 +185,7 @@ bool infers_by_program(const Call& call, bool mapped) {
 }
 
 bool is_self_contained(const std::string& name) {
-  auto module = Owned<>::steal(PyImport_ImportModule("gramme._operators"));
+  auto module = Owned<>::steal(import_module("gramme._operators"));
   auto answer =
       Owned<>::steal(module ? PyObject_CallMethod(module.get(), "is_self_contained", "s", name.c_str()) : nullptr);
   PyErr_Clear();

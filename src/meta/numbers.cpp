@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
 
@@ -41,7 +42,7 @@ void add(NumberTaker& taker, const Row& row) {
 }
 
 void add_function(Takers& takers, const char* module, const std::string& name, const Row& row) {
-  Owned<> owner = take(PyImport_ImportModule(module));
+  Owned<> owner = take(import_module(module));
   if (PyObject* found = PyObject_GetAttrString(owner.get(), name.c_str()))
     add(takers[found], row);
   else

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "aten/state.h"
+#include "base/imported.h"
 #include "base/once.h"
 #include "meta/fakes.h"
 #include "meta/pattern.h"
@@ -66,7 +67,7 @@ void add(Answers& answers, char home, const Row& row) {
   if (home == 'm') {
     target = intern(row.name);
   } else {
-    Owned<> module = take(PyImport_ImportModule(module_of(home)));
+    Owned<> module = take(import_module(module_of(home)));
     target = PyObject_GetAttrString(module.get(), row.name);
     if (!target) return PyErr_Clear();
   }

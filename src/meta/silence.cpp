@@ -57,7 +57,7 @@ Quiet::~Quiet() {
 
 Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()) {
   PyObject* const row = once([] { return ignoring(); });
-  module_ = take(PyImport_ImportModule("warnings"));
+  module_ = take(import_module("warnings"));
   filters_ = take(PyObject_GetAttrString(module_.get(), "filters"));
   Owned<> silent = take(PyList_New(1));
   PyList_SET_ITEM(silent.get(), 0, share(row).release());

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
 
@@ -15,7 +16,7 @@ using Targets = std::unordered_set<PyObject*>;
 using Names = std::unordered_set<std::string>;
 
 void add(Targets& targets, const char* module, const std::string& name) {
-  Owned<> owner = take(PyImport_ImportModule(module));
+  Owned<> owner = take(import_module(module));
   if (PyObject* found = PyObject_GetAttrString(owner.get(), name.c_str()))
     targets.insert(found);
   else

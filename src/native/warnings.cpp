@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::native {
@@ -31,7 +32,7 @@ PyObject* replacement() {
 }
 
 PyObject* names_of_module() {
-  PyObject* const module = once([] { return take(PyImport_ImportModule("warnings")).release(); });
+  PyObject* const module = once([] { return take(import_module("warnings")).release(); });
   return PyModule_GetDict(module);
 }
 

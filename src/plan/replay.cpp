@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 
@@ -49,7 +50,7 @@ class Run {
 };
 
 PyObject* imported(const char* module, const char* name) {
-  Owned<> found = Owned<>::steal(PyImport_ImportModule(module));
+  Owned<> found = Owned<>::steal(import_module(module));
   return found ? PyObject_GetAttrString(found.get(), name) : nullptr;
 }
 

@@ -1,4 +1,5 @@
 // Attributes of values of types in C: methods, and fields that are read without a call.
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
@@ -13,7 +14,7 @@ using namespace names;
 
 Value* tuple_field(Tuple* tuple, PyObject* found, PyObject* name) {
   PyTypeObject* const getter = once([] {
-    Owned<> module = take(PyImport_ImportModule("_collections"));
+    Owned<> module = take(import_module("_collections"));
     return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module.get(), "_tuplegetter")).release());
   });
   if (Py_IS_TYPE(found, getter)) {

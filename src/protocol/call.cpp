@@ -1,6 +1,7 @@
 // Calls: who is called, and what it does to values.
 #include <array>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "cpython/objects.h"
@@ -169,7 +170,7 @@ Value* call_partial(Trace& trace, Partial* partial, const Args& args) {
 
 bool is_module(PyObject* object) {
   auto* const type = once([] {
-    Owned<> module = Owned<>::steal(PyImport_ImportModule("torch.nn"));
+    Owned<> module = Owned<>::steal(import_module("torch.nn"));
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "Module") : nullptr;
     if (!found) PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(found);

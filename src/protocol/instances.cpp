@@ -25,7 +25,7 @@ Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, V
   PyTypeObject* const abc = once([] { return imported_type("abc", "ABCMeta"); });
   if (hook == cpython::type_lookup(abc, hook_name)) {
     const char* name = hook_name == k_instancecheck ? "_abc_instancecheck" : "_abc_subclasscheck";
-    PyObject* const module = once([] { return PyImport_ImportModule("_abc"); });
+    PyObject* const module = once([] { return import_module("_abc"); });
     return call(trace, trace.pinned(trace.keep(take(PyObject_GetAttrString(module, name)))), {cls, subject});
   }
   return call(trace, trace.type_attribute(meta, hook_name), {cls, subject});

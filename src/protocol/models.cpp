@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/imported.h"
 #include "cpython/objects.h"
 #include "protocol/special.h"
 
@@ -40,7 +41,7 @@ Tables& tables() {
 /// module.a.b as calls see it: the raw entry for attributes of types (method descriptors, __new__). Null if it does not
 /// exist.
 Owned<> resolve(const char* module, const char* qualified_name) {
-  Owned<> object = Owned<>::steal(PyImport_ImportModule(module));
+  Owned<> object = Owned<>::steal(import_module(module));
   std::string path = qualified_name;
   for (size_t at = 0; object && at <= path.size();) {
     size_t dot = std::min(path.find('.', at), path.size());

@@ -3,12 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "base/imported.h"
 #include "base/once.h"
 
 namespace gramme::protocol {
 
 PyObject* operator_function(const char* name) {
-  PyObject* const module = once([] { return take(PyImport_ImportModule("_operator")).release(); });
+  PyObject* const module = once([] { return take(import_module("_operator")).release(); });
   return take(PyObject_GetAttrString(module, name)).release();
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "aten/classes.h"
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "cpython/objects.h"
@@ -22,7 +23,7 @@ struct Torch {
   std::unordered_map<PyObject*, PyObject*> methods;  // special methods of torch.Tensor by interned name
 
   Torch() {
-    PyObject* module = take(PyImport_ImportModule("torch")).release();
+    PyObject* module = take(import_module("torch")).release();
     tensor = reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module, "Tensor")).release());
     Owned<> core = take(PyObject_GetAttrString(module, "_C"));
     disabled = take(PyObject_GetAttrString(core.get(), "_disabled_torch_function_impl")).release();

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/imported.h"
 #include "runtime/call.h"
 
 namespace gramme::runtime {
@@ -100,7 +101,7 @@ PyTypeObject make_type() {
 }
 
 bool copy_wrapper_attributes(PyObject* entry, PyObject* function) {
-  auto functools = Owned<>::steal(PyImport_ImportModule("functools"));
+  auto functools = Owned<>::steal(import_module("functools"));
   if (!functools) return false;
   return static_cast<bool>(
       Owned<>::steal(PyObject_CallMethod(functools.get(), "update_wrapper", "OO", entry, function)));

@@ -1,5 +1,6 @@
 #include "runtime/failure.h"
 
+#include "base/imported.h"
 #include "cpython/frame.h"
 #include "cpython/objects.h"
 
@@ -11,7 +12,7 @@ thread_local PlainRun* running = nullptr;
 /// What gramme._handover says of a graph's failing.
 template <class... A>
 Owned<> ask(const char* function, const char* format, A... arguments) {
-  auto module = Owned<>::steal(PyImport_ImportModule("gramme._handover"));
+  auto module = Owned<>::steal(import_module("gramme._handover"));
   return Owned<>::steal(module ? PyObject_CallMethod(module.get(), function, format, arguments...) : nullptr);
 }
 

@@ -1,6 +1,7 @@
 // From a real object to its value: what kind it is, and the guards of having looked.
 #include "trace/realize.h"
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
@@ -16,7 +17,7 @@ using SK = source::Kind;
 
 /// Null if there is none.
 PyTypeObject* type_named(const char* module, const char* name) {
-  Owned<> imported = Owned<>::steal(PyImport_ImportModule(module));
+  Owned<> imported = Owned<>::steal(import_module(module));
   if (!imported) {
     PyErr_Clear();
     return nullptr;

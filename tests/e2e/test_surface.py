@@ -152,9 +152,9 @@ def test_a_recompile_is_an_error() -> None:
 @pytest.mark.parametrize(
     "limits", [{"recompile_limit": 2}, {"cache_size_limit": 2}, {"accumulated_recompile_limit": 2}]
 )
-def test_the_recompile_limit_is_read_at_captures(name: str, told: list[str]) -> None:
+def test_the_recompile_limit_is_read_at_captures(limits: dict[str, int], told: list[str]) -> None:
     compiled = Compiled(scaled, dynamic=False)
-    with CONFIG.patch(**{name: 2}):
+    with CONFIG.patch(**limits):
         for k in range(5):
             assert compiled(ones(), k).tolist() == [k, k]
     assert len(compiled.recorder.graphs) == 2
@@ -389,6 +389,7 @@ def test_callbacks() -> None:
 def test_comptime_is_warned_of() -> None:
     program = """
 import torch, gramme, warnings
+from torch._dynamo.comptime import comptime
 def f(x):
     comptime(lambda context: exit(1))
     comptime.print_graph()

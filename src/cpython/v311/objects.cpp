@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
 #include "cpython/v311/internal.h"
@@ -263,7 +264,7 @@ struct AbcState {
 };
 
 const uint64_t* find_abc_registrations() {
-  Owned<> module = Owned<>::steal(PyImport_ImportModule("_abc"));
+  Owned<> module = Owned<>::steal(import_module("_abc"));
   Owned<> token = Owned<>::steal(module ? PyObject_CallMethod(module.get(), "get_cache_token", nullptr) : nullptr);
   auto* state = token ? static_cast<AbcState*>(PyModule_GetState(module.get())) : nullptr;
   bool known = state && PyLong_AsUnsignedLongLong(token.get()) == state->registrations;
@@ -275,7 +276,7 @@ const uint64_t* find_abc_registrations() {
 
 bool is_thread_local(PyObject* object) {
   PyTypeObject* const type = once([] {
-    Owned<> module = take(PyImport_ImportModule("_thread"));
+    Owned<> module = take(import_module("_thread"));
     return reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module.get(), "_local")).release());
   });
   return PyObject_TypeCheck(object, type);

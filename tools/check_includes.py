@@ -6,6 +6,7 @@ Checks each file under src/<room>/ for
 - `#include "room/..."` of a room it may not use,
 - headers of torch outside the rooms that wrap it (c10/util is free to use),
 - knowledge of CPython versions and internals outside cpython,
+- imports that the frame that runs decides: import_module() of src/base/imported.h goes by no frame's `__import__`,
 - reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with
   `// counts by hand: reason`, and only listed.
 """
@@ -53,6 +54,7 @@ COUNTING_ROOMS = {"base", "cpython"}
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/")
 PYTHON_VERSION = re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b|\binternal/pycore")
+IMPORT = re.compile(r"\bPyImport_Import(Module)?\b")
 COUNT = re.compile(r"\bPy_X?(INCREF|DECREF)\b")
 COUNT_REASON = re.compile(r"//\s*counts by hand:\s*\S")
 
@@ -87,6 +89,8 @@ def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             yield number, problem, True
         if PYTHON_VERSION.search(code) and room != "cpython":
             yield number, "CPython's versions and internals are known in src/cpython only", True
+        if IMPORT.search(code):
+            yield number, "imported by the frame's __import__; use import_module()", True
         if COUNT.search(code) and room not in COUNTING_ROOMS:
             has_reason = any(COUNT_REASON.search(near) for near in lines[max(number - 2, 0) : number])
             yield number, "reference counted by hand" + ("" if has_reason else "; use Owned, Borrowed"), not has_reason

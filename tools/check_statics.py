@@ -30,7 +30,7 @@ PURE = {
     "offsetof",
 }
 RUNS_PYTHON = re.compile(
-    r"\b(PyImport_|PyObject_(Get|Call|Vectorcall|Has|Set)|PyRun_|PyType_Ready|take|real|attribute)\w*\s*\("
+    r"\b(PyImport_|import_module|PyObject_(Get|Call|Vectorcall|Has|Set)|PyRun_|PyType_Ready|take|real|attribute)\w*\s*\("
 )
 
 STATIC = re.compile(

@@ -38,6 +38,8 @@ def test_allowed(room: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("room", "line"),
     [
+        ("trace", 'auto* module = PyImport_ImportModule("torch");'),
+        ("meta", "Owned<> module = take(PyImport_Import(name));"),
         ("interp", '#include "builtins/len.h"'),
         ("builtins", '#include "hop/cond.h"'),
         ("runtime", '#include "trace/trace.h"'),

@@ -49,12 +49,23 @@ void added_product(Operands& call) {
 
 namespace {
 
-/// What the mask of attention may be: of the scores' sizes, or one.
+/// What the mask of attention may be: of the scores' sizes, or one, from the last dimension on.
 void require_mask(Operands& call, const Extents& scores) {
   const Geometry mask = call.tensor(3);
-  if (mask.dim() != 4 || call.record(3).requires_grad) throw NoRule();
-  for (size_t d = 0; d < 4; ++d)
-    if (!shape::is_constant(mask.sizes[d], 1)) call.decide.require_equal(mask.sizes[d], scores[d]);
+  if (mask.dim() > scores.size()) throw NoRule();
+  const size_t without = scores.size() - mask.dim();
+  for (size_t d = 0; d < mask.dim(); ++d)
+    if (!shape::is_constant(mask.sizes[d], 1)) call.decide.require_equal(mask.sizes[d], scores[without + d]);
+}
+
+/// Some of the scores are dropped, at random.
+bool drops(const Operands& call) {
+  if (call.is_absent(4)) return false;
+  const Argument& share = *call.at(4);
+  const bool known =
+      share.kind == Argument::Constant && (PyFloat_CheckExact(share.object) || PyLong_CheckExact(share.object));
+  if (!known) throw NoRule();
+  return PyObject_IsTrue(share.object) == 1;
 }
 
 }  // namespace
@@ -77,7 +88,8 @@ void attention_by_products(Operands& call) {
 
 }  // namespace
 
-/// The flash kernel of CPUs: its result is laid out as the query, that of others as any new tensor.
+/// The flash kernel of CPUs: its result is laid out as the query, that of others as any new tensor. It drops nothing
+/// and takes masks of two or four dimensions.
 void attention(Operands& call) {
   if (call.record(0).device_type != static_cast<int8_t>(c10::kCPU) || call.flag(7)) throw NoRule();
   if (call.tensor(0).dim() != 4) return attention_by_products(call);
@@ -89,6 +101,9 @@ void attention(Operands& call) {
   call.decide.require_equal(key.sizes[2], value.sizes[2]);
   for (const Geometry* g : {&query, &key, &value}) call.decide.require_equal(g->strides[3], number(1));
   if (!call.is_absent(3)) require_mask(call, {query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]});
+  const bool masked = !call.is_absent(3);
+  const bool odd = masked && ((call.tensor(3).dim() != 2 && call.tensor(3).dim() != 4) || call.record(3).requires_grad);
+  if (odd || drops(call)) return call.results.push_back(contiguous(query.sizes));
   const Geometry flash = like(query, call.decide), plain = contiguous(query.sizes);
   bool differ = is_standard(query, call.decide);  // else which kernel it was shows in the strides
   for (size_t d = 0; d < 4; ++d) differ |= call.decide.value(flash.strides[d]) != call.decide.value(plain.strides[d]);

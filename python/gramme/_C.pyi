@@ -38,6 +38,9 @@ class Captured:
     @property
     def has_aliased_writes(self) -> bool:
         """An input is written whose memory other inputs share."""
+    @property
+    def uses_what_it_writes(self) -> bool:
+        """An input that is written is used otherwise, too."""
     def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
         """Rows of _sources.Row, and the row of each input."""
     def symbols(self) -> list[tuple[int, int, int | None, int | None, bool] | None]:

@@ -53,6 +53,7 @@ class Backend:
         as_captured = graph_module.forward
         modes = Modes(graph_module, peel=self.of_torch)
         unfit = is_unfit(graph_module.graph) or captured.has_aliased_writes
+        unfit = unfit or (modes.outer and _would_save_written(inputs, captured))
         if self.of_torch and unfit:
             return modes.around(as_captured)
         distinct = each_its_own(graph_module.graph)
@@ -102,6 +103,14 @@ class Backend:
         compiled = self.compiler(graph_module, inputs)
         _verify(self.__name__, reference, compiled, inputs)
         return compiled
+
+
+def _would_save_written(inputs: list[Any], captured: _C.Captured) -> bool:
+    """AOTAutograd may save an input for backward as it is after the graph has written to it.
+
+    It computes from that again what the graph had computed of the input before.
+    """
+    return captured.uses_what_it_writes and any(isinstance(v, torch.Tensor) and v.requires_grad for v in inputs)
 
 
 # Freezing: parameters become part of the compiled code.

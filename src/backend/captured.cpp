@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "backend/computed.h"
 #include "meta/fakes.h"
@@ -114,6 +115,29 @@ bool Captured::has_aliased_writes() const {
     for (PyObject* object : objects) found |= object != written && aten::overlap(object, written);
   });
   return found;
+}
+
+bool Captured::uses_what_it_writes() const {
+  const trace::Scope& scope = trace().scope();
+  if (!scope.inputs_written()) return false;
+  std::unordered_set<const graph::Node*> written;
+  std::unordered_set<const meta::Record*> records;
+  for (const graph::Node* node : placeholders())
+    if (node->record)
+      scope.each_written_input([&, object = scope.input(node)](PyObject* other) {
+        if (object != other && !aten::overlap(object, other)) return;
+        written.insert(node);
+        records.insert(node->record);
+      });
+  for (const graph::Node* node : scope.graph().nodes()) {
+    bool used = false;
+    if (!scope.writes(node))
+      meta::each_leaf(node->call, [&](const meta::Argument& leaf) { used |= written.contains(leaf.node); });
+    else if (!node->record || records.contains(node->record))
+      written.insert(node);  // it returns what it wrote to
+    if (used) return true;
+  }
+  return false;
 }
 
 Owned<> Captured::sources() const {

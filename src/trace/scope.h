@@ -115,6 +115,10 @@ class Scope {
   void each_written_input(F&& f) const {
     for (const Write& write : writes_) f(write.root->object);
   }
+  /// Does the node write to an input, as far as is noted?
+  bool writes(const graph::Node* node) const {
+    return std::ranges::any_of(writes_, [node](const Write& write) { return write.node == node; });
+  }
   /// Existing tensors that need a gradient since a write.
   const std::vector<value::Tensor*>& gained() const { return gained_; }
   /// Somebody looked into a real tensor.

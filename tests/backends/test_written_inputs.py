@@ -1,4 +1,4 @@
-"""Gradients of programs that compute of an input and write to it, under backends that save for backward what they like."""
+"""Gradients of programs that compute of an input and write to it, where a backend chooses what to save for backward."""
 
 from collections.abc import Callable
 from typing import Any

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -82,8 +83,8 @@ def remember(key: Hashable | None, compiled: Any) -> None:
         _known[key] = compiled
 
 
-def _value(value: Any) -> Hashable:
-    """A constant, as it compares; types tell 1 from True and from 1.0."""
+def _value(value: Any, nodes: Mapping[fx.Node, int] = MappingProxyType({})) -> Hashable:
+    """A constant, as it compares, or an argument of a node; types tell 1 from True and from 1.0."""
     kind = type(value)
     if kind is float:
         return (float, struct.pack("d", value))
@@ -91,29 +92,19 @@ def _value(value: Any) -> Hashable:
         return (kind, value)
     if kind is complex:
         return (complex, struct.pack("dd", value.real, value.imag))
-    if kind in (tuple, list) or isinstance(value, tuple | list):  # torch.fx has lists of its own
-        return (tuple if isinstance(value, tuple) else list, *map(_value, value))
+    if isinstance(value, torch.fx.Node):
+        return nodes[value]
+    if isinstance(value, tuple | list):  # torch.fx has lists of its own
+        return (tuple if isinstance(value, tuple) else list, *(_value(each, nodes) for each in value))
     if isinstance(value, dict):
-        return (dict, *((_value(key), _value(each)) for key, each in value.items()))
+        return (dict, *((_value(key), _value(each, nodes)) for key, each in value.items()))
     if kind is slice:
-        return (slice, _value(value.start), _value(value.stop), _value(value.step))
+        return (slice, *(_value(each, nodes) for each in (value.start, value.stop, value.step)))
     raise _UnknownError
 
 
 def _graph(graph: fx.Graph) -> Hashable:
-    numbers = {node: index for index, node in enumerate(graph.nodes)}
-
-    def spelt(argument: Any) -> Hashable:
-        if isinstance(argument, torch.fx.Node):
-            return numbers[argument]
-        if isinstance(argument, tuple | list):
-            return (tuple if isinstance(argument, tuple) else list, *map(spelt, argument))
-        if isinstance(argument, dict):
-            return (dict, *((_value(key), spelt(each)) for key, each in argument.items()))
-        if isinstance(argument, slice):
-            return (slice, spelt(argument.start), spelt(argument.stop), spelt(argument.step))
-        return _value(argument)
-
+    nodes = {node: index for index, node in enumerate(graph.nodes)}
     words = []
     for node in graph.nodes:
         if node.op not in ("placeholder", "call_function", "call_method", "output"):
@@ -121,7 +112,8 @@ def _graph(graph: fx.Graph) -> Hashable:
         if node.op != "placeholder" and not set(node.meta) <= _MEANINGLESS:
             raise _UnknownError
         target = node.target if isinstance(node.target, str) else _Same(node.target)
-        words.append((node.op, None if node.op == "placeholder" else target, spelt(node.args), spelt(node.kwargs)))
+        called = None if node.op == "placeholder" else target
+        words.append((node.op, called, _value(node.args, nodes), _value(node.kwargs, nodes)))
     return tuple(words)
 
 

@@ -1,6 +1,7 @@
 // Text that the program writes: print(), logging, warnings.
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
 #include "guards/warnings.h"
@@ -13,12 +14,13 @@ using value::Kind;
 
 // ---- printing and logging, as the options of torch's own front end say
 
-/// Is the function in a set of torch._dynamo.config? The module is not imported for it.
-bool is_listed(const char* set, PyObject* function) {
-  PyObject* config = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo.config");
-  if (!config) return false;
-  Owned<> functions = Owned<>::steal(PyObject_GetAttrString(config, set));
-  int found = functions ? PySequence_Contains(functions.get(), function) : -1;
+constinit Option ignored("torch._dynamo.config", "ignore_logging_functions");
+constinit Option reordered("torch._dynamo.config", "reorderable_logging_functions");
+
+/// Is the function in the set? The module is not imported for it.
+bool is_listed(Option& set, PyObject* function) {
+  Owned<> functions = set.value();
+  int found = functions ? PySequence_Contains(functions.get(), function) : 0;
   if (found < 0) PyErr_Clear();
   return found > 0;
 }
@@ -27,8 +29,8 @@ bool is_listed(const char* set, PyObject* function) {
 template <Text module, Text name>
 Value* write_text(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real(module.text, name.text); });
-  if (is_listed("ignore_logging_functions", function)) return trace.none();
-  bool movable = !args.keywords && is_listed("reorderable_logging_functions", function);
+  if (is_listed(ignored, function)) return trace.none();
+  bool movable = !args.keywords && is_listed(reordered, function);
   if (!movable) cannot(Reason::CallSkipped, name.text);
   trace.call_in_replay(function, all_positional(args));
   return trace.none();
@@ -120,7 +122,7 @@ Value* print_late(Trace& trace, const Args& args) {
 
 Value* print(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("builtins", "print"); });
-  bool listed = is_listed("ignore_logging_functions", function) || is_listed("reorderable_logging_functions", function);
+  bool listed = is_listed(ignored, function) || is_listed(reordered, function);
   return trace.policy.whole && !listed ? print_late(trace, args) : write_text<"builtins", "print">(trace, args);
 }
 
@@ -128,11 +130,11 @@ Value* print(Trace& trace, const Args& args) {
 template <Text name>
 Value* log(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("logging", name.text); });
-  if (is_listed("ignore_logging_functions", function)) return trace.none();
+  if (is_listed(ignored, function)) return trace.none();
   if (args.positional > 0)
     if (PyObject* logger = trace.see(args[0])->object) {
       Owned<> bound = take(PyMethod_New(function, logger));
-      if (is_listed("ignore_logging_functions", bound.get())) return trace.none();
+      if (is_listed(ignored, bound.get())) return trace.none();
     }
   auto* traced = trace.see_as<Function>(trace.pinned(function));
   return trace.inliner->call(traced, args);
@@ -245,7 +247,7 @@ std::pair<PyObject*, PyTypeObject*> warned(Trace& trace, Value* message, Value* 
 Value* warn(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("warnings", "warn"); });
   PyObject* const at = once([] { return PyCFunction_New(&warn_method, nullptr); });
-  if (is_listed("ignore_logging_functions", function)) return trace.none();
+  if (is_listed(ignored, function)) return trace.none();
   auto [message, category, level, origin] = bind(args, 1, {"message", "category", "stacklevel", "source"});
   auto [text, type] = warned(trace, message, category);
   const Py_ssize_t outward = std::max<Py_ssize_t>(index_or(trace, level, 1), 1) - 1;

@@ -29,6 +29,10 @@ Tensor* tensor_of(Trace& trace, const Row& row, Value* value) {
   return tensor;
 }
 
+PyObject* no_items() {
+  return once([] { return PyTuple_New(0); });
+}
+
 /// A function of the program, traced on a place, and on its score if there is one.
 graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* function,
                      const std::vector<const Record*>& operands) {
@@ -47,15 +51,14 @@ graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* fu
 /// Of the result, the sums of the scores' exponentials, and their greatest.
 std::array<const Record*, 3> results_of(Trace& trace, const Row& row, const std::array<Tensor*, 3>& tensors) {
   PyObject* const infer = once([] { return imported(kModule, "flex_attention_fake_impl").release(); });
-  PyObject* const none = once([] { return PyTuple_New(0); });
   std::vector<Argument> arguments;
-  for (const Tensor* tensor : tensors) {
+  for (Tensor* tensor : tensors) {
     Argument& argument = arguments.emplace_back();
     argument.kind = Argument::Tensor;
     argument.record = trace.shapes.simplified(tensor->record);
-    argument.node = trace.scope().node(const_cast<Tensor*>(tensor));
+    argument.node = trace.scope().node(tensor);
   }
-  for (PyObject* rest : {Py_None, none, Py_None, Py_None}) arguments.push_back(constant(rest));
+  for (PyObject* rest : {Py_None, no_items(), Py_None, Py_None}) arguments.push_back(constant(rest));
   meta::Call call;
   call.target = infer;
   call.args = arguments.data();
@@ -86,9 +89,8 @@ Value* flex_attention(Trace& trace, const Row& row, PyObject* op, const Args& ar
   if (auto* known = as<Constant>(mask_mod); known && known->object == Py_None) mask_mod = trace.pinned(no_mask);
 
   PyObject* const int32 = once([] { return imported("torch", "int32").release(); });
-  PyObject* const empty = once([] { return PyTuple_New(0); });
   const Record* score =
-      would_give(trace, row, trace.shapes.simplified(tensors[0]->record), "new_empty", {constant(empty)});
+      would_give(trace, row, trace.shapes.simplified(tensors[0]->record), "new_empty", {constant(no_items())});
   const Record* place = would_give(trace, row, score, "to", {constant(int32)});
   if (tensors[0]->record->requires_grad) score = meta::with_requires_grad(score, true, true);
   graph::Graph* scores = traced(trace, row, row.prefix, score_mod, {score, place, place, place, place});

@@ -24,12 +24,6 @@ constexpr char kExtension[] = "torch._C._functorch";
 constexpr char kTransforms[] = "torch._functorch.eager_transforms";
 constexpr char kForward[] = "torch.autograd.forward_ad";
 
-Argument constant_argument(PyObject* object) {
-  Argument argument;
-  argument.object = object;
-  return argument;
-}
-
 /// A function that registers operators once in a process: what follows is inferred with them.
 template <Text module, Text name>
 Value* load(Trace& trace, const Args& args) {

@@ -18,12 +18,6 @@ using meta::Argument;
 
 namespace {
 
-Argument constant_argument(PyObject* object) {
-  Argument argument;
-  argument.object = object;
-  return argument;
-}
-
 /// The value of an earlier such node. It is no tensor, and nothing but the call that ends its mode may use it.
 Argument node_argument(graph::Node* node) {
   Argument argument;

@@ -139,6 +139,10 @@ void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome
 
 }  // namespace
 
+static PyObject* getitem() {
+  return once([] { return imported("_operator", "getitem").release(); });
+}
+
 /// Of a subscript whose indices are tensors; null if some are not.
 const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
   PyObject* const index = once([] {
@@ -146,8 +150,7 @@ const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
     return take(PyObject_GetAttrString(take(PyObject_GetAttrString(operators.get(), "index")).get(), "Tensor"))
         .release();
   });
-  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
-  if (call.target != getitem || call.arg_count != 2 || call.args[0].kind != Argument::Tensor) return nullptr;
+  if (call.target != getitem() || call.arg_count != 2 || call.args[0].kind != Argument::Tensor) return nullptr;
   std::vector<Argument> indices;
   bool tensors = true;
   meta::each_leaf(call.args[1], [&](const Argument& leaf) {
@@ -219,10 +222,9 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   autograd_seen_ |= aten::grad_enabled();
   const bool overwritten = overwrites(call, leaves);
   graph::Node* node = graph_->call(call, capture_.position());
-  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
   node->operators = outcome.operators;
   if (python && !entered_) entered_ = node;
-  node->effect = call.target != getitem || outcome.may_raise;
+  node->effect = call.target != getitem() || outcome.may_raise;
   if (asks_ || !levels_.empty()) {
     size_t i = 0;
     meta::each_leaf(node->call, [&](const Argument& leaf) {

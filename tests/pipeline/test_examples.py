@@ -5,12 +5,17 @@ import importlib
 import inspect
 import pkgutil
 
+import gramme.pipeline
 import gramme.torchgpipe
 import pytest
 
-MODULES = [module.name for module in pkgutil.walk_packages(gramme.torchgpipe.__path__, "gramme.torchgpipe.")] + [
-    "gramme.torchgpipe",
-    "gramme.pipeline",
+MODULES = [
+    name
+    for package in (gramme.torchgpipe, gramme.pipeline)
+    for name in (
+        package.__name__,
+        *(found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    )
 ]
 
 
@@ -24,5 +29,5 @@ def test_examples_run(name):
 @pytest.mark.parametrize("name", MODULES)
 def test_public_names_are_documented(name):
     module = importlib.import_module(name)
-    public = [getattr(module, item) for item in module.__all__]
+    public = [getattr(module, item) for item in getattr(module, "__all__", ())]
     assert all(inspect.getdoc(item) for item in public if callable(item) and inspect.getmodule(item) is module)

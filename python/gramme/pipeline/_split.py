@@ -1,0 +1,149 @@
+"""A model that runs in stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from .._compile import compile as _compile
+from ._cut import Cut
+from ._observe import tensors_of
+from ._plan import Plan
+
+
+class Split(nn.Module):
+    """A model in stages. Called like the model, it runs them one after the other.
+
+    Attributes:
+        stages: the stages, modules whose parameters are the model's own, under the model's names. Each takes the values
+            named in `takes` and gives a tuple of those named in `gives`.
+        plan: where it was cut and why, a :class:`Plan`.
+
+    """
+
+    stages: nn.ModuleList
+    plan: Plan
+
+    def __init__(self, model: nn.Module, stages: int) -> None:
+        super().__init__()
+        self._number = stages
+        self._names = {id(tensor): name for name, tensor in _named_tensors(model)}
+        self._compiled = [_compile(model, backend=self._backend, fullgraph=True, dynamic=True)]  # not a submodule
+        self._cut: Cut | None = None
+        self._refusal: Exception | None = None
+
+    def _backend(self, module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        if self._cut is not None:
+            self._refusal = RuntimeError(
+                "the model takes another way for these arguments than for the example: another mode, requires_grad, or "
+                "sizes that were equal in the example and are not now; split it anew"
+            )
+            raise self._refusal
+        return lambda *values: self._run(module, values)
+
+    def _run(self, module: fx.GraphModule, values: Sequence[Any]) -> tuple[Any, ...]:
+        if self._cut is None:
+            state = torch.get_rng_state()
+            kept = [(tensor, tensor.detach().clone()) for tensor in tensors_of(values) if not tensor.requires_grad]
+            try:
+                cut = Cut(module, self._names, values, self._number)
+            except ValueError as error:
+                self._refusal = error
+                raise
+            torch.set_rng_state(state)
+            with torch.no_grad():
+                for tensor, before in kept:
+                    if not torch.equal(tensor, before):
+                        tensor.copy_(before)
+            stages = [cut.stage(i) for i in range(self._number)]
+            self.stages, self.plan, self._cut = nn.ModuleList(stages), cut.plan(stages), cut
+        known = {node.name: value for node, value in zip(self._cut.inputs, values, strict=True)}
+        for stage in self.stages:
+            known.update(
+                zip(_names(stage, "gives"), stage(*(known[name] for name in _names(stage, "takes"))), strict=True)
+            )
+        return tuple(known[leaf.name] if isinstance(leaf, fx.Node) else leaf for leaf in self._cut.results)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs all stages.
+
+        Args:
+            args: the model's own, of any batch size and length.
+            kwargs: the same.
+
+        Returns:
+            What the model returns.
+
+        Raises:
+            RuntimeError: the model takes another way for these arguments than for the example.
+
+        """
+        try:
+            return self._compiled[0](*args, **kwargs)
+        except Exception:
+            refusal, self._refusal = self._refusal, None
+            if refusal is None:
+                raise
+        raise refusal
+
+
+def _names(stage: nn.Module, which: str) -> list[str]:
+    names: list[str] = stage.__dict__[which]
+    return names
+
+
+def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """The first name of each: of tied parameters there is one."""
+    seen: set[int] = set()
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            yield name, tensor
+
+
+def split(model: nn.Module, example_args: tuple[Any, ...], *, stages: int) -> Split:
+    """Cuts a model into stages of about the same cost.
+
+    The model is captured as one graph in which sizes vary. Of all cuts of the graph's order, those are taken whose
+    dearest stage is cheapest, with what it takes and hands over; of these, those that hand over least. A value that
+    later stages take goes there directly (a portal); inputs and parameters are delivered where they are used. No cut
+    separates writes to a tensor from its other uses, or lies where grad mode or autocast is another than around the
+    model.
+
+    Args:
+        model: any module that is captured whole; neither it nor its buffers nor random numbers are changed.
+        example_args: arguments to measure with, the model's shapes. Later ones may have other sizes, where those that
+            are equal here are equal too; all else (requires_grad, the model's mode) stays as it is now.
+        stages: how many there shall be.
+
+    Returns:
+        The stages, which is called like the model.
+
+    Raises:
+        CaptureError: the model is not one graph; it names file, line and reason.
+        ValueError: there are fewer operations, or places to cut, than stages.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU())
+        >>> print(split(model, (torch.ones(2, 4),), stages=2).plan)
+        stage operations   cost, us   parameters   bytes in  bytes out
+            0          2        1.0           80          0         32
+            1          2        1.0           80         32          0
+
+    """
+    if stages < 1:
+        raise ValueError(f"stages must be a positive number, not {stages}")
+    made = Split(model, stages)
+    state = torch.get_rng_state()
+    kept = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    try:
+        made(*example_args)
+    finally:
+        torch.set_rng_state(state)
+        with torch.no_grad():
+            for buffer, before in kept:
+                buffer.copy_(before)
+    return made

@@ -1,4 +1,4 @@
-"""What PyTorch's settings say of captures: torch.compiler.set_stance and torch.compiler.config.dynamic_sources."""
+"""What PyTorch's settings say of captures: torch.compiler.set_stance and lists in torch.compiler.config."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from . import _C
 
-__all__ = ["follow_stance", "named_sources"]
+__all__ = ["follow_stance", "named_sources", "numbers"]
 
 
 def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
@@ -23,6 +23,11 @@ def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
         pattern, dim = parts.groups()
         rows.append((re.compile(rf"{re.escape(pattern)}\Z|(?:{pattern})"), None if dim is None else int(dim)))
     return rows
+
+
+def numbers(text: str) -> list[int]:
+    """The entries of a comma-separated list of whole numbers."""
+    return [int(entry) for entry in text.split(",") if entry.strip()]
 
 
 def follow_stance() -> None:

@@ -76,19 +76,32 @@ void require_frozen(const backend::Captured& captured, const graph::Graph& graph
   segment.guards.require(std::move(facts));
 }
 
-/// torch.compiler.config.dynamic_sources, now.
-std::vector<trace::NamedSource> named_sources() {
-  static Option sources("torch.compiler.config", "dynamic_sources");
+constexpr char kCompilerConfig[] = "torch.compiler.config";
+
+/// A comma-separated list, now, as gramme._policy reads it; null if it is empty.
+Owned<> listed(Option& option, const char* reader) {
+  const Owned<> text = option.value();
+  if (!text || PyObject_IsTrue(text.get()) != 1) return {};
+  return take(PyObject_CallOneArg(imported("gramme._policy", reader).get(), text.get()));
+}
+
+std::vector<trace::NamedSource> named_sources(Option& option) {
   std::vector<trace::NamedSource> result;
-  const Owned<> text = sources.value();
-  if (!text || PyObject_IsTrue(text.get()) != 1) return result;
-  Owned<> rows = take(PyObject_CallOneArg(imported("gramme._policy", "named_sources").get(), text.get()));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
+  const Owned<> rows = listed(option, "named_sources");
+  for (Py_ssize_t i = 0; rows && i < PyList_GET_SIZE(rows.get()); ++i) {
     PyObject* row = PyList_GET_ITEM(rows.get(), i);
     PyObject* dim = PyTuple_GET_ITEM(row, 1);
     result.push_back(
         {share(PyTuple_GET_ITEM(row, 0)), dim == Py_None ? std::nullopt : std::optional(PyLong_AsSize_t(dim))});
   }
+  return result;
+}
+
+std::unordered_set<int64_t> numbers_of(Option& option) {
+  std::unordered_set<int64_t> result;
+  const Owned<> rows = listed(option, "numbers");
+  for (Py_ssize_t i = 0; rows && i < PyList_GET_SIZE(rows.get()); ++i)
+    result.insert(PyLong_AsLongLong(PyList_GET_ITEM(rows.get(), i)));
   return result;
 }
 
@@ -160,13 +173,17 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   static constexpr char kConfig[] = "torch._dynamo.config";
   static Option automatic(kConfig, "automatic_dynamic_shapes"), fixed(kConfig, "assume_static_by_default"),
       ints_fixed(kConfig, "specialize_int"), module_ints_vary(kConfig, "allow_unspec_int_on_nn_module"),
-      scalars(kConfig, "capture_scalar_outputs"), shapes(kConfig, "capture_dynamic_output_shape_ops");
+      scalars(kConfig, "capture_scalar_outputs"), shapes(kConfig, "capture_dynamic_output_shape_ops"),
+      dynamic_sources(kCompilerConfig, "dynamic_sources"), unbacked_sources(kCompilerConfig, "unbacked_sources"),
+      dynamic_values(kCompilerConfig, "dynamic_values");
   policy.symbolic = options_.symbolic;
   policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
   policy.all_dynamic = options_.dynamic ? *options_.dynamic : !fixed.is_set(true);
   policy.whole_numbers_vary = !ints_fixed.is_set(false);
   policy.module_numbers_vary = module_ints_vary.is_set(false);
-  policy.named_dynamic = named_sources();
+  policy.named_dynamic = named_sources(dynamic_sources);
+  policy.named_unbacked = named_sources(unbacked_sources);
+  policy.dynamic_values = numbers_of(dynamic_values);
   policy.data = {};
   if (!options_.symbolic) return;
   policy.data.scalars = options_.fullgraph || scalars.is_set(false);

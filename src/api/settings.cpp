@@ -10,7 +10,7 @@
 namespace gramme::api {
 namespace {
 
-constexpr char kConfig[] = "torch._dynamo.config", kCompilerConfig[] = "torch.compiler.config";
+constexpr char kConfig[] = "torch._dynamo.config";
 constexpr int kDefaultLimit = 8, kDefaultAccumulatedLimit = 256;
 constexpr int kHighestLimit = 1'000'000'000;
 
@@ -72,10 +72,6 @@ Setting kSettings[] = {
 #include "api/settings.def"
 #undef SETTING
 };
-Setting kCompilerSettings[] = {
-    {"dynamic_values", "''", "sizes vary by name (dynamic_sources), not by value", {kCompilerConfig, "dynamic_values"}},
-    {"unbacked_sources", "''", "use torch._dynamo.decorators.mark_unbacked", {kCompilerConfig, "unbacked_sources"}},
-};
 
 Owned<> handler() {
   static PyObject* const name = intern("torch._dynamo.callback");
@@ -125,8 +121,6 @@ void leave_break_error() { take(PyObject_CallMethod(dynamo_utils(), "_set_error_
 void warn_of_settings() {
   if (is_loaded(kConfig))
     for (Setting& setting : kSettings) setting.look(kConfig);
-  if (is_loaded(kCompilerConfig))
-    for (Setting& setting : kCompilerSettings) setting.look(kCompilerConfig);
 }
 
 Compilation::Compilation(const runtime::FrameView& frame) {

@@ -287,9 +287,9 @@ class Capture {
   bool varies(PyObject* object, const Source* source) const;
   bool is_known_constant(const Source* source) const;
   bool is_below_module(const Source* source) const;
-  bool is_named_dynamic(const Source* source, std::optional<size_t> dim = std::nullopt) const;
   std::vector<shape::Expr> varying_sizes(PyObject* tensor, const meta::Record* record, const Source* source);
   bool decide_special(const Owned<>& predicates, shape::Expr size);
+  shape::Expr unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id);
   Value* found_at(PyObject* object, const Source* source);
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);
@@ -328,8 +328,9 @@ class Capture {
   std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
-  std::vector<const Source*> specialized_, dynamic_;  // numbers
-  std::unordered_set<const Source*> modules_;         // torch.nn.Modules that were looked into
+  std::vector<const Source*> specialized_, dynamic_;          // numbers
+  std::unordered_set<const Source*> modules_;                 // torch.nn.Modules that were looked into
+  std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // those marked unbacked
   struct Lists final : value::ListReader {
     explicit Lists(Capture& owner) : capture(owner) {}
     void read(value::List* list) override;

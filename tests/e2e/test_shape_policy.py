@@ -195,6 +195,92 @@ def test_ints_named_dynamic(sources: str) -> None:
     assert counts == ([1, 1] if "k" in sources else [2, 2])
 
 
+@pytest.mark.parametrize(("values", "made"), [("4", 1), ("9, 4", 1), ("5", 2), ("9", 3)])
+def test_sizes_dynamic_by_value(values: str, made: int) -> None:
+    with torch.compiler.config.patch(dynamic_values=values):
+        both = Both(lambda x: x * 2, dynamic=False)
+        for n in (4, 5, 6):
+            counts = both(lambda n=n: rows(n))  # type: ignore[misc]
+    assert counts == (made, made)
+
+
+def test_ints_dynamic_by_value() -> None:
+    for values, made in (("7", 1), ("8", 2)):
+        graphs: list[list[Any]] = [[], []]
+        with torch.compiler.config.patch(dynamic_values=values):
+            for front, mine in zip((torch.compile, gramme.compile), graphs, strict=True):
+                compiled = front(lambda x, k: x * k, backend=lambda g, _, mine=mine: mine.append(g) or g.forward)
+                for k in (7, 3, 5):
+                    assert torch.equal(compiled(rows(4), k), rows(4) * k)
+        assert [len(mine) for mine in graphs] == [made, made]
+
+
+def test_sizes_named_unbacked() -> None:
+    with torch.compiler.config.patch(unbacked_sources="L['x']:0"):
+        both = Both(lambda x: x * 2 + x.shape[0], fullgraph=True)
+        for n in (4, 1, 0, 6):
+            counts = both(lambda n=n: rows(n))  # type: ignore[misc]
+        assert counts == (1, 1)
+        asks = gramme.compile(lambda x: x * 2 if x.shape[0] > 3 else x, backend="eager", fullgraph=True)
+        with pytest.raises(gramme.CaptureError, match=r"size\(\)\[0\]"):
+            asks(rows(4))
+    assert torch.equal(asks(rows(4)), rows(4) * 2)
+
+
+def test_ints_named_unbacked() -> None:
+    with torch.compiler.config.patch(unbacked_sources="L['k']"):
+        compiled = gramme.compile(lambda x, k: x * k + k, backend="eager", fullgraph=True)
+        for k in (2, 0, 1, -3):
+            assert torch.equal(compiled(rows(4), k), rows(4) * k + k)
+        assert captures(compiled) == 1
+        asks = gramme.compile(lambda x, k: x if k > 0 else -x, backend="eager", fullgraph=True)
+        with pytest.raises(gramme.CaptureError):
+            asks(rows(4), 2)
+
+
+def test_bounds_of_unbacked_sizes_decide() -> None:
+    def few_or_many(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if 4 <= x.shape[0] <= 8 else x
+
+    def bounded(n: int) -> torch.Tensor:
+        x = rows(n)
+        torch._dynamo.decorators.mark_unbacked(x, 0, min=4, max=8)
+        return x
+
+    both = Both(few_or_many, fullgraph=True)
+    for n in (5, 4, 8):
+        assert both(lambda n=n: bounded(n)) == (1, 1)  # type: ignore[misc]
+    violated = torch.fx.experimental.symbolic_shapes.ConstraintViolationError
+    with pytest.raises(violated, match="unbacked, at least 4 and at most 8, but it is 9"):
+        both.compiled[1](bounded(9))
+    with pytest.raises(violated, match="but it is 3"):
+        gramme.compile(few_or_many, backend="native")(bounded(3))
+    assert torch.equal(both.compiled[1](bounded(6)), rows(6) * 2)
+
+
+def test_unbacked_sizes_of_one_id() -> None:
+    def pair(n: int, m: int, shape_id: str | None = "batch") -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = rows(n), rows(m)
+        for tensor in (x, y):
+            torch._dynamo.decorators.mark_unbacked(tensor, 0, shape_id=shape_id)
+        return x, y
+
+    def same_length(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y if x.shape[0] == y.shape[0] else x
+
+    for front in (torch.compile, gramme.compile):
+        graphs: list[torch.fx.GraphModule] = []
+        compiled = front(same_length, backend=lambda g, _, graphs=graphs: graphs.append(g) or g.forward, fullgraph=True)
+        for n in (5, 1, 7):
+            assert torch.equal(compiled(*pair(n, n)), rows(n) * 2)
+        assert len(graphs) == 1
+    violated = torch.fx.experimental.symbolic_shapes.ConstraintViolationError
+    with pytest.raises(violated, match=r"marked as equal to .*, 5, but it is 4"):
+        compiled(*pair(5, 4))
+    with pytest.raises(gramme.CaptureError):
+        gramme.compile(same_length, backend="eager", fullgraph=True)(*pair(5, 5, None))
+
+
 def test_parameters_named_dynamic() -> None:
     seen: list[list[str]] = []
 

@@ -46,6 +46,11 @@ nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, s
   return nb::steal(entry);
 }
 
+const std::shared_ptr<runtime::Family>& family_of(nb::handle entry) {
+  if (!runtime::is_entry(entry.ptr())) throw nb::type_error("not what make_entry gave");
+  return runtime::family_of(entry.ptr());
+}
+
 size_t cached_segments(const runtime::Family& family) {
   size_t count = 0;
   for (auto& [code, table] : family.tables())
@@ -55,7 +60,7 @@ size_t cached_segments(const runtime::Family& family) {
 }
 
 nb::dict counters(nb::object entry) {
-  std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  std::shared_ptr<runtime::Family> family = family_of(entry);
   const runtime::Counters& c = family->counters;
   nb::dict result;
   result["calls"] = c.calls;
@@ -144,7 +149,7 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
 
 /// All cached segments, in the order of their functions' lines and resume points.
 nb::list segments(nb::object entry) {
-  std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  std::shared_ptr<runtime::Family> family = family_of(entry);
   std::vector<std::pair<Owned<PyCodeObject>, runtime::SegmentPtr>> all;  // finalizers may change the tables meanwhile
   for (auto& [code, table] : family->tables())
     for (auto& point : table->points())
@@ -157,7 +162,7 @@ nb::list segments(nb::object entry) {
 
 /// Takes the bound guards of every segment away; the next check binds them again.
 void unbind(nb::object entry) {
-  std::shared_ptr<runtime::Family> family = runtime::family_of(entry.ptr());
+  std::shared_ptr<runtime::Family> family = family_of(entry);
   std::vector<plan::Dropped> dropped;  // at the end: finalizers may change the tables
   for (auto& [code, table] : family->tables())
     for (auto& point : table->points())

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "graph/names.h"
+#include "graph/place.h"
 
 namespace gramme::graph {
 namespace {
@@ -244,6 +245,13 @@ class Verifier {
 };
 
 }  // namespace
+
+std::string place(const Position* position) {
+  if (!position) return {};
+  PyCodeObject* code = position->code;
+  const int line = PyCode_Addr2Line(code, position->unit * static_cast<int>(sizeof(_Py_CODEUNIT)));
+  return text_of(code->co_filename, PyObject_Str) + ":" + std::to_string(line);
+}
 
 std::string Graph::print() const { return Printer(*this).run(); }
 void Graph::verify() const { Verifier(*this).run(); }

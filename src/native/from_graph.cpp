@@ -7,6 +7,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "graph/names.h"
+#include "graph/place.h"
 #include "native/executor.h"
 
 namespace gramme::native {
@@ -141,10 +142,7 @@ class Conversion {
 
   static std::string where(const graph::Position* position) {
     if (!position) return {};
-    PyCodeObject* code = position->code;
-    const int line = PyCode_Addr2Line(code, position->unit * static_cast<int>(sizeof(_Py_CODEUNIT)));
-    return std::string(PyUnicode_AsUTF8(code->co_filename)) + ":" + std::to_string(line) + " in " +
-           PyUnicode_AsUTF8(code->co_qualname);
+    return graph::place(position) + " in " + PyUnicode_AsUTF8(position->code->co_qualname);
   }
 
   Operand value(const Node* node) const {

@@ -51,12 +51,23 @@ Register Recorder::find(const at::Tensor& tensor) const {
 
 Register Recorder::add(const at::Tensor& tensor, bool data_shaped) {
   const Register r = next_++;
-  known_[tensor.unsafeGetTensorImpl()] = r;
+  const auto [known, is_new] = known_.emplace(tensor.unsafeGetTensorImpl(), r);
+  learnt_.emplace_back(known->first, is_new ? kNone : std::exchange(known->second, r));
   weak_.emplace_back(tensor.getIntrusivePtr());
   seen_.push_back(describe(tensor));
   seen_.back().data_shaped = data_shaped;
   if (tensor.defined() && !seen_.back().plain) wrappers_.emplace_back(tensor.unsafeGetTensorImpl(), r);
   return r;
+}
+
+void Recorder::undo() {
+  for (; !learnt_.empty(); learnt_.pop_back()) {
+    const auto& [tensor, before] = learnt_.back();
+    if (before == kNone)
+      known_.erase(tensor);
+    else
+      known_[tensor] = before;
+  }
 }
 
 void Recorder::note_place(Register r, const at::Tensor& tensor) {

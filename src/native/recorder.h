@@ -91,6 +91,9 @@ class Recorder {
     observed.clear();
     std::swap(observed, observed_);
   }
+  /// What is learnt of tensors from here on is no longer known after undo(): nothing of it is on the tape.
+  void mark() { learnt_.clear(); }
+  void undo();
   void forget() {
     forget_dead_wrappers();
     observed_.clear();
@@ -134,7 +137,8 @@ class Recorder {
   Numbers numbers_;
   Register next_ = 0;
   ska::flat_hash_map<const c10::TensorImpl*, Register> known_;
-  std::unordered_map<const char*, Operator> operators_;  // by the schema's own copy of its name
+  std::vector<std::pair<const c10::TensorImpl*, Register>> learnt_;  // and what was known of them before
+  std::unordered_map<const char*, Operator> operators_;              // by the schema's own copy of its name
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> weak_;
   std::vector<std::pair<const c10::TensorImpl*, Register>> wrappers_;  // may hold tensors even when they are dead
   std::vector<std::pair<Register, at::Tensor>> constants_;

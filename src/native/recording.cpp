@@ -140,9 +140,12 @@ Owned<> Recording::run(size_t* failed) {
   Recorder::Watch watch(recorder_);
   for (size_t step = 0; step < program_->steps.size(); ++step) {
     *failed = step;
+    recorder_.mark();
     record(step);
+    recorder_.mark();
     stepper_.drop_after(step);
-    recorder_.forget();  // of finalizers
+    recorder_.undo();  // what finalizers did
+    recorder_.forget();
   }
   return stepper_.output();
 }
@@ -286,6 +289,7 @@ std::optional<Place> Recording::find(PyObject* result) const {
 void Recording::add_python(size_t index, PyObject* result, std::string why) {
   const Step& step = program_->steps[index];
   const bool opaque = !targets_.of(step).transparent || is_steady(step);
+  recorder_.undo();
   Place made = add_result(result, opaque, !runs_programs(step));
   place(program_->result(index)) = made;
   bind_python(append(index), step, places_, std::move(made), std::move(why));

@@ -4,28 +4,17 @@
 #include <bit>
 
 #include "base/error.h"
+#include "graph/place.h"
 
 namespace gramme::trace {
 
+using graph::place;
 using shape::Expr;
 using shape::SymInt;
 using source::Source;
 using SK = source::Kind;
 
 namespace {
-
-/// "model.py:88"
-std::string place(const graph::Position* position) {
-  if (!position) return {};
-  PyCodeObject* code = position->code;
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
-  if (!file) {
-    PyErr_Clear();
-    return {};
-  }
-  const int line = PyCode_Addr2Line(code, position->unit * static_cast<int>(sizeof(_Py_CODEUNIT)));
-  return std::string(file) + ":" + std::to_string(line);
-}
 
 bool mentions(Expr e, int64_t symbol) {
   bool found = false;

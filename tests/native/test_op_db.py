@@ -1,6 +1,7 @@
 """Every operator of PyTorch's own table, run natively: recorded on some data, replayed on other data, against eager."""
 
 import collections
+import functools
 import itertools
 import os
 import random
@@ -95,26 +96,38 @@ def cases_of(entry: Any) -> Iterator[Case]:
             yield Case(f"{name_of(entry)} {variant} {i}", target, in_place, args, dict(sample.kwargs))
 
 
-def program_of(case: Case) -> tuple[Any, Callable[..., Any], list[torch.Tensor]]:
-    """A graph of the one call; the same call plainly; the tensors that both take."""
+def program_of(case: Case, among_others: bool) -> tuple[Any, Callable[..., Any], list[torch.Tensor]]:
+    """A graph of the one call; the same call plainly; the tensors that both take after a number.
+
+    `among_others`: the call takes copies that are read again after it, in a graph of any sizes.
+    """
     leaves, spec = pytree.tree_flatten((case.args, case.kwargs))
     graph, inputs = fx.Graph(), []
+    number = graph.placeholder("number")
     nodes: dict[int, fx.Node] = {}
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor) and id(leaf) not in nodes:
             nodes[id(leaf)] = graph.placeholder(f"input_{len(inputs)}")
             inputs.append(leaf)
+    if among_others:
+        nodes = {key: graph.call_method("clone", (node,)) for key, node in nodes.items()}
     places = [next((i for i, t in enumerate(inputs) if t is leaf), None) for leaf in leaves]
     args, kwargs = pytree.tree_unflatten([nodes.get(id(leaf), leaf) for leaf in leaves], spec)
     create = graph.call_method if isinstance(case.target, str) else graph.call_function
-    graph.output(create(case.target, args, kwargs))
+    result = create(case.target, args, kwargs)
+    after = [graph.call_method("clone", (node,)) for node in nodes.values()]
+    made = graph.call_function(torch.zeros, (number,)) if among_others else None
+    graph.output((result, after, made) if among_others else result)
 
-    def plainly(*tensors: torch.Tensor) -> Any:
+    def plainly(number: int, *tensors: torch.Tensor) -> Any:
+        tensors = tuple(tensor.clone() for tensor in tensors) if among_others else tensors
         filled = [leaf if place is None else tensors[place] for leaf, place in zip(leaves, places, strict=True)]
         args, kwargs = pytree.tree_unflatten(filled, spec)
         if isinstance(case.target, str):
-            return getattr(args[0], case.target)(*args[1:], **kwargs)
-        return case.target(*args, **kwargs)
+            result = getattr(args[0], case.target)(*args[1:], **kwargs)
+        else:
+            result = case.target(*args, **kwargs)
+        return (result, [tensor.clone() for tensor in tensors], torch.zeros(number)) if among_others else result
 
     return SimpleNamespace(graph=graph), plainly, inputs
 
@@ -149,16 +162,17 @@ def run_with(case: Case, inputs: Sequence[torch.Tensor], how: int, call: Callabl
         return outcome(call, given, leaves=made)
 
 
-def check(case: Case, grad: bool) -> Checked:
-    module, plainly, inputs = program_of(case)
-    expected = [run_with(case, inputs, how, plainly, grad) for how in (0, 1, 2)]
+def check(case: Case, grad: bool, among_others: bool = False) -> Checked:
+    module, plainly, inputs = program_of(case, among_others)
+    number: Any = 3 if among_others else None
+    expected = [run_with(case, inputs, how, functools.partial(plainly, number), grad) for how in (0, 1, 2)]
     if "raised" in expected[0]:
         return Checked([], collections.Counter(raises=1))
     compiled = native.from_graph_module(module)
     order = [1, 0, 2, 0] if "raised" not in expected[1] else [0, 1, 2, 0]
     differences = []
     for call, how in enumerate(order):
-        actual = run_with(case, inputs, how, compiled, grad)
+        actual = run_with(case, inputs, how, functools.partial(compiled, number), grad)
         if found := difference(expected[how], actual):
             differences.append(f"{case.name} {'grad' if grad else 'no_grad'} call {call}: {found}")
     counted = native.counters(compiled)
@@ -184,7 +198,9 @@ def entries() -> list[Any]:
     return [entry for entry in op_db if name_of(entry) not in EXCEPTIONS]
 
 
-def look_at(chosen: Sequence[Any]) -> tuple[dict[str, collections.Counter[str]], dict[str, list[str]]]:
+def look_at(
+    chosen: Sequence[Any], among_others: bool = False
+) -> tuple[dict[str, collections.Counter[str]], dict[str, list[str]]]:
     """Per entry: how many of its cases were native, python (by way of a helper or not) or raised; and what differed."""
     kinds: dict[str, collections.Counter[str]] = {}
     differences: dict[str, list[str]] = {}
@@ -193,7 +209,7 @@ def look_at(chosen: Sequence[Any]) -> tuple[dict[str, collections.Counter[str]],
         kinds[name] = collections.Counter()
         for case in cases_of(entry):
             for grad in (True, False):
-                checked = check(case, grad)
+                checked = check(case, grad, among_others)
                 kinds[name] += checked.composition
                 if checked.differences:
                     differences.setdefault(name, []).extend(checked.differences)
@@ -209,3 +225,13 @@ def test_entries_are_eagers() -> None:
     assert not differences, "\n".join(line for lines in differences.values() for line in lines[:4])
     native_only = [name for name, kind in kinds.items() if kind["native"] and not kind["python"]]
     assert len(native_only) > 0.8 * len(chosen)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if SOAK else 240)
+def test_operands_are_there_afterwards() -> None:
+    everything = entries()
+    losses = [entry for entry in everything if entry.name.endswith("_loss")]
+    chosen = everything if SOAK else losses + random.Random(8).sample(everything, SHARE // 2)
+    _, differences = look_at(chosen, among_others=True)
+    assert not differences, "\n".join(line for lines in differences.values() for line in lines[:4])

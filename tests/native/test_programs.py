@@ -9,6 +9,7 @@ from typing import Any
 import gramme
 import pytest
 import torch
+import torch.nn.functional as F
 
 from native.programs import PROGRAMS, Cube, Program
 from native.same import difference, outcome, twin
@@ -95,7 +96,14 @@ def numbers(x: Any) -> Any:
 def sizes_of_what_was_selected(x: Any) -> Any:
     y = x[x > 0]
     n = y.shape[0]
-    return torch.zeros(n), y.numel(), y.size(0), y.expand(2, n), torch.nn.functional.adaptive_avg_pool1d(y[None], 2)
+    return torch.zeros(n), y.numel(), y.size(0), y.expand(2, n), F.adaptive_avg_pool1d(y[None], 2)
+
+
+def given_back_by_python(x: Any) -> Any:
+    y = torch.masked_select(x, x > 0)
+    target = y.detach() * 0.5
+    losses = [loss(y, target) for loss in (F.mse_loss, F.smooth_l1_loss, F.l1_loss)]
+    return losses, y.tanh(), F.huber_loss(target, y) * target
 
 
 @pytest.mark.parametrize("grad", [True, False], ids=["grad", "no_grad"])
@@ -108,6 +116,7 @@ def sizes_of_what_was_selected(x: Any) -> Any:
         positions,
         numbers,
         sizes_of_what_was_selected,
+        given_back_by_python,
     ],
 )
 def test_sizes_that_data_decides(function: Callable[..., Any], grad: bool) -> None:

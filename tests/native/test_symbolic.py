@@ -55,6 +55,12 @@ def makes(x: Any, n: Any) -> Any:
     return row[:, None] * x, x.new_ones(n + 1), call(n, torch.arange, 1, n + 1), made
 
 
+def losses(x: Any, n: Any) -> Any:
+    y = call(n, torch.ones, n, 4) * x
+    target = call(n, torch.zeros, n, 4)
+    return F.mse_loss(y, target), y.tanh(), F.smooth_l1_loss(target, y), target + 1, y.sigmoid()
+
+
 def splits(x: Any, n: Any) -> Any:
     a, b = torch.cat([x, x * 2]).split([n, n])
     return a * b, x.split(n)[0]
@@ -152,6 +158,7 @@ PROGRAMS = [
     views,
     expands,
     makes,
+    losses,
     splits,
     slices,
     arithmetic,

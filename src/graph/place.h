@@ -1,0 +1,12 @@
+// Where in the program a node stands, for people.
+#pragma once
+#include <string>
+
+#include "graph/graph.h"
+
+namespace gramme::graph {
+
+/// "model.py:88"; empty for null.
+std::string place(const Position* position);
+
+}  // namespace gramme::graph

@@ -1,0 +1,256 @@
+// Which sizes, ints and floats vary from call to call: what settings, marks and earlier captures say.
+#include <algorithm>
+#include <string_view>
+
+#include "base/imported.h"
+#include "base/text.h"
+#include "cpython/objects.h"
+#include "meta/predicate.h"
+#include "source/constant.h"
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using namespace value;
+using shape::Expr;
+using SK = source::Kind;
+
+bool may_vary(const Source* source) {
+  SK root = source->root()->kind;
+  return root == SK::Local || root == SK::Stack || root == SK::Function;
+}
+
+namespace {
+
+/// Was it another one at an earlier capture?
+bool has_changed(const Policy& policy, PyObject* object, const Source* source) {
+  if (policy.dynamic.contains(source->path)) return true;
+  auto known = policy.numbers.find(source->path);
+  return known != policy.numbers.end() && Py_TYPE(known->second.get()) == Py_TYPE(object) &&
+         !source::same_constant(known->second.get(), object);
+}
+
+/// Is the source, or a dimension of the tensor at it, in the list?
+bool is_named(const std::vector<NamedSource>& list, const Source* source, std::optional<size_t> dim = std::nullopt) {
+  if (list.empty()) return false;
+  Owned<> name = take(PyUnicode_FromString(source->print().c_str()));
+  return std::ranges::any_of(list, [&](const NamedSource& named) {
+    if (dim && named.dim && *named.dim != *dim) return false;
+    return take(PyObject_CallMethod(named.pattern.get(), "match", "O", name.get())).get() != Py_None;
+  });
+}
+
+/// An int must be known to be narrow: what is computed from it must stay within 64 bits.
+bool can_be_input(PyObject* object) { return PyFloat_CheckExact(object) || source::is_narrow(object); }
+
+}  // namespace
+
+bool Capture::is_known_constant(const Source* source) const {
+  return policy.specialized.contains(source->path) || policy.fixed.contains(source->path) ||
+         std::find(specialized_.begin(), specialized_.end(), source) != specialized_.end();
+}
+
+/// A float on the stack is what an instruction carried out for real has just computed: it will be another one next
+/// time.
+bool Capture::varies(PyObject* object, const Source* source) const {
+  if (!can_be_input(object)) return false;
+  if (source->kind == SK::Stack && PyFloat_CheckExact(object)) return true;
+  if (!may_vary(source) || (PyLong_CheckExact(object) && !policy.whole_numbers_vary)) return false;
+  if (has_changed(policy, object, source)) return true;
+  if (!PyLong_CheckExact(object)) return false;
+  if (policy.all_dynamic && (policy.module_numbers_vary || !is_below_module(source))) return true;
+  return is_named(policy.named_dynamic, source) || is_named(policy.named_unbacked, source) ||
+         policy.dynamic_values.contains(PyLong_AsLongLong(object));
+}
+
+/// Those of modules (strides, paddings) are the same at each call as a rule.
+bool Capture::is_below_module(const Source* source) const {
+  for (; source; source = source->base)
+    if (modules_.contains(source)) return true;
+  return false;
+}
+
+/// A constant, unless it changed since an earlier capture.
+Value* Capture::number(PyObject* object, const Source* source) {
+  if (!varies(object, source) || is_known_constant(source)) {
+    guard({source, guards::Kind::Constant, share(object)});
+    return make<Constant>(source, object);
+  }
+  bool narrow = source::is_narrow(object);
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  guard({source, narrow ? guards::Kind::Narrow : guards::Kind::Type, share(type)});
+  dynamic_.push_back(source);
+  constexpr auto kMost = static_cast<int64_t>(source::kNarrow);
+  if (policy.symbolic && narrow && is_named(policy.named_unbacked, source))
+    return expression(shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object), true));
+  auto* result = make<Number>(source, object);
+  result->type = Py_TYPE(object);
+  if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
+  if (policy.symbolic && PyLong_CheckExact(object))
+    result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
+  return result;
+}
+
+bool is_of_module(const meta::Record* record, const Source* source) {
+  static PyObject* const buffers = intern("_buffers");
+  static PyObject* const parameters = intern("_parameters");
+  if (std::string_view(record->type->tp_name) == "Parameter") return true;
+  for (; source; source = source->base)
+    if (source->key && (source->key.get() == buffers || source->key.get() == parameters)) return true;
+  return false;
+}
+
+namespace {
+
+/// What torch._dynamo.mark_dynamic and the like have written on a tensor.
+class Marks {
+ public:
+  explicit Marks(PyObject* tensor) {
+    static PyObject* const dynamic = intern("_dynamo_dynamic_indices");
+    static PyObject* const weak = intern("_dynamo_weak_dynamic_indices");
+    static PyObject* const stays = intern("_dynamo_static_indices");
+    static PyObject* const ranges = intern("_dynamo_dynamic_range");
+    static PyObject* const unbacked = intern("_dynamo_unbacked_indices");
+    static PyObject* const strict = intern("_dynamo_strict_unbacked_indices");
+    static PyObject* const special = intern("_specialize_on");
+    static PyObject* const bounds = intern("_dynamo_unbacked_bounds");
+    static PyObject* const ids = intern("_dynamo_shape_ids");
+    cpython::instance_attribute(tensor, dynamic, &dynamic_);
+    cpython::instance_attribute(tensor, weak, &weak_);
+    cpython::instance_attribute(tensor, stays, &static_);
+    cpython::instance_attribute(tensor, unbacked, &unbacked_);
+    cpython::instance_attribute(tensor, strict, &strict_);
+    cpython::instance_attribute(tensor, ranges, &ranges_);
+    cpython::instance_attribute(tensor, special, &special_);
+    cpython::instance_attribute(tensor, bounds, &bounds_);
+    cpython::instance_attribute(tensor, ids, &ids_);
+  }
+  bool any() const { return dynamic_ || weak_ || unbacked_ || strict_; }
+  bool is_unbacked(size_t d) const { return holds(unbacked_, d) || holds(strict_, d); }
+  bool must_vary(size_t d) const { return holds(dynamic_, d); }
+  bool is_dynamic(size_t d) const { return must_vary(d) || holds(weak_, d); }
+  bool is_static(size_t d) const { return !must_vary(d) && holds(static_, d); }
+
+  /// What the program said of the size, at least that it is one.
+  shape::Range range(size_t d, int64_t now) const {
+    shape::Range result{1, shape::Range::kNoHigh};
+    Owned<> rows = ranges_ ? take(PySequence_Fast(ranges_, "a set of ranges")) : Owned<>();
+    for (Py_ssize_t i = 0; rows && i < PySequence_Fast_GET_SIZE(rows.get()); ++i) {
+      PyObject* row = PySequence_Fast_GET_ITEM(rows.get(), i);
+      Owned<> dim = take(PyObject_GetAttrString(row, "dim")), least = take(PyObject_GetAttrString(row, "min")),
+              most = take(PyObject_GetAttrString(row, "max"));
+      if (PyLong_AsSize_t(dim.get()) != d) continue;
+      if (PyLong_Check(least.get())) result.low = std::max<int64_t>(result.low, PyLong_AsLongLong(least.get()));
+      if (PyLong_Check(most.get())) result.high = PyLong_AsLongLong(most.get());
+    }
+    const bool fits = result.low <= now && now <= result.high;
+    return fits ? result : shape::Range{1, shape::Range::kNoHigh};
+  }
+
+  /// Functions of the size: where one answers anew, the size has a segment of its own.
+  Owned<> specializations(size_t d) const {
+    PyObject* list = row(special_, d);
+    return list ? take(PySequence_Fast(list, "a list of functions")) : take(PyTuple_New(0));
+  }
+
+  /// What torch._dynamo.decorators.mark_unbacked said of the size.
+  shape::Range unbacked_range(size_t d) const {
+    shape::Range result{0, shape::Range::kNoHigh};
+    PyObject* pair = row(bounds_, d);
+    if (!pair || !PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return result;
+    if (PyObject* least = PyTuple_GET_ITEM(pair, 0); PyLong_Check(least))
+      result.low = std::max<int64_t>(0, PyLong_AsLongLong(least));
+    if (PyObject* most = PyTuple_GET_ITEM(pair, 1); PyLong_Check(most)) result.high = PyLong_AsLongLong(most);
+    return result;
+  }
+  /// Sizes of one id are one number; null: it has none.
+  PyObject* shape_id(size_t d) const { return row(ids_, d); }
+
+ private:
+  /// Of a dict by dimension, borrowed; null if there is none.
+  static PyObject* row(PyObject* dict, size_t d) {
+    if (!dict || !PyDict_CheckExact(dict)) return nullptr;
+    return PyDict_GetItemWithError(dict, take(PyLong_FromSize_t(d)).get());
+  }
+  static bool holds(PyObject* set, size_t d) {
+    if (!set || !PyAnySet_Check(set)) return false;
+    return PySet_Contains(set, take(PyLong_FromSize_t(d)).get()) == 1;
+  }
+
+  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr, *special_ = nullptr,
+           *unbacked_ = nullptr, *strict_ = nullptr, *bounds_ = nullptr, *ids_ = nullptr;
+};
+
+[[noreturn]] void refuse_mark(const Source* size, int64_t now, const std::string& said) {
+  const std::string text = "Constraints violated (" + size->print() + ")! It was marked as " + said + ", but it is " +
+                           std::to_string(now) + ".\nPass another size, or mark it otherwise.";
+  PyErr_SetString(imported("torch.fx.experimental.symbolic_shapes", "ConstraintViolationError").get(), text.c_str());
+  throw PythonError();
+}
+
+}  // namespace
+
+/// Asks what torch._dynamo.mark_dynamic was told to tell apart. Is the size one number then?
+bool Capture::decide_special(const Owned<>& predicates, shape::Expr size) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(predicates.get()); ++i)
+    for (Expr condition : meta::conditions_of(PySequence_Fast_GET_ITEM(predicates.get(), i), size, shapes.assumptions))
+      decide(condition);
+  return is_constant(shapes.assumptions.simplified(size));
+}
+
+shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id) {
+  if (now < range.low || now > range.high)
+    refuse_mark(size, now,
+                "unbacked, at least " + std::to_string(range.low) +
+                    (range.high == shape::Range::kNoHigh ? "" : " and at most " + std::to_string(range.high)));
+  if (!id || !PyUnicode_Check(id)) return shapes.add(size, range, now, true);
+  const auto [known, is_new] = sizes_by_id_.try_emplace(utf8_of(id), nullptr);
+  if (is_new) return known->second = shapes.add(size, range, now, true);
+  const int64_t other = shapes.now(known->second);
+  if (now != other) refuse_mark(size, now, "equal to " + shapes.print(known->second) + ", " + std::to_string(other));
+  return known->second;
+}
+
+/// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers, unless nothing is
+/// to be known of the size.
+std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
+  if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
+  if (record->strides.size() != record->sizes.size()) return {};
+  const Marks marks(object);
+  const bool named = is_named(policy.named_dynamic, source), unbacked = is_named(policy.named_unbacked, source);
+  const bool by_value = !policy.dynamic_values.empty() && !is_of_module(record, source);
+  if (!marks.any() && !named && !unbacked && !by_value && !may_vary(source)) return {};
+  const auto before = policy.sizes.find(source->path);
+  const bool seen = policy.automatic && may_vary(source) && before != policy.sizes.end();
+  const bool other_rank = seen && before->second.size() != record->sizes.size();
+  const bool all = other_rank || (policy.all_dynamic && !is_of_module(record, source));
+  bool any = false;
+  std::vector<shape::Expr> sizes(record->sizes.size());
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const int64_t now = meta::known(record->sizes[d]);
+    const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
+    const bool changed = all || (named && is_named(policy.named_dynamic, source, d)) ||
+                         (by_value && policy.dynamic_values.contains(now)) ||
+                         (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
+    if (changed) dynamic_.push_back(size);
+    if ((marks.is_unbacked(d) || (unbacked && is_named(policy.named_unbacked, source, d))) &&
+        !is_known_constant(size)) {
+      sizes[d] = unbacked_size(size, marks.unbacked_range(d), now, marks.shape_id(d));
+      any = true;
+      continue;
+    }
+    if (now < 2 || marks.is_static(d) || is_known_constant(size)) continue;
+    if (marks.is_dynamic(d)) {
+      sizes[d] = shapes.add(size, marks.range(d, now), now);
+      const bool special = decide_special(marks.specializations(d), sizes[d]);
+      if (marks.must_vary(d) && !special) shapes.insist(size);
+    } else if (changed) {
+      shape::Expr known = policy.all_dynamic ? shapes.equal_now(now) : nullptr;
+      sizes[d] = known ? known : shapes.add(size, {1, shape::Range::kNoHigh}, now);
+    }
+    any |= sizes[d] != nullptr;
+  }
+  return any ? sizes : std::vector<shape::Expr>();
+}
+
+}  // namespace gramme::trace

@@ -29,6 +29,12 @@ def t5() -> Any:
     return transformers.T5EncoderModel(config)
 
 
+def bloom() -> Any:
+    """Its gelu is a function with a gradient of its own."""
+    config = transformers.BloomConfig(vocab_size=60, hidden_size=16, n_layer=2, n_head=2, use_cache=False)
+    return transformers.BloomModel(config)
+
+
 def train(make: Callable[[], Any], backend: str | None, reentrant: bool) -> Any:
     torch.manual_seed(0)
     model = make().train()
@@ -47,7 +53,7 @@ def train(make: Callable[[], Any], backend: str | None, reentrant: bool) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "native"])
-@pytest.mark.parametrize("make", [bert, llama, t5])
+@pytest.mark.parametrize("make", [bert, llama, t5, bloom])
 def test_one_graph_with_eagers_gradients(make: Callable[[], Any], backend: str) -> None:
     torch.testing.assert_close(train(make, backend, False), train(make, None, False), rtol=0, atol=0)
 

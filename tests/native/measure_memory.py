@@ -102,10 +102,20 @@ def models(grad: bool) -> Any:
         yield name, compare(case.make(), (), case.arguments(0), grad, eagerly)
 
 
+def checkpoints(grad: bool) -> Any:
+    from e2e.function_modules import CHECKPOINTS
+
+    for name, make in CHECKPOINTS.items():
+        torch.manual_seed(0)
+        module, args = make()
+        yield name, compare(module, tuple(arg.requires_grad_(grad) for arg in args), {}, grad)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     memory.count()
     gc.disable()
-    groups = [{"programs": programs, "corpus": corpus, "models": models}[name] for name in sys.argv[1:]]
+    known = {"programs": programs, "corpus": corpus, "models": models, "checkpoints": checkpoints}
+    groups = [known[name] for name in sys.argv[1:]]
     modes = {"no_grad": False, "grad": True}
     print(json.dumps({mode: [list(group(grad)) for group in groups] for mode, grad in modes.items()}))

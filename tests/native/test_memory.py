@@ -59,6 +59,11 @@ def test_programs() -> None:
 
 
 @pytest.mark.slow
+def test_checkpoints() -> None:
+    check("checkpoints")
+
+
+@pytest.mark.slow
 def test_models() -> None:
     pytest.importorskip("transformers")
     check("corpus", "models")

@@ -9,7 +9,9 @@
 #include "cpython/objects.h"
 #include "hop/autograd_function.h"
 #include "hop/body.h"
+#include "trace/bodies.h"
 #include "trace/custom_views.h"
+#include "trace/read_later.h"
 
 namespace gramme::hop {
 
@@ -94,11 +96,13 @@ class Backward {
 
   /// Traces it, into a body of forward's. What it gives for each input of forward is what the body returns.
   graph::Graph* run(const Reachable& reachable, const graph::Graph& forward) {
+    auto& read_later = trace_.scope().state<trace::ReadLater>();
+    show_saved();
+    read_later.keep(trace_, applied_.context);
     Body body(trace_, "bwd_body", Effects::Forbidden);
-    body.runs_later();
+    body.runs_later(read_later.known());
     std::vector<Value*> args = {applied_.context};
     for (size_t i = 0; i < applied_.outputs.size(); ++i) args.push_back(gradient(body, i));
-    show_saved();
     NoGrad no_grad(trace_);
     Value* result = body.call(function_, {args.data(), args.size(), nullptr, 0});
     std::vector<Value*> gradients = checked(trace_.see(result));
@@ -267,6 +271,9 @@ Value* apply_by_bodies(Trace& trace, Applied& applied) {
   if (!dirty.empty()) keywords.push_back({"dirty_idx", positions(trace, dirty_at)});
   graph::Node* node = trace.scope().emit_operator(op, arguments, keywords);
   forward->caller = backward->caller = nullptr;  // its results are the outputs alone
+  std::erase_if(
+      trace.scope().state<trace::TakenByBodies>().tensors,  // what is saved must not be written anyhow
+      [&](const trace::TakenByBodies::Taken& taken) { return taken.body == forward || taken.body == backward; });
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool differentiable = std::find(without.begin(), without.end(), i) == without.end();
     const meta::Record* record = meta::with_requires_grad(outputs[i]->record, differentiable, !differentiable);

@@ -24,7 +24,7 @@ class Body {
   /// An input that the operator gives, whatever is outside: a tensor as the record says.
   value::Tensor* input(const meta::Record* record, const char* label);
   /// The operator runs it some time after the graph: of a body that may have no effects (trace/confined.h).
-  void runs_later() { confined_->runs_later(); }
+  void runs_later(const std::unordered_set<const Value*>& kept) { confined_->runs_later(kept); }
   /// The tensors among the values are inputs, in this order, used or not; they are called as the function calls them.
   void operands(Value* function, const Args& args);
   /// What the function returns. An exception that leaves it ends the segment.

@@ -11,6 +11,7 @@
 #include "base/once.h"
 #include "base/option.h"
 #include "hop/body.h"
+#include "trace/bodies.h"
 
 namespace gramme::hop {
 
@@ -168,6 +169,17 @@ void check_reentrant_results(Trace& trace, Value* result, const std::vector<Tens
   }
 }
 
+/// Hooks of saved tensors stand around it, with which transforms that differentiate raise.
+void refuse_transforms(const graph::Graph& body) {
+  PyObject* const disable =
+      once([] { return imported("torch._C._autograd", "_saved_tensors_hooks_disable").release(); });
+  for (const graph::Node* node : body.nodes()) {
+    if (node->body) refuse_transforms(*node->body);
+    if (node->kind == graph::Node::CallFunction && node->call.target == disable)
+      cannot(Reason::BodyRaised, "a transform of torch.func that takes no hooks of saved tensors");
+  }
+}
+
 /// Which of what the body takes the program gave it: only these are arguments to torch.utils.checkpoint.
 PyObject* given(Trace& trace, const graph::Graph& body, const Call& call) {
   Owned<> places = take(PyList_New(0));
@@ -209,6 +221,7 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
   graph::Graph* graph = body.returns(made);
   if (recomputes && graph->writes_around && !trace.policy.locates)
     cannot(Reason::EffectInBody, "a write to a tensor, which backward repeats");
+  if (!call.reentrant && !trace.policy.locates) refuse_transforms(*graph);
   graph->in_place = !recomputes && !contexts;
   if (contexts) graph->metadata.emplace_back("_checkpoint_context_fn", contexts);
   if (trace.policy.locates) graph->metadata.emplace_back("gramme_given", given(trace, *graph, call));
@@ -217,6 +230,7 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
   if (contexts) trace.scope().expect_program();
   graph::Node* node =
       plain ? trace.scope().emit_operator(wrap, arguments) : trace.scope().emit_operator(op, arguments, call.options);
+  if (!plain && trace.scope().random()) trace.scope().state<trace::RandomCheckpoints>().push_back(node);
   take_results(trace, node, made);
   return result;
 }

@@ -98,13 +98,14 @@ Value* flex_attention(Trace& trace, const Row& row, PyObject* op, const Args& ar
 
   auto tuple = [&](const std::vector<Argument>& items) { return trace.scope().sequence_of(Argument::Tuple, items); };
   std::vector<Argument> arguments, mask_items;
-  for (Tensor* tensor : tensors) arguments.push_back(trace.scope().argument(tensor));
+  for (Tensor* tensor : tensors) arguments.push_back(operand(trace, tensor));
+  const Argument score_body = trace.scope().body(scores);
   for (Value* item : mask) mask_items.push_back(trace.scope().argument(item));
   mask_items.push_back(trace.scope().body(masks));
   const std::vector<Argument> of_score = lifted(*scores), of_mask = lifted(*masks);
   bool differentiable = std::ranges::any_of(arguments, needs_gradient) || std::ranges::any_of(of_score, needs_gradient);
   differentiable &= aten::grad_enabled();
-  arguments.insert(arguments.end(), {trace.scope().body(scores), tuple(mask_items), trace.scope().argument(scale),
+  arguments.insert(arguments.end(), {score_body, tuple(mask_items), trace.scope().argument(scale),
                                      trace.scope().argument(options), tuple(of_score), tuple(of_mask)});
 
   std::vector<Tensor*> results;

@@ -102,7 +102,7 @@ class Loop {
 
 std::vector<Argument> arguments_of(Trace& trace, const std::vector<Tensor*>& tensors) {
   std::vector<Argument> arguments;
-  for (Tensor* tensor : tensors) arguments.push_back(trace.scope().argument(tensor));
+  for (Tensor* tensor : tensors) arguments.push_back(operand(trace, tensor));
   return arguments;
 }
 

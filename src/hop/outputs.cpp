@@ -1,10 +1,12 @@
 #include "hop/outputs.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "meta/infer.h"
+#include "trace/bodies.h"
 
 namespace gramme::hop {
 
@@ -23,6 +25,19 @@ const Tensor* root_of(const Tensor* tensor) {
 bool needs_gradient(Value* leaf) {
   auto* tensor = as<Tensor>(leaf);
   return tensor && tensor->record->requires_grad;
+}
+
+/// Of two ints.
+std::optional<shape::Range> range_of(Value* a, Value* b) {
+  auto number = [](Value* value) -> std::optional<int64_t> {
+    if (value->kind != Kind::Constant || !PyLong_CheckExact(value->object)) return {};
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value->object, &overflow);
+    return overflow ? std::optional<int64_t>() : number;
+  };
+  const std::optional<int64_t> one = number(a), other = number(b);
+  if (!one || !other) return {};
+  return shape::Range{std::min(*one, *other), std::max(*one, *other)};
 }
 
 /// A tensor as the graph around will have it.
@@ -72,6 +87,13 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
     if (is_same(trace, a, b)) {
       merged.leaves.push_back(a);
       if (!numbers || a->kind != Kind::Constant || !PyLong_CheckExact(a->object)) continue;
+      merged.left.push_back(constant(a->object));
+      merged.right.push_back(constant(b->object));
+      continue;
+    }
+    if (const std::optional<shape::Range> range = range_of(a, b); range && numbers && trace.policy.data.scalars) {
+      merged.numbers.push_back({merged.leaves.size(), merged.left.size(), *range});
+      merged.leaves.push_back(nullptr);
       merged.left.push_back(constant(a->object));
       merged.right.push_back(constant(b->object));
       continue;
@@ -143,6 +165,12 @@ void take_outputs(Trace& trace, graph::Node* call, const std::vector<Tensor*>& t
                   const std::vector<size_t>& places) {
   for (size_t i = 0; i < tensors.size(); ++i)
     tensors[i]->node = trace.scope().item(call, places[i], tensors[i]->record);
+}
+
+Argument operand(Trace& trace, Tensor* tensor) {
+  if (!trace.policy.locates && aten::grad_enabled())
+    trace.scope().state<trace::TakenByBodies>().tensors.push_back({tensor, nullptr, trace.steps()});
+  return trace.scope().argument(tensor);
 }
 
 void refuse_other_gradients(Trace& trace, const std::vector<Argument>& inputs, const std::vector<Tensor*>& tensors) {

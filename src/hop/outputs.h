@@ -37,6 +37,11 @@ struct Merged {
   std::vector<Value*> leaves;               // what comes of it
   std::vector<value::Tensor*> tensors;      // the new ones among them
   std::vector<size_t> places;               // theirs among what is returned
+  struct Whole {
+    size_t leaf, place;
+    shape::Range range;
+  };
+  std::vector<Whole> numbers;  // leaves to be made: ints that one function returns and not the other
 };
 /// Ends the segment if what they return is not of one form, or cannot be told apart from what it shares memory with.
 Merged merge(Trace& trace, const Outputs& left, const Outputs& right);
@@ -51,6 +56,8 @@ value::Tensor* new_result(Trace& trace, const meta::Record* record);
 /// The tensors are items of what the call gives.
 void take_outputs(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors,
                   const std::vector<size_t>& places);
+/// A tensor that the operator itself takes, and perhaps keeps for backward.
+meta::Argument operand(Trace& trace, value::Tensor* tensor);
 /// Where backends run PyTorch's operator, all it gives needs a gradient as soon as one input does, and its functions
 /// run again for gradients.
 void refuse_other_gradients(Trace& trace, const std::vector<meta::Argument>& inputs,

@@ -97,13 +97,17 @@ void Interpreter::bind(Frame& frame, Function* function, const Args& args) {
     auto* defaults = trace.see_as<Tuple>(function->defaults);
     if (!defaults) does_not_fit(trace, function, args);
     size_t first = positional - std::min(positional, defaults->items.size());
-    for (size_t i = std::max(first, given); i < positional; ++i)
-      if (!slots[i]) slots[i] = defaults->items[i - first];
+    for (size_t i = std::max(first, given); i < positional; ++i) {
+      if (slots[i]) continue;
+      slots[i] = defaults->items[i - first];
+      trace.reads(nullptr, slots[i]);
+    }
   }
   for (size_t i = positional; i < all; ++i) {
     if (slots[i] || !function->kwdefaults) continue;
     auto* defaults = trace.see_as<Dict>(function->kwdefaults);
     if (defaults) slots[i] = trace.dict_get(defaults, trace.constant(frame.variable(static_cast<int>(i))));
+    trace.reads(nullptr, slots[i]);
   }
   for (size_t i = 0; i < all; ++i)
     if (!slots[i]) does_not_fit(trace, function, args);

@@ -162,7 +162,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
       note_needed(policy, needed);
       segment->start = start.offset;
-      segment->steps = attempt.interp.steps();
+      segment->steps = attempt.interp.steps_begun();
       segment->ending = ending;
       if (compile_graph(attempt.trace, compile, *segment)) return segment;
       return hand_over(start, attempt, {"the backend takes no such graph", "", ""});

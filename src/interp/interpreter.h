@@ -33,6 +33,7 @@ class Interpreter final : public trace::Inliner {
   bool yielded() const { return yielded_; }
   /// Instructions of the chain's frames done when the last one that may be resumed at began.
   size_t resumable_step() const { return resumable_step_; }
+  size_t steps_begun() const { return steps_; }
   /// The step at which an iterator from before was first asked for an item; SIZE_MAX if none.
   size_t advance_step() const { return advance_step_; }
   /// The step at which an exception that is still handled was raised; SIZE_MAX if none.
@@ -71,7 +72,7 @@ class Interpreter final : public trace::Inliner {
   const graph::Position* position() override { return position_of(frame_); }
   bool handles(bool with) const override;
   int root_line() override;
-  size_t steps() override { return steps_; }
+  size_t steps() override { return steps_ ? resumable_step_ + 1 : 0; }
   /// Does the frame hold a real object whose death runs code of the program?
   static bool lets_go_of_code(const Frame& frame);
   /// locals() of the current frame: one dict a frame, brought up to date at each call.

@@ -4,6 +4,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/numbers.h"
+#include "trace/bodies.h"
 #include "trace/scope.h"
 #include "value/traits.h"
 
@@ -19,6 +20,8 @@ graph::Node* Scope::node(Tensor* tensor) {
     inputs_[tensor->node] = tensor->object;
   }
   if (!graph_->is_in(tensor->node->graph)) tensor->node = take_out(tensor->node);
+  if (graph_ != tensor->node->graph && !capture_.policy.locates && aten::grad_enabled())
+    state<TakenByBodies>().tensors.push_back({tensor, graph_, capture_.steps()});
   return here(tensor->node);
 }
 

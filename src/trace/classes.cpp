@@ -63,7 +63,9 @@ Value* Capture::type_attribute(PyTypeObject* type, PyObject* name) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
       (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
     return pinned(found);
-  return wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
+  Value* result = wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
+  reads(nullptr, result);
+  return result;
 }
 
 // ---- names

@@ -39,20 +39,34 @@ void Confined::write(const Tensor* tensor) {
   }
 }
 
-void Confined::refuse_passing(const Value* owner, Value* found) const {
-  static constexpr Kind kLasting[] = {Kind::Constant, Kind::Number, Kind::Tensor, Kind::Tuple,  Kind::Class,
+namespace {
+
+/// Of torch._ops: OpOverload, OpOverloadPacket.
+bool is_operator(const Value* value) {
+  auto* type = value->object ? Py_TYPE(value->object) : nullptr;
+  return type && std::string_view(type->tp_name).starts_with("Op");
+}
+
+}  // namespace
+
+bool Confined::lasts(Value* value) const {
+  static constexpr Kind kLasting[] = {Kind::Constant, Kind::Number, Kind::Tensor, Kind::Class,
                                       Kind::Function, Kind::Method, Kind::Module, Kind::Builtin};
+  value = capture_.see(value);
+  if (auto* tuple = as<Tuple>(value))
+    return std::ranges::all_of(tuple->items, [&](Value* item) { return lasts(item); });
+  if (std::ranges::find(kLasting, value->kind) != std::end(kLasting) || is_operator(value)) return true;
+  return !value->existing() && (made_.contains(value) || kept_->contains(value));
+}
+
+void Confined::refuse_passing(const Value* owner, Value* found) const {
   if (!found || (owner && owner->kind == Kind::Module)) return;
-  auto is_operator = [](const Value* value) {
-    auto* type = value->object ? Py_TYPE(value->object) : nullptr;
-    return type && std::string_view(type->tp_name).starts_with("Op");  // of torch._ops: OpOverload, OpOverloadPacket
-  };
-  if (owner && owner->existing() && owner->kind != Kind::Function && !is_operator(owner))
+  const bool object = owner && owner->kind != Kind::Function && !is_operator(owner);
+  if (object && (owner->existing() || !(made_.contains(owner) || kept_->contains(owner))))
     cannot(Reason::EffectInBody, "an attribute of an object from outside, read by what runs later");
-  const Value* seen = capture_.see(found);
-  const bool lasts = std::find(std::begin(kLasting), std::end(kLasting), seen->kind) != std::end(kLasting);
-  if (!lasts && seen->existing() && !is_operator(seen))
-    cannot(Reason::EffectInBody, std::string("a ") + kind_name(seen->kind) + " from outside, read by what runs later");
+  if (!lasts(found))
+    cannot(Reason::EffectInBody,
+           std::string("a ") + kind_name(capture_.see(found)->kind) + " from outside, read by what runs later");
 }
 
 void Confined::check() {

@@ -36,24 +36,25 @@ class Confined {
   void forbid_writes() { writes_ = false; }
   /// The tensor is about to be written.
   void write(const value::Tensor* tensor);
-  /// Nor may it write to tensors that it did not make, or read what may be another thing by then: attributes of objects
-  /// and containers from outside. What a module or a cell holds under a name counts as lasting, if it is a constant, a
-  /// function, a class or a module.
-  void runs_later() {
-    later_ = true;
+  /// Nor may it write to tensors that it did not make, or read what may be another thing by then: objects and
+  /// containers that it did not make, but for those `kept` as they are. What a module or a cell holds under a name
+  /// counts as lasting, if it is a constant, a function, a class or a module, or a tuple of such.
+  void runs_later(const std::unordered_set<const Value*>& kept) {
+    kept_ = &kept;
     writes_ = false;
   }
   /// Something was read of the owner, null for the variables of modules and functions.
   void read(const Value* owner, Value* found) const {
-    if (later_) refuse_passing(owner, found);
+    if (kept_) refuse_passing(owner, found);
   }
 
  private:
   bool may_change(const Value* target) const;
   void refuse_passing(const Value* owner, Value* found) const;
+  bool lasts(Value* value) const;
 
   Capture& capture_;
-  bool later_ = false;
+  const std::unordered_set<const Value*>* kept_ = nullptr;
   Confined* around_;
   std::unordered_set<const Value*> made_;
   struct Touched {

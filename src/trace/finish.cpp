@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "cpython/objects.h"
 #include "effects/print.h"
 #include "guards/dropped.h"
+#include "trace/bodies.h"
 #include "trace/custom_views.h"
+#include "trace/read_later.h"
 #include "trace/rebuild.h"
 
 namespace gramme::trace {
@@ -297,6 +301,28 @@ void refuse_views_made_anew(Trace& trace) {
   }
 }
 
+/// May a gradient come back into the graph?
+bool is_differentiated(Trace& trace) {
+  static PyObject* const requires_grad = intern("requires_grad");
+  bool found = !trace.scope().gained().empty();
+  for (const graph::Node* output : trace.scope().graph().outputs)
+    found |= output->record && output->record->requires_grad;
+  trace.scope().each_written_input(
+      [&](PyObject* input) { found |= take(PyObject_GetAttr(input, requires_grad)).get() == Py_True; });
+  return found;
+}
+
+/// Where nothing is differentiated nothing is run again: see RandomCheckpoints.
+void run_checkpoints_once(Trace& trace) {
+  const auto& checkpoints = trace.scope().state<RandomCheckpoints>();
+  if (checkpoints.empty() || is_differentiated(trace)) return;
+  PyObject* const wrap = once([] { return imported("torch._higher_order_ops.wrap", "wrap").release(); });
+  for (graph::Node* node : checkpoints) {
+    node->call.target = wrap;
+    node->call.keyword_count = 0;
+  }
+}
+
 }  // namespace
 
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
@@ -319,6 +345,8 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   trace.scope().graph().outputs = rebuild.outputs();
   for (graph::Node* node : trace.scope().graph().outputs) node->output = true;
   refuse_views_made_anew(trace);
+  trace.scope().state<ReadLater>().check(trace, rebuild);
+  run_checkpoints_once(trace);
   trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
   trace.scope().graph().remove_dead();
   trace.scope().graph().share_bodies();

@@ -1,6 +1,8 @@
 // Tensors that replay changes after the graph ran, and what a write says about tensors that share memory.
+#include <algorithm>
 #include <utility>
 
+#include "trace/bodies.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -64,7 +66,26 @@ void Scope::close(Tensor* tensor) {
   tensor->late = Tensor::Closed;
 }
 
+namespace {
+
+/// See TakenByBodies. Where nothing that the body took needs a gradient it keeps nothing.
+void refuse_taken(Capture& capture, Scope& scope, Tensor* written) {
+  const auto& taken = scope.state<TakenByBodies>().tensors;
+  for (const auto& [tensor, body, step] : taken) {
+    if ((body && scope.graph().is_in(body)) || !shares_memory(tensor, written)) continue;
+    const auto differentiates = [&, of = body](const TakenByBodies::Taken& other) {
+      return other.body == of && other.tensor->record->requires_grad;
+    };
+    if (std::ranges::any_of(taken, differentiates))
+      capture.stop_at(step - 1, Reason::LateEffect,
+                      "a write to a tensor that a higher-order operator keeps for backward");
+  }
+}
+
+}  // namespace
+
 void Scope::note_written(Tensor* tensor, const meta::Record* before) {
+  refuse_taken(capture_, *this, tensor);
   for (Tensor* late : late_)
     if (shares_memory(late, tensor)) cannot(Reason::LateEffect, "a write to a tensor");
   size_t now = capture_.steps();

@@ -436,3 +436,65 @@ def test_random_numbers_where_nothing_needs_a_gradient() -> None:
             torch.manual_seed(0)
             outcomes.append(function(torch.ones(6, requires_grad=requires_grad), 0.5))
         torch.testing.assert_close(outcomes[1], outcomes[0], rtol=0, atol=0)
+
+
+def masked(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.dropout(x, 0.5) * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("use", [lambda y: y.detach() * 3, lambda y: y > 1, lambda y: y.int()])
+def test_random_numbers_whose_result_is_used_without_a_gradient(use: Any, backend: str) -> None:
+    def program(x: torch.Tensor) -> Any:
+        return use(checkpoint(masked, x, use_reentrant=False)), torch.rand(2)
+
+    found = []
+    for compiler in (lambda f: f, gramme.compile(backend=backend, fullgraph=True)):
+        torch.manual_seed(3)
+        found.append(compiler(program)(torch.ones(8, requires_grad=True)))
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_random_numbers_beside_statistics(backend: str) -> None:
+    found = []
+    for compiler in (lambda f: f, gramme.compile(backend=backend, fullgraph=True)):
+        torch.manual_seed(3)
+        norm = nn.BatchNorm1d(4)
+
+        def program(x: torch.Tensor, norm: nn.Module = norm) -> Any:
+            return norm(checkpoint(masked, x, use_reentrant=False)).detach()
+
+        found.append([compiler(program)(torch.ones(8, 4, requires_grad=True)), norm.running_mean])
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda a: torch.func.grad(lambda v: (v.sin() * a).sum())(a),
+        lambda a: torch.func.vjp(torch.sin, a)[1](a)[0],
+        lambda a: torch.func.jacrev(torch.sin)(a),
+        lambda a: checkpoint(torch.func.grad(lambda v: v.sum()), a, use_reentrant=True),
+    ],
+)
+def test_transforms_that_take_no_hooks_raise_as_in_eager(transform: Any, backend: str) -> None:
+    def program(x: torch.Tensor) -> Any:
+        return checkpoint(transform, x, use_reentrant=False)
+
+    x = torch.ones(3, requires_grad=True)
+    for function in (program, gramme.compile(program, backend=backend)):
+        with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks") as error:
+            function(x)
+        assert type(error.value) is RuntimeError
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_forward_mode_and_vmap_in_a_checkpoint(backend: str) -> None:
+    def program(x: torch.Tensor) -> Any:
+        mapped = checkpoint(lambda a: torch.func.vmap(torch.sin)(a), x, use_reentrant=False)
+        return mapped, checkpoint(lambda a: torch.func.jvp(torch.sin, (a,), (a,))[1], x, use_reentrant=False)
+
+    x = torch.ones(3, requires_grad=True)
+    torch.testing.assert_close(gramme.compile(program, backend=backend)(x), program(x))

@@ -1,0 +1,25 @@
+// What operators with bodies ask of the rest of a graph for a compiler that differentiates it. Kept with the scope.
+#pragma once
+#include <vector>
+
+#include "graph/graph.h"
+#include "value/value.h"
+
+namespace gramme::trace {
+
+/// Tensors that a body took, where gradients are recorded: AOTAutograd keeps them for backward and does not copy what
+/// is written to later.
+struct TakenByBodies {
+  struct Taken {
+    value::Tensor* tensor;
+    const graph::Graph* body;  // null: the operator's own argument
+    size_t step;
+  };
+  std::vector<Taken> tensors;
+};
+
+/// Calls of tag_activation_checkpoint that draw random numbers: AOTAutograd refuses those in a graph without a
+/// gradient.
+struct RandomCheckpoints : std::vector<graph::Node*> {};
+
+}  // namespace gramme::trace

@@ -1,4 +1,6 @@
 // torch.cond: one of two functions runs, which a tensor says.
+#include "base/imported.h"
+#include "base/once.h"
 #include "hop/body.h"
 #include "hop/outputs.h"
 
@@ -41,6 +43,21 @@ Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* fun
   return {body.graph(), std::move(outputs)};
 }
 
+/// The ints that one branch gives and not the other, as numbers out of data.
+void take_numbers(Trace& trace, graph::Node* call, const meta::Record* any, Merged& merged) {
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  if (merged.numbers.empty()) return;
+  Tensor* all = new_result(trace, any);  // stands for the tuple
+  all->node = call;
+  for (const Merged::Whole& whole : merged.numbers) {
+    Value* number = trace.scope().emit_whole(getitem, {all, trace.integer(static_cast<int64_t>(whole.place))});
+    const shape::Expr expr = as<Number>(number)->expr;
+    trace.scope().assert_true(shape::at_least(expr, shape::constant(whole.range.low)));
+    trace.scope().assert_true(shape::at_most(expr, shape::constant(whole.range.high)));
+    merged.leaves[whole.leaf] = number;
+  }
+}
+
 }  // namespace
 
 Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
@@ -56,7 +73,7 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   const Argument decides = trace.scope().argument(tensor);
   const Branch left = trace_branch(trace, row.prefix, row, yes, operands);
   const Branch right = trace_branch(trace, "cond_false", row, no, operands);
-  const Merged merged = merge(trace, left.outputs, right.outputs);
+  Merged merged = merge(trace, left.outputs, right.outputs);
   left.graph->returns(trace.scope().sequence_of(Argument::Tuple, merged.left));
   right.graph->returns(trace.scope().sequence_of(Argument::Tuple, merged.right));
   trace.scope().graph().merge_inputs(*left.graph, "_true_branch", *right.graph, "_false_branch");
@@ -64,7 +81,9 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   refuse_other_gradients(trace, inputs, merged.tensors);
   const std::vector<Argument> arguments = {decides, trace.scope().body(left.graph), trace.scope().body(right.graph),
                                            trace.scope().sequence_of(Argument::Tuple, inputs)};
-  take_outputs(trace, trace.scope().emit_operator(op, arguments), merged.tensors, merged.places);
+  graph::Node* call = trace.scope().emit_operator(op, arguments);
+  take_numbers(trace, call, tensor->record, merged);
+  take_outputs(trace, call, merged.tensors, merged.places);
   return left.outputs.tree.around(trace, merged.leaves);
 }
 

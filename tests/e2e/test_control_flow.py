@@ -479,7 +479,6 @@ RETURNS: dict[str, tuple[Any, Any]] = {
     "other strides": (lambda a: a.view(3, 1) + a, lambda a: (a.view(3, 1) + a).t()),
     "other rank": (lambda a: a.sum(), lambda a: a * 2),
     "other gradient": (lambda a: a.detach() * 2, lambda a: a * 2),
-    "other number": (lambda a: (a + 1, 1), lambda a: (a + 2, 2)),
     "other float": (lambda a: (a + 1, 0.0), lambda a: (a + 2, -0.0)),
     "tensor or number": (lambda a: a + 1, lambda a: 3),
 }
@@ -633,3 +632,18 @@ def test_without_fullgraph_it_is_called_for_real() -> None:
     with pytest.raises(Exception, match="must consist of tensors or ints"):
         compiled(torch.ones(3))
     assert len(log) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+def test_other_numbers_are_numbers_out_of_data(backend: str) -> None:
+    def program(x: torch.Tensor) -> Any:
+        y, (n, m), k = torch.cond(x.sum() > 0, lambda a: (a + 1, (3, 7), -2), lambda a: (a - 1, (5, 7), 4), (x,))
+        return y * n, n + m, k, torch.zeros(n).shape
+
+    compiled = gramme.compile(program, backend=backend, fullgraph=True)
+    for x in (torch.ones(3), -torch.ones(3), torch.ones(3)):
+        n, k = (3, -2) if x.sum() > 0 else (5, 4)
+        product, sum_, last, sizes = compiled(x)
+        assert product.tolist() == ((x + 1 if n == 3 else x - 1) * n).tolist()
+        assert (sum_, last, sizes) == (n + 7, k, torch.Size([n]))
+    assert gramme.statistics(compiled).captures == 1

@@ -1,6 +1,5 @@
 #include "hop/operators.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "base/imported.h"
@@ -15,7 +14,7 @@ using namespace value;
 namespace {
 
 constexpr Row kRows[] = {
-#define HOP(name, prefix, effects, function) {#name, prefix, Effects::effects, &function},
+#define HOP(name, prefix, effects, broken, function) {#name, prefix, Effects::effects, Broken::broken, &function},
 #include "hop/higher_order.def"
 #undef HOP
 };
@@ -29,12 +28,6 @@ std::string_view name_of(PyObject* op) {
   return text ? text : "";  // the operator has it
 }
 
-/// What it runs cannot be called plainly: PyTorch's front end would trace it, too.
-bool is_control_flow(const Row& row) {
-  static constexpr std::string_view kNames[] = {"cond", "map_impl", "scan", "while_loop"};
-  return std::ranges::find(kNames, std::string_view(row.name)) != std::end(kNames);
-}
-
 /// Is it of a subclass of BaseHOP?
 bool is_base_operator(PyObject* op) {
   static PyObject* const module_name = intern("torch._higher_order_ops.base_hop");
@@ -43,7 +36,7 @@ bool is_base_operator(PyObject* op) {
   return type && PyObject_TypeCheck(op, reinterpret_cast<PyTypeObject*>(type.get()));
 }
 
-constexpr Row kBase = {"BaseHOP", "subgraph", Effects::Forbidden, &base_operator};
+constexpr Row kBase = {"BaseHOP", "subgraph", Effects::Forbidden, Broken::Any, &base_operator};
 
 Value* call_operator(Trace& trace, Object* object, const Args& args) {
   if (!object->object) cannot(Reason::BodyUnsupported, "an operator that the program makes");
@@ -54,7 +47,7 @@ Value* call_operator(Trace& trace, Object* object, const Args& args) {
   try {
     return row->call(trace, *row, object->object, args);
   } catch (const CannotCapture&) {
-    if (is_control_flow(*row)) trace.scope().refuse_in(row->name);
+    if (row->broken == Broken::Error) trace.scope().refuse_in(row->name);
     throw;
   }
 }

@@ -9,11 +9,13 @@ using trace::Trace;
 using value::Value;
 
 enum class Effects : uint8_t { Kept, Forbidden };
+enum class Broken : uint8_t { Any, Error };
 
 struct Row {
   const char* name;
   const char* prefix;
   Effects effects;
+  Broken broken;
   Value* (*call)(Trace& trace, const Row& row, PyObject* op, const Args& args);
 };
 

@@ -1,16 +1,26 @@
-"""What a call of torch.cond costs beside the branch that it takes, and beside PyTorch's own way.
+"""What a call of torch.cond costs beside the branch that it takes, and beside PyTorch's own way; captures beside
+those of PyTorch's front end.
 
-    python bench/higher_order.py
+    python bench/higher_order.py [--captures]
 
-Times are medians of one process, side by side; read the differences.
+Times are of one process, side by side: medians of calls, of which to read the differences, and the least of captures.
 """
 
+import argparse
+import logging
 import statistics
+import sys
 import time
+import warnings
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import gramme
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from e2e.higher_order_programs import CASES
 
 ROUNDS, CALLS = 41, 500
 
@@ -39,7 +49,46 @@ def microseconds(run: Callable[[torch.Tensor], object], x: torch.Tensor) -> floa
     return 1e6 * (time.perf_counter() - start) / CALLS
 
 
-def main() -> None:
+def capture_milliseconds(front: Any, name: str, rounds: int) -> float | None:
+    """A first call less a second one; null if the program is not captured whole."""
+    function, makers = CASES[name]
+
+    def captured() -> float:
+        given = [make() for make in makers]
+        front.reset()
+        compiled = front.compile(function, backend=lambda graph, inputs: graph.forward, fullgraph=True)
+        start = time.perf_counter()
+        compiled(*given)
+        between = time.perf_counter()
+        compiled(*given)
+        return 1e3 * (2 * between - start - time.perf_counter())
+
+    try:
+        return min(captured() for _ in range(rounds))
+    except Exception:
+        return None
+
+
+class Torch:
+    compile = staticmethod(torch.compile)
+
+    @staticmethod
+    def reset() -> None:
+        torch._dynamo.reset()
+
+
+def captures() -> None:
+    ratios = []
+    for name in CASES:
+        theirs, mine = capture_milliseconds(Torch, name, 3), capture_milliseconds(gramme, name, 9)
+        if theirs is None or mine is None:
+            continue
+        ratios.append(theirs / mine)
+        print(f"{name:26} gramme {mine:7.2f} ms  torch {theirs:8.1f} ms  {ratios[-1]:5.0f}x", flush=True)
+    print(f"{len(ratios)} programs, median {statistics.median(ratios):.0f}x, lowest {min(ratios):.0f}x")
+
+
+def calls() -> None:
     x = torch.ones(8)
     print(f"{'backend':10} {'branch':>8} {'cond':>8} {'above':>8}  µs a call")
     for backend in ("native", "eager"):
@@ -54,6 +103,17 @@ def main() -> None:
     torch.cond(x.sum() > 0, yes, no, (x,))
     real = min(microseconds(with_cond, x) for _ in range(3))
     print(f"called for real {real:.0f} µs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--captures", action="store_true", help="captures instead of calls")
+    if parser.parse_args().captures:
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        captures()
+    else:
+        calls()
 
 
 if __name__ == "__main__":

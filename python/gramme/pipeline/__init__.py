@@ -12,6 +12,23 @@ True
 """
 
 from ._plan import Plan, PlannedStage, Portal
+from ._runtime import Runtime
+from ._schedule import Action, Schedule, ScheduleError
+from ._simulate import Simulation, Span, Value, simulate
 from ._split import Split, split
 
-__all__ = ["Plan", "PlannedStage", "Portal", "Split", "split"]
+__all__ = [
+    "Action",
+    "Plan",
+    "PlannedStage",
+    "Portal",
+    "Runtime",
+    "Schedule",
+    "ScheduleError",
+    "Simulation",
+    "Span",
+    "Split",
+    "Value",
+    "simulate",
+    "split",
+]

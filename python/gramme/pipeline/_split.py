@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.utils import _pytree as pytree
 
 from .._compile import compile as _compile
 from ._cut import Cut
 from ._observe import tensors_of
 from ._plan import Plan
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the stages take for some arguments.
+
+    Attributes:
+        values: by name, what is there before any stage runs.
+        result: gives the model's result when it is called with all values by name.
+
+    """
+
+    values: dict[str, Any]
+    result: Callable[[Mapping[str, Any]], Any]
 
 
 class Split(nn.Module):
@@ -34,6 +50,9 @@ class Split(nn.Module):
         self._compiled = [_compile(model, backend=self._backend, fullgraph=True, dynamic=True)]  # not a submodule
         self._cut: Cut | None = None
         self._refusal: Exception | None = None
+        self._bound: dict[str, Any] | None = None  # what bind() is told
+        self._stand_ins: dict[int, str] = {}  # of the values that stages give, in what it is given
+        self.grad_mode = torch.is_grad_enabled()
 
     def _backend(self, module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         if self._cut is not None:
@@ -61,11 +80,70 @@ class Split(nn.Module):
             stages = [cut.stage(i) for i in range(self._number)]
             self.stages, self.plan, self._cut = nn.ModuleList(stages), cut.plan(stages), cut
         known = {node.name: value for node, value in zip(self._cut.inputs, values, strict=True)}
+        if self._bound is not None:
+            self._bound.update(known)
+            known = {name: known[name] if name in known else torch.empty(0) for name in self.result_names}
+            self._stand_ins = {id(value): name for name, value in known.items()}
+            return self._results(known)
         for stage in self.stages:
             known.update(
                 zip(_names(stage, "gives"), stage(*(known[name] for name in _names(stage, "takes"))), strict=True)
             )
+        return self._results(known)
+
+    def _results(self, known: Mapping[str, Any]) -> tuple[Any, ...]:
+        assert self._cut is not None
         return tuple(known[leaf.name] if isinstance(leaf, fx.Node) else leaf for leaf in self._cut.results)
+
+    @property
+    def result_names(self) -> list[str]:
+        """The values that the model's result is made of, each once."""
+        assert self._cut is not None
+        return list(dict.fromkeys(leaf.name for leaf in self._cut.results if isinstance(leaf, fx.Node)))
+
+    @property
+    def written_storages(self) -> set[int]:
+        """What memory the run with the example wrote to."""
+        assert self._cut is not None
+        return set[int]().union(*(operation.written for operation in self._cut.operations))
+
+    def bind(self, *args: Any, **kwargs: Any) -> Bound:
+        """Finds out what the stages take for some arguments; runs none.
+
+        Args:
+            args: the model's own.
+            kwargs: the same.
+
+        Returns:
+            The values that are there from the start, and how the result is made of all values.
+
+        Raises:
+            RuntimeError: as a call.
+            TypeError: the result has tensors in an object that is no tree of `torch.utils._pytree`.
+
+        """
+        assert self._cut is not None
+        values: dict[str, Any] = {}
+        self._bound, self._stand_ins = values, {}
+        try:
+            with torch.set_grad_enabled(self.grad_mode):
+                shape = self(*args, **kwargs)
+        finally:
+            self._bound = None
+        names = self._stand_ins
+        leaves, spec = pytree.tree_flatten(shape)
+        if not values.keys() >= {node.name for node in self._cut.inputs}:
+            raise RuntimeError("the model ran as it is: gramme captures nothing here")
+        if {name for name in names.values() if name not in values} - {names.get(id(leaf)) for leaf in leaves}:
+            raise TypeError(
+                f"the model's result, {type(shape).__name__}, has tensors where torch.utils._pytree sees none"
+            )
+        return Bound(
+            values,
+            lambda known: pytree.tree_unflatten(
+                [known[names[id(leaf)]] if id(leaf) in names else leaf for leaf in leaves], spec
+            ),
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Runs all stages.

@@ -1,0 +1,390 @@
+"""One step: a thread for each row of the schedule, messages between them."""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from ._random import Numbers, Watched, seed_of
+from ._routes import Routes
+from ._schedule import Action, Schedule
+from ._simulate import Span
+from ._split import Bound
+
+#: The main thread wakes up so often to see to interrupts, in seconds.
+_SLICE = 0.1
+
+#: Kind, stage that waits for it, micro-batch, value. Kinds: a value ("F"), its gradient for the stage that gave it
+#: ("B"), the part of it that later takers found, for the taker before them ("S").
+Key = tuple[str, int, int, str]
+
+
+class Sent(NamedTuple):
+    """A value on its way."""
+
+    value: Any
+    requires_grad: bool
+    name: str  # the first of the names of this object
+    chain: tuple[int, ...]  # the stages that take it under any of its names
+
+
+@dataclass
+class Leaf:
+    """Where a stage's graph is cut."""
+
+    tensor: Tensor
+    use: Tensor  # what the stage computes with
+    chain: tuple[int, ...]
+
+
+@dataclass
+class Work:
+    """A stage's work on a micro-batch between forward and backward."""
+
+    inputs: dict[str, Any] = field(default_factory=dict)
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    written: dict[str, Tensor] = field(default_factory=dict)  # as they were before
+    given: dict[str, Tensor] | None = None  # with a graph; None: to be computed again
+    loss: Tensor | None = None
+
+
+@dataclass
+class Losses:
+    """How the loss of a micro-batch is computed.
+
+    Attributes:
+        function: called with the result, and the target if there is one.
+        targets: by micro-batch; empty if there are none.
+        weights: by micro-batch, of its loss in the batch's.
+
+    """
+
+    function: Watched
+    targets: Sequence[Any]
+    weights: Sequence[float]
+
+    def compute(self, numbers: Numbers, micro_batch: int, result: Any) -> Tensor:
+        """The loss of a micro-batch."""
+        targets = self.targets[micro_batch : micro_batch + 1]
+        loss = self.function(numbers, result, *targets)
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            raise TypeError(f"the loss must be a tensor of one element, not {_described(loss)}")
+        return loss
+
+
+def _described(value: Any) -> str:
+    return f"one of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+class Cancelled(Exception):  # noqa: N818
+    """Another thread failed."""
+
+
+class Step:
+    """What the threads of a step share.
+
+    Attributes:
+        results: by micro-batch, the values in the model's result.
+        losses: by micro-batch.
+        bytes: of each value of the greatest micro-batch.
+        spans: when which thread did what.
+
+    """
+
+    def __init__(
+        self,
+        routes: Routes,
+        schedule: Schedule,
+        bound: Sequence[Bound],
+        base: int,
+        *,
+        loss: Losses | None,
+        checkpoint: bool,
+    ) -> None:
+        self.routes, self.bound, self.base, self.loss, self.checkpoint = routes, bound, base, loss, checkpoint
+        self.results: list[dict[str, Any]] = [{} for _ in bound]
+        self.losses: list[Tensor | None] = [None] * len(bound)
+        self.bytes: dict[str, int] = {}
+        self.spans: list[Span] = []
+        self.cancelled = False
+        self.copies_leaves = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+        self._error: BaseException | None = None
+        self._lock = Lock()
+        self._ended: SimpleQueue[int] = SimpleQueue()
+        self._modes = _C.ThreadState()
+        self.workers = [Worker(self, rank, list(schedule.computations(rank))) for rank in range(len(schedule.rows))]
+        self.worker_of = {action.stage: worker for worker in self.workers for action in worker.actions}
+        self._threads = [
+            Thread(
+                target=self._work, args=(worker, contextvars.copy_context()), name=f"gramme-rank-{rank}", daemon=True
+            )
+            for rank, worker in enumerate(self.workers)
+        ]
+
+    def run(self) -> None:
+        """Runs all threads to their end.
+
+        Raises:
+            BaseException: what one of them raised first, or what interrupted this thread.
+
+        """
+        started = []
+        try:
+            for thread in self._threads:
+                thread.start()
+                started.append(thread)
+            for _ in started:
+                self._wait()
+        finally:
+            self._cancel()
+            for thread in started:
+                thread.join()
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
+
+    def _wait(self) -> None:
+        while True:
+            try:
+                self._ended.get(timeout=_SLICE)
+                return
+            except Empty:
+                continue
+
+    def _work(self, worker: Worker, context: contextvars.Context) -> None:
+        try:
+            torch.get_num_threads()  # before a library asks OpenMP, which does not know of torch.set_num_threads() here
+            self._modes.call(lambda: context.run(worker.run))
+        except Cancelled:
+            pass
+        except BaseException as error:  # the caller waits for an answer
+            self._fail(error, worker)
+        finally:
+            self._ended.put(worker.rank)
+
+    def _fail(self, error: BaseException, worker: Worker) -> None:
+        with self._lock:
+            if self._error is None:
+                self._error = error
+                error.add_note(worker.describe(error))
+        self._cancel()
+
+    def _cancel(self) -> None:
+        self.cancelled = True
+        for worker in self.workers:
+            worker.inbox.put(None)
+
+
+class Worker:
+    """What one thread does: its row of the schedule."""
+
+    def __init__(self, step: Step, rank: int, actions: list[Action]) -> None:
+        self.step, self.rank, self.actions = step, rank, actions
+        self.inbox: SimpleQueue[tuple[Key, Any] | None] = SimpleQueue()
+        self._held: dict[Key, Any] = {}
+        self._works: dict[tuple[int, int], Work] = {}
+        self._action: Action | None = None
+        self._keeps = any(action.kind == "B" for action in actions)
+
+    def run(self) -> None:
+        """Does all its actions."""
+        following = [*self.actions[1:], None]
+        for action, after in zip(self.actions, following, strict=True):
+            if self.step.cancelled:
+                raise Cancelled
+            self._action = action
+            i = action.micro_batch or 0
+            if action.kind == "F":
+                at_once = after == Action(action.stage, "B", i)
+                self._forward(action, i, keeps_graph=self._keeps and (at_once or not self.step.checkpoint))
+            else:
+                self._backward(action, i)
+
+    def describe(self, error: BaseException) -> str:
+        """Where an exception comes from, in words."""
+        if self._action is None:
+            return f"in rank {self.rank}"
+        stage, kind, i, _ = self._action
+        program = self.step.routes.programs[stage]
+        place = program.place_of(error.__traceback__) or program.lines()
+        which = "forward" if kind == "F" else "backward"
+        return f"in stage {stage}, {which} of micro-batch {i}{', ' + place if place else ''}"
+
+    # ---- Messages
+
+    def _send(self, key: Key, value: Any) -> None:
+        worker = self.step.worker_of[key[1]]
+        if worker is self:
+            self._held[key] = value
+        else:
+            worker.inbox.put((key, value))
+
+    def _receive(self, key: Key) -> Any:
+        while key not in self._held:
+            message = self.inbox.get()
+            if message is None:
+                raise Cancelled
+            self._held[message[0]] = message[1]
+        return self._held.pop(key)
+
+    # ---- Forward
+
+    def _forward(self, action: Action, i: int, *, keeps_graph: bool) -> None:
+        stage = action.stage
+        work = Work()
+        for name in self.step.routes.needs[stage]:
+            self._take(work, stage, i, name)
+        with self._span(action), torch.set_grad_enabled(self._keeps):
+            given = self._compute(work, stage, i)
+            self._write_back(work, stage)
+        self._hand_on(given, stage, i)
+        if work.loss is not None:
+            self.step.losses[i] = work.loss.detach()
+        if not self._keeps:
+            return
+        self._works[stage, i] = work
+        if keeps_graph:
+            work.given = self._with_graph(given)
+        else:
+            work.loss = None
+
+    def _take(self, work: Work, stage: int, i: int, name: str) -> None:
+        """Puts an input of a stage into its work."""
+        routes = self.step.routes
+        if name in routes.written[stage]:
+            work.written[name] = routes.attribute(stage, name).detach().clone()
+        elif name in routes.sources:
+            sent: Sent = self._receive(("F", stage, i, name))
+            if sent.requires_grad and self._keeps:
+                if sent.name not in work.leaves:
+                    work.leaves[sent.name] = self._leaf(sent.value.requires_grad_(), sent.chain)
+                work.inputs[name] = work.leaves[sent.name].use
+            else:
+                work.inputs[name] = sent.value
+        else:
+            values = self.step.bound[i].values
+            is_attribute = name not in values
+            value = routes.attribute(stage, name) if is_attribute else values[name]
+            if isinstance(value, Tensor) and value.requires_grad and self._keeps:
+                chain = routes.targets[name]
+                tensor = value if stage == chain[0] else value.detach().requires_grad_()  # the first has the program's
+                work.leaves[name] = Leaf(tensor, tensor, chain) if is_attribute else self._leaf(tensor, chain)
+                value = work.leaves[name].use
+            work.inputs[name] = value
+
+    def _leaf(self, tensor: Tensor, chain: tuple[int, ...]) -> Leaf:
+        # Autocast would keep a leaf's cast for all its uses, as the model's own value, no leaf, does not have it.
+        return Leaf(tensor, tensor.view_as(tensor) if self.step.copies_leaves else tensor, chain)
+
+    def _compute(self, work: Work, stage: int, i: int) -> dict[str, Any]:
+        step = self.step
+        program = step.routes.programs[stage]
+        inputs = {**work.inputs, **{name: before.clone() for name, before in work.written.items()}}
+        versions = _versions(work.inputs)
+        numbers = Numbers(seed_of(step.base, stage, i))
+        given = dict(zip(program.outputs, program([inputs[name] for name in program.inputs], numbers), strict=True))
+        if step.checkpoint and versions != _versions(work.inputs):
+            raise RuntimeError("a stage that writes to its input cannot be run again: checkpoint=False")
+        for name in work.written:
+            work.inputs[name] = inputs[name]
+        if step.loss is not None and stage == len(step.routes.programs) - 1:
+            numbers = Numbers(seed_of(step.base, stage + 1, i))
+            work.loss = step.loss.compute(numbers, i, step.bound[i].result({**work.inputs, **given}))
+        return given
+
+    def _write_back(self, work: Work, stage: int) -> None:
+        with torch.no_grad():
+            for name in work.written:
+                self.step.routes.attribute(stage, name).copy_(work.inputs.pop(name))
+
+    def _hand_on(self, given: Mapping[str, Any], stage: int, i: int) -> None:
+        routes, step = self.step.routes, self.step
+        first, chains = self._takers(given)
+        for name, value in given.items():
+            is_tensor = isinstance(value, Tensor)
+            if name in routes.results:
+                step.results[i][name] = value.detach() if is_tensor else value
+            if is_tensor:
+                step.bytes[name] = max(step.bytes.get(name, 0), value.nbytes)
+            for target in routes.targets.get(name, ()):
+                passed = value.detach() if is_tensor else value
+                sent = Sent(passed, is_tensor and value.requires_grad, first[name], chains[first[name]])
+                self._send(("F", target, i, name), sent)
+
+    def _takers(self, given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+        """Of each value the first name of the same object, and by first name the stages that take it."""
+        names: dict[int, str] = {}
+        first: dict[str, str] = {}
+        takers: dict[str, set[int]] = {}
+        for name, value in given.items():
+            first[name] = names.setdefault(id(value), name) if isinstance(value, Tensor) else name
+            takers.setdefault(first[name], set()).update(self.step.routes.targets.get(name, ()))
+        return first, {name: tuple(sorted(stages)) for name, stages in takers.items()}
+
+    def _with_graph(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
+        """What others will send gradients of."""
+        _, chains = self._takers(given)
+        return {name: given[name] for name, chain in chains.items() if chain and _requires_grad(given[name])}
+
+    # ---- Backward
+
+    def _backward(self, action: Action, i: int) -> None:
+        stage = action.stage
+        work = self._works.pop((stage, i))
+        if work.given is None:  # before the gradients are there: this thread has nothing else to do
+            with self._span(Action(stage, "F", i)), torch.enable_grad():
+                work.given = self._with_graph(self._compute(work, stage, i))
+        roots, gradients = self._roots(work, stage, i)
+        with self._span(action):
+            if roots:
+                torch.autograd.backward(roots, gradients)
+        for name, leaf in work.leaves.items():
+            place = leaf.chain.index(stage)
+            if place:
+                self._send(("S", leaf.chain[place - 1], i, name), leaf.tensor.grad)
+            elif name in self.step.routes.sources:
+                self._send(("B", self.step.routes.sources[name], i, name), leaf.tensor.grad)
+
+    def _roots(self, work: Work, stage: int, i: int) -> tuple[list[Tensor], list[Tensor | None]]:
+        """Where backward begins. The engine adds what comes from roots first: later takers before this stage."""
+        roots: list[Tensor] = []
+        gradients: list[Tensor | None] = []
+        if work.loss is not None:
+            assert self.step.loss is not None
+            roots.append(work.loss)
+            gradients.append(torch.full_like(work.loss, self.step.loss.weights[i]))
+        waited = [("B", name, tensor) for name, tensor in (work.given or {}).items()]
+        waited += [("S", name, leaf.use) for name, leaf in work.leaves.items() if leaf.chain[-1] != stage]
+        for kind, name, tensor in waited:
+            gradient = self._receive((kind, stage, i, name))
+            if gradient is not None:
+                roots.append(tensor)
+                gradients.append(gradient)
+        return roots, gradients
+
+    @contextmanager
+    def _span(self, action: Action) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.step.spans.append(Span(self.rank, action, start, time.perf_counter()))
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _versions(inputs: Mapping[str, Any]) -> list[int]:
+    return [value._version for value in inputs.values() if isinstance(value, Tensor) and not value.is_inference()]

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from torch import Tensor, fx
+from torch._library.custom_ops import OPDEFS
 
 from .. import _C
 from ._random import Numbers, Watch, draw_in
@@ -118,7 +119,11 @@ class Program:
         if self._call is None:
             return ["it has not run yet"]
         lines = _C.native.tape(self._call).splitlines()
-        return [line.split(" = python ", 1)[1].split("; frees")[0] for line in lines if " = python " in line]
+        found = [line.split(" = python ", 1)[1].split("; frees")[0] for line in lines if " = python " in line]
+        operators = [
+            str(node.target).removesuffix(".default").replace(".", "::", 1) for node in self._module.graph.nodes
+        ]
+        return found + [f"{name}: its kernel is Python's" for name in operators if name in OPDEFS]
 
 
 def attribute(module: Any, name: str) -> Any:

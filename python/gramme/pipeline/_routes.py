@@ -72,11 +72,11 @@ class Programs:
         self.programs = [Program(stage, names, backend) for stage, names in zip(stages, lifted, strict=True)]
         self._written = [frozenset(map(ATTRIBUTE.__add__, names)) for names in written]
 
-    def routes(self, *, with_loss: bool) -> Routes:
-        """The loss takes the model's results, in the last stage."""
+    def routes(self, *, with_loss: bool, returned: Collection[str] = ()) -> Routes:
+        """The loss takes the model's results in the last stage, inputs that are returned too."""
         needs = [list(program.inputs) for program in self.programs]
         sources = {name: stage for stage, program in enumerate(self.programs) for name in program.outputs}
-        results = self._split.result_names
+        results = dict.fromkeys([*self._split.result_names, *sorted(returned)])
         last = len(needs) - 1
         if with_loss:
             needs[last] += [name for name in results if name not in needs[last] and sources.get(name) != last]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ._batch import Scattered, gather, scatter
 from ._random import Watched
@@ -84,8 +84,9 @@ class Runtime:
         self._loss = Watched(loss) if loss is not None else None
         self.schedule = _schedule(schedule, stages, micro_batches)
         self._micro_batches = self.schedule.micro_batches
-        programs = Programs(split, backend)
-        self._forward, self._training = programs.routes(with_loss=False), programs.routes(with_loss=True)
+        self._programs = Programs(split, backend)
+        self._returned: frozenset[str] = frozenset()
+        self._training = self._programs.routes(with_loss=True)
         self._bytes: dict[str, int] = {}
         self.spans: tuple[Span, ...] = ()
         self.simulate()
@@ -136,7 +137,7 @@ class Runtime:
         batch = scatter((args, kwargs, target), self._micro_batches)
         rows = [number / sum(batch.rows) if self._reduction == "mean" else 1.0 for number in batch.rows]
         targets = [] if target is None else [part for _, _, part in batch.parts]
-        step, outputs = self._run(self._training, self.schedule, batch, Losses(self._loss, targets, rows))
+        step, outputs = self._run(self.schedule, batch, Losses(self._loss, targets, rows))
         batch.backward()
         losses = [loss * weight for loss, weight in zip(step.losses, rows, strict=True) if loss is not None]
         return torch.stack(losses).sum(), outputs
@@ -153,11 +154,19 @@ class Runtime:
 
         """
         batch = scatter((args, kwargs, None), self._micro_batches)
-        return self._run(self._forward, self.schedule.forward_only(), batch, None)[1]
+        return self._run(self.schedule.forward_only(), batch, None)[1]
 
-    def _run(self, routes: Routes, schedule: Schedule, batch: Scattered, loss: Losses | None) -> tuple[Step, Any]:
+    def _routes(self, bound: Sequence[Bound]) -> Routes:
+        """Those of a step with a loss."""
+        _check_leaves(bound)
+        returned = frozenset().union(*(one.returned for one in bound))
+        if returned != self._returned:
+            self._returned, self._training = returned, self._programs.routes(with_loss=True, returned=returned)
+        return self._training
+
+    def _run(self, schedule: Schedule, batch: Scattered, loss: Losses | None) -> tuple[Step, Any]:
         bound = [self._split.bind(*args, **kwargs) for args, kwargs, _ in batch.parts]
-        _only_leaves(bound)
+        routes = self._routes(bound) if loss is not None else self._programs.routes(with_loss=False)
         base = int(torch.empty((), dtype=torch.int64).random_())
         outside = torch.get_rng_state()
         step = Step(routes, schedule, bound, base, loss=loss, checkpoint=self._checkpoint)
@@ -174,12 +183,16 @@ class Runtime:
         return step, gather(results)
 
 
-def _only_leaves(bound: Sequence[Bound]) -> None:
-    """Micro-batches would each go back through the graph of what was computed outside."""
+def _check_leaves(bound: Sequence[Bound]) -> None:
+    """What comes from outside has no graph, which each micro-batch would go through; what is returned has one owner."""
     for one in bound:
         for name, value in one.values.items():
-            if isinstance(value, Tensor) and value.requires_grad and not value.is_leaf:
+            if not isinstance(value, Tensor) or not value.requires_grad:
+                continue
+            if not value.is_leaf:
                 raise ValueError(f"{name}, which the model takes from outside, is computed of what requires a gradient")
+            if name in one.returned and isinstance(value, nn.Parameter):
+                raise ValueError(f"the model returns a parameter, {name}: its gradient would come from two threads")
 
 
 def _one_of(name: str, value: str, choices: Sequence[str]) -> None:

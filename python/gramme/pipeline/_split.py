@@ -22,11 +22,13 @@ class Bound:
 
     Attributes:
         values: by name, what is there before any stage runs.
+        returned: names of those among them that are in the model's result.
         result: gives the model's result when it is called with all values by name.
 
     """
 
     values: dict[str, Any]
+    returned: frozenset[str]
     result: Callable[[Mapping[str, Any]], Any]
 
 
@@ -82,8 +84,8 @@ class Split(nn.Module):
         known = {node.name: value for node, value in zip(self._cut.inputs, values, strict=True)}
         if self._bound is not None:
             self._bound.update(known)
-            known = {name: known[name] if name in known else torch.empty(0) for name in self.result_names}
-            self._stand_ins = {id(value): name for name, value in known.items()}
+            known.update({name: torch.empty(0) for name in self.result_names if name not in known})
+            self._stand_ins = {id(value): name for name, value in known.items() if isinstance(value, Tensor)}
             return self._results(known)
         for stage in self.stages:
             known.update(
@@ -130,18 +132,19 @@ class Split(nn.Module):
                 shape = self(*args, **kwargs)
         finally:
             self._bound = None
-        names = self._stand_ins
         leaves, spec = pytree.tree_flatten(shape)
+        names = [self._stand_ins.get(id(leaf)) for leaf in leaves]
         if not values.keys() >= {node.name for node in self._cut.inputs}:
             raise RuntimeError("the model ran as it is: gramme captures nothing here")
-        if {name for name in names.values() if name not in values} - {names.get(id(leaf)) for leaf in leaves}:
+        if not set(names) >= set(self._stand_ins.values()) - values.keys():
             raise TypeError(
                 f"the model's result, {type(shape).__name__}, has tensors where torch.utils._pytree sees none"
             )
         return Bound(
             values,
+            frozenset(name for name in names if name in values),
             lambda known: pytree.tree_unflatten(
-                [known[names[id(leaf)]] if id(leaf) in names else leaf for leaf in leaves], spec
+                [known.get(name, leaf) if name else leaf for name, leaf in zip(names, leaves, strict=True)], spec
             ),
         )
 

@@ -1,0 +1,140 @@
+"""Stages in threads: how much of two cores a pipeline of two stages uses, and what portals move and hold.
+
+    python bench/pipeline.py [micro-batches]
+
+Throughput: forward and backward, operators on one thread each. The measure is two threads that each train a copy of one
+stage with nothing between them, in the same rounds. Where other programs use the machine it gives two copies no more
+than one thread has, which is printed beside. Bytes are counted: what stages hand over and hold with portals, and if far
+values went from stage to stage.
+"""
+
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+from gramme import _C
+from gramme.pipeline import Runtime, Split, simulate, split
+from torch import Tensor, fx, nn
+
+ROUNDS, ROWS, WIDTH = 11, 64, 384
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
+
+
+class UNet(nn.Module):
+    def __init__(self, depth: int = 6, width: int = 64) -> None:
+        super().__init__()
+        self.down = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.up = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(depth))
+
+    def forward(self, x: Tensor) -> Tensor:
+        skips = []
+        for layer in self.down:
+            x = torch.tanh(layer(x))
+            skips.append(x)
+        for layer in self.up:
+            x = torch.tanh(layer(torch.cat([x, skips.pop()], 1)))
+        return x
+
+
+def seconds(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def copies(stages: Split, backend: str, micro_batches: int) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Two threads, each with a copy of a stage, that have nothing to do with each other; and one such thread's work."""
+
+    def train(stage: fx.GraphModule) -> Callable[[], None]:
+        run = _C.native.from_graph_module(stage) if backend == "native" else stage
+        x, gradient = torch.randn(ROWS, WIDTH), torch.ones(ROWS, WIDTH)
+
+        def work() -> None:
+            torch.get_num_threads()
+            for _ in range(micro_batches):
+                (y,) = run(x.detach().requires_grad_())
+                y.backward(gradient)
+
+        return work
+
+    work = [train(stage) for stage in stages.stages]
+
+    def both() -> None:
+        threads = [threading.Thread(target=one) for one in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return both, work[0]
+
+
+def rates(backend: str, blocks: int, micro_batches: int) -> str:
+    """Medians of one pipeline's rounds, and of what the machine gives beside."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Block() for _ in range(blocks)))
+    stages = split(model, (torch.randn(ROWS, WIDTH),), stages=2)
+    x = torch.randn(ROWS * micro_batches, WIDTH)
+    settings = {"micro_batches": micro_batches, "loss": Tensor.sum, "reduction": "sum", "backend": backend}
+    pipeline, alone = Runtime(stages, **settings), Runtime(stages, schedule="sequential", **settings)
+    apart, single = copies(stages, backend, micro_batches)
+    found = []
+    for _ in range(ROUNDS + 2):
+        before, step, after = seconds(apart), seconds(lambda: pipeline.step(x)), seconds(apart)
+        found.append(((before + after) / 2, step, seconds(lambda: alone.step(x)), seconds(single)))
+    found = found[2:]
+    step = statistics.median(step for _, step, _, _ in found)
+    raw = statistics.median(both / step for both, step, _, _ in found)
+    whole = raw * (micro_batches + 1) / micro_batches
+    faster = statistics.median(one / step for _, step, one, _ in found)
+    gain = statistics.median(2 * one / both for both, _, _, one in found)
+    return (
+        f"{backend:6s} {blocks} blocks: step {step * 1000:6.1f} ms"
+        f"   of two copies {raw:4.2f}, bubble subtracted {whole:4.2f}"
+        f"   against one thread {faster:4.2f} (the machine gives two copies {gain:4.2f})"
+    )
+
+
+def throughput(micro_batches: int) -> None:
+    print(f"two stages, {micro_batches} micro-batches of {ROWS} rows; bubble: {1 / micro_batches:.1%} of the work")
+    for backend in ("eager", "native"):
+        for blocks in (2, 8):
+            print(rates(backend, blocks, micro_batches))
+
+
+def traffic(micro_batches: int) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(ROWS * micro_batches, 64)
+    for number in (4, 8):
+        run = Runtime(split(UNet(), (x[:ROWS],), stages=number), micro_batches=micro_batches, loss=Tensor.sum)
+        run.step(x)
+        direct = simulate(run.schedule, values=run.values)
+        relayed = simulate(run.schedule, values=[value.relayed for value in run.values])
+        for name, a, b in (
+            ("moved in a step", direct.moved_bytes, relayed.moved_bytes),
+            ("held at most by one stage", max(direct.peak_bytes), max(relayed.peak_bytes)),
+            ("held at most by all", sum(direct.peak_bytes), sum(relayed.peak_bytes)),
+        ):
+            print(f"U-Net in {number} stages, bytes {name}: portals {a}, relayed {b} ({a / b:4.2f})")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    micro_batches = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    throughput(micro_batches)
+    traffic(micro_batches)
+
+
+if __name__ == "__main__":
+    main()

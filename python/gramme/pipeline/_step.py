@@ -40,11 +40,29 @@ class Sent(NamedTuple):
 
 @dataclass
 class Leaf:
-    """Where a stage's graph is cut."""
+    """Where a stage's graph is cut.
+
+    A value comes out of a portal, which keeps the gradient as it is: the leaf that a parameter is would give it its own
+    strides, by which kernels before it choose how they sum, and autocast would keep its casts.
+    """
 
     tensor: Tensor
     use: Tensor  # what the stage computes with
     chain: tuple[int, ...]
+    portal: _C.Portal | None = None
+
+    @staticmethod
+    def through_portal(tensor: Tensor, chain: tuple[int, ...], phony: Tensor) -> Leaf:
+        """One of a value."""
+        portal = _C.Portal(tensor, 1)
+        use = portal.orange(phony)
+        assert use is not None
+        return Leaf(tensor, use, chain, portal)
+
+    @property
+    def gradient(self) -> Tensor | None:
+        """What backward found."""
+        return self.tensor.grad if self.portal is None else self.portal.grad
 
 
 @dataclass
@@ -117,7 +135,7 @@ class Step:
         self.bytes: dict[str, int] = {}
         self.spans: list[Span] = []
         self.cancelled = False
-        self.copies_leaves = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+        self.phony = torch.empty(0, requires_grad=True)
         self._error: BaseException | None = None
         self._lock = Lock()
         self._ended: SimpleQueue[int] = SimpleQueue()
@@ -270,7 +288,8 @@ class Worker:
             sent: Sent = self._receive(("F", stage, i, name))
             if sent.requires_grad and self._keeps:
                 if sent.name not in work.leaves:
-                    work.leaves[sent.name] = self._leaf(sent.value.requires_grad_(), sent.chain)
+                    value = sent.value.requires_grad_()
+                    work.leaves[sent.name] = Leaf.through_portal(value, sent.chain, self.step.phony)
                 work.inputs[name] = work.leaves[sent.name].use
             else:
                 work.inputs[name] = sent.value
@@ -280,14 +299,13 @@ class Worker:
             value = routes.attribute(stage, name) if is_attribute else values[name]
             if isinstance(value, Tensor) and value.requires_grad and self._keeps:
                 chain = routes.targets[name]
-                tensor = value if stage == chain[0] else value.detach().requires_grad_()  # the first has the program's
-                work.leaves[name] = Leaf(tensor, tensor, chain) if is_attribute else self._leaf(tensor, chain)
+                if is_attribute:  # the first stage has the program's
+                    tensor = value if stage == chain[0] else value.detach().requires_grad_()
+                    work.leaves[name] = Leaf(tensor, tensor, chain)
+                else:
+                    work.leaves[name] = Leaf.through_portal(value, chain, self.step.phony)
                 value = work.leaves[name].use
             work.inputs[name] = value
-
-    def _leaf(self, tensor: Tensor, chain: tuple[int, ...]) -> Leaf:
-        # Autocast would keep a leaf's cast for all its uses, as the model's own value, no leaf, does not have it.
-        return Leaf(tensor, tensor.view_as(tensor) if self.step.copies_leaves else tensor, chain)
 
     def _compute(self, work: Work, stage: int, i: int) -> dict[str, Any]:
         step = self.step
@@ -354,9 +372,11 @@ class Worker:
         for name, leaf in work.leaves.items():
             place = leaf.chain.index(stage)
             if place:
-                self._send(("S", leaf.chain[place - 1], i, name), leaf.tensor.grad)
+                self._send(("S", leaf.chain[place - 1], i, name), leaf.gradient)
             elif name in self.step.routes.sources:
-                self._send(("B", self.step.routes.sources[name], i, name), leaf.tensor.grad)
+                self._send(("B", self.step.routes.sources[name], i, name), leaf.gradient)
+            elif leaf.portal is not None and leaf.gradient is not None:
+                torch.autograd.backward([leaf.tensor], [leaf.gradient])
 
     def _roots(self, work: Work, stage: int, i: int) -> tuple[list[Tensor], list[Tensor | None]]:
         """Where backward begins. The engine adds what comes from roots first: later takers before this stage."""

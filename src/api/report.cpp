@@ -175,6 +175,7 @@ Owned<> symbol_rows(const plan::Segment& segment) {
   };
   Owned<> rows = take(PyList_New(0));
   for (size_t i = 0; i < ranges.size(); ++i) {
+    if (!shapes.symbols[i]) continue;  // it comes out of data
     Owned<> low = bound(ranges[i].low, shape::Range::kNoLow), high = bound(ranges[i].high, shape::Range::kNoHigh);
     Owned<> row = take(PyTuple_Pack(3, text(shapes.symbols[i]->print()).get(), low.get(), high.get()));
     check(PyList_Append(rows.get(), row.get()));

@@ -15,7 +15,8 @@ std::vector<std::string> names_of(const std::vector<const source::Source*>& symb
 std::vector<shape::Range> ShapeGuards::ranges() const {
   shape::Assumptions known;
   for (const source::Source* source : symbols)
-    known.add_symbol({source::is_number(source->kind) ? 0 : shape::Range::kNoLow, shape::Range::kNoHigh}, std::nullopt);
+    known.add_symbol({source && source::is_number(source->kind) ? 0 : shape::Range::kNoLow, shape::Range::kNoHigh},
+                     std::nullopt);
   for (const Condition& condition : conditions) known.learn(condition.holds);
   std::vector<shape::Range> ranges;
   for (size_t i = 0; i < symbols.size(); ++i) ranges.push_back(known.range(shape::symbol(static_cast<int64_t>(i))));

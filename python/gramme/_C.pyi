@@ -165,9 +165,19 @@ class _Pipeline:
     def is_checkpointing(self) -> bool: ...
     def is_recomputing(self) -> bool: ...
     def plan_cuts(
-        self, *, cost: list[int], moving: list[int], last_use: list[int], may_cut: list[bool], stages: int
-    ) -> list[int]:
-        """The first operation of each stage but the first."""
+        self,
+        *,
+        cost: list[int],
+        moving: list[int],
+        last_use: list[int],
+        memory: list[int],
+        may_cut: list[bool],
+        must_cut: list[bool],
+        stages: int,
+        micro_batches: int,
+        most_memory: int | None = None,
+    ) -> tuple[list[int], int]:
+        """The first operation of each stage but the first, and the length of a step."""
     def set_runs(self, checkpointing: bool, recomputing: bool) -> tuple[bool, bool]:
         """Sets both for this thread, gives what they were."""
 

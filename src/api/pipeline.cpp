@@ -1,6 +1,7 @@
 #include "api/pipeline.h"
 
 #include <ATen/ThreadLocalState.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 #include <torch/csrc/Device.h>
@@ -279,9 +280,18 @@ struct ThreadState {
 
 // ---- Plans
 
-std::vector<int64_t> plan_cuts(std::vector<int64_t> cost, std::vector<int64_t> moving, std::vector<int64_t> last_use,
-                               std::vector<bool> may_cut, int64_t stages) {
-  return pipeline::plan_cuts({std::move(cost), std::move(moving), std::move(last_use), std::move(may_cut)}, stages);
+/// (first operation of each stage but the first, length of a step)
+std::pair<std::vector<int64_t>, int64_t> plan_cuts(std::vector<int64_t> cost, std::vector<int64_t> moving,
+                                                   std::vector<int64_t> last_use, std::vector<int64_t> memory,
+                                                   std::vector<bool> may_cut, std::vector<bool> must_cut,
+                                                   int64_t stages, int64_t micro_batches,
+                                                   std::optional<int64_t> most_memory) {
+  pipeline::Wanted wanted{.stages = stages, .micro_batches = micro_batches};
+  if (most_memory) wanted.most_memory = *most_memory;
+  const pipeline::Cuts cuts = pipeline::plan_cuts({std::move(cost), std::move(moving), std::move(last_use),
+                                                   std::move(memory), std::move(may_cut), std::move(must_cut)},
+                                                  wanted);
+  return {cuts.first, cuts.step};
 }
 
 }  // namespace
@@ -293,7 +303,8 @@ void bind_pipeline(nb::module_& m) {
   bind_portal(m, pipeline);
   bind_checkpoint(m, pipeline);
   pipeline.def("plan_cuts", plan_cuts, nb::kw_only(), nb::arg("cost"), nb::arg("moving"), nb::arg("last_use"),
-               nb::arg("may_cut"), nb::arg("stages"));
+               nb::arg("memory"), nb::arg("may_cut"), nb::arg("must_cut"), nb::arg("stages"), nb::arg("micro_batches"),
+               nb::arg("most_memory") = nb::none());
   nb::class_<ThreadState>(m, "ThreadState").def(nb::init<>()).def("call", &ThreadState::call, nb::arg("function"));
 }
 

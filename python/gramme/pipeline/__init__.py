@@ -11,6 +11,8 @@
 True
 """
 
+from ._observe import cut
+from ._peers import PeerError, watched
 from ._plan import Plan, PlannedStage, Portal
 from ._runtime import Runtime
 from ._schedule import Action, Schedule, ScheduleError
@@ -19,6 +21,7 @@ from ._split import Split, split
 
 __all__ = [
     "Action",
+    "PeerError",
     "Plan",
     "PlannedStage",
     "Portal",
@@ -29,6 +32,8 @@ __all__ = [
     "Span",
     "Split",
     "Value",
+    "cut",
     "simulate",
     "split",
+    "watched",
 ]

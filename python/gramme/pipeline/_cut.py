@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from .. import _C
-from ._observe import BYTES, Observer, last_uses, places
+from ._observe import BYTES, HANDING_OVER, Clock, Observer, Operation, last_uses, line_of, modules_of, places
+from ._order import orders
 from ._plan import Plan, PlannedStage, Portal
 
-_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+_MEASURED = 3  # runs
 
 
-def _line(node: fx.Node) -> str:
-    found = _LINE.findall(node.meta.get("stack_trace") or "")
-    return f"{found[-1][0]}:{found[-1][1]}" if found else ""
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked of a cut."""
+
+    stages: int
+    begin: Sequence[str] = ()  # modules that a stage begins with
+    most_memory: int | None = None
+    micro_batches: int | None = None
+    costs: Literal["estimated", "measured"] = "estimated"
 
 
 class Cut:
     """The graph of a capture cut into stages."""
 
-    def __init__(self, module: fx.GraphModule, names: dict[int, str], values: Sequence[Any], stages: int) -> None:
-        self.module = module
+    def __init__(self, module: fx.GraphModule, names: dict[int, str], values: Sequence[Any], wishes: Wishes) -> None:
+        self.module, self.wishes = module, wishes
         self.inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self.output: fx.Node = next(iter(reversed(module.graph.nodes)))
         self.attributes: dict[fx.Node, tuple[str, Any]] = {
@@ -36,27 +43,132 @@ class Cut:
         observer = Observer(module)
         observer.run(*values)
         self.operations = observer.operations
-        last_use = last_uses(self.operations, self.output)
-        cuts = _C.pipeline.plan_cuts(
-            cost=[operation.cost for operation in self.operations],
-            moving=[operation.bytes // BYTES for operation in self.operations],
-            last_use=last_use,
-            may_cut=places(self.operations, last_use),
-            stages=stages,
-        )
-        self.bounds = [0, *cuts, len(self.operations)]
+        if wishes.costs == "measured":
+            self._measure(values)
+        self.again = self._cheap_to_repeat(values)
+        self._choose([self.operations[i].node for i in observer.marked if i < len(self.operations)])
         self.stage_of = {
             operation.node: stage
-            for stage in range(stages)
+            for stage in range(wishes.stages)
             for operation in self.operations[self.bounds[stage] : self.bounds[stage + 1]]
         }
         self.bytes = {operation.node: operation.bytes for operation in self.operations}
         self.results: list[Any] = list(pytree.tree_leaves(self.output.args[0]))
+        self.own, self.needs = zip(*(self._nodes_of(stage) for stage in range(wishes.stages)), strict=True)
+
+    def _measure(self, values: Sequence[Any]) -> None:
+        clock = Clock(self.module)
+        for _ in range(_MEASURED):
+            clock.run(*values)
+        for operation in self.operations:
+            operation.cost = clock.taken[operation.node]
+
+    def _choose(self, marked: Sequence[fx.Node]) -> None:
+        """Puts the operations in the best order and finds the bounds of the stages."""
+        program, best, refusal = self.operations, None, None
+        for order in orders(program):
+            operations = [program[i] for i in order]
+            try:
+                cuts, step = self._cuts_of(operations, marked)
+            except ValueError as error:
+                refusal = refusal or error
+                continue
+            if best is None or step < best:
+                best, self.operations, self.bounds = step, operations, [0, *cuts, len(operations)]
+        if best is None and refusal:
+            raise refusal
+
+    def _cuts_of(self, operations: Sequence[Operation], marked: Sequence[fx.Node]) -> tuple[list[int], int]:
+        wishes = self.wishes
+        last_use = last_uses(operations, self.output)
+        why = places(operations, last_use)
+        must = self._pinned(operations, marked)
+        for i, pin in must.items():
+            if i > 0 and why[i]:
+                raise ValueError(f"no stage may begin at {pin} ({line_of(operations[i].node)}): {why[i]}")
+        try:
+            return _C.pipeline.plan_cuts(
+                cost=[operation.cost for operation in operations],
+                moving=[self._moving(operation) for operation in operations],
+                last_use=last_use,
+                memory=self._memory(operations),
+                may_cut=[not reason for reason in why],
+                must_cut=[i in must for i in range(len(operations))],
+                stages=wishes.stages,
+                micro_batches=wishes.micro_batches or 4 * wishes.stages,
+                most_memory=wishes.most_memory,
+            )
+        except ValueError as error:
+            reasons = sorted({reason for reason in why if reason})
+            if "places" not in str(error) or not reasons:
+                raise
+            more = f" and {len(reasons) - 3} more" * (len(reasons) > 3)
+            raise ValueError(f"{error}: {'; '.join(reasons[:3])}{more}") from None
+
+    def _pinned(self, operations: Sequence[Operation], marked: Sequence[fx.Node]) -> dict[int, str]:
+        """Operations that a stage begins with, and what for."""
+        place = {operation.node: i for i, operation in enumerate(operations)}
+        parts = {operation.node: operation.part for operation in operations}
+        pinned = {min(i for node, i in place.items() if parts[node] == parts[at]): "a marker" for at in marked}
+        for name in self.wishes.begin:
+            inside = [i for node, i in place.items() if name in modules_of(node)]
+            if not inside:
+                raise ValueError(f"the model calls no module {name}")
+            pinned[min(inside)] = name
+        return pinned
+
+    def _memory(self, operations: Sequence[Operation]) -> list[int]:
+        """What each adds to its stage: results, and parameters and buffers at their first use."""
+        seen: set[fx.Node] = set()
+        held = []
+        for operation in operations:
+            new = {node for node in operation.node.all_input_nodes if node not in seen and self.attribute(node)}
+            seen |= new
+            tensors = [attribute[1] for node in new if (attribute := self.attribute(node))]
+            own = sum(value.numel() * value.element_size() for value in tensors if isinstance(value, Tensor))
+            held.append(operation.bytes + own)
+        return held
+
+    def _cheap_to_repeat(self, values: Sequence[Any]) -> dict[fx.Node, int]:
+        """What it costs to compute a value anew from sizes and buffers, if that is cheaper than to hand it over."""
+        written: set[int] = set().union(*(operation.written for operation in self.operations))
+        sources: dict[fx.Node, frozenset[fx.Node]] = {}  # the operations a value is computed with
+        for node, value in zip(self.inputs, values, strict=True):
+            if not isinstance(value, Tensor) or (node in self.attributes and not value.requires_grad):
+                sources[node] = frozenset()
+        cost = {operation.node: operation.cost for operation in self.operations}
+        cheap = {}
+        for operation in self.operations:
+            inputs = operation.node.all_input_nodes
+            known = all(node in sources or node.op == "get_attr" for node in inputs)
+            if not known or not operation.repeats or operation.has_gradient or operation.storages & written:
+                continue
+            with_it = frozenset((operation.node,)).union(*(sources.get(node, ()) for node in inputs))
+            if operation.crosses and sum(cost[node] for node in with_it) <= operation.bytes // BYTES + HANDING_OVER:
+                cheap[operation.node] = sum(cost[node] for node in with_it)
+            sources[operation.node] = with_it
+        self.sources = sources
+        return cheap
+
+    def _moving(self, operation: Operation) -> int:
+        return min(operation.bytes // BYTES, self.again.get(operation.node, operation.bytes // BYTES))
+
+    def _nodes_of(self, stage: int) -> tuple[list[fx.Node], list[fx.Node]]:
+        """What a stage runs, and what it needs for that, in the graph's order."""
+        own = {operation.node for operation in self.operations[self.bounds[stage] : self.bounds[stage + 1]]}
+        needed = {node for operation in own for node in operation.all_input_nodes} - own
+        repeated = {source for node in needed if node in self.again for source in self.sources[node]} - own
+        own |= repeated
+        needed |= {node for operation in repeated for node in operation.all_input_nodes}
+        place = {node: i for i, node in enumerate(self.module.graph.nodes)}
+        for i, operation in enumerate(self.operations[self.bounds[stage] : self.bounds[stage + 1]]):
+            place[operation.node] = len(place) + i  # behind all that is repeated
+        return sorted(own, key=place.__getitem__), sorted(needed - own, key=place.__getitem__)
 
     def targets(self, node: fx.Node) -> tuple[int, ...]:
         """The other stages that take its result."""
         return tuple(
-            sorted({self.stage_of[user] for user in node.users if user in self.stage_of} - {self.stage_of[node]})
+            stage for stage, needs in enumerate(self.needs) if node in needs and stage != self.stage_of.get(node)
         )
 
     def stage(self, index: int) -> fx.GraphModule:
@@ -64,25 +176,27 @@ class Cut:
         graph = fx.Graph()
         copies: dict[fx.Node, fx.Node] = {}
         attributes: dict[str, Any] = {}
-        own = [op.node for op in self.operations[self.bounds[index] : self.bounds[index + 1]]]
-        needed = {node for operation in own for node in operation.all_input_nodes} - set(own)
-        takes = [node for node in self.module.graph.nodes if node in needed and not self._attribute(node)]
+        takes = [node for node in self.needs[index] if not self.attribute(node)]
         for node in takes:
             copies[node] = graph.placeholder(node.name)
-        for node in self.module.graph.nodes:
-            if node in needed and (attribute := self._attribute(node)):
+        for node in self.needs[index]:
+            if attribute := self.attribute(node):
                 name, attributes[name] = attribute
                 copies[node] = graph.get_attr(name)
-        for node in own:
+        for node in self.own[index]:
             copies[node] = graph.node_copy(node, lambda of: copies[of])
-        gives = [node for node in own if self.targets(node) or self.output in node.users]
+        gives = [node for node in self.own[index] if self.stage_of[node] == index and self._leaves(node)]
         graph.output(tuple(copies[node] for node in gives))
         module = fx.GraphModule(attributes, graph, class_name=f"Stage{index}")
         module.train(self.module.training)
         module.takes, module.gives = [node.name for node in takes], [node.name for node in gives]  # type: ignore[assignment]
         return module
 
-    def _attribute(self, node: fx.Node) -> tuple[str, Any] | None:
+    def _leaves(self, node: fx.Node) -> bool:
+        return bool(self.targets(node)) or self.output in node.users
+
+    def attribute(self, node: fx.Node) -> tuple[str, Any] | None:
+        """Its name and value, if it is part of the model."""
         if node.op == "get_attr":
             value: Any = self.module
             for part in str(node.target).split("."):
@@ -98,9 +212,12 @@ class Cut:
             tensors = (*stage.parameters(), *stage.buffers())
             rows.append(
                 PlannedStage(
-                    operations=len(own),
+                    operations=len(self.own[i]),
+                    repeated=len(self.own[i]) - len(own),
                     cost=sum(operation.cost for operation in own),
                     parameters=sum(tensor.numel() * tensor.element_size() for tensor in tensors),
+                    results=sum(operation.bytes for operation in own),
+                    bytes_next=sum(op.bytes for op in own if i + 1 in self.targets(op.node)),
                     bytes_in=sum(size for node, size in self.bytes.items() if i in self.targets(node)),
                     bytes_out=sum(operation.bytes * len(self.targets(operation.node)) for operation in own),
                 )
@@ -110,6 +227,8 @@ class Cut:
             if targets and targets[-1] > source + 1:
                 relayed = targets[-1] - source
                 portals.append(
-                    Portal(node.name, _line(node), source, targets, size, len(targets), size * (relayed - len(targets)))
+                    Portal(
+                        node.name, line_of(node), source, targets, size, len(targets), size * (relayed - len(targets))
+                    )
                 )
         return Plan(tuple(rows), tuple(portals))

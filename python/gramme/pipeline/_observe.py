@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 # One core of a few years ago, in nanoseconds: what matters is the ratio.
 _FLOPS, BYTES, _CALL = 16, 8, 500
+HANDING_OVER = 5_000  # a value, whatever its size
+
+_library: Any = cast(Any, torch.library.Library)("gramme_pipeline", "DEF")
+_library.define("cut() -> ()")
+_library.impl("cut", lambda: None, "BackendSelect")
+torch.library.register_fake("gramme_pipeline::cut", lambda: None, lib=_library)
+# An operator, for functions of this package are not captured.
+cut: Callable[[], None] = torch.ops.gramme_pipeline.cut
+cut.__doc__ = "Marks a place in a model where a stage ends and the next one begins. Elsewhere it does nothing."
+_MARKERS = (cut, torch.ops.gramme_pipeline.cut.default)
 
 
 @dataclass
@@ -26,10 +40,31 @@ class Operation:
     storages: set[int] = field(default_factory=set)  # that it read or made
     written: set[int] = field(default_factory=set)
     in_mode: bool = False  # behind it grad mode or autocast is another than outside
+    has_gradient: bool = False  # a result needs one
+    repeats: bool = True  # run again outside such modes it gives the same: it draws no random numbers
+    stays: bool = False  # its place among others that stay is not changed
+    part: int = 0  # operations of one part are run before those of the next
+
+
+_AUTOCASTS = ("cpu", "cuda")
+
+
+def _casts() -> tuple[bool, ...]:
+    return tuple(torch.is_autocast_enabled(device) for device in _AUTOCASTS)
 
 
 def _modes() -> tuple[object, ...]:
-    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), _casts()
+
+
+class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees whether an operator draws random numbers."""
+
+    found = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.found = self.found or torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
 
 
 def tensors_of(value: Any) -> list[Tensor]:
@@ -42,15 +77,22 @@ class Observer(fx.Interpreter):
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
         self.operations: list[Operation] = []
-        self.outside = _modes()
+        self.marked: list[int] = []  # operations that a marker stands before
+        self.outside, self.casts_outside = _modes(), _casts()
         self.kept: list[Tensor] = []  # an address stands for one storage as long as all live
+        self.part = 0
 
     def run_node(self, n: fx.Node) -> Any:
         if n.op not in ("call_function", "call_method", "call_module"):
             return super().run_node(n)
-        seen = Operation(n)
+        if n.target in _MARKERS:
+            self.marked.append(len(self.operations))
+            self.part += 1
+            return None
+        seen = Operation(n, part=self.part)
         before = [(tensor, tensor._version) for tensor in tensors_of(self.fetch_args_kwargs_from_env(n))]
-        with FlopCounterMode(display=False) as flops:
+        modes, casts = _modes(), _casts() != self.casts_outside
+        with FlopCounterMode(display=False) as flops, _Draws() as draws:  # type: ignore[no-untyped-call]
             result = super().run_node(n)
         made = tensors_of(result)
         self.kept += made
@@ -60,8 +102,33 @@ class Observer(fx.Interpreter):
         seen.storages = {_storage(tensor) for tensor in (*made, *(tensor for tensor, _ in before))}
         seen.written = {_storage(tensor) for tensor, version in before if tensor._version != version}
         seen.in_mode = _modes() != self.outside
+        seen.has_gradient = any(tensor.requires_grad for tensor in made)
+        seen.repeats = not (draws.found or casts or seen.written)
+        seen.stays = draws.found or result is None or _is_of_a_library(n)
+        if _modes() != modes:
+            seen.part, self.part = self.part + 1, self.part + 2
         self.operations.append(seen)
         return result
+
+
+class Clock(fx.Interpreter):
+    """Runs the graph and measures each node, in nanoseconds."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.taken: dict[fx.Node, int] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        began = time.perf_counter_ns()
+        result = super().run_node(n)
+        taken = time.perf_counter_ns() - began
+        self.taken[n] = min(taken, self.taken.get(n, taken))
+        return result
+
+
+def _is_of_a_library(node: fx.Node) -> bool:
+    """Whether PyTorch does not know the operator, which may then do more than compute."""
+    return getattr(node.target, "namespace", "aten") not in ("aten", "prims", "torchvision")
 
 
 def _storage(tensor: Tensor) -> int:
@@ -77,23 +144,45 @@ def last_uses(operations: Sequence[Operation], output: fx.Node) -> list[int]:
     ]
 
 
-def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[bool]:
-    """Tells of each operation whether a stage may begin with it."""
-    may_cut = [True] * (len(operations) + 1)
+def has_data_dependent_size(node: fx.Node) -> bool:
+    return any(free_unbacked_symbols(tensor) for tensor in tensors_of(node.meta.get("example_value")))
 
-    def keep_together(first: int, last: int) -> None:
-        may_cut[first + 1 : last + 1] = [False] * (last - first)
+
+def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str]:
+    """Tells of each operation why no stage may begin with it; empty where one may."""
+    why = [""] * (len(operations) + 1)
+
+    def keep_together(first: int, last: int, reason: str) -> None:
+        for i in range(first + 1, last + 1):
+            why[i] = why[i] or f"{reason} ({line_of(operations[first].node) or operations[first].node.name})"
 
     touched: dict[int, tuple[int, int]] = {}
     written: set[int] = set()
     for i, operation in enumerate(operations):
         if not operation.crosses:
-            keep_together(i, last_use[i])
+            keep_together(i, last_use[i], "several values of one operation are used")
+        elif has_data_dependent_size(operation.node):
+            keep_together(i, last_use[i], "a tensor is used whose size depends on data")
         if operation.in_mode:
-            may_cut[i + 1] = False
+            keep_together(i, i + 1, "grad mode or autocast is another than around the model")
         for storage in operation.storages:
             touched[storage] = (touched.get(storage, (i, i))[0], i)
         written |= operation.written
     for storage in written:  # a stage that is cut at its inputs would write to another one's values
-        keep_together(*touched[storage])
-    return may_cut[:-1]
+        keep_together(*touched[storage], "a tensor is used that is written to")
+    return why[:-1]
+
+
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def line_of(node: fx.Node) -> str:
+    """File and line of the program, if they are known."""
+    found = _LINE.findall(node.meta.get("stack_trace") or "")
+    return f"{found[-1][0]}:{found[-1][1]}" if found else ""
+
+
+def modules_of(node: fx.Node) -> set[str]:
+    """The names of the model's modules in whose calls it is."""
+    paths = (path for path, _ in (node.meta.get("nn_module_stack") or {}).values())
+    return {path.removeprefix("L['self'].") for path in paths}

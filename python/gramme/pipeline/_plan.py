@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,22 @@ class PlannedStage:
 
     Attributes:
         operations: how many nodes of the graph it runs.
+        repeated: how many of them compute anew what is cheaper to compute than to hand over.
         cost: estimated nanoseconds of its forward.
         parameters: bytes of its parameters and buffers.
+        results: bytes of what it computes, for the example.
+        bytes_next: what it gives to the next stage.
         bytes_in: what it takes from other stages, for the example.
         bytes_out: what it gives to others.
 
     """
 
     operations: int
+    repeated: int
     cost: int
     parameters: int
+    results: int
+    bytes_next: int
     bytes_in: int
     bytes_out: int
 
@@ -62,14 +69,32 @@ class Plan:
     stages: tuple[PlannedStage, ...]
     portals: tuple[Portal, ...]
 
+    def save(self, path: str | Path) -> None:
+        """Draws the stages as columns, with arcs above for the values that go past a stage.
+
+        Args:
+            path: of an SVG file.
+
+        Example:
+            >>> import tempfile
+            >>> plan = Plan((PlannedStage(3, 0, 1500, 96, 64, 32, 0, 32), PlannedStage(2, 0, 900, 0, 64, 0, 32, 0)), ())
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     plan.save(Path(folder, "plan.svg"))
+
+        """
+        from ._drawing import drawing
+
+        Path(path).write_text(drawing(self), encoding="utf-8")
+
     def __str__(self) -> str:
         lines = [
-            f"{'stage':>5} {'operations':>10} {'cost, us':>10} {'parameters':>12} {'bytes in':>10} {'bytes out':>10}"
+            f"{'stage':>5} {'operations':>10} {'cost, us':>10} {'parameters':>12} {'results':>10} {'bytes in':>10}"
+            f" {'bytes out':>10}"
         ]
         for i, stage in enumerate(self.stages):
             lines.append(
-                f"{i:>5} {stage.operations:>10} {stage.cost / 1000:>10.1f} {stage.parameters:>12} {stage.bytes_in:>10}"
-                f" {stage.bytes_out:>10}"
+                f"{i:>5} {stage.operations:>10} {stage.cost / 1000:>10.1f} {stage.parameters:>12} {stage.results:>10}"
+                f" {stage.bytes_in:>10} {stage.bytes_out:>10}"
             )
         for portal in self.portals:
             targets = ", ".join(map(str, portal.targets))

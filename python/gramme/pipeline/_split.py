@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
+from .. import _C
 from .._compile import compile as _compile
-from ._cut import Cut
+from .._compile import entry_of
+from ._cut import Cut, Wishes
 from ._observe import tensors_of
 from ._plan import Plan
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+    from torch.distributed.pipelining import PipelineStage
+
+
+_CONSTANT_STORE = re.compile(r"Store\w+ .* = (None|True|False|-?\d+)")
+
+
+@contextlib.contextmanager
+def undisturbed(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """What is run inside changes neither random numbers nor the tensors."""
+    kept = [(tensor, tensor.detach().clone()) for tensor in tensors]
+    devices = {tensor.device.index for tensor, _ in kept if tensor.is_cuda}
+    try:
+        with torch.random.fork_rng(devices=devices):
+            yield
+    finally:
+        with torch.no_grad():
+            for tensor, before in kept:
+                if not torch.equal(tensor, before):
+                    tensor.copy_(before)
 
 
 @dataclass(frozen=True)
@@ -23,12 +49,14 @@ class Bound:
     Attributes:
         values: by name, what is there before any stage runs.
         returned: names of those among them that are in the model's result.
+        leaves: names of the tensors of the model's result, in the order of ``tree_leaves``.
         result: gives the model's result when it is called with all values by name.
 
     """
 
     values: dict[str, Any]
     returned: frozenset[str]
+    leaves: tuple[str, ...]
     result: Callable[[Mapping[str, Any]], Any]
 
 
@@ -45,9 +73,9 @@ class Split(nn.Module):
     stages: nn.ModuleList
     plan: Plan
 
-    def __init__(self, model: nn.Module, stages: int) -> None:
+    def __init__(self, model: nn.Module, wishes: Wishes) -> None:
         super().__init__()
-        self._number = stages
+        self._wishes = wishes
         self._names = {id(tensor): name for name, tensor in _named_tensors(model)}
         self._compiled = [_compile(model, backend=self._backend, fullgraph=True, dynamic=True)]  # not a submodule
         self._cut: Cut | None = None
@@ -67,19 +95,13 @@ class Split(nn.Module):
 
     def _run(self, module: fx.GraphModule, values: Sequence[Any]) -> tuple[Any, ...]:
         if self._cut is None:
-            state = torch.get_rng_state()
-            kept = [(tensor, tensor.detach().clone()) for tensor in tensors_of(values) if not tensor.requires_grad]
             try:
-                cut = Cut(module, self._names, values, self._number)
+                with undisturbed(tensor for tensor in tensors_of(values) if not tensor.requires_grad):
+                    cut = Cut(module, self._names, values, self._wishes)
             except ValueError as error:
                 self._refusal = error
                 raise
-            torch.set_rng_state(state)
-            with torch.no_grad():
-                for tensor, before in kept:
-                    if not torch.equal(tensor, before):
-                        tensor.copy_(before)
-            stages = [cut.stage(i) for i in range(self._number)]
+            stages = [cut.stage(i) for i in range(self._wishes.stages)]
             self.stages, self.plan, self._cut = nn.ModuleList(stages), cut.plan(stages), cut
         known = {node.name: value for node, value in zip(self._cut.inputs, values, strict=True)}
         if self._bound is not None:
@@ -96,6 +118,59 @@ class Split(nn.Module):
     def _results(self, known: Mapping[str, Any]) -> tuple[Any, ...]:
         assert self._cut is not None
         return tuple(known[leaf.name] if isinstance(leaf, fx.Node) else leaf for leaf in self._cut.results)
+
+    def pipeline_stages(
+        self,
+        micro_batch: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        group: ProcessGroup | None = None,
+        placement: str = "loop",
+        wrap: Callable[[nn.Module], nn.Module] | None = None,
+    ) -> list[PipelineStage]:
+        """The stages of this process, for the schedules of ``torch.distributed.pipelining``.
+
+        Each process of the group calls it, having cut the same model. Stages take tensors from the stage before and
+        give tensors to the next one: what goes further passes through, numbers too, as a tensor. The first stage takes
+        the model's arguments, the last one gives the tensors of the model's result in the order of ``tree_leaves``, or
+        its only one. A parameter of several stages belongs to the first of them, if it needs a gradient; ``step`` is
+        called with arguments in the process of the first stage only.
+
+        Args:
+            micro_batch: arguments of the shapes of one micro-batch; all micro-batches have these.
+            kwargs: the same by keyword.
+            device: where this process's stages are; the model was there when it was cut.
+            group: the processes of the pipeline, all by default.
+            placement: ``"loop"``, stage i in process i modulo their number, or ``"v"`` (schedules whose name has a V).
+            wrap: called with each stage's module, as DistributedDataParallel is.
+
+        Returns:
+            One stage, or several where there are more stages than processes.
+
+        Raises:
+            ValueError: the model's call has effects that stages do not have, what crosses a cut has a size that
+                depends on data, or the processes have cut differently.
+
+        """
+        from ._distributed import stages_of_process
+
+        return stages_of_process(self, micro_batch, kwargs or {}, torch.device(device), group, placement, wrap)
+
+    @property
+    def cut(self) -> Cut:
+        """The graph and where it is cut."""
+        assert self._cut is not None
+        return self._cut
+
+    @property
+    def effects(self) -> list[str]:
+        """What each call changes besides returning and besides writes to tensors, as text.
+
+        A store of a constant is left out: the example's call has made it.
+        """
+        effects = [effect for row in _C.segments(entry_of(self._compiled[0])) for effect in row["effects"]]
+        return [effect for effect in effects if not _CONSTANT_STORE.fullmatch(effect)]
 
     @property
     def result_names(self) -> list[str]:
@@ -143,6 +218,7 @@ class Split(nn.Module):
         return Bound(
             values,
             frozenset(name for name in names if name in values),
+            tuple(filter(None, names)),
             lambda known: pytree.tree_unflatten(
                 [known.get(name, leaf) if name else leaf for name, leaf in zip(names, leaves, strict=True)], spec
             ),
@@ -185,46 +261,62 @@ def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
             yield name, tensor
 
 
-def split(model: nn.Module, example_args: tuple[Any, ...], *, stages: int) -> Split:
+def split(
+    model: nn.Module,
+    example_args: tuple[Any, ...],
+    example_kwargs: dict[str, Any] | None = None,
+    *,
+    stages: int,
+    begin: Sequence[str] = (),
+    most_memory: int | None = None,
+    micro_batches: int | None = None,
+    costs: Literal["estimated", "measured"] = "estimated",
+) -> Split:
     """Cuts a model into stages of about the same cost.
 
-    The model is captured as one graph in which sizes vary. Of all cuts of the graph's order, those are taken whose
-    dearest stage is cheapest, with what it takes and hands over; of these, those that hand over least. A value that
-    later stages take goes there directly (a portal); inputs and parameters are delivered where they are used. No cut
-    separates writes to a tensor from its other uses, or lies where grad mode or autocast is another than around the
-    model.
+    The model is captured as one graph in which sizes vary. Of three orders of its operations and all their cuts, those
+    are taken whose step is shortest: all micro-batches, one after the other, through all stages, with what each takes
+    and hands over. A value that later stages take goes there directly (a portal), or is computed there anew if that is
+    cheaper and it depends on sizes and buffers only; inputs and parameters are delivered where they are used. No cut
+    separates writes to a tensor from its other uses, or a tensor whose size depends on data from its uses, or lies
+    where grad mode or autocast is another than around the model.
 
     Args:
         model: any module that is captured whole; neither it nor its buffers nor random numbers are changed.
         example_args: arguments to measure with, the model's shapes. Later ones may have other sizes, where those that
             are equal here are equal too; all else (requires_grad, the model's mode) stays as it is now.
+        example_kwargs: the same by keyword.
         stages: how many there shall be.
+        begin: names of modules that a stage shall begin with; ``gramme.pipeline.cut()`` marks such places in code.
+        most_memory: bytes that no stage exceeds with its parameters, buffers and results, for the example.
+        micro_batches: how many a step has, by default four for each stage; the more, the more the dearest stage counts.
+        costs: of operations: estimated of arithmetic and bytes, or measured now. Measured ones differ from run to run,
+            and processes that work together need the same cuts.
 
     Returns:
         The stages, which is called like the model.
 
     Raises:
         CaptureError: the model is not one graph; it names file, line and reason.
-        ValueError: there are fewer operations, or places to cut, than stages.
+        ValueError: there are fewer operations, or places to cut, than stages; it names lines between which there is
+            no place.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU())
         >>> print(split(model, (torch.ones(2, 4),), stages=2).plan)
-        stage operations   cost, us   parameters   bytes in  bytes out
-            0          2        1.0           80          0         32
-            1          2        1.0           80         32          0
+        stage operations   cost, us   parameters    results   bytes in  bytes out
+            0          2        1.0           80         64          0         32
+            1          2        1.0           80         64         32          0
+        >>> cut = split(model, (torch.ones(2, 4),), stages=2, begin=["1"])
+        >>> [stage.operations for stage in cut.plan.stages]
+        [1, 3]
 
     """
     if stages < 1:
         raise ValueError(f"stages must be a positive number, not {stages}")
-    made = Split(model, stages)
-    state = torch.get_rng_state()
-    kept = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    try:
-        made(*example_args)
-    finally:
-        torch.set_rng_state(state)
-        with torch.no_grad():
-            for buffer, before in kept:
-                buffer.copy_(before)
+    if costs not in ("estimated", "measured"):
+        raise ValueError(f"costs: expected 'estimated' or 'measured', got {costs!r}")
+    made = Split(model, Wishes(stages, tuple(begin), most_memory, micro_batches, costs))
+    with undisturbed(model.buffers()):
+        made(*example_args, **(example_kwargs or {}))
     return made

@@ -1,0 +1,98 @@
+"""Split models under torch.distributed.pipelining's schedules, equal to the bit to the uncut model."""
+
+import gramme.pipeline
+import pytest
+import torch
+from gramme.pipeline._distributed import _relay
+from torch.distributed.pipelining._backward import stage_backward
+
+from pipeline import zoo
+from pipeline.processes import check_gradient, compare, loss_of, refused, run_processes, wrapped_and_saved
+
+SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2}  # stages a process
+
+
+def check(size, folder, names, schedules):
+    cases = [(name, schedule, size * stages) for name in names for schedule, stages in schedules.items()]
+    found = run_processes(size, folder, compare, cases)
+    for case, told in zip(cases, found, strict=True):
+        assert set(told) == {"equal"}, f"{case}\n" + "\n".join(told)
+
+
+@pytest.mark.parametrize("number", [2, 5])
+@pytest.mark.parametrize("name", zoo.SMALL)
+def test_stages_in_a_row(name, number, one_thread):
+    """What the engine does, without it: each stage's backward is cut at what it takes."""
+    make, arguments = zoo.SMALL[name]
+    torch.manual_seed(0)
+    model, twin = make(), make()
+    twin.load_state_dict(model.state_dict())
+    args, kwargs = arguments(zoo.SHORT)
+    cut = gramme.pipeline.split(model, args, kwargs, stages=number)
+    relay = _relay(cut, args, kwargs, torch.device("cpu"))
+    values = cut.bind(*args, **kwargs).values
+    given, runs = tuple(values[node.name] for node in relay.arguments), []
+    for stage in map(relay.stage, range(number)):
+        taken = tuple(
+            value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
+            for value in given
+        )
+        given = stage.module(*taken)
+        runs.append((taken, given))
+        if len(runs) < number:
+            assert [same_kind(value) for value in given] == [same_kind(value) for value in stage.outputs]
+    target = torch.rand(zoo.SHORT, 1)
+    loss, wanted = loss_of(given, target), loss_of(twin(*args, **kwargs), target)
+    wanted.backward()
+    assert loss.item() == wanted.item()
+    gradients = stage_backward(loss, None, runs[-1][0])
+    for taken, gives in reversed(runs[:-1]):
+        gradients = stage_backward(gives, gradients, taken)
+    for (key, value), (_, other) in zip(model.named_parameters(), twin.named_parameters(), strict=True):
+        check_gradient(key, value.grad, other.grad, exact=True)
+
+
+def same_kind(tensor):
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad
+
+
+def test_two_processes(tmp_path):
+    check(2, tmp_path, ["tied"], SCHEDULES)
+
+
+@pytest.mark.slow
+def test_small_models_in_two_processes(tmp_path):
+    check(2, tmp_path, zoo.SMALL, SCHEDULES)
+
+
+MORE = {"ScheduleLoopedBFS": 2, "ScheduleInterleavedZeroBubble": 2, "ScheduleZBVZeroBubble": 2}
+
+
+@pytest.mark.slow
+def test_other_schedules(tmp_path):
+    check(2, tmp_path, ["unet", "tied"], MORE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_transformers_in_two_processes(tmp_path):
+    pytest.importorskip("transformers")
+    check(2, tmp_path, zoo.TRANSFORMERS, SCHEDULES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_small_models_in_four_processes(tmp_path):
+    check(4, tmp_path, zoo.SMALL, SCHEDULES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_transformers_in_four_processes(tmp_path):
+    pytest.importorskip("transformers")
+    check(4, tmp_path, zoo.TRANSFORMERS, SCHEDULES)
+
+
+@pytest.mark.parametrize("run", [wrapped_and_saved, refused])
+def test_more_in_two_processes(run, tmp_path):
+    assert run_processes(2, tmp_path, run, [""]) == [["equal", "equal"]]

@@ -1,0 +1,268 @@
+"""What can be asked of a cut, what is refused, and how a plan is shown."""
+
+import itertools
+import xml.etree.ElementTree as ElementTree
+
+import gramme.pipeline
+import pytest
+import torch
+from gramme.pipeline import _cut, _order
+from gramme.pipeline._observe import last_uses, places
+from gramme.torchgpipe.balance import blockpartition
+from torch import nn
+
+from pipeline import zoo
+from pipeline.models import Call, gradients, same
+from pipeline.test_split import CASES, backward, leaves, step_of
+
+
+class Layers(nn.Module):
+    def __init__(self, count=6, width=4):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(width, width), nn.Tanh()) for _ in range(count))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if i == 1:
+                gramme.pipeline.cut()
+        return x
+
+
+def parameters_of(cut):
+    return [sorted(name for name, _ in stage.named_parameters()) for stage in cut.stages]
+
+
+def test_markers():
+    x = torch.randn(2, 4)
+    model = Layers()
+    assert same(model(x), Call(lambda y: [y := layer(y) for layer in model.layers][-1])(x))
+    cut = gramme.pipeline.split(model, (x,), stages=2)
+    assert [stage.operations for stage in cut.plan.stages] == [4, 8]
+    assert same(cut(x), model(x))
+    cut = gramme.pipeline.split(model, (x,), stages=3)
+    assert [stage.operations for stage in cut.plan.stages] == [4, 4, 4]
+
+
+def test_modules_that_a_stage_begins_with():
+    x = torch.randn(2, 4)
+    cut = gramme.pipeline.split(Layers(), (x,), stages=3, begin=["layers.5"])
+    assert [stage.operations for stage in cut.plan.stages] == [4, 6, 2]
+    cut = gramme.pipeline.split(Layers(), (x,), stages=4, begin=["layers.5", "layers.1.1"])
+    assert [stage.operations for stage in cut.plan.stages] == [3, 1, 6, 2]
+
+
+def test_wishes_that_cannot_be():
+    x = torch.randn(2, 4)
+    with pytest.raises(ValueError, match=r"calls no module layers\.9"):
+        gramme.pipeline.split(Layers(), (x,), stages=2, begin=["layers.9"])
+    with pytest.raises(ValueError, match="more cuts are pinned"):
+        gramme.pipeline.split(Layers(), (x,), stages=2, begin=["layers.4"])
+    with pytest.raises(ValueError, match="memory limit"):
+        gramme.pipeline.split(Layers(), (x,), stages=2, most_memory=200)
+    with pytest.raises(ValueError, match="costs"):
+        gramme.pipeline.split(Layers(), (x,), stages=2, costs="guessed")
+
+
+class Heavy(nn.Module):
+    """Much memory at its beginning, much work at its end."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.ModuleList(nn.Embedding(500, 8) for _ in range(4))
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, ids):
+        x = self.embed[0](ids)
+        for embed in self.embed[1:]:
+            x = x + embed(ids)
+        for _ in range(20):
+            x = self.layer(x)
+        return x
+
+
+def test_memory_limit():
+    ids = torch.randint(0, 500, (2, 3))
+    free = gramme.pipeline.split(Heavy(), (ids,), stages=2).plan
+    assert free.stages[0].parameters >= 4 * 500 * 8 * 4
+    limit = 40_000
+    plan = gramme.pipeline.split(Heavy(), (ids,), stages=2, most_memory=limit).plan
+    assert all(stage.parameters + stage.results <= limit for stage in plan.stages)
+
+
+def test_measured_costs(one_thread):
+    model = zoo.UNet()
+    (x,), _ = zoo.image(2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    cut = gramme.pipeline.split(model, (x,), stages=3, costs="measured")
+    assert all(same(value, before[name]) for name, value in model.state_dict().items())
+    assert same(torch.get_rng_state(), state)
+    assert sum(stage.cost for stage in cut.plan.stages) > 10_000
+    assert same(cut(x), zoo.UNet.forward(model, x))
+
+
+def test_cheap_values_are_computed_anew(one_thread):
+    model = zoo.Tied()
+    args, kwargs = zoo.masked(2)
+    cut = gramme.pipeline.split(model, args, kwargs, stages=3)
+    assert [stage.repeated > 0 for stage in cut.plan.stages] == [False, True, True]
+    crossing = {name for stage in cut.stages for name in stage.takes}
+    assert "table" not in crossing
+    assert not any(name.startswith(("arange", "cos")) for name in crossing)
+
+
+def test_what_draws_or_is_written_to_is_not_computed_anew(one_thread):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(4))
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            noise, ones = torch.rand(4), torch.ones(4)
+            self.count.add_(1)
+            scale = self.count * 2
+            ones[0] = 3
+            for layer in self.layers:
+                x = layer(x * noise + ones * scale)
+            return x
+
+    model, x = Model(), torch.randn(2, 4)
+    cut = gramme.pipeline.split(model, (x,), stages=2)
+    assert not any(stage.repeated for stage in cut.plan.stages)
+    results = []
+    for run in (model, cut):
+        model.count.zero_()
+        torch.manual_seed(3)
+        results.append(run(x))
+    assert same(*results)
+
+
+def test_lines_between_which_there_is_no_place():
+    def written(x):
+        y = x.sin()
+        z = y.cos() + 1
+        y.add_(1)
+        return z * y
+
+    def sized(x):
+        y = x[x > 0]
+        z = y.sin()
+        return x.sum() + z.cos().sum()
+
+    with pytest.raises(ValueError, match=r"not enough places to cut: a tensor is used that is written to \(.*:\d+\)"):
+        gramme.pipeline.split(Call(written), (torch.randn(3),), stages=4)
+    with pytest.raises(ValueError, match=r"whose size depends on data \(.*test_planner.py:\d+\)"):
+        gramme.pipeline.split(Call(sized), (torch.randn(3),), stages=5)
+    assert gramme.pipeline.split(Call(sized), (torch.randn(3),), stages=2).plan
+
+
+def test_effects_are_known():
+    log = []
+
+    def noted(x):
+        log.append(x.shape[0])
+        return x.sin().cos()
+
+    class Flagged(nn.Module):
+        def forward(self, x):
+            self.ran = True
+            return x.sin().cos()
+
+    cut = gramme.pipeline.split(Call(noted), (torch.ones(2),), stages=2)
+    assert len(cut.effects) == 1
+    cut(torch.ones(3))
+    assert log == [2, 3]
+    assert not gramme.pipeline.split(Flagged(), (torch.ones(2),), stages=2).effects
+
+
+@pytest.mark.parametrize("which", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_every_order_gives_the_same_bits(name, which, monkeypatch, one_thread):
+    make, arguments = CASES[name]
+    torch.manual_seed(0)
+    model = make()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    changed = []
+
+    def only(operations):
+        found = [list(range(len(operations))), *_order.orders(operations)[1:]]
+        changed.append(len(found) > which)
+        return [found[min(which, len(found) - 1)]]
+
+    monkeypatch.setattr(_cut, "orders", only)
+    cut = gramme.pipeline.split(model, arguments(7, 5), stages=3)
+    given, found = arguments(3, 6), []
+    for run in (model, cut):
+        model.load_state_dict(before)
+        model.zero_grad()
+        torch.manual_seed(1)
+        result = run(*given)
+        backward(result)
+        found.append((leaves(result), gradients(model), list(map(torch.clone, model.buffers()))))
+    for mine, other in zip(*found, strict=True):
+        assert all(map(same, mine, other))
+
+
+def test_uses_of_a_value_stay_in_order(monkeypatch, one_thread):
+    """Gradients are added in the opposite order of uses: another order would give other bits."""
+
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4))
+
+        def forward(self, x):
+            parts = [(x * self.weight * 10.0**i).sin() for i in range(6)]
+            return parts[4] + parts[1] + parts[5] + parts[0] + parts[3] + parts[2]
+
+    model, x = Shared(), torch.randn(3, 4)
+    monkeypatch.setattr(_cut, "orders", lambda operations: [_order.orders(operations)[-1]])
+    cut = gramme.pipeline.split(model, (x,), stages=3)
+    found = []
+    for run in (model, cut):
+        model.zero_grad()
+        run(x).sum().backward()
+        found.append(model.weight.grad.clone())
+    assert same(*found)
+
+
+def test_a_drawing_is_well_formed(tmp_path):
+    (x,), _ = zoo.image(2)
+    plan = gramme.pipeline.split(zoo.DenseNet(), (x,), stages=4).plan
+    plan.save(tmp_path / "plan.svg")
+    root = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    words = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [word for word in words if word.startswith("stage ")] == [f"stage {i}" for i in range(4)]
+    assert plan.portals
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}title"))) == len(
+        {(portal.source, target) for portal in plan.portals for target in portal.targets if target > portal.source + 1}
+    )
+
+
+def test_explain_of_sizes_out_of_data():
+    def rows(x):
+        return x[torch.where(x > 0)[0]].sum()
+
+    cut = gramme.compile(rows, backend="eager", fullgraph=True, dynamic=True)
+    assert same(cut(torch.ones(3)), torch.tensor(3.0))
+    (row,) = gramme._C.segments(gramme._compile.entry_of(cut))
+    assert [text for text, _, _ in row["symbols"]] == ["L['x'].size()[0]"]
+
+
+@pytest.mark.parametrize("name", zoo.SMALL)
+@pytest.mark.parametrize("stages", [2, 4])
+def test_never_worse_than_blocks_of_layers(name, stages):
+    """Blocks begin at the first operation behind their first one that a stage may begin with."""
+    make, arguments = zoo.SMALL[name]
+    args, kwargs = arguments(2)
+    cut = gramme.pipeline.split(make(), args, kwargs, stages=stages, micro_batches=8).cut
+    operations = cut.operations
+    last_use = last_uses(operations, cut.output)
+    rows = [op.cost for op in operations], [cut._moving(op) for op in operations], last_use
+    free = [i for i, why in enumerate(places(operations, last_use)) if not why]
+    firsts = itertools.accumulate(map(len, blockpartition.solve(rows[0], stages)))
+    blocks = {min((i for i in free if i >= first), default=free[-1]) for first in list(firsts)[:-1]} - {0}
+    if len(blocks) == stages - 1:
+        assert step_of(*rows, cut.bounds[1:-1], 8) <= step_of(*rows, sorted(blocks), 8)

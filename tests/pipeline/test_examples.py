@@ -4,6 +4,10 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
+import runpy
+import sys
+from pathlib import Path
 
 import gramme.pipeline
 import gramme.torchgpipe
@@ -31,3 +35,16 @@ def test_public_names_are_documented(name):
     module = importlib.import_module(name)
     public = [getattr(module, item) for item in getattr(module, "__all__", ())]
     assert all(inspect.getdoc(item) for item in public if callable(item) and inspect.getmodule(item) is module)
+
+
+def test_the_unet_runs(tmp_path, monkeypatch, capsys):
+    root = Path(__file__).parents[2]
+    assert "examples/pipeline_unet.py plan.svg" in (root / "README.md").read_text()
+    monkeypatch.setattr(sys, "argv", ["pipeline_unet.py", str(tmp_path / "plan.svg")])
+    runpy.run_path(str(root / "examples/pipeline_unet.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    assert "portal" in told
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", told)]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0]
+    assert (tmp_path / "plan.svg").stat().st_size > 1000

@@ -224,6 +224,15 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
   return best;
 }
 
+/// Of floats that only a run of the graph tells; null if there are others among the items.
+template <int op>
+Value* extreme_float(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
+  Value* best = trace.see(items.front());
+  for (size_t i = 1; best && i < items.size(); ++i)
+    best = protocol::number_extreme(trace, op, function, best, trace.see(items[i]));
+  return items.size() > 1 ? best : nullptr;
+}
+
 template <int op>
 Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) {
   Value *best = nullptr, *best_key = nullptr;
@@ -263,6 +272,8 @@ Value* extreme(Trace& trace, const Args& args) {
     if (Value* constant = extreme_constant(trace, function, items)) return constant;
   if (!key)
     if (Value* number = extreme_number<op>(trace, items)) return number;
+  if (!key && trace::is_in_optimizer(trace))
+    if (Value* number = extreme_float<op>(trace, function, items)) return number;
   return extreme_item<op>(trace, items, key);
 }
 

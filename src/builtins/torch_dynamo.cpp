@@ -17,6 +17,13 @@ Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
   return protocol::call(trace, original, args);
 }
 
+/// Does gramme trace what PyTorch keeps out of its own front end's captures?
+bool is_traced_anyway(PyObject* function) {
+  if (!PyFunction_Check(function)) return false;
+  PyCodeObject* code = cpython::code_of(cpython::as_function(function));
+  return utf8_of(code->co_name) == "zero_grad" && utf8_of(code->co_filename).ends_with("torch/optim/optimizer.py");
+}
+
 /// torch.manual_seed once torch._dynamo is imported, and torch's other functions that keep it out: a model of the
 /// function inside is as good as for the function alone.
 Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args) {
@@ -27,6 +34,8 @@ Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args
   if (wrapped && PyFunction_Check(wrapped.get()))
     if (auto model = protocol::find_function_model(cpython::code_of(cpython::as_function(wrapped.get()))))
       return model(trace, function, args);
+  if (wrapped && is_traced_anyway(wrapped.get()))
+    return protocol::call(trace, protocol::get_attribute(trace, function, name), args);
   if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
     cannot(Reason::CallSkipped, utf8_of(reinterpret_cast<PyFunctionObject*>(function->object)->func_qualname));
   return trace.inliner->call(function, args);

@@ -7,11 +7,11 @@ namespace gramme::meta {
 namespace {
 
 /// Between the least and the greatest; unknown if one is not finite.
-Interval spanned(std::initializer_list<double> corners) {
-  Interval result{HUGE_VAL, -HUGE_VAL};
+Interval spanned(std::initializer_list<double> corners, bool special = false) {
+  Interval result{HUGE_VAL, -HUGE_VAL, special};
   for (double corner : corners) {
     if (!std::isfinite(corner)) return {};
-    result = {std::min(result.low, corner), std::max(result.high, corner)};
+    result = {std::min(result.low, corner), std::max(result.high, corner), special};
   }
   return result;
 }
@@ -20,27 +20,33 @@ Interval spanned(std::initializer_list<double> corners) {
 
 Interval Interval::widened() const {
   Interval result = *this;
-  for (int i = 0; i < 4; ++i) result = {std::nextafter(result.low, -HUGE_VAL), std::nextafter(result.high, HUGE_VAL)};
+  for (int i = 0; i < 4; ++i)
+    result = {std::nextafter(result.low, -HUGE_VAL), std::nextafter(result.high, HUGE_VAL), special};
   return result.or_unknown();
 }
 
 Interval Interval::as_float32() const {
   auto least = static_cast<float>(low), most = static_cast<float>(high);
   for (int i = 0; i < 4; ++i) least = std::nextafter(least, -HUGE_VALF), most = std::nextafter(most, HUGE_VALF);
-  return Interval{least, most}.or_unknown();
+  return Interval{least, most, special}.or_unknown();
 }
 
-Interval sum(Interval a, Interval b) { return Interval{a.low + b.low, a.high + b.high}.or_unknown(); }
+Interval sum(Interval a, Interval b) {
+  return Interval{a.low + b.low, a.high + b.high, a.special || b.special}.or_unknown();
+}
 
 Interval difference(Interval a, Interval b) { return sum(a, negative(b)); }
 
 Interval product(Interval a, Interval b) {
-  return spanned({a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high});
+  return spanned({a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high}, a.special || b.special);
 }
 
 Interval quotient(Interval a, Interval b) {
   if (b.holds(0)) return {};
-  return spanned({a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high});
+  Interval result =
+      spanned({a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high}, a.special || b.special);
+  if (b.special) result = {std::min(result.low, 0.0), std::max(result.high, 0.0), true};  // by an infinity
+  return result;
 }
 
 Interval power(Interval base, Interval exponent) {
@@ -53,7 +59,19 @@ Interval power(Interval base, Interval exponent) {
   return {std::max(corners.low, 0.0), corners.high};
 }
 
-Interval negative(Interval a) { return {-a.high, -a.low}; }
+Interval negative(Interval a) { return {-a.high, -a.low, a.special}; }
+
+/// Where one may be an infinity or a NaN the result may be the other one, whichever is greater.
+Interval maximum(Interval a, Interval b) {
+  if (!a.bounded() || !b.bounded()) return {};
+  const double low = !a.special && !b.special ? std::max(a.low, b.low)
+                     : !b.special             ? b.low
+                     : !a.special             ? a.low
+                                              : std::min(a.low, b.low);
+  return {low, std::max(a.high, b.high), a.special || b.special};
+}
+
+Interval minimum(Interval a, Interval b) { return negative(maximum(negative(a), negative(b))); }
 
 Interval narrower(Interval a, Interval b) {
   if (!a.known() || !b.known()) return a.known() ? a : b;

@@ -9,16 +9,20 @@
 namespace gramme::meta {
 
 struct Interval {
-  double low = -HUGE_VAL, high = HUGE_VAL;  // a known one is finite at both ends, and the number is no NaN
+  double low = -HUGE_VAL, high = HUGE_VAL;  // a known one is finite at both ends
+  bool special = false;                     // or the number may be an infinity or a NaN
 
   static Interval around_zero(double bound) { return {-bound, bound}; }
-  bool known() const { return std::isfinite(low) && std::isfinite(high); }
-  bool is_point() const { return low == high; }
+  bool bounded() const { return std::isfinite(low) && std::isfinite(high); }
+  bool known() const { return bounded() && !special; }
+  bool is_point() const { return low == high && !special; }
   bool holds(double number) const { return low <= number && number <= high; }
   /// Of the magnitude.
   double bound() const { return known() ? std::max(std::fabs(low), std::fabs(high)) : HUGE_VAL; }
+  /// Of the magnitude, if it is a finite number.
+  double finite_bound() const { return bounded() ? std::max(std::fabs(low), std::fabs(high)) : HUGE_VAL; }
   /// Unless it is infinite.
-  Interval or_unknown() const { return known() ? *this : Interval(); }
+  Interval or_unknown() const { return bounded() ? *this : Interval(); }
   /// With what rounding by a function of unknown accuracy within a few units may add.
   Interval widened() const;
   /// With what conversion of operands and result to 32 bits may add.
@@ -33,6 +37,9 @@ Interval quotient(Interval a, Interval b);
 /// Unknown if it may raise, or be complex.
 Interval power(Interval base, Interval exponent);
 Interval negative(Interval a);
+/// Of Python's max(), or min(), of the two.
+Interval maximum(Interval a, Interval b);
+Interval minimum(Interval a, Interval b);
 /// Of a number that lies in both.
 Interval narrower(Interval a, Interval b);
 

@@ -99,6 +99,7 @@ double largest_of(c10::ScalarType dtype) {
       return std::numeric_limits<double>::max();
     case c10::ScalarType::Float:
     case c10::ScalarType::ComplexFloat:
+      return std::numeric_limits<float>::max();
     case c10::ScalarType::BFloat16:
       return 0x1p127;
     case c10::ScalarType::Half:
@@ -132,7 +133,8 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
   const bool is_whole = number.expr && number.expr->type == shape::Type::Int;  // of 64 bits, as all expressions are
   const bool fits_64_bits = is_float || is_whole || number.range.bound() < kSixtyFourBits;
   // Among integers a float is converted to the default dtype, whichever that is.
-  const bool fits = number.range.bound() <= tensors.largest && !(is_float && tensors.all_discrete);
+  const double bound = tensors.all_floating && is_float ? number.range.finite_bound() : number.range.bound();
+  const bool fits = bound <= tensors.largest && !(is_float && tensors.all_discrete);
   switch (how) {
     case Takes::Not:
       return true;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>
@@ -13,7 +14,7 @@
 namespace gramme::native {
 namespace {
 
-enum class Operation : uint8_t { Add, Subtract, Multiply, Divide, Power, Negate, Item };
+enum class Operation : uint8_t { Add, Subtract, Multiply, Divide, Power, Negate, Greater, Lesser, Item };
 
 std::optional<Operation> operation_of(const Step& step) {
   if (!step.keywords.empty() || step.arguments.empty()) return std::nullopt;
@@ -28,12 +29,14 @@ std::optional<Operation> operation_of(const Step& step) {
     size_t operands;
   };
   const std::vector<Row>* const rows = once([] {
-    auto row = [](const char* name, Operation operation, size_t operands = 2) {
-      return Row{imported("_operator", name).release(), operation, operands};
+    auto row = [](const char* name, Operation operation, size_t operands = 2, const char* module = "_operator") {
+      return Row{imported(module, name).release(), operation, operands};
     };
     return new std::vector<Row>{row("add", Operation::Add),      row("sub", Operation::Subtract),
                                 row("mul", Operation::Multiply), row("truediv", Operation::Divide),
-                                row("pow", Operation::Power),    row("neg", Operation::Negate, 1)};
+                                row("pow", Operation::Power),    row("neg", Operation::Negate, 1),
+                                row("max", Operation::Greater, 2, "builtins"),
+                                row("min", Operation::Lesser, 2, "builtins")};
   });
   for (const Row& row : *rows)
     if (row.function == step.target.get() && row.operands == step.arguments.size()) return row.operation;
@@ -69,6 +72,15 @@ std::optional<Factor> factor_of(const Operand& operand, const std::vector<Place>
   return whole ? std::optional(Factor{static_cast<double>(value)}) : std::nullopt;
 }
 
+bool is_int(const Operand& operand) {
+  return operand.kind == Operand::Constant && PyLong_Check(operand.object.get());
+}
+
+/// Is what it gives one of the operands, of its type?
+bool gives_operand(Operation operation) {
+  return operation == Operation::Greater || operation == Operation::Lesser;
+}
+
 struct FloatCall : PythonCall {
   Operation operation;
   Factor left, right;
@@ -99,6 +111,10 @@ bool compute(const FloatCall& call, const Run& run, double& result) {
       return result = a / b, b != 0;
     case Operation::Negate:
       return result = -a, true;
+    case Operation::Greater:  // as Python compares a NaN
+      return result = b > a ? b : a, true;
+    case Operation::Lesser:
+      return result = b < a ? b : a, true;
     case Operation::Power:
       if (!(a > 0) || !std::isfinite(a) || !std::isfinite(b)) return false;
       errno = 0;
@@ -151,6 +167,7 @@ std::unique_ptr<PythonCall> float_call(const Step& step, const std::vector<Place
   const std::optional<Factor> right =
       step.arguments.size() > 1 ? factor_of(step.arguments[1], places) : std::optional(Factor());
   if (!left || !right || (left->object < 0 && right->object < 0)) return nullptr;
+  if (gives_operand(*operation) && std::ranges::any_of(step.arguments, is_int)) return nullptr;
   call->left = *left;
   call->right = *right;
   return call;

@@ -128,7 +128,7 @@ Computed computed(int op, Value* left, Value* right) {
       if (!divides || !(std::isfinite(x) || floats)) return {};
       return within_bounds(type, std::isfinite(x) ? Interval::around_zero(y) : Interval());
     case NB_TRUE_DIVIDE: {
-      const bool never_zero = q.known() && !q.holds(0);
+      const bool never_zero = q.bounded() && !q.holds(0);
       return divides || never_zero ? within_bounds(&PyFloat_Type, quotient(p, q)) : Computed();
     }
     case NB_AND:
@@ -238,6 +238,17 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
   Number* made = emit_number(trace, comparison_row(op).function, {left, right}, {&PyBool_Type, {0, 1}});
   note_comparison(trace, made, op, left, right);
   return made;
+}
+
+Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right) {
+  auto is_float = [](Value* seen) {
+    auto* number = as<Number>(seen);
+    return number ? number->type == &PyFloat_Type && !number->expr : is_constant_of(seen, &PyFloat_Type);
+  };
+  if (!trace.policy.locates || !is_float(left) || !is_float(right)) return nullptr;
+  if (left->kind == Kind::Constant && right->kind == Kind::Constant) return nullptr;
+  const Interval a = range_of(left), b = range_of(right);
+  return emit_number(trace, function, {left, right}, {&PyFloat_Type, op == Py_GT ? maximum(a, b) : minimum(a, b)});
 }
 
 Value* number_unary(Trace& trace, Unary op, Number* operand) {

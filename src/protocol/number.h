@@ -28,6 +28,9 @@ shape::Expr expression_of(Value* seen);
 /// What the program computes by the function, which is an expression; null if that has no form or no value now.
 Value* number_by(Trace& trace, shape::Expr e, PyObject* function, Value* left, Value* right = nullptr);
 
+/// max() or min() of floats of which only a run of the graph tells one; null of others.
+Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right);
+
 /// For operands of which at least one is a Number and none a tensor.
 Value* number_binary(Trace& trace, int op, Value* left, Value* right);
 Value* number_compare(Trace& trace, int op, Value* left, Value* right);

@@ -1,9 +1,11 @@
 #include "trace/contents.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
+#include "aten/classes.h"
 #include "aten/spec.h"
 #include "base/imported.h"
 #include "base/once.h"
@@ -36,6 +38,14 @@ bool is_number(const Tensor* tensor) {
   if (!record.sizes.empty() || record.inner || record.is_conj || record.is_neg || record.device_type != 0) return false;
   PyObject* const dtype = meta::dtype_object(record);
   return dtype == float32() || dtype == float64;
+}
+
+/// What a number of the dtype may be.
+Interval any_of(const meta::Record& record) {
+  Interval result = Interval::around_zero(meta::dtype_object(record) == float32() ? std::numeric_limits<float>::max()
+                                                                                  : std::numeric_limits<double>::max());
+  result.special = true;
+  return result;
 }
 
 /// The tensor that has the memory; null if a view shows something else than all of it.
@@ -243,6 +253,12 @@ void Contents::note_made(const meta::Call& call, const std::vector<Tensor*>& lea
     contents_[tensor] = std::move(made);
     return;
   }
+  static PyObject* const clone = intern("clone");
+  if (call.target == clone && call.arg_count == 1 && !call.keyword_count) {
+    const Content* copied = known(leaves.at(0));
+    if (copied && !copied->start && copied->computed_of.empty()) contents_[tensor] = *copied, contents_[tensor].read = nullptr;
+    return;
+  }
   const bool of_data = call.target == by_data || call.target == as_tensor;
   if (of_data && (!call.arg_count || !is_constant_number(call.args[0], number))) return;
   if (!of_data && call.target != zeros && call.target != ones) return;
@@ -276,7 +292,11 @@ Number* Scope::content(Tensor* tensor) {
   static PyObject* const item = intern("item");
   if (graph_ != &root_ || !levels_.empty() || !function_modes_.empty()) return nullptr;
   Contents::Content* content = contents_.of(tensor, [this](const Tensor* input) { return is_written(input); });
-  if (!content) return nullptr;
+  if (!content && !(is_number(tensor) && aten::is_exact_tensor_type(tensor->record->type))) return nullptr;
+  if (!content) {
+    tensor->used = true;
+    return emit_number(item, {tensor}, &PyFloat_Type, any_of(*tensor->record), take(PyFloat_FromDouble(1.0)));
+  }
   if (content->read) return content->read;
   Number* number = emit_number(item, {tensor}, &PyFloat_Type, content->range, take(PyFloat_FromDouble(content->now)));
   number->node->effect = true;  // the guards on what it holds are about an input

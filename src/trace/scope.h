@@ -142,7 +142,7 @@ class Scope {
   bool has_unbacked() const { return unbacked_ != nullptr; }
 
   // ---- numbers that tensors hold (contents.cpp)
-  /// The only item of a tensor on the CPU, read where it is asked for; null if nothing is known of it.
+  /// The only item of a tensor of floats on the CPU, read where it is asked for; null of others.
   value::Number* content(value::Tensor* tensor);
   /// The call's values with numbers for tensors that it takes as scalars: y.add_(x, alpha=tensor). Empty: as they are.
   std::vector<Value*> with_numbers(const meta::Call& call, const Args& args);

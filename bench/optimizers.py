@@ -4,6 +4,7 @@ python bench/optimizers.py            # both tables
 python bench/optimizers.py capture native
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -29,6 +30,9 @@ FORMS: dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]] = 
     "RMSprop for-loop": lambda ps: optim.RMSprop(ps, foreach=False),
     "RMSprop foreach": lambda ps: optim.RMSprop(ps, foreach=True),
     "Adadelta for-loop": lambda ps: optim.Adadelta(ps, foreach=False),
+    "ASGD for-loop": lambda ps: optim.ASGD(ps, foreach=False),
+    "Adafactor": lambda ps: optim.Adafactor(ps),
+    "Rprop foreach": lambda ps: optim.Rprop(ps, foreach=True),
 }
 
 
@@ -46,14 +50,18 @@ def optimizer_of(
 
 def by_capture(count: int = 10) -> None:
     print(f"the first compiled step, backend eager, {count} parameters: milliseconds")
+    ratios = []
     for name, make in FORMS.items():
         took = []
         for compile in (gramme.compile, torch.compile):
+            compile(lambda x: x + 1, backend="eager")(torch.ones(1))  # what is imported and started once
             step: Any = compile(optimizer_of(make, count).step, backend="eager")
             start = now()
             step()
             took.append((now() - start) * 1e3)
-        print(f"  {name:17s} {took[0]:8.1f}   torch.compile {took[1]:8.1f}   {took[1] / took[0]:6.1f} times")
+        ratios.append(took[1] / took[0])
+        print(f"  {name:17s} {took[0]:8.1f}   torch.compile {took[1]:8.1f}   {ratios[-1]:6.1f} times")
+    print(f"  geometric mean {math.prod(ratios) ** (1 / len(ratios)):.1f} times, least {min(ratios):.1f}")
 
 
 def microseconds(step: Callable[[], Any], repeat: int = 40) -> float:

@@ -14,7 +14,7 @@ from ._compile import compiled_form, entry_of
 from ._native import native
 from ._options import Options
 from ._stack import is_shown
-from ._words import Symbol, in_words, symbols
+from ._words import Symbol, in_words, module_words, symbols
 
 __all__ = ["Break", "Explanation", "Segment", "explain"]
 
@@ -85,6 +85,7 @@ class Segment:
         frames = shown[places.index(own) :] if own in places else shown or [innermost]
         frames = frames if innermost.filename else []
         row["symbols"], row["sizes"] = symbols(row["symbols"]), [*map(in_words, row["sizes"])]
+        row["module"] = module_words(row["module"])
         return cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
 
 

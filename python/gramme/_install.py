@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,21 +20,45 @@ class Installation:
     """gramme in torch.compile's place until `undo()` or the end of a `with` block."""
 
     def __init__(self) -> None:
+        self.active = True
         self._compile = torch.compile
         self._reset = torch.compiler.reset
-        torch.compile = _torch_compile(self._compile)
+        self._places: list[_Place] = []
+        own = _behind(self._compile) or self._compile
+        self._ours = _torch_compile(own, self)
+        if own is not self._compile:  # somebody has wrapped torch.compile: the wrapper stays, and calls gramme
+            self._places = _places_of(self._compile, own)
+        for place in self._places:
+            place.put(self._ours)
+        if not self._places:
+            torch.compile = self._ours
         # torch.jit.script passes a function there by, and takes other callables for data.
         if "_compiled_call_impl" not in torch.jit._recursive.ignored_attributes:
             torch.jit._recursive.ignored_attributes.append("_compiled_call_impl")
-        torch.compiler.reset = _torch_reset(self._reset)
+        self._our_reset = torch.compiler.reset = _torch_reset(self._reset)
+
+    def callers(self, frame: types.FrameType | None) -> list[str]:
+        """The modules that torch.compile was called from: the next one, behind wrappers that stayed."""
+        found: list[str] = []
+        for _ in range(4 if self._places else 1):
+            if frame is not None:
+                found.append(frame.f_globals.get("__name__", ""))
+                frame = frame.f_back
+        return found
 
     def undo(self) -> None:
-        """Put torch's own front end back; what was compiled so far stays as it is."""
+        """Put torch's own front end back; what was compiled so far stays as it is, and so do others' wrappers."""
         global _current
-        if _current is self:
+        if _current is not self:
+            return
+        self.active = False
+        for place in self._places:
+            place.put(place.before)
+        if torch.compile is self._ours:
             torch.compile = self._compile
+        if torch.compiler.reset is self._our_reset:
             torch.compiler.reset = self._reset
-            _current = None
+        _current = None
 
     def __enter__(self) -> Installation:
         return self
@@ -56,7 +81,62 @@ def _runs_operator(caller: str) -> bool:
     return any(caller == name or caller.startswith(name + ".") for name in _OPERATORS)
 
 
-def _torch_compile(original: Callable[..., Any]) -> Callable[..., Any]:
+class _Place(NamedTuple):
+    """Where a wrapper of torch.compile has the function that it calls."""
+
+    put: Callable[[Any], None]
+    before: Any
+
+
+def _places_of(wrapper: Any, own: Callable[..., Any]) -> list[_Place]:
+    """The cells and globals of a wrapper, and of those that it wraps, with PyTorch's own torch.compile in them."""
+    found: list[_Place] = []
+    for function in _chain(wrapper):
+        found += [_Place(functools.partial(setattr, cell, "cell_contents"), own) for cell in _cells(function, own)]
+        scope = function.__globals__
+        if scope.get("__name__") != "torch":
+            names = [name for name in function.__code__.co_names if scope.get(name) is own]
+            found += [_Place(functools.partial(scope.__setitem__, name), own) for name in names]
+    return found
+
+
+def _behind(function: Any) -> Callable[..., Any] | None:
+    """PyTorch's own torch.compile behind what others have wrapped it in; None if it is not found."""
+    for known in _chain(function):
+        if known.__code__.co_filename == torch.__file__ and known.__code__.co_name == "compile":
+            return known
+    return None
+
+
+def _chain(function: Any, depth: int = 8) -> list[types.FunctionType]:
+    """A wrapper, what it wraps and calls, and so on, as far as Python functions are reached."""
+    found: list[types.FunctionType] = []
+    todo = [function]
+    while todo and len(found) < depth:
+        known = todo.pop(0)
+        if not isinstance(known, types.FunctionType) or known in found:
+            continue
+        found.append(known)
+        if known.__code__.co_filename == torch.__file__:
+            continue
+        held = [cell.cell_contents for cell in known.__closure__ or () if _is_filled(cell)]
+        named = [known.__globals__.get(name) for name in known.__code__.co_names]
+        todo += [*held, *(value for value in named if getattr(value, "__name__", "") == "compile")]
+    return found
+
+
+def _cells(function: types.FunctionType, content: object) -> list[types.CellType]:
+    return [cell for cell in function.__closure__ or () if _is_filled(cell) and cell.cell_contents is content]
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _torch_compile(original: Callable[..., Any], installation: Installation) -> Callable[..., Any]:
     """torch.compile by gramme; what gramme has no support for yet goes to PyTorch's front end.
 
     So do operators that PyTorch compiles to run them (torch.cond, flex_attention).
@@ -64,7 +144,7 @@ def _torch_compile(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def torch_compile(model: Any = None, **given: Any) -> Any:
-        if _runs_operator(sys._getframe(1).f_globals.get("__name__", "")):
+        if not installation.active or any(map(_runs_operator, installation.callers(sys._getframe(1)))):
             return original(model, **given)
         if model is None:
             return lambda function: torch_compile(function, **given)

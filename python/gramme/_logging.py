@@ -151,8 +151,9 @@ def graph_break(code: types.CodeType, file: str, line: int, reason: str, hint: s
 def _callers(code: types.CodeType) -> str:
     """The frames outside the captured one, which is running."""
     frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and (frame.f_code is code or not is_shown(frame.f_code.co_filename)):
+    while frame is not None and frame.f_code is not code:
         frame = frame.f_back
+    frame = frame.f_back if frame else None
     shown = [entry for entry in traceback.extract_stack(frame) if is_shown(entry.filename)] if frame else []
     return "".join(traceback.format_list(shown))
 

@@ -5,16 +5,38 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
+import types
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Symbol", "in_words", "symbols"]
+import torch
 
+from ._stack import is_shown
+
+__all__ = ["Symbol", "in_words", "module_words", "nothing_captured", "recompile_limit", "symbols"]
+
+_LOCAL = re.compile(r"L\['([^\W\d]\w*)'\]")
 _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(r"L\['([^\W\d]\w*)'\]"), r"\1"),
+    (_LOCAL, r"\1"),
     (re.compile(r"(?:\.__dict__)?\._(?:modules|parameters|buffers)\['(\w+)'\]"), lambda m: _part(m[1])),
     (re.compile(r"\.__dict__\['([^\W\d]\w*)'\]"), r".\1"),
     (re.compile(r"\.size\(\)\["), ".shape["),
+]
+# What a guard that failed begins with or holds, and what to do about it.
+_ADVICE: list[tuple[re.Pattern[str], str]] = [
+    (
+        re.compile(r": shape changed|\.shape\["),
+        "Let sizes vary: dynamic=True, or torch._dynamo.mark_dynamic.",
+    ),
+    (re.compile(r": strides changed"), "Call contiguous() before the compiled function."),
+    (
+        re.compile(r": requires_grad changed|grad mode|inference mode"),
+        "Compile one function for each mode.",
+    ),
+    (re.compile(r": (dtype|device|layout|type) changed|^type\("), "Compile one function for each kind of argument."),
+    (re.compile(r"changed from -?[\d.e+-]+ to -?[\d.e+-]+$"), "Give it as a tensor, or compute with it outside."),
+    (re.compile(r"changed from (<|'?[A-Z]\w+\()"), "Give it the same object at each call."),
+    (re.compile(r"keys|length|len\("), "Give it containers of one length and with the same keys."),
 ]
 _PLACE = re.compile(r" \((.*):(\d+)\)$")
 
@@ -63,6 +85,43 @@ def in_words(condition: str) -> str:
         return text
     code = linecache.getline(place[1], int(place[2])).strip()
     return f"{text}: {code + ', ' if code else ''}{place[1]}:{place[2]}"
+
+
+def module_words(path: str) -> str:
+    """L['self'].layers.0.attn is self.layers.0.attn."""
+    return _LOCAL.sub(r"\1", path)
+
+
+def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str) -> str:
+    """What a user reads when the recompile limit is reached: where, what changed, what to do; called from C++."""
+    what = in_words(failing)
+    advice = next((text for pattern, text in _ADVICE if pattern.search(what)), "Keep what it depends on the same.")
+    place = _called(code, line, first)
+    return (
+        f"gramme hit the recompile limit ({limit}) in {place}; last failing guard: {what}. {advice} "
+        "Or raise the limit: recompile_limit= of compile, torch._dynamo.config.recompile_limit."
+    )
+
+
+def nothing_captured(
+    function: types.FunctionType, first: object, reason: str, detail: str, hint: str, file: str, line: int
+) -> str:
+    """What a user reads when the first call of a compiled function put no operation in a graph; called from C++."""
+    place = _called(function.__code__, function.__code__.co_firstlineno, first)
+    why = f"{reason}: {detail}" if detail else reason
+    advice = f" {hint}" if hint else ""
+    return (
+        f"gramme captured no operation of {place}: it runs as without compile. First break: {why}, at "
+        f"{file}:{line}.{advice} gramme.explain(it)(*args) tells all of them."
+    )
+
+
+def _called(code: types.CodeType, line: int, first: Any) -> str:
+    """A function with its place, or the module that torch.nn's functions were called on."""
+    if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
+        return f"{code.co_qualname} ({code.co_filename}:{line})"
+    forward = getattr(type(first).forward, "__code__", code)
+    return f"{type(first).__qualname__} ({forward.co_filename}:{forward.co_firstlineno})"
 
 
 def _part(name: str) -> str:

@@ -8,6 +8,8 @@ import sys
 import traceback
 from typing import Any
 
+from ._words import module_words
+
 __all__ = ["BackendError", "CaptureError"]
 
 
@@ -36,7 +38,7 @@ class CaptureError(RuntimeError):
         reason: why, in one sentence.
         hint: what to do about it; may be empty.
         stack: the calls that led there as a traceback shows them, without those inside torch.nn; may be empty.
-        module: path of the module that is called there, as ``L['self'].layers.0``; empty outside any.
+        module: path of the module that is called there, as ``self.layers.0``; empty outside any.
 
     Example:
         >>> import torch, gramme
@@ -57,11 +59,11 @@ class CaptureError(RuntimeError):
         self.reason = reason
         self.hint = hint
         self.stack = stack
-        self.module = module
+        self.module = module_words(module)
         shown = f"\n    {self.source_line}" if self.source_line else ""
         advice = f"\n  hint: {hint}" if hint else ""
         calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if stack.count("  File ") > 1 else ""
-        within = f", in module {module}" if module else ""
+        within = f", in module {self.module}" if module else ""
         place = f'File "{file}", line {line}{within}{shown}'
         RuntimeError.__init__(self, f"cannot capture {function}: {reason}\n  {place}{advice}{calls}")
 

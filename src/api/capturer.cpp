@@ -284,9 +284,13 @@ void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<st
 }
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
-  const std::string message = "gramme hit the recompile limit (" + std::to_string(limit) + ") in " + place_of(frame) +
-                              "; last failing guard: " + failing_guard + ".";
-  if (options_.fullgraph || is_recompile_limit_error()) raise("gramme.errors", "recompile_limit_error", message);
+  const bool refused = options_.fullgraph || is_recompile_limit_error();
+  PyObject* first = frame.local_count && frame.locals[0] ? frame.locals[0] : Py_None;
+  Owned<> told =
+      take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit, frame.code,
+                                 bytecode::decode(frame.code).line(frame.offset), first, failing_guard.c_str()));
+  std::string message = text(told.get());
+  if (refused) raise("gramme.errors", "recompile_limit_error", message);
   check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " The function runs plainly from now on.").c_str(), 1));
   return true;
 }

@@ -43,6 +43,7 @@ nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, s
   if (!entry) throw nb::python_error();
   std::erase_if(families(), [](const std::weak_ptr<runtime::Family>& family) { return family.expired(); });
   families().push_back(runtime::family_of(entry));
+  families().back().lock()->looked_over = keep_graphs;  // whoever asks what is captured sees it
   return nb::steal(entry);
 }
 

@@ -185,8 +185,10 @@ Owned<> symbol_rows(const plan::Segment& segment) {
 
 void Report::log_break(const plan::Segment& segment) const {
   const plan::Ending& ending = segment.ending;
-  take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", code_, text(ending.file).get(), ending.inner_line,
-                           text(full_reason(ending)).get(), text(ending.hint).get(), stack_text(ending).get()));
+  PyObject* outermost = ending.stack.empty() ? reinterpret_cast<PyObject*>(code_) : ending.stack.front().first.get();
+  take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", outermost, text(ending.file).get(),
+                           ending.inner_line, text(full_reason(ending)).get(), text(ending.hint).get(),
+                           stack_text(ending).get()));
 }
 
 Owned<> stack_text(const plan::Ending& ending) {

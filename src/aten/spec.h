@@ -73,8 +73,8 @@ bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std
 PyObject* grad_of(PyObject* tensor);
 /// The number in a plain tensor of 32 or 64 bit floats on the CPU without dimensions; false for any other.
 bool number_in(PyObject* tensor, double& number);
-/// Is there such a number between the two, and is it whole if it must be?
-bool holds_within(PyObject* tensor, double low, double high, bool whole);
+/// Is the object a float, or a tensor that holds such a number, between the two, and whole if it must be?
+bool holds_within(PyObject* object, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
 

@@ -45,9 +45,11 @@ bool number_in(PyObject* tensor, double& number) {
   return true;
 }
 
-[[gnu::hot]] bool holds_within(PyObject* tensor, double low, double high, bool whole) {
+[[gnu::hot]] bool holds_within(PyObject* object, double low, double high, bool whole) {
   double number = 0;
-  return number_in(tensor, number) && low <= number && number <= high && (!whole || number == std::trunc(number));
+  const bool found =
+      PyFloat_CheckExact(object) ? (number = PyFloat_AS_DOUBLE(object), true) : number_in(object, number);
+  return found && low <= number && number <= high && (!whole || number == std::trunc(number));
 }
 
 uint32_t version_of(PyObject* tensor) {

@@ -13,11 +13,25 @@ constexpr Row kRows[] = {
 #undef REASON
 };
 const Row& row(Reason reason) { return kRows[static_cast<int>(reason)]; }
+
+struct Hint {
+  Reason reason;
+  const char *start, *hint;
+};
+constexpr Hint kHints[] = {
+#define HINT(reason, start, hint) {Reason::reason, start, hint},
+#include "base/hints.def"
+#undef HINT
+};
 }  // namespace
 
 const char* reason_name(Reason reason) { return row(reason).name; }
 const char* reason_text(Reason reason) { return row(reason).text; }
-const char* reason_hint(Reason reason) { return row(reason).hint; }
+const char* reason_hint(Reason reason, const std::string& detail) {
+  for (const Hint& known : kHints)
+    if (known.reason == reason && detail.starts_with(known.start)) return known.hint;
+  return row(reason).hint;
+}
 
 void need_room() {
   if (!has_room(Room::Capture)) cannot(Reason::TooDeep);

@@ -14,7 +14,8 @@ enum class Reason {
 
 const char* reason_name(Reason reason);
 const char* reason_text(Reason reason);
-const char* reason_hint(Reason reason);
+/// What to do about it; by what exactly it was, where hints.def has a row for that.
+const char* reason_hint(Reason reason, const std::string& detail = {});
 
 /// This instruction cannot be captured. Ends the segment before the instruction of the root frame; an error under
 /// fullgraph.

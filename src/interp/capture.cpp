@@ -60,7 +60,7 @@ std::string text_of(PyObject* text) {
 
 plan::Ending describe_ending(const CannotCapture& reason, const Start& start, Attempt& attempt) {
   Interpreter& interp = attempt.interp;
-  plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason)};
+  plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason, reason.detail)};
   ending.unbacked = reason.reason == Reason::UnbackedCondition || reason.reason == Reason::UnbackedNumber;
   ending.line = interp.root_line();
   auto [code, line] = interp.stopped_in();

@@ -43,8 +43,7 @@ Interval product(Interval a, Interval b) {
 
 Interval quotient(Interval a, Interval b) {
   if (b.holds(0)) return {};
-  Interval result =
-      spanned({a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high}, a.special || b.special);
+  Interval result = spanned({a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high}, a.special || b.special);
   if (b.special) result = {std::min(result.low, 0.0), std::max(result.high, 0.0), true};  // by an infinity
   return result;
 }

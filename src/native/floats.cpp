@@ -32,9 +32,12 @@ std::optional<Operation> operation_of(const Step& step) {
     auto row = [](const char* name, Operation operation, size_t operands = 2, const char* module = "_operator") {
       return Row{imported(module, name).release(), operation, operands};
     };
-    return new std::vector<Row>{row("add", Operation::Add),      row("sub", Operation::Subtract),
-                                row("mul", Operation::Multiply), row("truediv", Operation::Divide),
-                                row("pow", Operation::Power),    row("neg", Operation::Negate, 1),
+    return new std::vector<Row>{row("add", Operation::Add),
+                                row("sub", Operation::Subtract),
+                                row("mul", Operation::Multiply),
+                                row("truediv", Operation::Divide),
+                                row("pow", Operation::Power),
+                                row("neg", Operation::Negate, 1),
                                 row("max", Operation::Greater, 2, "builtins"),
                                 row("min", Operation::Lesser, 2, "builtins")};
   });
@@ -72,14 +75,10 @@ std::optional<Factor> factor_of(const Operand& operand, const std::vector<Place>
   return whole ? std::optional(Factor{static_cast<double>(value)}) : std::nullopt;
 }
 
-bool is_int(const Operand& operand) {
-  return operand.kind == Operand::Constant && PyLong_Check(operand.object.get());
-}
+bool is_int(const Operand& operand) { return operand.kind == Operand::Constant && PyLong_Check(operand.object.get()); }
 
 /// Is what it gives one of the operands, of its type?
-bool gives_operand(Operation operation) {
-  return operation == Operation::Greater || operation == Operation::Lesser;
-}
+bool gives_operand(Operation operation) { return operation == Operation::Greater || operation == Operation::Lesser; }
 
 struct FloatCall : PythonCall {
   Operation operation;

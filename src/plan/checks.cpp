@@ -226,16 +226,18 @@ std::string explain_step(const Program& program, const Step& step, Outcome outco
 }
 
 [[gnu::hot]] bool holds(const Content& content, PyObject* const* registers) {
-  PyObject* tensor = registers[content.of];
-  return tensor && aten::holds_within(tensor, content.low, content.high, content.whole);
+  PyObject* object = registers[content.of];
+  return object && aten::holds_within(object, content.low, content.high, content.whole);
 }
 
 std::string explain_content(const Program& program, const Content& content, PyObject* const* registers) {
-  PyObject* tensor = registers[content.of];
+  PyObject* object = registers[content.of];
   double now = 0;
   const std::string name = program.steps[content.of].source->print();
-  if (!tensor || !aten::number_in(tensor, now)) return name + " is no number any more";
-  return name + " holds " + describe(take(PyFloat_FromDouble(now)).get()) + " now, not a" +
+  const bool is_float = object && PyFloat_CheckExact(object);
+  if (is_float) now = PyFloat_AS_DOUBLE(object);
+  if (!object || !(is_float || aten::number_in(object, now))) return name + " is no number any more";
+  return name + (is_float ? " is " : " holds ") + describe(take(PyFloat_FromDouble(now)).get()) + " now, not a" +
          (content.whole ? " whole" : "") + " number from " + describe(take(PyFloat_FromDouble(content.low)).get()) +
          " to " + describe(take(PyFloat_FromDouble(content.high)).get());
 }

@@ -58,7 +58,7 @@ struct Relation {
   uint32_t a, b;  // registers
 };
 
-/// What a tensor without dimensions must lie between.
+/// What a float, or a tensor without dimensions, must lie between.
 struct Content {
   uint32_t of;  // register
   double low, high;

@@ -152,6 +152,26 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
   return result;
 }
 
+/// A factor that decays: a varying base between 0 and 1 is guarded to stay about where it is, and a varying int that is
+/// an exponent of such a base not to be negative.
+void guard_power(Trace& trace, Value* left, Value* right) {
+  if (!trace.policy.locates) return;
+  auto *base = as<Number>(left), *exponent = as<Number>(right);
+  const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source && !(base->range.low > 0);
+  const bool natural = is_int(right) && !is_negative(right);
+  if (const double now = varies ? PyFloat_AS_DOUBLE(base->object) : 0;
+      varies && !natural && 0x1p-1000 < now && now < 1) {
+    const Interval around{now / 2, (1 + now) / 2};
+    trace.guard({base->source, guards::Kind::Content, take(Py_BuildValue("(dd)", around.low, around.high))});
+    base->range = around;
+  }
+  const Interval p = range_of(left);
+  const bool decays = p.known() && 0 < p.low && p.high <= 1;
+  if (!decays || !exponent || exponent->type != &PyLong_Type || !exponent->expr || exponent->range.low >= 0) return;
+  const std::optional<int64_t> now = trace.shapes.assumptions.hint(exponent->expr);
+  if (now && *now >= 0 && trace.decide(at_least(exponent->expr, shape::constant(0)))) exponent->range.low = 0;
+}
+
 /// A call of a function of numbers in the graph.
 Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, const Computed& computed) {
   return trace.scope().emit_number(function, args, computed.type, computed.range,
@@ -214,6 +234,7 @@ std::optional<bool> truth_of_expression(Trace& trace, Number* number) {
 
 Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
   const bool numeric = is_numeric(left) && is_numeric(right);
+  if (numeric && plain_operator(op) == NB_POWER) guard_power(trace, left, right);
   const Computed result = numeric ? computed(plain_operator(op), left, right) : Computed();
   if (const Expr a = expression_of(left), b = expression_of(right); numeric && a && b)
     if (Value* made = number_by(trace, combined(trace, plain_operator(op), a, b),

@@ -1,6 +1,10 @@
 #include "runtime/call.h"
 
+#include <optional>
+
+#include "aten/dispatched.h"
 #include "aten/state.h"
+#include "base/imported.h"
 #include "base/stack.h"
 #include "cpython/evaluator.h"
 #include "cpython/generators.h"
@@ -118,6 +122,36 @@ PyObject* call_suspending(const std::shared_ptr<Family>& family, PyFunctionObjec
   return made;
 }
 
+/// Says it once if the first call ran operators, but none of them in a graph.
+bool look_over(Family& family, PyFunctionObject* function, PyObject* first, uint64_t operators) {
+  if (family.looked_over || !family.counters.captures) return true;
+  family.looked_over = true;
+  const plan::Ending* why = operators && !family.has_graph() ? family.first_break() : nullptr;
+  if (!why) return true;
+  auto text = Owned<>::steal(PyObject_CallFunction(
+      imported("gramme._words", "nothing_captured").get(), "OOssssi", function, first ? first : Py_None,
+      why->reason.c_str(), why->detail.c_str(), why->hint.c_str(), why->file.c_str(), why->inner_line));
+  return text && PyErr_WarnEx(PyExc_RuntimeWarning, PyUnicode_AsUTF8(text.get()), 1) == 0;
+}
+
+/// A call whose frame is caught.
+PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thread, PyFunctionObject* function,
+                      PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  FrameCall frame_call{family};
+  Counters& counters = frame_call.family->counters;
+  const uint64_t captures = counters.captures;
+  std::optional<aten::CountsDispatched> counts;
+  if (!family->looked_over) counts.emplace();
+  const uint64_t before = counts ? aten::dispatched().outside : 0;
+  auto result =
+      Owned<>::steal(cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_caught, &frame_call));
+  if (counters.captures == captures && !frame_call.plain) ++counters.chained;
+  PyObject* first = PyVectorcall_NARGS(nargsf) ? args[0] : nullptr;
+  if (counts && result && !look_over(*frame_call.family, function, first, aten::dispatched().outside - before))
+    return nullptr;
+  return result.release();
+}
+
 [[gnu::hot]] PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function,
                                      PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const cpython::TakesNone scope;
@@ -144,12 +178,7 @@ PyObject* call_suspending(const std::shared_ptr<Family>& family, PyFunctionObjec
     }
   }
   if (!has_room(Room::Capture)) return call_plainly(*family, function, args, nargsf, kwnames);
-  FrameCall frame_call{family};
-  Counters& counters = frame_call.family->counters;
-  const uint64_t captures = counters.captures;
-  PyObject* result = cpython::call_with_frame(thread, function, args, nargsf, kwnames, run_caught, &frame_call);
-  if (counters.captures == captures && !frame_call.plain) ++counters.chained;
-  return result;
+  return call_caught(family, thread, function, args, nargsf, kwnames);
 }
 
 }  // namespace

@@ -117,4 +117,20 @@ int Family::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
+bool Family::has_graph() const {
+  for (const auto& [code, table] : tables_)
+    for (const auto& point : table->points())
+      if (point && point->has_graph()) return true;
+  return false;
+}
+
+const plan::Ending* Family::first_break() const {
+  const plan::Segment* first = nullptr;
+  for (const auto& [code, table] : tables_)
+    for (const auto& point : table->points())
+      for (const SegmentPtr& segment : point ? point->segments : std::vector<SegmentPtr>())
+        if (!segment->ending.file.empty() && (!first || segment->number < first->number)) first = segment.get();
+  return first ? &first->ending : nullptr;
+}
+
 }  // namespace gramme::runtime

@@ -84,7 +84,11 @@ class Family {
     ++(counters.*what);
     if (is_metered()) ++(thread_counters().*what);
   }
+  bool has_graph() const;
+  /// Why the first capture that ended inside the program did; null if none did.
+  const plan::Ending* first_break() const;
   Counters counters;
+  bool looked_over = false;   // the first call was looked at for whether anything is captured
   PyObject* entry = nullptr;  // borrowed; null once it has died
 
  private:

@@ -256,7 +256,8 @@ void Contents::note_made(const meta::Call& call, const std::vector<Tensor*>& lea
   static PyObject* const clone = intern("clone");
   if (call.target == clone && call.arg_count == 1 && !call.keyword_count) {
     const Content* copied = known(leaves.at(0));
-    if (copied && !copied->start && copied->computed_of.empty()) contents_[tensor] = *copied, contents_[tensor].read = nullptr;
+    if (copied && !copied->start && copied->computed_of.empty())
+      contents_[tensor] = *copied, contents_[tensor].read = nullptr;
     return;
   }
   const bool of_data = call.target == by_data || call.target == as_tensor;

@@ -105,7 +105,7 @@ def test_what_a_break_costs() -> None:
 
 def test_the_path_of_the_module() -> None:
     (found, *_) = gramme.explain(Model())(X).break_reasons
-    assert found.module == "L['self'].layers.1.1"
+    assert found.module == "self.layers.1.1"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -119,7 +119,7 @@ def test_fullgraph_names_the_innermost_line(name: str) -> None:
     assert "torch/nn/modules" not in str(error)
     for call in calls:
         assert call.rpartition(".")[2] in str(error)
-    assert error.module == ("L['self'].layers.1.1" if name == "module" else "")
+    assert error.module == ("self.layers.1.1" if name == "module" else "")
 
 
 def limited(x: torch.Tensor, k: int) -> torch.Tensor:

@@ -1,12 +1,13 @@
 """Steps of PyTorch's optimizers: one graph a step, eager's bits, captured no more often than twice."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gramme
 import pytest
 import torch
+from torch.optim import lr_scheduler
 
 Make = Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]
 WHOLE: dict[str, Make] = {
@@ -51,13 +52,20 @@ WHOLE: dict[str, Make] = {
     "Rprop": lambda ps: torch.optim.Rprop(ps, lr=0.1),
     "Adam, tensor lr": lambda ps: torch.optim.Adam(ps, lr=torch.tensor(0.1)),
     "SGD, tensor lr": lambda ps: torch.optim.SGD(ps, lr=torch.tensor(0.1)),
+    "ASGD": lambda ps: torch.optim.ASGD(ps, lr=0.1),
+    "ASGD, tensor lr": lambda ps: torch.optim.ASGD(ps, lr=torch.tensor(0.1)),
+    "Adafactor": lambda ps: torch.optim.Adafactor(ps, lr=0.1, weight_decay=0.1),
+    "Adafactor, foreach": lambda ps: torch.optim.Adafactor(ps, lr=0.1, foreach=True),
+    "Adam, tensor betas": lambda ps: torch.optim.Adam(ps, lr=0.1, betas=(torch.tensor(0.9), torch.tensor(0.99))),
+    "AdamW, tensor betas": lambda ps: torch.optim.AdamW(
+        ps, lr=torch.tensor(0.1), betas=(torch.tensor(0.9), torch.tensor(0.99))
+    ),
 }
 BROKEN: dict[str, Make] = {
-    "ASGD": lambda ps: torch.optim.ASGD(ps, lr=0.1),
-    "Adafactor": lambda ps: torch.optim.Adafactor(ps, lr=0.1),
-    "Adafactor, foreach": lambda ps: torch.optim.Adafactor(ps, lr=0.1, foreach=True),
+    "Adafactor, tensor lr": lambda ps: torch.optim.Adafactor(ps, lr=torch.tensor(0.1)),
+    "Adafactor, large lr": lambda ps: torch.optim.Adafactor(ps, lr=3.0),
 }
-"""They read data that only operators have made; ASGD in its first step."""
+"""A tensor or a number is taken, whichever is less; a factor may be too large for 32 bits, which raises."""
 
 
 def steps(make: Make, compile: Callable[[Any], Any], count: int = 5) -> tuple[list[torch.Tensor], Any]:
@@ -81,6 +89,93 @@ def test_one_graph_a_step(make: Make, backend: str) -> None:
     assert len(got) == len(want)
     assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
     assert gramme.statistics(compiled).captures <= 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ps: torch.optim.Adam(ps, capturable=True),
+        lambda ps: torch.optim.ASGD(ps, foreach=True, capturable=True),
+        lambda ps: torch.optim.SGD(ps, lr=0.1, differentiable=True),
+    ],
+    ids=["capturable", "capturable, foreach", "differentiable"],
+)
+def test_what_eager_refuses_is_refused(make: Make) -> None:
+    with pytest.raises((AssertionError, RuntimeError)) as want:
+        steps(make, lambda step: step)
+    with pytest.raises(want.type) as got:
+        steps(make, lambda step: gramme.compile(step, backend="eager"))
+    assert str(got.value) == str(want.value)
+
+
+@pytest.mark.parametrize("value", [0.0, float("inf"), float("nan"), 1e38])
+@pytest.mark.parametrize("name", ["Adafactor", "Adafactor, foreach", "ASGD"])
+def test_numbers_out_of_data_may_be_anything(name: str, value: float) -> None:
+    def change(optimizer: torch.optim.Optimizer, i: int) -> None:
+        if i == 3:
+            for group in optimizer.param_groups:
+                group["params"][0].data.fill_(value)
+
+    want, _ = trained(WHOLE[name], change, lambda step: step)
+    for backend in ("eager", "native"):
+        got, _ = trained(WHOLE[name], change, lambda step, b=backend: gramme.compile(step, backend=b))  # type: ignore[misc]
+        assert all(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True) for a, b in zip(got, want, strict=True))
+
+
+def minimised(
+    line_search: str | None, compile: Callable[[Any], Any], whole: bool
+) -> tuple[list[torch.Tensor], list[int]]:
+    """Eight steps of LBFGS; captures after each."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    options: dict[str, Any] = {"lr": 0.1, "max_iter": 4, "history_size": 3, "line_search_fn": line_search}
+    optimizer = torch.optim.LBFGS(model.parameters(), **options)
+    x, y = torch.randn(10, 4), torch.randn(10, 1)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (model(x) - y).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    step = compile(optimizer.step)
+    train = compile(lambda: optimizer.step(closure)) if whole else lambda: step(closure)
+    losses, captures = [], []
+    for _ in range(8):
+        losses.append(train().detach().clone())
+        captures.append(gramme.statistics(train if whole else step).captures if compile is in_eager else 0)
+    return [*losses, *model.parameters()], captures
+
+
+def in_eager(step: Any) -> Any:
+    return gramme.compile(step, backend="eager")
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad", "ignore:gramme hit the recompile limit")
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(("line_search", "most"), [(None, 33), ("strong_wolfe", 80)])
+def test_lbfgs_has_a_graph_between_two_decisions(line_search: str | None, most: int, whole: bool) -> None:
+    want, _ = minimised(line_search, lambda step: step, whole)
+    got, captures = minimised(line_search, in_eager, whole)
+    assert same(got, want)
+    assert captures[-1] <= most
+    assert captures[-1] == captures[-2]  # there is an end
+
+
+def test_lbfgs_breaks_where_it_decides() -> None:
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(3))
+    optimizer = torch.optim.LBFGS([weight], max_iter=3)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = weight.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    breaks = gramme.explain(optimizer.step)(closure).break_reasons
+    reasons = {each.reason for each in breaks}
+    assert not any("_local_scalar_dense" in reason or "zero_grad" in reason for reason in reasons)
 
 
 def test_grad_mode_is_the_programs_after_a_step() -> None:
@@ -326,6 +421,195 @@ def test_training_is_captured_in_its_first_steps(make: Train, foreach: bool) -> 
     got, counts = run(compiled)
     assert same(got, want)
     assert counts[-1] == counts[3]
+
+
+SCHEDULERS: dict[str, Callable[[torch.optim.Optimizer], Any]] = {
+    "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda epoch: 0.9**epoch),
+    "MultiplicativeLR": lambda o: lr_scheduler.MultiplicativeLR(o, lambda epoch: 0.9),
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 2),
+    "MultiStepLR": lambda o: lr_scheduler.MultiStepLR(o, [1, 3]),
+    "ConstantLR": lambda o: lr_scheduler.ConstantLR(o, total_iters=3),
+    "LinearLR": lambda o: lr_scheduler.LinearLR(o, total_iters=4),
+    "ExponentialLR": lambda o: lr_scheduler.ExponentialLR(o, 0.9),
+    "CosineAnnealingLR": lambda o: lr_scheduler.CosineAnnealingLR(o, 5),
+    "CosineAnnealingWarmRestarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 2),
+    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=2),
+    "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=20),
+    "PolynomialLR": lambda o: lr_scheduler.PolynomialLR(o, 5),
+    "SequentialLR": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.ConstantLR(o, total_iters=2), lr_scheduler.ExponentialLR(o, 0.9)], [2]
+    ),
+    "ChainedScheduler": lambda o: lr_scheduler.ChainedScheduler(
+        [lr_scheduler.ConstantLR(o, total_iters=2), lr_scheduler.ExponentialLR(o, 0.9)]
+    ),
+    "ReduceLROnPlateau": lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=0),
+    "SWALR": lambda o: torch.optim.swa_utils.SWALR(o, 0.05, anneal_epochs=3),
+}
+
+
+def scheduled_programs() -> Iterator[Any]:
+    """All of them; the quick ones are those in which most varies."""
+    for name in SCHEDULERS:
+        for compiled in ("step", "train", "train and schedule"):
+            for of_tensor in (False, True):
+                quick = not of_tensor and (compiled == "step" or name == "LambdaLR")
+                yield pytest.param(name, compiled, of_tensor, marks=[] if quick else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize(("name", "compiled", "of_tensor"), scheduled_programs())
+def test_schedules(name: str, compiled: str, of_tensor: bool) -> None:
+    def run(compile: Callable[[Any], Any]) -> tuple[list[torch.Tensor], int]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=torch.tensor(0.01) if of_tensor else 0.01)
+        scheduler = SCHEDULERS[name](optimizer)
+        if compiled == "step":
+            optimizer.step = compile(optimizer.step)  # type: ignore[method-assign]
+
+        def train(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = loss_of(model, x, y)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            return loss
+
+        def schedule(loss: torch.Tensor) -> None:
+            scheduler.step(*([loss.detach()] if name == "ReduceLROnPlateau" else []))
+
+        def both(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            loss = train(x, y)
+            schedule(loss)
+            return loss
+
+        call = compile(train) if compiled == "train" else compile(both) if compiled.startswith("train ") else train
+        found = []
+        for _ in range(5):
+            loss = call(torch.randn(5, 4), torch.randn(5, 2))
+            if not compiled.startswith("train "):
+                schedule(loss)
+            found += [loss.detach().clone(), torch.as_tensor(optimizer.param_groups[0]["lr"]).clone()]
+        entry = optimizer.step if compiled == "step" else call
+        captures = gramme.statistics(entry).captures if compile is in_eager else 0
+        return [*found, *model.parameters(), *model.buffers()], captures
+
+    want, _ = run(lambda step: step)
+    got, captures = run(in_eager)
+    assert same(got, want)
+    most = {"step": 4, "train": 6, "train and schedule": 9}
+    assert captures <= most[compiled]
+
+
+def test_a_whole_train_step_has_one_break() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    train = whole(clip=True)(model, torch.optim.AdamW(model.parameters(), lr=0.01))
+    x, y = torch.randn(5, 4), torch.randn(5, 2)
+    train(x, y)  # the state is there
+    explanation = gramme.explain(train)(x, y)
+    assert [each.reason for each in explanation.break_reasons] == [
+        "a call to a C function gramme has no model of: Tensor.backward"
+    ]
+    compiled = in_eager(train)
+    for _ in range(3):
+        compiled(x, y)
+    with gramme.meter() as m:
+        compiled(x, y)
+    assert (m.outside, m.captures, m.steps) == (1, 0, 1)  # backward() makes its first gradient
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("overflows", [False, True])
+def test_scalers(enabled: bool, overflows: bool) -> None:
+    def run(compile: Callable[[Any], Any]) -> list[Any]:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=2, enabled=enabled)
+
+        def train(x: torch.Tensor) -> Any:
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            scaler.unscale_(optimizer)
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            return norm
+
+        step, found = compile(train), []
+        for i in range(5):
+            x = torch.randn(3, 4) * (float("inf") if overflows and i == 2 else 1)
+            found += [step(x).detach().clone(), scaler.get_scale()]
+        return [found, *model.parameters()]
+
+    assert str(run(in_eager)) == str(run(lambda train: train))
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("function", ["norm", "norm of infinity", "value"])
+def test_clipping_alone(function: str, foreach: bool) -> None:
+    def clip(parameters: list[torch.nn.Parameter]) -> Any:
+        if function == "value":
+            return torch.nn.utils.clip_grad_value_(parameters, 0.5, foreach=foreach)
+        kind = float("inf") if "infinity" in function else 2.0
+        return torch.nn.utils.clip_grad_norm_(parameters, 0.5, norm_type=kind, foreach=foreach)
+
+    def run(compile: Callable[[Any], Any]) -> list[Any]:
+        torch.manual_seed(0)
+        parameters = [torch.nn.Parameter(torch.randn(3, 2)) for _ in range(3)]
+        call, found = compile(lambda: clip(parameters)), []
+        for _ in range(5):
+            for parameter in parameters:
+                parameter.grad = torch.randn_like(parameter)
+            found.append(call())
+            found += [parameter.grad.clone() for parameter in parameters]  # type: ignore[union-attr]
+        return found
+
+    want = run(lambda call: call)
+    for backend in ("eager", "native"):
+        got = run(lambda call, b=backend: gramme.compile(call, backend=b, fullgraph=True))  # type: ignore[misc]
+        assert str(got) == str(want)
+
+
+@pytest.mark.parametrize("set_to_none", [False, True])
+@pytest.mark.parametrize("foreach", [False, True])
+def test_zero_grad_is_captured(set_to_none: bool, foreach: bool) -> None:
+    def run(compile: Callable[[Any], Any]) -> list[Any]:
+        torch.manual_seed(0)
+        parameters = [torch.nn.Parameter(torch.randn(3)) for _ in range(3)]
+        optimizer = torch.optim.SGD(parameters, lr=0.1, foreach=foreach)
+        call = compile(lambda: optimizer.zero_grad(set_to_none=set_to_none))
+        found: list[Any] = []
+        for i in range(5):
+            for parameter in parameters[i % 2 :]:
+                parameter.grad = torch.randn(3)
+            kept = parameters[-1].grad
+            call()
+            found += [None if p.grad is None else p.grad.clone() for p in parameters]
+            found += [kept, parameters[-1].grad is kept]
+        return found
+
+    want = run(lambda call: call)
+    assert str(run(lambda call: gramme.compile(call, backend="eager", fullgraph=True))) == str(want)
+
+
+def test_averages_and_their_statistics() -> None:
+    def run(compile: Callable[[Any], Any]) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+        kept = torch.optim.swa_utils.AveragedModel(model)
+        update = compile(lambda: kept.update_parameters(model))
+        forward = compile(kept)
+        data = [torch.randn(6, 4) for _ in range(3)]
+        for _ in range(5):
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(torch.randn_like(parameter))
+            update()
+        torch.optim.swa_utils.update_bn(data, kept)
+        return [forward(data[0]), *kept.parameters(), *kept.buffers()]
+
+    assert same(run(in_eager), run(lambda call: call))
 
 
 def test_is_compiling_holds_for_compilers() -> None:

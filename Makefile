@@ -9,7 +9,7 @@ CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY)
 CMAKE_BUILD := $(VENV)/bin/cmake --build
 CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
 
-.PHONY: build demo test quick bench debug soak lint format clean
+.PHONY: build demo test quick bench libraries debug soak lint format clean
 .DEFAULT_GOAL := build
 
 build: $(STAMP)
@@ -44,6 +44,10 @@ soak: build
 
 bench: build
 	@for script in bench/bench_*.py; do test -f "$$script" || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+# Programs of libraries on three front ends; LIBRARIES is a folder in which bench/libraries/requirements.txt lies.
+libraries: build
+	@PYTHONPATH=$(LIBRARIES) $(PY) bench/libraries/run.py
 
 lint: $(STAMP)
 	@echo "== lint"

@@ -54,6 +54,7 @@ def by_capture(count: int = 10) -> None:
     for name, make in FORMS.items():
         took = []
         for compile in (gramme.compile, torch.compile):
+            torch._dynamo.reset()
             compile(lambda x: x + 1, backend="eager")(torch.ones(1))  # what is imported and started once
             step: Any = compile(optimizer_of(make, count).step, backend="eager")
             start = now()

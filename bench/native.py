@@ -2,7 +2,7 @@
 
     native.py               one call without gradients, guards included
     native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
-    native.py --train       forward and backward by PyTorch's engine, transformers only
+    native.py --train       forward and backward, transformers only: by PyTorch's engine, and recorded
     native.py --first       the first call, beside eager's first call and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
 
@@ -156,6 +156,7 @@ FRONTS: dict[str, Front] = {
     "eager": lambda f: f,
     "native": lambda f: gramme.compile(f, backend="native"),
     "with cache": lambda f: gramme.compile(f, backend="native", options={"caching_allocator": True}),
+    "recorded": lambda f: gramme.compile(f, backend="native", options={"recorded_backward": True}),
     "dynamo": lambda f: torch.compile(f, backend=gramme.gramme_native),
     "aot_eager": lambda f: torch.compile(f, backend="aot_eager"),
     "inductor": lambda f: torch.compile(f),
@@ -350,7 +351,8 @@ def main() -> None:
             return first(names, chosen.rounds, chosen.inductor)
         if chosen.callers:
             return callers(names, chosen.seconds, chosen.rounds)
-    fronts = [name for name in FRONTS if name != "inductor" or chosen.inductor]
+    left_out = {name for name, wanted in (("inductor", chosen.inductor), ("recorded", chosen.train)) if not wanted}
+    fronts = [name for name in FRONTS if name not in left_out]
     return steady(names, fronts, chosen.train, chosen.seconds, 0.0 if chosen.single else BATCH)
 
 

@@ -1,5 +1,6 @@
 #include "native/aliases.h"
 
+#include <algorithm>
 #include <numeric>
 #include <unordered_map>
 
@@ -15,7 +16,14 @@ Aliases::Aliases(const Assembly& assembly) {
   observed_.assign(count, false);
   join_inputs(assembly);
   for (const Instruction& instruction : assembly.instructions) join_results(instruction, assembly.recorder);
-  for (const Instruction& instruction : assembly.instructions) mark_written(instruction);
+  std::vector<bool> leaves(count, assembly.counts_inside);
+  auto note_group = [&](Register r) {
+    if (r != kNone) leaves[static_cast<size_t>(root(r))] = true;
+  };
+  for (const Place& input : assembly.inputs) each_register(input, note_group);
+  each_register(assembly.output, note_group);
+  std::ranges::for_each(assembly.kept, note_group);
+  for (const Instruction& instruction : assembly.instructions) mark_written(instruction, leaves);
   each_register(assembly.output, [this](Register r) {
     if (is_view_[static_cast<size_t>(r)]) mark(r);
   });
@@ -59,8 +67,11 @@ void Aliases::join_results(const Instruction& instruction, const Recorder& recor
   });
 }
 
-void Aliases::mark_written(const Instruction& instruction) {
-  auto note = [this](Register r) { mark(r); };
+/// `leaves`: by root, does one of the group?
+void Aliases::mark_written(const Instruction& instruction, const std::vector<bool>& leaves) {
+  auto note = [&](Register r) {
+    if (leaves[static_cast<size_t>(root(r))]) mark(r);
+  };
   if (instruction.kind == Instruction::Python) {
     each_read(instruction, note);
     each_write(instruction, note);
@@ -70,7 +81,7 @@ void Aliases::mark_written(const Instruction& instruction) {
   for (size_t i = 0; i < declared.size(); ++i) {
     if (!declared[i].alias_info() || !declared[i].alias_info()->isWrite()) continue;
     for (Register r : instruction.call->arguments[i].registers)
-      if (r != kNone) mark(r);
+      if (r != kNone) note(r);
   }
 }
 

@@ -1,5 +1,6 @@
 // Which registers share memory.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "native/assemble.h"
@@ -13,6 +14,10 @@ class Aliases {
   /// Is the memory written, handed to Python, or returned as a view of something? Then someone may ask for version
   /// counters or bases in its group.
   bool observed(Register r) const { return observed_[static_cast<size_t>(root(r))]; }
+  /// Does no other register share memory with it?
+  bool is_alone(Register r) const {
+    return std::ranges::count(group_, root(r)) == 1 && group_[static_cast<size_t>(r)] == r;
+  }
 
  private:
   Register root(Register r) const;
@@ -20,7 +25,7 @@ class Aliases {
   void join_inputs(const Assembly& assembly);
   void join_results(const Instruction& instruction, const Recorder& recorder);
   void mark(Register r) { observed_[static_cast<size_t>(root(r))] = true; }
-  void mark_written(const Instruction& instruction);
+  void mark_written(const Instruction& instruction, const std::vector<bool>& leaves);
 
   std::vector<Register> group_;
   std::vector<bool> is_view_, observed_;

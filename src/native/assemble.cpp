@@ -144,7 +144,8 @@ class Assembler {
 
   bool may_go_to_kernel(Register r) const {
     const Seen& seen = given_.recorder.seen(r);
-    return seen.plain && plain_keys().isSupersetOf(seen.keys);
+    const bool undefined = seen.keys.empty();
+    return undefined || (seen.plain && plain_keys().isSupersetOf(seen.keys));
   }
 
   /// Inputs keep their numbers, constants come next; what nothing uses any more has none.

@@ -17,6 +17,7 @@ struct Assembly {
   bool below_autograd;
   std::vector<Register> kept = {};   // beside the output, for the caller; kNone stays kNone
   std::vector<Register> shown = {};  // of kept: others may look at their bases and version counters
+  bool counts_inside = true;         // may someone look at the version counters of what does not leave?
   bool drops_inputs = false;         // the frame owns the inputs: they are freed after their last use, too
 };
 

@@ -9,7 +9,9 @@
 #include <unordered_set>
 
 #include "native/assemble.h"
+#include "native/composites.h"
 #include "native/invoke.h"
+#include "native/recording.h"
 #include "native/registers.h"
 
 namespace gramme::native {
@@ -37,7 +39,7 @@ class Conversion {
   std::string run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
     for (const auto& [r, tensor] : recorder_.constants()) known_.insert(r);
     for (const Observed& record : observed)
-      if (const char* why = add(record)) return record.call.op.operator_name().name + ": " + why;
+      if (std::string why = add(record); !why.empty()) return why;
     drop_unread(leaving);
     for (const Instruction& instruction : instructions_) each_read(instruction, [this](Register r) { need(r); });
     for (Register r : leaving)
@@ -62,6 +64,7 @@ class Conversion {
                       true};
     assembly.kept = leaving;
     assembly.shown = shared_with_inputs(leaving);
+    assembly.counts_inside = false;
     assembly.drops_inputs = true;
     return assembly;
   }
@@ -69,22 +72,36 @@ class Conversion {
   std::vector<BackwardSource> sources() const { return sources_; }
 
  private:
-  /// Null, or why not.
-  const char* add(const Observed& record) {
+  /// Empty, or why not. A composite becomes what it called.
+  std::string add(const Observed& record, bool inside = false) {
     const bool makes = std::ranges::any_of(
         record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
-    if (record.data_shaped) return "data decides";
-    if (record.grad_mode) return "the grad mode is on";
-    if (record.gives_back && record.written.empty() && !makes) return nullptr;
-    if (record.unusable) return record.unusable;
-    if (record.only_tells) return "its result is not a tensor";
-    if (record.call.op.operator_name().getNamespace() != "aten") return "it is not PyTorch's";
-    if (record.call.op.hasTag(at::Tag::nondeterministic_seeded)) return "it draws random numbers";
-    for (Register r : record.written)
-      if (!made_.contains(r)) return "it writes what was there before";
+    if (!record.data_shaped && record.written.empty() && !makes && (record.gives_back || (inside && record.only_tells)))
+      return {};
+    if (!record.data_shaped && is_composite(record.call.op) && !record.parts.empty() &&
+        is_only_its_parts(record, recorder_)) {
+      for (const Observed& part : record.parts)
+        if (std::string why = add(part, true); !why.empty()) return why;
+      return {};
+    }
+    if (const char* why = why_not(record)) return record.call.op.operator_name().name + ": " + why;
     Instruction& instruction = instructions_.emplace_back();
     instruction.call = std::make_unique<OperatorCall>(record.call);
     each_write(instruction, [this](Register r) { made_.insert(r); });
+    return {};
+  }
+
+  /// Null if it can be called again for other tensors.
+  const char* why_not(const Observed& record) const {
+    if (record.data_shaped) return "data decides";
+    if (record.grad_mode) return "the grad mode is on";
+    if (record.unusable) return record.unusable;
+    if (record.only_tells) return "its result is not a tensor";
+    if (record.call.op.operator_name().getNamespace() != "aten" && !is_known_of_library(record.call.op))
+      return "it is not PyTorch's";
+    if (record.call.op.hasTag(at::Tag::nondeterministic_seeded)) return "it draws random numbers";
+    for (Register r : record.written)
+      if (!made_.contains(r)) return "it writes what was there before";
     return nullptr;
   }
 
@@ -191,18 +208,38 @@ BackwardTape::Record::Record(EagerGraph& graph, const Tape& flat, size_t piece, 
   tape.reset(new BackwardTape(std::move(key), conversion.sources(), std::move(made)));
 }
 
-variable_list BackwardTape::run(variable_list&& given) const {
+void BackwardTape::find_ends() {
+  std::unordered_map<Register, size_t> last;
+  for (size_t i = 0; i < tape_->instructions.size(); ++i) {
+    auto note = [&](Register r) { last[r] = i + 1; };
+    each_read(tape_->instructions[i], note);
+    each_write(tape_->instructions[i], note);
+  }
+  for (size_t use = 0; use < tape_->kept.size(); ++use)
+    if (tape_->kept[use] != kNone) ends_.push_back({last[tape_->kept[use]], use, false});
+  std::ranges::stable_sort(ends_, {}, &End::instructions);
+  std::unordered_set<Register> moved;
+  for (size_t e = ends_.size(); e-- > 0;) ends_[e].moves = moved.insert(tape_->kept[ends_[e].use]).second;
+}
+
+variable_list BackwardTape::run(variable_list&& given, const std::vector<bool>& taken, const Taker& take) const {
   std::unique_ptr<Frame> frame = frames_.take(*tape_);
   for (size_t i = 0; i < given.size(); ++i) frame->own[i] = std::move(given[i]);  // inputs are the first registers
   Run run = frame->run();
   run.below_autograd = unwatched();
   std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-  if (run.below_autograd && tape_->all_direct) below.emplace();
-  size_t at = 0;
-  tape_->run(run, &at);  // on an exception the frame goes
-  variable_list found;
-  found.reserve(tape_->kept.size());
-  for (Register r : tape_->kept) found.push_back(r == kNone ? at::Tensor() : *run.tensors[r]);
+  std::optional<at::AutoDispatchBelowAutograd> some;
+  if (run.below_autograd) tape_->all_direct ? void(below.emplace()) : void(some.emplace());
+  variable_list found(tape_->kept.size());
+  size_t at = 0, done = 0;  // on an exception the frame goes
+  for (const auto [end, use, moves] : ends_) {
+    tape_->run(run, &at, done, end);
+    done = end;
+    at::Tensor gradient = *run.tensors[tape_->kept[use]];
+    if (moves) run.own[tape_->kept[use]].reset();
+    taken.empty() || !taken[use] ? void(found[use] = std::move(gradient)) : take(use, std::move(gradient));
+  }
+  tape_->run(run, &at, done, tape_->instructions.size());
   for (at::Tensor& tensor : frame->own) tensor.reset();
   frames_.give_back(std::move(frame));
   return found;

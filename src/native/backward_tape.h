@@ -1,5 +1,6 @@
 // What the engine called for one piece of a graph, as a tape.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,17 +44,29 @@ class BackwardTape {
   const BackwardKey& key() const { return key_; }
   /// What `run` is given, in that order.
   const std::vector<BackwardSource>& sources() const { return sources_; }
-  /// Gradients by use.
-  torch::autograd::variable_list run(torch::autograd::variable_list&& given) const;
+  /// Takes the gradient of a use away as soon as nothing in the tape needs it.
+  using Taker = std::function<void(size_t use, at::Tensor&& gradient)>;
+  /// Gradients by use, but for those that `taken` says, which go to `take`.
+  torch::autograd::variable_list run(torch::autograd::variable_list&& given, const std::vector<bool>& taken = {},
+                                     const Taker& take = {}) const;
   const Tape& tape() const { return *tape_; }
 
  private:
   BackwardTape(BackwardKey key, std::vector<BackwardSource> sources, std::unique_ptr<const Tape> tape)
-      : key_(std::move(key)), sources_(std::move(sources)), tape_(std::move(tape)) {}
+      : key_(std::move(key)), sources_(std::move(sources)), tape_(std::move(tape)) {
+    find_ends();
+  }
+  void find_ends();
 
   BackwardKey key_;
   std::vector<BackwardSource> sources_;
   std::unique_ptr<const Tape> tape_;
+  /// After this many instructions nothing in the tape needs the gradient of the use.
+  struct End {
+    size_t instructions, use;
+    bool moves;  // no later one is of the same register
+  };
+  std::vector<End> ends_;  // in that order
   mutable LockedFramePool frames_;
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "aten/spec.h"
@@ -56,6 +57,7 @@ struct Recorded {
   Conditions conditions;
   std::shared_ptr<const Tape> tape;
   std::shared_ptr<Training> training;  // may be null
+  std::string why_not_training;
   FramePool frames;
 };
 

@@ -8,6 +8,7 @@
 #include <typeinfo>
 #include <unordered_set>
 
+#include "native/composites.h"
 #include "native/frames.h"
 #include "native/registers.h"
 
@@ -31,7 +32,7 @@ class Exit final : public torch::autograd::Node {
 
 /// Is it one of the formulas that PyTorch generates? Others may run the program's code, or keep an edge elsewhere.
 bool is_formula(const torch::autograd::Node& node) {
-  return std::strstr(typeid(node).name(), "5torch8autograd9generated") != nullptr;
+  return std::strstr(typeid(node).name(), "5torch8autograd9generated") != nullptr || is_node_of_library(node.name());
 }
 
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
@@ -80,6 +81,8 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
     {
       std::optional<at::AutoDispatchBelowADInplaceOrView> below;
       if (instruction.below_autograd) below.emplace();
+      if (instruction.call && instruction.call->overwrites)
+        run.tensors[instruction.call->arguments[0].registers[0]]->unsafeGetTensorImpl()->bump_version();
       instruction.invoke(instruction, run);
     }
     each_write(instruction, [&](Register r) {
@@ -183,7 +186,8 @@ void EagerGraph::find_pieces() {
   for (Register r : layout_.outputs) {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     const size_t piece = piece_of_.at(made.function.get());
-    layout_.pieces[piece].slots.push_back({r, made.function->input_metadata(made.input_nr)});
+    const size_t node = static_cast<size_t>(std::ranges::find(nodes_, made.function) - nodes_.begin());
+    layout_.pieces[piece].slots.push_back({r, made.function->input_metadata(made.input_nr), node});
     slots_[piece].push_back(made);
   }
 }

@@ -24,6 +24,7 @@ namespace gramme::native {
 struct Slot {
   Register output = kNone;  // of the flat tape; none: what pieces before this one give
   torch::autograd::InputMetadata metadata;
+  size_t node = 0;  // that makes the output, by the order in which the engine calls them
 };
 
 /// Where a gradient goes: to an input of the tape, or to a slot of a later piece.

@@ -112,6 +112,7 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
   }
   if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
     recorded->training = Training::make(std::move(flat));
+  recorded->why_not_training = recording.why_not_flat();
   recorded->tape = recording.assemble();
   self.recorded.insert(self.recorded.begin(), std::move(recorded));
   ++self.counters.recorded;
@@ -299,6 +300,7 @@ std::string print_tapes(PyObject* executor) {
   for (auto& recorded : self_of(executor)->recorded) {
     text += recorded->tape->print();
     if (recorded->training) text += recorded->training->print();
+    if (!recorded->why_not_training.empty()) text += "not recorded: " + recorded->why_not_training + "\n";
   }
   return text;
 }

@@ -70,6 +70,13 @@ void Recorder::undo() {
   }
 }
 
+Register Recorder::another(Register like) {
+  weak_.emplace_back(at::Tensor().getIntrusivePtr());
+  seen_.push_back(Seen(seen(like)));
+  seen_.back().storage = reinterpret_cast<const c10::StorageImpl*>(&stand_ins_.emplace_back());
+  return next_++;
+}
+
 void Recorder::note_place(Register r, const at::Tensor& tensor) {
   if (!seen(r).plain) return;
   weak_storages_.emplace_back(
@@ -152,6 +159,7 @@ const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& functi
   known.linear = known.op->operator_name().name == "aten::linear";
   known.by_data = known.op->hasTag(at::Tag::data_dependent_output);
   known.shape_by_data = known.op->hasTag(at::Tag::dynamic_output_shape);
+  known.opaque = is_known_of_library(*known.op);
   known.indexes = known.op->operator_name().name == "aten::index";
   return known;
 }
@@ -170,7 +178,8 @@ void Recorder::begin(const at::RecordFunction& function) {
   const Operator& known = operator_of(function);
   const auto& op = known.op;
   const bool data = depends_on_data(known, function.inputs());
-  for (const Open& open : open_) open.record->data_shaped |= data;
+  if (data && std::ranges::none_of(open_, &Open::opaque))
+    for (const Open& open : open_) open.record->data_shaped = true;
   if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
     ++ignored_;
     return;
@@ -199,7 +208,7 @@ void Recorder::begin(const at::RecordFunction& function) {
         for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
     }
   }
-  open_.push_back({&record, next_, takes_apart(known)});
+  open_.push_back({&record, next_, takes_apart(known), known.opaque});
 }
 
 void Recorder::end(const at::RecordFunction& function) {

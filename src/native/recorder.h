@@ -8,6 +8,7 @@
 #include <c10/util/DimVector.h>
 #include <c10/util/flat_hash_map.h>
 
+#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -58,6 +59,8 @@ class Recorder {
   Register constant(const at::Tensor& tensor);
   /// A new register for a tensor, whatever was known of it.
   Register add(const at::Tensor& tensor, bool data_shaped = false);
+  /// A register for a tensor like that of another, on memory of its own.
+  Register another(Register like);
   /// From now on another tensor on the same place in memory stands for the register when it is read, too, as the
   /// tensors do that autograd has saved.
   void note_place(Register r, const at::Tensor& tensor);
@@ -110,11 +113,13 @@ class Recorder {
     bool apart = false;                     // its parts may be of interest
     bool linear = false;
     bool by_data = false, shape_by_data = false, indexes = false;
+    bool opaque = false;  // what it does with data inside does not matter
   };
   struct Open {
     Observed* record;
     Register first_new;  // registers from here on were made by the call
     bool apart;
+    bool opaque;
   };
   const Operator& operator_of(const at::RecordFunction& function);
   bool takes_apart(const Operator& known) const {
@@ -143,6 +148,7 @@ class Recorder {
   std::vector<std::pair<const c10::TensorImpl*, Register>> wrappers_;  // may hold tensors even when they are dead
   std::vector<std::pair<Register, at::Tensor>> constants_;
   std::vector<Seen> seen_;
+  std::deque<char> stand_ins_;  // their addresses stand for storages of tensors that were not made
   std::unordered_map<const c10::StorageImpl*, std::vector<Register>> places_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> weak_storages_;  // no address is given out twice
   std::vector<Observed> observed_;

@@ -9,9 +9,11 @@
 #include "aten/state.h"
 #include "native/assemble.h"
 #include "native/floats.h"
+#include "native/functional.h"
 #include "native/linear.h"
 #include "native/modes.h"
 #include "native/python_call.h"
+#include "native/registers.h"
 #include "native/targets.h"
 
 namespace gramme::native {
@@ -23,7 +25,9 @@ struct Uninitialized {
   bool read = false;                     // an operator did read one: data came in another way
 };
 
-Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
+bool is_empty(const Seen& seen) { return seen.plain && std::ranges::find(seen.sizes, 0) != seen.sizes.end(); }
+
+Uninitialized find_uninitialized(const std::vector<Observed>& observed, const Recorder& recorder) {
   Uninitialized found;
   auto each = [](const auto& parts, auto&& visit) {
     for (const auto& part : parts)
@@ -32,7 +36,9 @@ Uninitialized find_uninitialized(const std::vector<Observed>& observed) {
   for (const Observed& record : observed) {
     const std::string& name = record.call.op.operator_name().name;
     if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty")) {
-      each(record.call.results, [&](Register r) { found.tensors.insert(r); });
+      each(record.call.results, [&](Register r) {
+        if (r == kNone || !is_empty(recorder.seen(r))) found.tensors.insert(r);
+      });
       continue;
     }
     const bool only_looks = name.ends_with("_like") || name.ends_with("::set_") || name.ends_with("::resize_");
@@ -82,9 +88,15 @@ bool holds_only_tensors(PyObject* object) {
   return true;
 }
 
-/// Are its results those of the operators it called, and all they read?
-bool is_only_its_parts(const Observed& record) {
-  const Uninitialized uninitialized = find_uninitialized(record.parts);
+bool holds_number(const Place& place) {
+  if (place.kind == Place::Constant) return place.object.get() != Py_None;
+  return std::any_of(place.items.begin(), place.items.end(), holds_number);
+}
+
+}  // namespace
+
+bool is_only_its_parts(const Observed& record, const Recorder& recorder) {
+  const Uninitialized uninitialized = find_uninitialized(record.parts, recorder);
   if (uninitialized.read) return false;
   std::unordered_set<Register> made;
   for (const Observed& part : record.parts)
@@ -95,13 +107,6 @@ bool is_only_its_parts(const Observed& record) {
       if (r != kNone && (!made.count(r) || uninitialized.tensors.count(r))) return false;
   return true;
 }
-
-bool holds_number(const Place& place) {
-  if (place.kind == Place::Constant) return place.object.get() != Py_None;
-  return std::any_of(place.items.begin(), place.items.end(), holds_number);
-}
-
-}  // namespace
 
 bool has_odd_tensor(PyObject* object) {
   if (object && THPVariable_Check(object))
@@ -234,7 +239,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
   }
   const std::optional<Place> found = find(result);
   if (!found || has_odd_tensor(result)) return "its result is not made by operators";
-  const Uninitialized uninitialized = find_uninitialized(observed);
+  const Uninitialized uninitialized = find_uninitialized(observed, recorder_);
   bool hidden = uninitialized.read;
   if (!targets_.of(step).leaves_uninitialized)
     each_register(*found, [&](Register r) { hidden |= uninitialized.tensors.count(r) != 0; });
@@ -341,7 +346,7 @@ bool Recording::can_be_taken_apart(const Observed& record) const {
   if (!below_autograd_ || record.parts.empty() || varies || takes_numbers(record)) return false;
   for (const Observed& part : record.parts)
     if ((part.unusable && !part.only_tells) || part.grad_mode != record.grad_mode) return false;
-  return is_only_its_parts(record);
+  return is_only_its_parts(record, recorder_);
 }
 
 /// Where the value of an operand is at the end.
@@ -389,23 +394,52 @@ std::unique_ptr<Tape> Recording::assemble() {
 
 /// Notes what autograd's kernels were called for: the operator itself, or those that a composite called.
 void Recording::flatten(size_t step, const Observed& record) {
-  const bool makes = std::ranges::any_of(
-      record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+  const bool makes = std::ranges::any_of(record.call.results, [](const OperatorResult& result) {
+    return std::ranges::any_of(result.registers, [](Register r) { return r != kNone; });
+  });
   if (!trains_ || (record.gives_back && record.written.empty() && !makes)) return;
-  trains_ = !record.data_shaped && record.grad_mode == c10::GradMode::is_enabled() && !takes_numbers(record);
+  if (std::string why = why_not_flat(record); !why.empty())
+    return stay_eager(record.call.op.operator_name().name + ": " + why);
   if (record.only_tells) return;
-  if (!is_composite(record.call.op)) {
-    const c10::OperatorName& name = record.call.op.operator_name();
-    trains_ &= !record.unusable && name.getNamespace() == "aten" && name.name != "aten::native_batch_norm" &&
-               std::ranges::none_of(record.written, [this](Register r) { return is_of_inputs(r); });
-    return flatten(step, record.call);
-  }
-  trains_ &= !record.parts.empty() && is_only_its_parts(record);
+  if (!is_composite(record.call.op)) return flatten(step, record.call);
   for (const Observed& part : record.parts) flatten(step, part);
 }
 
-/// Does it share memory with an input? What writes to that cannot run again.
-bool Recording::is_of_inputs(Register r) const {
+/// Why it cannot be part of a flat tape; empty if it can.
+std::string Recording::why_not_flat(const Observed& record) const {
+  if (record.data_shaped) return "data decides";
+  if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
+  if (takes_numbers(record)) return "it takes numbers that may be others";
+  if (record.only_tells) return {};
+  if (is_composite(record.call.op)) {
+    if (record.parts.empty()) return "a composite that is not known";
+    return is_only_its_parts(record, recorder_) ? "" : "a composite that does more than it calls";
+  }
+  const c10::OperatorName& name = record.call.op.operator_name();
+  if (record.unusable) return record.unusable;
+  if (name.getNamespace() != "aten" && !is_known_of_library(record.call.op)) return "it is not PyTorch's";
+  if (name.name == "aten::mkldnn_rnn_layer" && !record.grad_mode) return "its kernel asks for the grad mode";
+  auto may_write = [this](Register r) { return !shares_with_inputs(r) || is_input_alone(r); };
+  if (!std::ranges::all_of(record.written, may_write)) return "it writes to a view of an input";
+  bool hidden = true;
+  each_hidden_write(record.call, [&](Register r) { hidden &= may_write(r); });
+  return hidden ? "" : "it writes to a view of an input";
+}
+
+void Recording::stay_eager(std::string why) {
+  trains_ = false;
+  why_not_flat_ = std::move(why);
+}
+
+/// Is it an input, and shares no memory with another?
+bool Recording::is_input_alone(Register r) const {
+  if (r >= inputs_ || !recorder_.seen(r).plain) return false;
+  for (Register input = 0; input < inputs_; ++input)
+    if (input != r && recorder_.seen(input).storage == recorder_.seen(r).storage) return false;
+  return true;
+}
+
+bool Recording::shares_with_inputs(Register r) const {
   const Seen& seen = recorder_.seen(r);
   if (!seen.plain) return true;
   for (Register input = 0; input < inputs_; ++input)
@@ -424,13 +458,17 @@ std::unique_ptr<Tape> Recording::assemble_flat() {
     return instruction.kind == Instruction::Operator ||
            (instruction.kind == Instruction::Mode && mode_of(instruction).kind == ModeCall::SetGrad);
   };
-  if (!trains_ || fixed() || objects_ != 0 || flat_.empty() || !std::ranges::all_of(instructions_, fits) ||
-      !c10::GradMode::is_enabled())
+  if (!trains_) return nullptr;
+  if (!std::ranges::all_of(instructions_, fits) || objects_ != 0) {
+    stay_eager("Python takes part");
     return nullptr;
+  }
+  if (fixed() || flat_.empty() || !c10::GradMode::is_enabled()) return nullptr;
   Assembly assembly = this->assembly(std::move(flat_));
   auto program = std::make_shared<Program>();  // nodes may outlive what the steps hold
   program->inputs = program_->inputs;
   assembly.program = std::move(program);
+  make_functional(assembly, recorder_);
   std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
   tape->settings = KernelSettings::read();
   return tape;

@@ -16,6 +16,8 @@
 
 namespace gramme::native {
 
+/// Are the results of a composite those of the operators it called, and all they read?
+bool is_only_its_parts(const Observed& record, const Recorder& recorder);
 /// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
 bool has_odd_tensor(PyObject* object);
 
@@ -31,6 +33,8 @@ class Recording {
   /// Before that: a tape that calls what autograd's kernels were called for, composites taken apart; null if there is
   /// more to the steps than that.
   std::unique_ptr<Tape> assemble_flat();
+  /// Why there is none; empty if none was asked for.
+  const std::string& why_not_flat() const { return why_not_flat_; }
   /// Did the run depend on what its numbers were? Then the tape is of no use.
   bool fixed() const { return recorder_.numbers().fixed(); }
 
@@ -60,16 +64,20 @@ class Recording {
   Place place_of(const Operand& operand) const;
   Assembly assembly(std::vector<Instruction> instructions) const;
   void flatten(size_t step, const Observed& record);
+  std::string why_not_flat(const Observed& record) const;
+  void stay_eager(std::string why);
   void flatten(size_t step, const OperatorCall& call);
-  bool is_of_inputs(Register r) const;
+  bool is_input_alone(Register r) const;
+  bool shares_with_inputs(Register r) const;
   Place& place(ValueId value) { return places_[static_cast<size_t>(value)]; }
   const Place& place(ValueId value) const { return places_[static_cast<size_t>(value)]; }
   Instruction& append(size_t step);
 
   std::shared_ptr<const Program> program_;
   Stepper stepper_;
-  bool below_autograd_;      // may be, as far as is known
-  bool trains_;              // may a flat tape be made of it, as far as is known?
+  bool below_autograd_;  // may be, as far as is known
+  bool trains_;          // may a flat tape be made of it, as far as is known?
+  std::string why_not_flat_;
   bool took_apart_ = false;  // an operator was replaced by what it called
   bool symbols_ = false;     // was the step given symbols for numbers?
   Recorder recorder_;

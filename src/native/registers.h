@@ -29,6 +29,25 @@ void each_write(const Instruction& instruction, Visit&& visit) {
   if (instruction.kind == Instruction::Python) each_register(python_call(instruction).result, visit);
 }
 
+/// Arguments that the operator's schema says it writes.
+template <class Visit>
+void each_declared_write(const OperatorCall& call, Visit&& visit) {
+  const auto& declared = call.op.schema().arguments();
+  for (size_t i = 0; i < declared.size(); ++i)
+    if (declared[i].alias_info() && declared[i].alias_info()->isWrite())
+      for (Register r : call.arguments[i].registers)
+        if (r != kNone) visit(r);
+}
+
+/// Arguments that the operator writes past its schema, and past version counters: running statistics.
+template <class Visit>
+void each_hidden_write(const OperatorCall& call, Visit&& visit) {
+  if (call.op.operator_name().name != "aten::native_batch_norm" || !call.arguments[5].constant.toBool()) return;
+  for (size_t i : {3, 4})
+    for (Register r : call.arguments[i].registers)
+      if (r != kNone) visit(r);
+}
+
 /// What is wanted of a tape at its end.
 template <class Visit>
 void each_left(const Tape& tape, Visit&& visit) {

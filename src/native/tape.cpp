@@ -15,8 +15,8 @@ namespace gramme::native {
 
 Tape::~Tape() = default;
 
-[[gnu::hot]] void Tape::run(Run& run, size_t* at) const {
-  for (size_t i = 0; i < instructions.size(); ++i) {
+[[gnu::hot]] void Tape::run(Run& run, size_t* at, size_t first, size_t end) const {
+  for (size_t i = first; i < end; ++i) {
     const Instruction& instruction = instructions[i];
     *at = i;
     const bool straight = run.below_autograd && !all_direct && !instruction.keys.empty();

@@ -58,6 +58,7 @@ struct OperatorCall {
   std::vector<OperatorArgument> arguments;
   std::vector<OperatorResult> results;
   bool below_autograd = false;  // called below autograd's kernels, as factories are: what it writes counts no version
+  bool overwrites = false;      // the program's operator wrote the result over the first argument
 };
 
 /// What leaving a mode of the thread puts back.
@@ -122,7 +123,9 @@ class Tape {
   bool all_direct = false;                 // every operator goes straight to its kernel
 
   /// Runs the instructions; on an exception `*at` is the index of the one that threw it.
-  void run(Run& run, size_t* at) const;
+  void run(Run& run, size_t* at) const { this->run(run, at, 0, instructions.size()); }
+  /// From one up to another.
+  void run(Run& run, size_t* at, size_t first, size_t end) const;
   /// One line an instruction: "%3 = aten::add.Tensor(%0, %1, 1) typed, frees %1".
   std::string print() const;
   /// Is it freed after its last use?

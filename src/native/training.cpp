@@ -60,7 +60,17 @@ std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat) {
   return with_gil(new Training(std::move(flat)));
 }
 
-Training::Training(std::unique_ptr<const Tape> flat) : flat_(std::move(flat)), draws_(native::draws(*flat_)) {}
+Training::Training(std::unique_ptr<const Tape> flat)
+    : flat_(std::move(flat)), draws_(native::draws(*flat_)), written_(flat_->inputs.size(), Written::No) {
+  auto note = [this](Register r, Written how) {
+    if (r < static_cast<Register>(written_.size())) written_[static_cast<size_t>(r)] = how;
+  };
+  for (const Instruction& instruction : flat_->instructions) {
+    if (!instruction.call) continue;
+    each_hidden_write(*instruction.call, [&](Register r) { note(r, Written::Hidden); });
+    each_declared_write(*instruction.call, [&](Register r) { note(r, Written::Counted); });
+  }
+}
 
 // ---- calls
 
@@ -98,6 +108,7 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   call->training = shared_from_this();
   call->plan = way.plan;
   call->inputs = inputs;
+  call->before = copies_of_written(inputs);
   if (draws_) call->random = random_state();
   const Tape& tape = way.plan ? *way.plan->tape : *flat_;
   own.resize(static_cast<size_t>(tape.registers));
@@ -117,12 +128,23 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   return tape;
 }
 
+std::vector<at::Tensor> Training::copies_of_written(const std::vector<at::Tensor>& inputs) const {
+  std::vector<at::Tensor> copies;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (written_[i] != Written::No) copies.push_back(inputs[i].clone());
+  return copies;
+}
+
 /// Outputs whose nodes are not autograd's come to `outputs`, too.
 void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
                            size_t* at) {
   auto graph = std::make_unique<EagerGraph>(*flat_, call.inputs, at);
   each_register(flat_->output[0], [&](Register r) { own[static_cast<size_t>(r)] = graph->output(r); });
   if (!graph->fits()) return stop("the graph of autograd is not of formulas and plain tensors alone");
+  for (size_t i = 0; i < written_.size(); ++i)
+    if (written_[i] != Written::No && call.inputs[i].requires_grad())
+      return stop("an input that is written needs gradients");
   learn(*graph);
   for (Register r : layout_->outputs) {
     own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
@@ -140,9 +162,10 @@ void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std
   Run run = frame->run();
   run.below_autograd = true;
   {
-    c10::AutoGradMode off(false);
+    // The grad mode stays on, as it is when autograd's kernels call these: some look at it.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-    if (tape.all_direct) below.emplace();
+    std::optional<at::AutoDispatchBelowAutograd> some;
+    tape.all_direct ? void(below.emplace()) : void(some.emplace());
     tape.run(run, at);  // on an exception the frame goes
   }
   for (Register r : plan.outputs) {
@@ -183,6 +206,11 @@ void Training::learn(EagerGraph& graph) {
   for (size_t i = 0; i < layout_->outputs.size(); ++i)
     owners.emplace(storage(layout_->outputs[i]), inputs + static_cast<int32_t>(i));
   owners.erase(nullptr);
+  std::vector<int> uses(flat_->inputs.size());
+  for (const Piece& piece : layout_->pieces)
+    for (const Use& use : piece.uses)
+      if (use.input >= 0) ++uses[static_cast<size_t>(use.input)];
+  for (int count : uses) used_once_.push_back(count == 1);
   for (Register r = 0; r < flat_->registers; ++r) {
     const auto found = owners.find(storage(r));
     owners_.push_back(found == owners.end() ? -1 : found->second);
@@ -202,6 +230,15 @@ void Training::add(size_t piece, std::shared_ptr<const BackwardTape> tape) {
   if (tapes_[piece].size() >= kTapes) {
     stopped_ = true;
     why_stopped_ = "there are many kinds of backward";
+    return;
+  }
+  for (const BackwardSource& source : tape->sources()) {
+    if (source.kind != BackwardSource::Kept) continue;
+    const int32_t owner = owners_[static_cast<size_t>(source.index)];
+    if (owner < 0 || static_cast<size_t>(owner) >= written_.size()) continue;
+    if (written_[static_cast<size_t>(owner)] != Written::Counted) continue;
+    stopped_ = true;  // it may have read what was there before
+    why_stopped_ = "the backward reads an input that the forward writes";
     return;
   }
   tapes_[piece].push_back(std::move(tape));
@@ -248,6 +285,7 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   Assembly assembly{flat_->program, std::move(instructions), flat_->inputs, flat_->output[0], *recorder_, 0, 0, true};
   for (Place& input : assembly.inputs) rename_registers(input, seen);
   rename_registers(assembly.output, seen);
+  assembly.counts_inside = false;
   assembly.kept = plan->kept;
   rename_registers(assembly.kept, seen);
   plan->tape = native::assemble(std::move(assembly));

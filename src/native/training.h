@@ -57,6 +57,11 @@ class Training : public std::enable_shared_from_this<Training> {
   void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
   /// From now on calls are made as they were before.
   void stop(std::string why);
+  /// Does the flat tape write to the input? Hidden: past its version counter.
+  enum class Written : uint8_t { No, Hidden, Counted };
+  Written written(size_t input) const { return written_[input]; }
+  /// Is there one use of the input in all pieces?
+  bool is_used_once(int32_t input) const { return used_once_[static_cast<size_t>(input)]; }
   /// By register of the flat tape: the input, or the output (counted on from the inputs), that it shares memory with;
   /// -1 if none.
   int32_t owner(Register r) const { return owners_[static_cast<size_t>(r)]; }
@@ -68,12 +73,15 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   void learn(EagerGraph& graph);
+  std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
   void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
                    size_t* at);
   void run_tape(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
-  bool draws_ = false;  // random numbers
+  bool draws_ = false;            // random numbers
+  std::vector<Written> written_;  // by input
+  std::vector<bool> used_once_;   // by input
   std::atomic<bool> stopped_ = false;
   std::atomic<uint64_t> starts_ = 0;
   mutable std::mutex mutex_;

@@ -22,9 +22,9 @@ NUMBER = 8 + 4
 KEPT_BY_FRAMES = {"a_function_of_its_own": 1024, "detr": 8192}
 
 
-def measured(*groups: str) -> dict[str, Any]:
+def measured(*groups: str, script: str = "measure_memory") -> dict[str, Any]:
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "native.measure_memory", *groups],
+        [sys.executable, "-W", "ignore", "-m", f"native.{script}", *groups],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
         capture_output=True,
         text=True,
@@ -67,3 +67,10 @@ def test_checkpoints() -> None:
 def test_models() -> None:
     pytest.importorskip("transformers")
     check("corpus", "models")
+
+
+def test_recorded_training() -> None:
+    for name, found in measured(script="measure_training").items():
+        for gradients, (eager, recorded) in found.items():
+            allowed = 1.05 if gradients == "fresh" else 1.2
+            assert recorded <= allowed * eager, (name, gradients, eager, recorded)

@@ -1,0 +1,106 @@
+#include "native/functional.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "native/aliases.h"
+#include "native/registers.h"
+
+namespace gramme::native {
+namespace {
+
+/// Element by element, from one kernel for both forms.
+bool has_both_forms(std::string_view name) {
+  static const std::unordered_set<std::string_view> names = {
+      "aten::add_", "aten::sub_",   "aten::mul_",     "aten::div_",       "aten::neg_",
+      "aten::exp_", "aten::tanh_",  "aten::sigmoid_", "aten::relu_",      "aten::sqrt_",
+      "aten::pow_", "aten::rsqrt_", "aten::clamp_",   "aten::clamp_min_", "aten::clamp_max_",
+  };
+  return names.contains(name);
+}
+
+bool is_contiguous(const Seen& seen) {
+  int64_t expected = 1;
+  for (size_t d = seen.sizes.size(); d-- > 0;) {
+    if (seen.strides[d] != expected) return false;
+    expected *= seen.sizes[d];
+  }
+  return true;
+}
+
+class Rewriter {
+ public:
+  Rewriter(Assembly& assembly, Recorder& recorder)
+      : assembly_(assembly),
+        recorder_(recorder),
+        aliases_(assembly),
+        inputs_(inputs(assembly)),
+        first_made_(recorder.registers()) {}
+
+  void run() {
+    // Where no gradients are made, what is overwritten keeps its node.
+    if (std::ranges::any_of(assembly_.instructions, [](const Instruction& each) { return !each.call; })) return;
+    for (size_t i = 0; i < assembly_.instructions.size(); ++i) {
+      Instruction& instruction = assembly_.instructions[i];
+      if (!instruction.call || !may_be_functional(*instruction.call)) continue;
+      const Register before = instruction.call->arguments[0].registers[0];
+      const c10::OperatorName& name = instruction.call->op.operator_name();
+      const auto op =
+          c10::Dispatcher::singleton().findSchema({name.name.substr(0, name.name.size() - 1), name.overload_name});
+      if (!op || op->schema().arguments().size() != instruction.call->arguments.size()) continue;
+      const Register made = recorder_.another(before);
+      instruction.call->op = *op;
+      instruction.call->overwrites = true;
+      instruction.call->results = {{OperatorResult::Tensor, {made}}};
+      auto rename = [&](Register& r) { r = r == before ? made : r; };
+      for (size_t j = i + 1; j < assembly_.instructions.size(); ++j)
+        rename_registers(assembly_.instructions[j], rename);
+      rename_registers(assembly_.output, rename);
+    }
+  }
+
+ private:
+  static Register inputs(const Assembly& assembly) {
+    Register count = 0;
+    for (const Place& input : assembly.inputs)
+      each_register(input, [&](Register r) { count = std::max(count, r + 1); });
+    return count;
+  }
+
+  bool may_be_functional(const OperatorCall& call) const {
+    if (!has_both_forms(call.op.operator_name().name)) return false;
+    if (call.arguments[0].kind != OperatorArgument::Tensor || call.results.size() != 1) return false;
+    const Register self = call.arguments[0].registers[0];
+    const Seen& seen = recorder_.seen(self);
+    const bool inner = self >= inputs_ && !is_constant(self) && seen.plain && !seen.data_shaped;
+    return inner && c10::isFloatingType(seen.dtype) && is_contiguous(seen) && is_alone(self) &&
+           std::ranges::all_of(call.arguments, [&](const OperatorArgument& argument) {
+             return std::ranges::all_of(argument.registers, [&](Register r) { return has_type_of(seen, r); });
+           });
+  }
+
+  bool is_alone(Register r) const { return r >= first_made_ || aliases_.is_alone(r); }
+
+  bool is_constant(Register r) const {
+    return std::ranges::find(recorder_.constants(), r, &std::pair<Register, at::Tensor>::first) !=
+           recorder_.constants().end();
+  }
+
+  /// Is the result of the type of `self`, as far as the operand is concerned?
+  bool has_type_of(const Seen& self, Register r) const {
+    if (r == kNone || recorder_.seen(r).dtype == self.dtype) return true;
+    return is_constant(r) && !c10::isComplexType(recorder_.seen(r).dtype) && recorder_.seen(r).sizes.empty();
+  }
+
+  Assembly& assembly_;
+  Recorder& recorder_;
+  const Aliases aliases_;
+  const Register inputs_, first_made_;
+};
+
+}  // namespace
+
+void make_functional(Assembly& assembly, Recorder& recorder) { Rewriter(assembly, recorder).run(); }
+
+}  // namespace gramme::native

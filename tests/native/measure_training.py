@@ -1,0 +1,58 @@
+"""Prints, as JSON, the peak of tensors' memory in a training step, eagerly and with a recorded backward: run by
+test_memory.py on its own, since it replaces the allocator of its process."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import gramme
+import torch
+from gramme import _C
+from torch import nn
+
+memory: Any = _C.testing.memory  # type: ignore[attr-defined]
+
+
+def perceptron() -> tuple[nn.Module, torch.Tensor]:
+    layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)) for _ in range(8)]
+    return nn.Sequential(*layers), torch.randn(32, 64)
+
+
+def encoder() -> tuple[nn.Module, torch.Tensor]:
+    layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True)
+    return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), torch.randn(2, 16, 32)
+
+
+def convolutions() -> tuple[nn.Module, torch.Tensor]:
+    layers = [nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()) for _ in range(4)]
+    return nn.Sequential(*layers), torch.randn(2, 8, 12, 12)
+
+
+def peak(call: Callable[..., Any], model: nn.Module, x: torch.Tensor, fresh: bool) -> int:
+    """Above what is held before the step; `fresh`: there are no gradients yet."""
+    found = 0
+    for _ in range(5):
+        if fresh:
+            model.zero_grad()
+        before = memory.held()
+        memory.forget_peak()
+        call(x).sum().backward()
+        found = memory.peak() - before
+    return found
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    told = {}
+    for make in (perceptron, encoder, convolutions):
+        model, x = make()
+        compiled = gramme.compile(model, backend="native", options={"recorded_backward": True})
+        told[make.__name__] = {
+            "fresh" if fresh else "added": [peak(model, model, x, fresh), peak(compiled, model, x, fresh)]
+            for fresh in (True, False)
+        }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 // Which registers share memory.
 #pragma once
-#include <algorithm>
 #include <vector>
 
 #include "native/assemble.h"
@@ -14,10 +13,8 @@ class Aliases {
   /// Is the memory written, handed to Python, or returned as a view of something? Then someone may ask for version
   /// counters or bases in its group.
   bool observed(Register r) const { return observed_[static_cast<size_t>(root(r))]; }
-  /// Does no other register share memory with it?
-  bool is_alone(Register r) const {
-    return std::ranges::count(group_, root(r)) == 1 && group_[static_cast<size_t>(r)] == r;
-  }
+  /// A number for all that share memory with it.
+  Register group(Register r) const { return root(r); }
 
  private:
   Register root(Register r) const;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "native/aliases.h"
+#include "native/modes.h"
 #include "native/registers.h"
 
 namespace gramme::native {
@@ -32,35 +34,47 @@ bool is_contiguous(const Seen& seen) {
 class Rewriter {
  public:
   Rewriter(Assembly& assembly, Recorder& recorder)
-      : assembly_(assembly),
-        recorder_(recorder),
-        aliases_(assembly),
-        inputs_(inputs(assembly)),
-        first_made_(recorder.registers()) {}
+      : assembly_(assembly), recorder_(recorder), aliases_(assembly), inputs_(inputs(assembly)) {}
 
   void run() {
-    // Where no gradients are made, what is overwritten keeps its node.
-    if (std::ranges::any_of(assembly_.instructions, [](const Instruction& each) { return !each.call; })) return;
+    for (Register r = 0; r < inputs_; ++r) ++made_[group_of(r)];
+    for (const auto& [r, tensor] : recorder_.constants()) ++made_[group_of(r)];
+    bool grad_mode = true;
     for (size_t i = 0; i < assembly_.instructions.size(); ++i) {
       Instruction& instruction = assembly_.instructions[i];
-      if (!instruction.call || !may_be_functional(*instruction.call)) continue;
-      const Register before = instruction.call->arguments[0].registers[0];
-      const c10::OperatorName& name = instruction.call->op.operator_name();
-      const auto op =
-          c10::Dispatcher::singleton().findSchema({name.name.substr(0, name.name.size() - 1), name.overload_name});
-      if (!op || op->schema().arguments().size() != instruction.call->arguments.size()) continue;
-      const Register made = recorder_.another(before);
-      instruction.call->op = *op;
-      instruction.call->overwrites = true;
-      instruction.call->results = {{OperatorResult::Tensor, {made}}};
-      auto rename = [&](Register& r) { r = r == before ? made : r; };
-      for (size_t j = i + 1; j < assembly_.instructions.size(); ++j)
-        rename_registers(assembly_.instructions[j], rename);
-      rename_registers(assembly_.output, rename);
+      if (instruction.kind == Instruction::Mode) grad_mode = mode_of(instruction).on;
+      // Where no gradients are made, what is overwritten keeps its node.
+      if (grad_mode && instruction.call && may_be_functional(*instruction.call)) rewrite(i);
+      each_write(instruction, [&](Register r) { ++made_[group_of(r)]; });
     }
   }
 
  private:
+  /// The instruction's first argument and what it makes stand for one tensor of the program.
+  void rewrite(size_t i) {
+    OperatorCall& call = *assembly_.instructions[i].call;
+    const Register before = call.arguments[0].registers[0];
+    const c10::OperatorName& name = call.op.operator_name();
+    const auto op =
+        c10::Dispatcher::singleton().findSchema({name.name.substr(0, name.name.size() - 1), name.overload_name});
+    if (!op || op->schema().arguments().size() != call.arguments.size()) return;
+    const Register made = recorder_.another(before);
+    groups_[made] = group_of(before);
+    --made_[group_of(before)];
+    call.op = *op;
+    call.overwrites = true;
+    call.results = {{OperatorResult::Tensor, {made}}};
+    auto rename = [&](Register& r) { r = r == before ? made : r; };
+    for (size_t j = i + 1; j < assembly_.instructions.size(); ++j) rename_registers(assembly_.instructions[j], rename);
+    rename_registers(assembly_.output, rename);
+  }
+
+  /// Of registers that share memory in the program.
+  Register group_of(Register r) const {
+    const auto found = groups_.find(r);
+    return found == groups_.end() ? aliases_.group(r) : found->second;
+  }
+
   static Register inputs(const Assembly& assembly) {
     Register count = 0;
     for (const Place& input : assembly.inputs)
@@ -80,7 +94,11 @@ class Rewriter {
            });
   }
 
-  bool is_alone(Register r) const { return r >= first_made_ || aliases_.is_alone(r); }
+  /// Is there no other tensor on its memory yet?
+  bool is_alone(Register r) const {
+    const auto found = made_.find(group_of(r));
+    return found != made_.end() && found->second == 1;
+  }
 
   bool is_constant(Register r) const {
     return std::ranges::find(recorder_.constants(), r, &std::pair<Register, at::Tensor>::first) !=
@@ -96,7 +114,9 @@ class Rewriter {
   Assembly& assembly_;
   Recorder& recorder_;
   const Aliases aliases_;
-  const Register inputs_, first_made_;
+  const Register inputs_;
+  std::unordered_map<Register, Register> groups_;  // of those made here
+  std::unordered_map<Register, int> made_;         // so many tensors of the group, so far
 };
 
 }  // namespace

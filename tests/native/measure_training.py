@@ -42,6 +42,7 @@ def peak(call: Callable[..., Any], model: nn.Module, x: torch.Tensor, fresh: boo
 
 
 def main() -> None:
+    memory.count()
     torch.set_num_threads(1)
     told = {}
     for make in (perceptron, encoder, convolutions):

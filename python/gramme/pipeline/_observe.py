@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import BuiltinFunctionType
 from typing import Any, cast
 
 import torch
@@ -67,8 +68,24 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
+def _is_same(tensor: Tensor, copy: Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_quantized and torch.equal(tensor.detach(), copy)
+
+
 def tensors_of(value: Any) -> list[Tensor]:
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def writes_unseen(node: fx.Node) -> bool:
+    """May it write without counting the write? These two do, and what is not PyTorch's own is not known."""
+    if node.op != "call_function":
+        return node.op == "call_module"
+    name = getattr(node.target, "__name__", "")
+    module = getattr(node.target, "__module__", None) or ""
+    is_torchs = module.split(".")[0] in ("torch", "_operator") or isinstance(node.target, BuiltinFunctionType)
+    if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        is_torchs = str(node.target).startswith("aten.")
+    return not is_torchs or "batch_norm" in name or "instance_norm" in name
 
 
 class Observer(fx.Interpreter):
@@ -90,7 +107,9 @@ class Observer(fx.Interpreter):
             self.part += 1
             return None
         seen = Operation(n, part=self.part)
-        before = [(tensor, tensor._version) for tensor in tensors_of(self.fetch_args_kwargs_from_env(n))]
+        taken = tensors_of(self.fetch_args_kwargs_from_env(n))
+        before = [(tensor, tensor._version) for tensor in taken]
+        copies = [(tensor, tensor.detach().clone()) for tensor in taken] if writes_unseen(n) else []
         modes, casts = _modes(), _casts() != self.casts_outside
         with FlopCounterMode(display=False) as flops, _Draws() as draws:  # type: ignore[no-untyped-call]
             result = super().run_node(n)
@@ -101,6 +120,7 @@ class Observer(fx.Interpreter):
         seen.crosses = isinstance(result, Tensor | int | float)
         seen.storages = {_storage(tensor) for tensor in (*made, *(tensor for tensor, _ in before))}
         seen.written = {_storage(tensor) for tensor, version in before if tensor._version != version}
+        seen.written |= {_storage(tensor) for tensor, copy in copies if not _is_same(tensor, copy)}
         seen.in_mode = _modes() != self.outside
         seen.has_gradient = any(tensor.requires_grad for tensor in made)
         seen.repeats = not (draws.found or casts or seen.written)

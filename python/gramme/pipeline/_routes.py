@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import BuiltinFunctionType
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
+from ._observe import writes_unseen
 from ._program import ATTRIBUTE, Program, attribute, attributes
 from ._simulate import Value
 from ._split import Split
@@ -108,18 +108,6 @@ def _written(stage: fx.GraphModule, split: Split) -> set[str]:
         users = [
             user for node in stage.graph.nodes if node.op == "get_attr" and node.target == name for user in node.users
         ]
-        if tensor.untyped_storage()._cdata in split.written_storages or any(map(_writes_unseen, users)):
+        if tensor.untyped_storage()._cdata in split.written_storages or any(map(writes_unseen, users)):
             found.add(name)
     return found
-
-
-def _writes_unseen(node: fx.Node) -> bool:
-    """May it write without counting the write? These two do, and what is not PyTorch's own is not known."""
-    if node.op != "call_function":
-        return node.op == "call_module"
-    name = getattr(node.target, "__name__", "")
-    module = getattr(node.target, "__module__", None) or ""
-    is_torchs = module.split(".")[0] in ("torch", "_operator") or isinstance(node.target, BuiltinFunctionType)
-    if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
-        is_torchs = str(node.target).startswith("aten.")
-    return not is_torchs or "batch_norm" in name or "instance_norm" in name

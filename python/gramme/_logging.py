@@ -150,10 +150,10 @@ def graph_break(code: types.CodeType, file: str, line: int, reason: str, hint: s
 
 def _callers(code: types.CodeType) -> str:
     """The frames outside the captured one, which is running."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    frame = frame.f_back if frame else None
+    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe(2))]
+    codes = [frame.f_code for frame in frames]
+    outside = frames[codes.index(code) + 1 :] if code in codes else frames
+    frame = next((frame for frame in outside if is_shown(frame.f_code.co_filename)), None)
     shown = [entry for entry in traceback.extract_stack(frame) if is_shown(entry.filename)] if frame else []
     return "".join(traceback.format_list(shown))
 

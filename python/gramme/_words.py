@@ -105,8 +105,10 @@ def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, 
 
 def nothing_captured(
     function: types.FunctionType, first: object, reason: str, detail: str, hint: str, file: str, line: int
-) -> str:
-    """What a user reads when the first call of a compiled function put no operation in a graph; called from C++."""
+) -> str | None:
+    """What a user reads when a model's first call put no operation in a graph; called from C++."""
+    if not isinstance(first, torch.nn.Module):
+        return None
     place = _called(function.__code__, function.__code__.co_firstlineno, first)
     why = f"{reason}: {detail}" if detail else reason
     advice = f" {hint}" if hint else ""

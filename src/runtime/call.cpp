@@ -122,7 +122,7 @@ PyObject* call_suspending(const std::shared_ptr<Family>& family, PyFunctionObjec
   return made;
 }
 
-/// Says it once if the first call ran operators, but none of them in a graph.
+/// Says it once if a model's first call ran operators, but none of them in a graph.
 bool look_over(Family& family, PyFunctionObject* function, PyObject* first, uint64_t operators) {
   if (family.looked_over || !family.counters.captures) return true;
   family.looked_over = true;
@@ -131,6 +131,7 @@ bool look_over(Family& family, PyFunctionObject* function, PyObject* first, uint
   auto text = Owned<>::steal(PyObject_CallFunction(
       imported("gramme._words", "nothing_captured").get(), "OOssssi", function, first ? first : Py_None,
       why->reason.c_str(), why->detail.c_str(), why->hint.c_str(), why->file.c_str(), why->inner_line));
+  if (text && text.get() == Py_None) return true;
   return text && PyErr_WarnEx(PyExc_RuntimeWarning, PyUnicode_AsUTF8(text.get()), 1) == 0;
 }
 

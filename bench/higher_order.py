@@ -12,12 +12,13 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import gramme
 import torch
+from torch._higher_order_ops.wrap import wrap
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from e2e.higher_order_programs import CASES
@@ -50,8 +51,15 @@ def microseconds(run: Callable[[torch.Tensor], object], x: torch.Tensor) -> floa
 
 
 def capture_milliseconds(front: Any, name: str, rounds: int) -> float | None:
-    """A first call less a second one; null if the program is not captured whole."""
-    function, makers = CASES[name]
+    """Null if the program is not captured whole."""
+    try:
+        return least_milliseconds(front, *CASES[name], rounds)
+    except Exception:
+        return None
+
+
+def least_milliseconds(front: Any, function: Any, makers: Sequence[Callable[[], Any]], rounds: int) -> float:
+    """A first call less a second one."""
 
     def captured() -> float:
         given = [make() for make in makers]
@@ -63,10 +71,19 @@ def capture_milliseconds(front: Any, name: str, rounds: int) -> float | None:
         compiled(*given)
         return 1e3 * (2 * between - start - time.perf_counter())
 
-    try:
-        return min(captured() for _ in range(rounds))
-    except Exception:
-        return None
+    return min(captured() for _ in range(rounds))
+
+
+def nested(depth: int) -> Callable[[torch.Tensor], Any]:
+    """A body in a body, so many levels deep."""
+
+    def inner(x: torch.Tensor, left: int) -> Any:
+        y = x * 2
+        for _ in range(10):
+            y = y.sin() + x
+        return wrap(lambda a: inner(a, left - 1) + y, y) if left else y
+
+    return lambda x: inner(x, depth)
 
 
 class Torch:
@@ -85,6 +102,9 @@ def captures() -> None:
             continue
         ratios.append(theirs / mine)
         print(f"{name:26} gramme {mine:7.2f} ms  torch {theirs:8.1f} ms  {ratios[-1]:5.0f}x", flush=True)
+    for depth in (1, 2, 4, 8):
+        took = least_milliseconds(gramme, nested(depth), [lambda: torch.ones(3)], 9)
+        print(f"{depth} bodies in each other: {took:.2f} ms")
     print(f"{len(ratios)} programs, median {statistics.median(ratios):.0f}x, lowest {min(ratios):.0f}x")
 
 

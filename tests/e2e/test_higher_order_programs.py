@@ -4,7 +4,6 @@ import difflib
 import gc
 import linecache
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import gramme
 import pytest
 import torch
-from torch._higher_order_ops.wrap import wrap
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from e2e.front import GRAMME
@@ -124,32 +122,3 @@ def test_captures_leave_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", CAPTURED)
 def test_many_captures_leave_nothing(name: str) -> None:
     check_leaks(name, 500)
-
-
-def nested(depth: int) -> Callable[..., Any]:
-    def inner(x: torch.Tensor, left: int) -> Any:
-        y = x * 2
-        for _ in range(10):
-            y = y.sin() + x
-        return wrap(lambda a: inner(a, left - 1) + y, y) if left else y
-
-    return lambda x: inner(x, depth)
-
-
-def seconds_of_a_capture(depth: int) -> float:
-    function, x = nested(depth), torch.ones(3)
-
-    def captured() -> float:
-        compiled = gramme.compile(function, backend=lambda graph, inputs: graph.forward, fullgraph=True)
-        start = time.process_time()
-        compiled(x)
-        return time.process_time() - start
-
-    return min(captured() for _ in range(12))
-
-
-@pytest.mark.slow
-def test_captures_are_linear_in_depth() -> None:
-    seconds_of_a_capture(8)
-    one, four, eight = (seconds_of_a_capture(depth) for depth in (1, 4, 8))
-    assert eight - four < 2 * (four - one) + one

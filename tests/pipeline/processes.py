@@ -157,6 +157,7 @@ def step_and_fail(rank: int, size: int, case: tuple[int, str]) -> None:
         if way == "raises":
             raise ZeroDivisionError("mine")
         if way == "interrupted":
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
             signal.raise_signal(signal.SIGINT)
         os.kill(os.getpid(), signal.SIGKILL if way == "dies" else signal.SIGSTOP)
 

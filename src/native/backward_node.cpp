@@ -351,9 +351,10 @@ class RecordedBackward final : public torch::autograd::Node {
     const Layout& layout = call_->training->layout();
     if (!graph->fits() || !graph->layout().matches(layout))
       GRAMME_BUG("a call of a tape has another graph than the first");
-    for (size_t i = 0; i < layout.outputs.size(); ++i)
+    const std::vector<Register>& shown = call_->training->shown();
+    for (size_t i = 0; i < shown.size(); ++i)
       for (uint32_t v = call_->versions[inputs + i]; v < call_->counters[inputs + i].current_version(); ++v)
-        graph->output(layout.outputs[i]).unsafeGetTensorImpl()->bump_version();
+        graph->output(shown[i]).unsafeGetTensorImpl()->bump_version();
     call_->graph = std::move(graph);
   }
 

@@ -19,7 +19,7 @@ struct ForwardCall {
   std::vector<at::Tensor> before;              // what inputs that the forward wrote to held before it
   at::Tensor random;                           // the state before it; undefined: it draws nothing
   std::unique_ptr<EagerGraph> graph;           // made by the forward, or to make up for it
-  std::vector<c10::VariableVersion> counters;  // of inputs, then of outputs
+  std::vector<c10::VariableVersion> counters;  // of inputs, then of what is shown
   std::vector<uint32_t> versions;              // what they were after the forward
   std::vector<bool> released;                  // by piece
   std::recursive_mutex mutex;
@@ -41,7 +41,7 @@ struct ForwardCall {
   void note_versions(const std::vector<at::Tensor>& outputs);
 };
 
-/// Makes the outputs (in the order of Layout::outputs) results of nodes whose edges to the inputs are given.
+/// Makes the first outputs (in the order of Layout::outputs) results of nodes whose edges to the inputs are given.
 void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<torch::autograd::Edge>& edges,
           const std::vector<at::Tensor>& outputs);
 

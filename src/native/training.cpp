@@ -136,7 +136,7 @@ std::vector<at::Tensor> Training::copies_of_written(const std::vector<at::Tensor
   return copies;
 }
 
-/// Outputs whose nodes are not autograd's come to `outputs`, too.
+/// Outputs come to `outputs`, too, if their nodes are not to be autograd's.
 void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
                            size_t* at) {
   auto graph = std::make_unique<EagerGraph>(*flat_, call.inputs, at);
@@ -150,6 +150,7 @@ void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, 
     own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
     outputs.push_back(own[static_cast<size_t>(r)]);
   }
+  for (size_t i = outputs.size(); i < shown_.size(); ++i) outputs.push_back(own[static_cast<size_t>(shown_[i])]);
   call.graph = std::move(graph);
 }
 
@@ -203,8 +204,11 @@ void Training::learn(EagerGraph& graph) {
   };
   const auto inputs = static_cast<int32_t>(flat_->inputs.size());
   for (int32_t i = 0; i < inputs; ++i) owners.emplace(storage(flat_->inputs[static_cast<size_t>(i)].index), i);
-  for (size_t i = 0; i < layout_->outputs.size(); ++i)
-    owners.emplace(storage(layout_->outputs[i]), inputs + static_cast<int32_t>(i));
+  shown_ = layout_->outputs;
+  each_register(flat_->output[0], [&](Register r) {
+    if (r >= inputs && std::ranges::find(shown_, r) == shown_.end()) shown_.push_back(r);
+  });
+  for (size_t i = 0; i < shown_.size(); ++i) owners.emplace(storage(shown_[i]), inputs + static_cast<int32_t>(i));
   owners.erase(nullptr);
   std::vector<int> uses(flat_->inputs.size());
   for (const Piece& piece : layout_->pieces)
@@ -292,8 +296,7 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   std::vector<Register> from, to;
   each_register(flat_->output[0], [&](Register r) { from.push_back(r); });
   each_register(plan->tape->output[0], [&](Register r) { to.push_back(r); });
-  for (Register r : layout_->outputs)
-    plan->outputs.push_back(to[static_cast<size_t>(std::ranges::find(from, r) - from.begin())]);
+  for (Register r : shown_) plan->outputs.push_back(to[static_cast<size_t>(std::ranges::find(from, r) - from.begin())]);
   return with_gil<const ForwardPlan>(plan.release());
 }
 

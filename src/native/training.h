@@ -28,7 +28,7 @@ struct ForwardPlan {
   std::vector<Register> kept;     // of the flat tape, in the order of tape->kept
   std::vector<int32_t> index;     // into kept, by register of the flat tape; -1: it is not kept
   std::vector<size_t> last_read;  // the piece, by place in kept
-  std::vector<Register> outputs;  // of `tape`, in the order of Layout::outputs
+  std::vector<Register> outputs;  // of `tape`, in the order of Training::shown
   mutable LockedFramePool frames;
 };
 
@@ -62,8 +62,10 @@ class Training : public std::enable_shared_from_this<Training> {
   Written written(size_t input) const { return written_[input]; }
   /// Is there one use of the input in all pieces?
   bool is_used_once(int32_t input) const { return used_once_[static_cast<size_t>(input)]; }
-  /// By register of the flat tape: the input, or the output (counted on from the inputs), that it shares memory with;
-  /// -1 if none.
+  /// What the program gets and may write to, of the flat tape: Layout::outputs, then those that need no gradient.
+  const std::vector<Register>& shown() const { return shown_; }
+  /// By register of the flat tape: the input, or what is shown (counted on from the inputs), that it shares memory
+  /// with; -1 if none.
   int32_t owner(Register r) const { return owners_[static_cast<size_t>(r)]; }
   std::string print() const;
 
@@ -88,6 +90,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const Layout> layout_;  // never another once it is there
   std::shared_ptr<Recorder> recorder_;    // of the first graph
   std::vector<Register> registers_;       // its, by register of the flat tape
+  std::vector<Register> shown_;
   std::vector<int32_t> owners_;
   std::string why_stopped_;
   std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece

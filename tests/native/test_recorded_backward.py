@@ -1079,6 +1079,39 @@ def test_random_programs(seed: int) -> None:
     assert random_training.difference(seed) is None
 
 
+READ_AFTERWARDS: list[Callable[[torch.Tensor, torch.Tensor], Any]] = [
+    lambda s, w: s @ w,
+    lambda s, w: w * s,
+    lambda s, w: torch.minimum(w, s),
+]
+
+
+@pytest.mark.parametrize("read", READ_AFTERWARDS)
+def test_an_output_without_a_gradient_that_is_written_before_the_backward(read: Call) -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shown = x.softmax(-1)
+        return shown, read(shown, w)
+
+    compiled = recorded(program)
+    x, theirs = leaf(4, 4, grad=False), leaf(4, 4)
+    mine = theirs.detach().clone().requires_grad_()
+    for step in range(5):
+        told = []
+        for function, w in ((program, theirs), (compiled, mine)):
+            w.grad = None
+            shown, out = function(x, w)
+            if step == 3:
+                shown.add_(1)
+                with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                    total(out).backward()
+            else:
+                total(out).backward()
+            told.append(bits([w.grad]))
+        assert told[0] == told[1], step
+        assert (told[0] == [None]) == (step == 3)
+    assert is_recorded(compiled(x, mine))
+
+
 @pytest.mark.slow
 def test_many_random_programs() -> None:
     for seed in range(1000, 21000 if os.environ.get("GRAMME_SOAK") else 1600):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 from torch import Tensor, fx, nn
@@ -55,6 +56,10 @@ class Cut:
         self.bytes = {operation.node: operation.bytes for operation in self.operations}
         self.results: list[Any] = list(pytree.tree_leaves(self.output.args[0]))
         self.own, self.needs = zip(*(self._nodes_of(stage) for stage in range(wishes.stages)), strict=True)
+        self._takers: dict[fx.Node, list[int]] = {node: [] for node in module.graph.nodes}
+        for stage, needs in enumerate(self.needs):
+            for node in needs:
+                self._takers[node].append(stage)
 
     def _measure(self, values: Sequence[Any]) -> None:
         clock = Clock(self.module)
@@ -167,9 +172,7 @@ class Cut:
 
     def targets(self, node: fx.Node) -> tuple[int, ...]:
         """The other stages that take its result."""
-        return tuple(
-            stage for stage, needs in enumerate(self.needs) if node in needs and stage != self.stage_of.get(node)
-        )
+        return tuple(stage for stage in self._takers[node] if stage != self.stage_of.get(node))
 
     def stage(self, index: int) -> fx.GraphModule:
         """The module of a stage; `takes` and `gives` are names of values."""
@@ -198,10 +201,7 @@ class Cut:
     def attribute(self, node: fx.Node) -> tuple[str, Any] | None:
         """Its name and value, if it is part of the model."""
         if node.op == "get_attr":
-            value: Any = self.module
-            for part in str(node.target).split("."):
-                value = getattr(value, part)
-            return str(node.target), value
+            return str(node.target), attrgetter(str(node.target))(self.module)
         return self.attributes.get(node)
 
     def plan(self, stages: Sequence[nn.Module]) -> Plan:

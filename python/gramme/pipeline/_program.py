@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
+from operator import attrgetter
 from types import TracebackType
 from typing import Any
 
@@ -11,16 +11,11 @@ from torch import Tensor, fx
 from torch._library.custom_ops import OPDEFS
 
 from .. import _C
+from ._observe import line_of
 from ._random import Numbers, Watch, draw_in
 
 #: Before the name of an attribute, which is then no name of a value.
 ATTRIBUTE = "self."
-_LINE = re.compile(r'File "([^"]+)", line (\d+)')
-
-
-def _place(node: fx.Node) -> str:
-    found = _LINE.findall(node.meta.get("stack_trace") or "")
-    return f"{found[-1][0]}:{found[-1][1]}" if found else ""
 
 
 def _with_inputs(stage: fx.GraphModule, lifted: Collection[str]) -> tuple[fx.GraphModule, list[str]]:
@@ -92,7 +87,7 @@ class Program:
 
     def lines(self) -> str:
         """Where in the program the stage is."""
-        found = [place for node in self._module.graph.nodes if node.op.startswith("call") and (place := _place(node))]
+        found = [place for node in self._module.graph.nodes if node.op.startswith("call") and (place := line_of(node))]
         return f"{found[0]} to {found[-1]}" if found else ""
 
     def place_of(self, traceback: TracebackType | None) -> str:
@@ -105,10 +100,10 @@ class Program:
                 start = self._module._prologue_start
                 index = self._module._lineno_map.get(traceback.tb_lineno - start)  # type: ignore[union-attr]
                 if isinstance(index, int) and index < len(nodes):
-                    return _place(nodes[index])
+                    return line_of(nodes[index])
             running = frame.f_locals.get("n")
             if frame.f_code is fx.Interpreter.run_node.__code__ and isinstance(running, fx.Node):
-                return _place(running)
+                return line_of(running)
             traceback = traceback.tb_next
         return ""
 
@@ -126,15 +121,8 @@ class Program:
         return found + [f"{name}: its kernel is Python's" for name in operators if name in OPDEFS]
 
 
-def attribute(module: Any, name: str) -> Any:
-    """By dotted name."""
-    for part in name.split("."):
-        module = getattr(module, part)
-    return module
-
-
 def attributes(stage: fx.GraphModule) -> dict[str, Tensor]:
     """The tensors of its own that a stage reads, by name."""
     names = [str(node.target) for node in stage.graph.nodes if node.op == "get_attr"]
-    found = {name: attribute(stage, name) for name in names}
+    found = {name: attrgetter(name)(stage) for name in names}
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}

@@ -206,9 +206,8 @@ class _Building:
                     self.copies[node] = graph.call_function(bool, (number,)) if kind is bool else number
         returned = relay.returned if self.index == relay.number - 1 else ()
         for node in (*relay.cut.needs[self.index], *returned):
-            if node not in self.copies and (attribute := relay.cut.attribute(node)):
-                name, self.attributes[name] = attribute
-                self.copies[node] = graph.get_attr(name)
+            if relay.cut.attribute(node):
+                self._copy(node)
 
     def give(self) -> None:
         relay, graph = self.relay, self.graph

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 from ._observe import writes_unseen
-from ._program import ATTRIBUTE, Program, attribute, attributes
+from ._program import ATTRIBUTE, Program, attributes
 from ._simulate import Value
 from ._split import Split
 
@@ -40,7 +41,7 @@ class Routes:
 
     def attribute(self, stage: int, name: str) -> Tensor:
         """A stage's attribute by the name that programs have for it."""
-        value: Tensor = attribute(self.stages[stage], name.removeprefix(ATTRIBUTE))
+        value: Tensor = attrgetter(name.removeprefix(ATTRIBUTE))(self.stages[stage])
         return value
 
     def values(self, sizes: Mapping[str, int]) -> tuple[Value, ...]:

@@ -9,6 +9,7 @@ namespace gramme::builtins {
 void register_python() {
   register_core();
   register_numbers();
+  register_math();
   register_objects();
   register_abc();
   register_exceptions();

@@ -1,4 +1,4 @@
-// Numbers: int, float, bool, complex and their methods, abs, round, divmod, pow, sum, min, max; math.
+// Numbers: int, float, bool, complex and their methods, abs, round, divmod, pow, sum, min, max.
 #include <opcode.h>
 
 #include <string_view>
@@ -17,12 +17,6 @@ using value::Kind;
 
 using protocol::Answer;
 
-/// The value of `method` on the object's class, called; null if the class has none.
-Value* call_special(Trace& trace, Value* object, PyObject* method, std::initializer_list<Value*> args = {}) {
-  Value* bound = object->kind == Kind::Object ? protocol::special_method(trace, object, method) : nullptr;
-  return bound ? protocol::call(trace, bound, args) : nullptr;
-}
-
 // ---- constructors
 
 /// What an instance of a subclass of int or float (IntEnum) is as a number, if its class converts as the builtin does.
@@ -31,12 +25,6 @@ Value* plain_number(Trace& trace, Value* seen, PyTypeObject* base, PyObject* met
   if (!object || !object->payload || !PyType_IsSubtype(object->type, base)) return nullptr;
   bool own = trace.type_lookup(object->type, method) != trace.type_lookup(base, method);
   return own ? nullptr : trace.see_as<value::Constant>(object->payload);
-}
-
-/// A number over the symbols of sizes and ints; null if the value is none, or the number itself.
-value::Number* symbolic(Value* seen) {
-  auto* number = value::as<value::Number>(seen);
-  return number && number->expr && number->type != &PyBool_Type ? number : nullptr;
 }
 
 /// int(x) and float(x) of such a number.
@@ -71,7 +59,7 @@ Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which,
     seen = item;
   }
   if (auto* number = value::as<value::Number>(seen); number && number->type == type) return number;
-  if (auto* number = symbolic(seen))
+  if (auto* number = symbolic_number(seen))
     if (Value* converted = convert_symbolic(trace, number, type)) return converted;
   if (Value* plain = plain_number(trace, seen, type, method)) return plain;
   if (Value* result = call_special(trace, seen, method)) return protocol::checked_answer(trace, which, result);
@@ -120,7 +108,7 @@ Value* absolute(Trace& trace, const Args& args) {
   protocol::refuse_replaced(trace, {seen}, {kAbs});
   if (seen->kind == Kind::Tensor) return trace.emit(operator_abs, {seen});
   if (Value* result = call_special(trace, seen, kAbs)) return result;
-  if (auto* number = symbolic(seen); number && number->type == &PyLong_Type) {
+  if (auto* number = symbolic_number(seen); number && number->type == &PyLong_Type) {
     const shape::Expr magnitude = maximum(number->expr, negate(number->expr));
     if (Value* made = protocol::number_by(trace, magnitude, operator_abs, number)) return made;
     return trace.decide(at_least(number->expr, shape::constant(0)))
@@ -137,7 +125,7 @@ Value* round_number(Trace& trace, const Args& args) {
   Value* seen = trace.see(number);
   Value* result =
       is_none(trace, digits) ? call_special(trace, seen, kRound) : call_special(trace, seen, kRound, {digits});
-  if (auto* rounded = result ? nullptr : symbolic(seen); rounded && is_none(trace, digits)) {
+  if (auto* rounded = result ? nullptr : symbolic_number(seen); rounded && is_none(trace, digits)) {
     if (rounded->type == &PyLong_Type) return rounded;
     result = protocol::number_by(trace, shape::round(rounded->expr), kRound, rounded);
   }
@@ -158,7 +146,7 @@ Value* divide_with_remainder(Trace& trace, const Args& args) {
     if (result->kind != Kind::Constant || result->object != Py_NotImplemented) return result;
     cannot(Reason::ArgumentKind, std::string("divmod() that a ") + type_name(divided) + " does not implement");
   }
-  if (symbolic(divided) || symbolic(divisor))
+  if (symbolic_number(divided) || symbolic_number(divisor))
     return trace.tuple({protocol::binary(trace, NB_FLOOR_DIVIDE, divided, divisor),
                         protocol::binary(trace, NB_REMAINDER, divided, divisor)});
   return fold_or_stop(trace, real_divmod, args, "divmod");
@@ -277,38 +265,6 @@ Value* extreme(Trace& trace, const Args& args) {
   return extreme_item<op>(trace, items, key);
 }
 
-// ---- math
-
-/// math.prod of any numbers, tensors too.
-Value* product(Trace& trace, const Args& args) {
-  auto [iterable, start] = bind(args, 1, {"", "start"});
-  Value* total = start ? start : trace.integer(1);
-  Value* iterator = protocol::get_iterator(trace, iterable);
-  while (Value* item = protocol::next(trace, iterator)) total = protocol::binary(trace, NB_MULTIPLY, total, item);
-  return total;
-}
-
-auto rounding_of(std::string_view function) -> shape::Expr (*)(shape::Expr) {
-  return function == "floor" ? shape::floor : function == "ceil" ? shape::ceil : shape::truncate;
-}
-
-/// math.floor, ceil, trunc: a method of the class, else the real function.
-template <Text function, Text method>
-Value* rounding(Trace& trace, const Args& args) {
-  static PyObject* const kMethod = intern(method.text);
-  PyObject* const real_function = once([] { return real("math", function.text); });
-  auto [number] = positional<1>(args, 1);
-  Value* seen = trace.see(number);
-  if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, function.text);
-  if (Value* result = call_special(trace, seen, kMethod)) return result;
-  if (auto* rounded = symbolic(seen)) {
-    if (rounded->type == &PyLong_Type) return rounded;
-    if (Value* result = protocol::number_by(trace, rounding_of(function.text)(rounded->expr), real_function, rounded))
-      return result;
-  }
-  return fold_or_stop(trace, real_function, args, function.text);
-}
-
 /// hex, oct and bin: of the int that `__index__` gives.
 template <Text function>
 Value* digits(Trace& trace, const Args& args) {
@@ -323,54 +279,17 @@ Value* digits(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_function, {values, 1, nullptr, 0}, function.text);
 }
 
-/// math.sqrt: of a number over symbols it is one, where it has a root.
-Value* square_root(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("math", "sqrt"); });
-  PyObject* const sym_sqrt = once([] { return real("torch", "_sym_sqrt"); });
-  auto* number = args.positional == 1 && !args.keywords ? symbolic(trace.see(args[0])) : nullptr;
-  const shape::Expr e = number ? shape::to_float(number->expr) : nullptr;
-  const shape::Expr has_root = e ? at_least(e, shape::float_constant(0)) : nullptr;
-  if (has_root && trace.decide(has_root))
-    if (Value* root = protocol::number_by(trace, shape::square_root(e), sym_sqrt, number)) return root;
-  if (args.positional && trace.see(args[0])->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "math.sqrt");
-  return fold_or_stop(trace, function, args, "sqrt");
-}
-
-/// A function that takes the float of its argument.
-template <Text function>
-Value* of_float(Trace& trace, const Args& args) {
-  PyObject* const real_function = once([] { return real("math", function.text); });
-  for (size_t i = 0; i < args.positional; ++i)
-    if (trace.see(args[i])->kind == Kind::Tensor)
-      cannot(Reason::DataDependentValue, std::string("math.") + function.text);
-  return fold_or_stop(trace, real_function, args, function.text);
-}
-
-void register_math() {
-  add_pure("math", {"comb", "dist", "fsum", "gcd", "lcm", "isqrt", "perm", "factorial", "ulp", "nextafter"});
-  add_rows("math", Takes::Asked,
-           {
-               {"prod", &product},
-               {"floor", &rounding<"floor", "__floor__">},
-               {"ceil", &rounding<"ceil", "__ceil__">},
-               {"trunc", &rounding<"trunc", "__trunc__">},
-           });
-#define FLOAT(name) {#name, &of_float<#name>}
-  add_rows("math", Takes::Plain, {{"sqrt", &square_root}});
-  // clang-format off: one row a line would take two pages
-  add_rows("math", Takes::Plain, {
-      FLOAT(acos), FLOAT(acosh), FLOAT(asin), FLOAT(asinh), FLOAT(atan), FLOAT(atan2), FLOAT(atanh), FLOAT(cbrt),
-      FLOAT(copysign), FLOAT(cos), FLOAT(cosh), FLOAT(degrees), FLOAT(erf), FLOAT(erfc), FLOAT(exp), FLOAT(exp2),
-      FLOAT(expm1), FLOAT(fabs), FLOAT(fmod), FLOAT(frexp), FLOAT(gamma), FLOAT(hypot), FLOAT(isclose), FLOAT(isfinite),
-      FLOAT(isinf), FLOAT(isnan), FLOAT(ldexp), FLOAT(lgamma), FLOAT(log), FLOAT(log10), FLOAT(log1p), FLOAT(log2),
-      FLOAT(modf), FLOAT(pow), FLOAT(radians), FLOAT(remainder), FLOAT(sin), FLOAT(sinh), FLOAT(tan),
-      FLOAT(tanh),
-  });
-  // clang-format on
-#undef FLOAT
-}
-
 }  // namespace
+
+Value* call_special(Trace& trace, Value* object, PyObject* method, std::initializer_list<Value*> args) {
+  Value* bound = object->kind == Kind::Object ? protocol::special_method(trace, object, method) : nullptr;
+  return bound ? protocol::call(trace, bound, args) : nullptr;
+}
+
+value::Number* symbolic_number(Value* seen) {
+  auto* number = value::as<value::Number>(seen);
+  return number && number->expr && number->type != &PyBool_Type ? number : nullptr;
+}
 
 void register_numbers() {
   add_rows("builtins", Takes::Asked,
@@ -390,7 +309,6 @@ void register_numbers() {
   for (PyTypeObject* type : {&PyLong_Type, &PyBool_Type, &PyFloat_Type, &PyComplex_Type}) add_pure_methods(type);
   add_rows("builtins", Takes::Plain, {{"bin", &digits<"bin">}, {"hex", &digits<"hex">}, {"oct", &digits<"oct">}});
   add_rows("operator", Takes::Asked, {{"abs", &absolute}});
-  register_math();
 }
 
 }  // namespace gramme::builtins

@@ -153,6 +153,10 @@ PyTypeObject* class_argument(Trace& trace, Value* cls);
 value::Object* object_argument(Trace& trace, Value* self);
 /// Start and stop of index(x, start, stop) within `size`, as slices count.
 std::pair<Py_ssize_t, Py_ssize_t> clamp(Trace& trace, Value* start, Value* stop, Py_ssize_t size);
+/// The value of `method` on the object's class, called; null if the class has none.
+Value* call_special(Trace& trace, Value* object, PyObject* method, std::initializer_list<Value*> args = {});
+/// A number over the symbols of sizes and ints; null if the value is none.
+value::Number* symbolic_number(Value* seen);
 /// What sort() makes of its reverse=, which must be an int.
 bool reverse_flag(Trace& trace, Value* reverse);
 /// items sorted as list.sort does it; if a comparison raises, in the order they had then (python_sort.cpp).
@@ -161,6 +165,7 @@ void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reve
 // ---- families, one file each
 void register_core();
 void register_numbers();
+void register_math();
 void register_objects();
 void register_abc();
 void register_exceptions();

@@ -29,6 +29,10 @@ int32_t level_of(const at::Tensor& tensor);
 at::Tensor unwrap(const at::Tensor& tensor);
 /// The tensor with the memory.
 at::Tensor innermost(const at::Tensor& tensor);
+/// Null if it has none.
+inline const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
 /// Can a tensor be wrapped as the record says inside these?
 bool can_wrap(const Record& record, const std::vector<Level>& levels);
 /// The tensor wrapped as the record says.

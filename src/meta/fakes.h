@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "aten/state.h"
 #include "base/ref.h"
 #include "meta/environment.h"
 #include "meta/record.h"
@@ -76,6 +77,20 @@ class BorrowedFakes {
 
  private:
   Fakes* fakes_;
+};
+
+/// The thread's modes while calls run on fakes in other ones; put back at the end of the scope.
+class KeptModes {
+ public:
+  KeptModes() { modes_.save(); }
+  ~KeptModes() {
+    ErrorState pending;
+    modes_.restore();
+  }
+  KeptModes(const KeptModes&) = delete;
+
+ private:
+  aten::SavedModes modes_;
 };
 
 }  // namespace gramme::meta

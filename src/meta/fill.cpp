@@ -11,6 +11,7 @@
 #include "base/once.h"
 #include "meta/batched.h"
 #include "meta/build.h"
+#include "meta/description.h"
 #include "meta/fakes.h"
 #include "meta/overflow.h"
 #include "meta/pattern.h"
@@ -21,27 +22,7 @@
 namespace gramme::meta {
 namespace {
 
-/// One distinct tensor of the call.
-struct Input {
-  const graph::Node* node;
-  int leaf;  // its first place among the tensor leaves
-  const Record* record;
-  Owned<> fake;
-  const Record* before = nullptr;  // what is read of the fake while nothing has happened, where sizes vary
-  int64_t version = 0;
-  const c10::StorageImpl* storage;
-
-  const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
-  at::Tensor physical() const { return innermost(tensor()); }
-};
-
-PyTypeObject* plain_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
-
 int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
-
-const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
 
 /// The mode entered, grad mode put back at the end.
 class Entered {
@@ -163,17 +144,19 @@ class Fill {
 
   /// In the levels that they belong to.
   void wrap_inputs() {
-    for (Input& input : inputs_)
+    for (FakeInput& input : inputs_)
       if (input.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *input.record)));
   }
 
   void tell(PyObject* value) {
-    described_ = describe(value, outcome_.result);
+    Description description(inputs_, environment_, has_number_);
+    described_ = description.describe(value, outcome_.result);
+    outcome_.message = std::move(description.message);
     if (!object_) find_mutations();
   }
 
-  Input* find(const graph::Node* node) {
-    for (Input& input : inputs_)
+  FakeInput* find(const graph::Node* node) {
+    for (FakeInput& input : inputs_)
       if (input.node == node) return &input;
     return nullptr;
   }
@@ -197,7 +180,7 @@ class Fill {
       inputs_.push_back({argument.node, leaf, argument.record, std::move(live), nullptr, 0, storage});
       return;
     }
-    Input input{argument.node, leaf, argument.record, fake(argument), nullptr, 0, nullptr};
+    FakeInput input{argument.node, leaf, argument.record, fake(argument), nullptr, 0, nullptr};
     if (environment_) input.before = read(input.physical(), type);
     input.version = version_of(input.physical());
     input.storage = storage_of(input.physical());
@@ -208,146 +191,14 @@ class Fill {
     if (lasting_) return fakes_->fake_of(argument.node, argument.record);
     const Record* innermost = physical(argument.record);
     size_t before = 0;
-    for (const Input& other : inputs_) before += physical(other.record) == innermost;
+    for (const FakeInput& other : inputs_) before += physical(other.record) == innermost;
     return fakes_->fake(innermost, before);
-  }
-
-  // ---- the result
-
-  static bool is_scalar(PyObject* value) {
-    return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value);
-  }
-
-  static PyObject* type_of_number(shape::Type type) {
-    PyTypeObject* known = type == shape::Type::Int     ? &PyLong_Type
-                          : type == shape::Type::Float ? &PyFloat_Type
-                                                       : &PyBool_Type;
-    return reinterpret_cast<PyObject*>(known);
-  }
-
-  static bool has_symbolic_item(PyObject* size) {
-    for (Py_ssize_t i = 0; PyTuple_Check(size) && i < PyTuple_GET_SIZE(size); ++i)
-      if (is_symbolic(PyTuple_GET_ITEM(size, i))) return true;
-    return false;
-  }
-
-  static bool is_constant(PyObject* value) {
-    if (value == Py_None || value == Py_Ellipsis || value == Py_NotImplemented || is_scalar(value)) return true;
-    if (PyUnicode_CheckExact(value) || PyType_Check(value)) return true;
-    const char* type = Py_TYPE(value)->tp_name;  // torch.dtype, torch.device, torch.layout, torch.Size …
-    for (const char* known :
-         {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
-      if (!std::strcmp(type, known)) return !has_symbolic_item(value);
-    return false;
-  }
-
-  /// False if the value cannot be described; outcome_.message then says why.
-  bool describe(PyObject* value, Result& result) {
-    if (THPVariable_Check(value)) return describe_tensor(value, result);
-    if (is_symbolic(value)) {
-      result.kind = Result::Number;
-      result.expr = environment_->read(value);
-      result.object = share(type_of_number(type_of_symbolic(value)));
-      return true;
-    }
-    if (has_number_ && is_scalar(value)) {
-      result.kind = Result::Number;
-      result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-      return true;
-    }
-    if (is_constant(value)) {
-      result.object = share(value);
-      return true;
-    }
-    if (PyTuple_Check(value) || PyList_CheckExact(value)) return describe_sequence(value, result);
-    outcome_.message = std::string("the result is a ") + Py_TYPE(value)->tp_name;
-    return false;
-  }
-
-  bool describe_sequence(PyObject* value, Result& result) {
-    result.kind = Result::Sequence;
-    result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-    bool constant = PyTuple_CheckExact(value);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
-      if (!describe(PySequence_Fast_GET_ITEM(value, i), result.items.emplace_back())) return false;
-      constant &= result.items.back().kind == Result::Constant;
-    }
-    if (!constant) return true;
-    result = Result();
-    result.object = share(value);
-    return true;
-  }
-
-  /// FakeTensorMode makes plain tensors of quantized dtypes, whose scales nobody knows.
-  static bool says_more_than_a_record(const at::Tensor& tensor) {
-    return c10::isQIntType(tensor.scalar_type()) || tensor.is_quantized() || tensor.is_nested() ||
-           tensor._is_zerotensor();
-  }
-
-  bool describe_tensor(PyObject* value, Result& result) {
-    PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
-    const at::Tensor& tensor = THPVariable_Unpack(value);
-    Owned<> with_data = take(THPVariable_Wrap(innermost(tensor)));
-    if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
-      outcome_.message = "the result is a tensor that was there before the call";
-      return false;
-    }
-    if (tensor.layout() != c10::kStrided) {
-      outcome_.message = "the result has the layout " + std::string(c10::str(tensor.layout()));
-      return false;
-    }
-    if (says_more_than_a_record(innermost(tensor))) {
-      outcome_.message = "the result is a quantized or nested tensor, or one without data";
-      return false;
-    }
-    result.kind = Result::Tensor;
-    result.record = read(tensor, result_type(value));
-    const auto* storage = storage_of(innermost(tensor));
-    result.differentiable_view =
-        tracks_gradients(tensor) ? tensor.is_view() : innermost(tensor).is_view() || result.record->inner;
-    if (level_of_left(*result.record)) {
-      outcome_.message = "a tensor of a transform that was left";
-      return false;
-    }
-    for (const Input& input : inputs_) {
-      if (result.view_of < 0 && storage && storage == storage_of(input.physical())) result.view_of = input.leaf;
-      find_wrapped(tensor, input, result);
-      int unwrapped = depth_in(tensor, input.tensor());
-      if (unwrapped < 0) continue;
-      result.same_as = input.leaf;
-      result.unwrapped = unwrapped;
-      result.record = with_type(result.record, input.record->type);
-    }
-    return true;
-  }
-
-  static bool level_of_left(const Record& record) {
-    return record.inner && (record.level == kNoLevel || level_of_left(*record.inner));
-  }
-
-  /// Does a wrapped result wrap what the input is or wraps?
-  static void find_wrapped(const at::Tensor& tensor, const Input& input, Result& result) {
-    int at = 1;
-    for (at::Tensor inner = unwrap(tensor); inner.defined() && result.wraps_leaf < 0; inner = unwrap(inner), ++at) {
-      int unwrapped = depth_in(inner, input.tensor());
-      if (unwrapped < 0) continue;
-      result.wraps_leaf = input.leaf;
-      result.wraps_at = at;
-      result.wraps_unwrapped = unwrapped;
-    }
-  }
-
-  static PyTypeObject* result_type(PyObject* fake) {
-    static PyObject* name = intern("_is_param");
-    Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
-    if (!mark) PyErr_Clear();
-    return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass) : plain_type();
   }
 
   // ---- what was written
 
   void find_mutations() {
-    for (const Input& input : inputs_) {
+    for (const FakeInput& input : inputs_) {
       const at::Tensor now = input.physical();
       const Record* record = read(input.tensor(), input.record->type);
       bool written =
@@ -361,7 +212,7 @@ class Fill {
 
   void forget_fakes() {
     if (object_) return;
-    for (const Input& input : inputs_) fakes_->forget(physical(input.record));
+    for (const FakeInput& input : inputs_) fakes_->forget(physical(input.record));
   }
 
   // ---- failures
@@ -445,7 +296,7 @@ class Fill {
   Fakes* fakes_ = &*static_fakes_;
   bool lasting_ = false;  // the environment and the fakes stay
   std::string undecided_;
-  std::vector<Input> inputs_;
+  std::vector<FakeInput> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
   bool has_number_ = false, described_ = false;

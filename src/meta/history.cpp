@@ -18,15 +18,13 @@
 #include "meta/build.h"
 #include "meta/fakes.h"
 #include "meta/fill.h"
-#include "meta/key.h"
 #include "meta/pattern.h"
+#include "meta/prefixes.h"
 #include "meta/silence.h"
 #include "meta/watch.h"
 
 namespace gramme::meta {
 namespace {
-
-constexpr size_t kKeptPrefixes = 1 << 17;
 
 /// There is no answer; the text says why.
 struct Unanswered : std::runtime_error {
@@ -39,31 +37,6 @@ Outcome unanswered(const std::string& why) {
   outcome.message = why;
   return outcome;
 }
-
-/// The thread's modes, put back at the end of the scope.
-class KeptModes {
- public:
-  KeptModes() { modes_.save(); }
-  ~KeptModes() {
-    ErrorState pending;
-    modes_.restore();
-  }
-  KeptModes(const KeptModes&) = delete;
-
- private:
-  aten::SavedModes modes_;
-};
-
-struct Words {
-  size_t operator()(const std::vector<uint64_t>& words) const {
-    uint64_t hash = words.size();
-    for (uint64_t word : words) {
-      unsigned __int128 product = static_cast<unsigned __int128>(hash ^ word) * 0x9e3779b97f4a7c15ull;
-      hash = static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
-    }
-    return hash;
-  }
-};
 
 /// Which item of another call's result the call takes.
 std::optional<uint64_t> item_of(const Call& call) {
@@ -79,49 +52,7 @@ void each_tensor(PyObject* value, Visit&& visit) {
     each_tensor(PySequence_Fast_GET_ITEM(value, i), visit);
 }
 
-const c10::StorageImpl* storage_of(PyObject* value) {
-  const at::Tensor tensor = innermost(THPVariable_Unpack(value));
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
-/// Sequences of steps, by number: 0 is one that cannot be told from others later.
-class Prefixes {
- public:
-  struct Known {
-    uint32_t id;
-    std::vector<Owned<>> held;  // keeps the addresses in the words unique
-    std::unique_ptr<Outcome> outcome;
-  };
-  static Prefixes& all() {
-    static auto* all = new Prefixes;  // no Python: empty. Never destroyed: it holds Python objects
-    return *all;
-  }
-  Known& extended(uint32_t prefix, const Key& key, std::vector<uint64_t> words) {
-    words.push_back(prefix);
-    words.insert(words.end(), key.words().begin(), key.words().end());
-    auto [found, added] = known_.try_emplace(std::move(words));
-    if (added) {
-      found->second.id = ++last_;
-      for (PyObject* object : key.objects()) found->second.held.push_back(share(object));
-      by_id_[last_] = &found->second;
-    }
-    return found->second;
-  }
-  Known* find(uint32_t id) {
-    auto found = by_id_.find(id);
-    return found == by_id_.end() ? nullptr : found->second;
-  }
-  void trim() {
-    if (known_.size() <= kKeptPrefixes) return;
-    by_id_.clear();
-    known_.clear();
-  }
-
- private:
-  std::unordered_map<std::vector<uint64_t>, Known, Words> known_;
-  std::unordered_map<uint32_t, Known*> by_id_;
-  uint32_t last_ = 1;  // that of the empty sequence
-};
+const c10::StorageImpl* storage_of(PyObject* value) { return meta::storage_of(innermost(THPVariable_Unpack(value))); }
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "meta/watch.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/enum_tag.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -13,100 +12,12 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/kernels.h"
-#include "meta/targets.h"
+#include "meta/traits.h"
 
 namespace gramme::meta {
 namespace {
 
 thread_local Watch* current = nullptr;
-
-/// What an operator does, from its schema, tags and our tables.
-struct Traits {
-  bool random = false;
-  bool raises = true;
-  bool integers = false;
-  Numbers numbers = Numbers::Any;
-  Warns warns = Warns::Never;
-  bool opaque = true;                              // no schema says what it writes
-  bool composite = false;                          // made of other operators
-  bool python = false;                             // has kernels in Python that see more than their arguments
-  bool faked = true;                               // fakes tell what it returns
-  int dropout = -1;                                // position of dropout_p: random only if it is not 0
-  int training = -1;                               // position of `training`: writes only if true
-  int indices = -1;                                // position of the indices that are written at
-  std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
-};
-
-AtenName aten_name(const c10::OperatorName& op) {
-  const size_t start = op.name.find("::");
-  return {op.name.substr(start == std::string::npos ? 0 : start + 2),
-          op.overload_name.empty() ? "default" : op.overload_name};
-}
-
-bool may_raise(const c10::OperatorName& op) {
-  const bool known = op.name.starts_with("aten::") || op.name.starts_with("prim::");
-  return !known || !cannot_raise(aten_name(op));
-}
-
-void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool statistics) {
-  const auto& arguments = schema.arguments();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const auto* alias = arguments[i].alias_info();
-    const std::string& name = arguments[i].name();
-    int position = static_cast<int>(i);
-    bool hidden = statistics && (name == "running_mean" || name == "running_var");
-    if ((alias && alias->isWrite()) || hidden) traits.written.emplace_back(position, intern(name.c_str()));
-    if (name == "dropout_p") traits.dropout = position;
-    if (statistics && name == "training") traits.training = position;
-  }
-}
-
-/// FakeTensorMode takes what these make for plain tensors.
-bool makes_quantized(const AtenName& name) {
-  return name.base.find("quantize") != std::string::npos && !name.base.starts_with("fake_quantize") &&
-         !name.base.starts_with("_fake_quantize") && !name.base.starts_with("dequantize");
-}
-
-Traits read_traits(PyObject* op) {
-  Traits traits;
-  Owned<> text = Owned<>::steal(PyObject_CallMethod(op, "name", nullptr));
-  if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), traits;
-  std::string full = PyUnicode_AsUTF8(text.get());  // "aten::add.Tensor"
-  size_t dot = full.find('.');
-  std::string overload = dot == std::string::npos ? "" : full.substr(dot + 1);
-  auto handle = c10::Dispatcher::singleton().findSchema({full.substr(0, dot), overload});
-  if (!handle) {  // a higher-order operator, or a question of TorchScript's: prim::device
-    traits.raises = may_raise({full.substr(0, dot), overload});
-    traits.opaque = traits.raises;
-    return traits;
-  }
-  AtenName name = aten_name(handle->operator_name());
-  traits.opaque = false;
-  traits.random = handle->hasTag(at::Tag::nondeterministic_seeded);
-  traits.raises = may_raise(handle->operator_name());
-  traits.integers = raises_on_integers(name);
-  const bool python = has_python_kernel(full);
-  traits.faked = (!python || has_fake_kernel(full)) && !makes_quantized(name);
-  traits.python = python && !is_self_contained(full.substr(0, dot));
-  traits.numbers = checked_numbers(name);
-  traits.warns = kernel_warns(name);
-  traits.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-  if (name.base.find("index_put") != std::string::npos)
-    traits.indices = handle->schema().argumentIndexWithName("indices").value_or(-1);
-  read_arguments(traits, handle->schema(), writes_running_statistics(name));
-  return traits;
-}
-
-const Traits& traits_of(PyObject* op) {
-  static auto* known = new std::unordered_map<PyObject*, Traits>;
-  static uint64_t kernels = 0;
-  if (kernels != python_kernels()) known->clear();
-  kernels = python_kernels();
-  auto found = known->find(op);
-  if (found != known->end()) return found->second;
-  share(op).release();  // for good: keys are addresses
-  return known->emplace(op, read_traits(op)).first->second;
-}
 
 PyObject* positional(PyObject* args, int position) {
   return position >= 0 && position < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, position) : nullptr;

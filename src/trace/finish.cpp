@@ -8,6 +8,7 @@
 #include "effects/print.h"
 #include "guards/dropped.h"
 #include "trace/bodies.h"
+#include "trace/closing_guards.h"
 #include "trace/custom_views.h"
 #include "trace/read_later.h"
 #include "trace/rebuild.h"
@@ -22,165 +23,6 @@ namespace {
 // What is taken for granted near the limit of recursion: a call through a type's slot, and what C functions and a
 // backend's Python may take on top.
 constexpr int kLevelsOfCall = 3, kLevelsOfGraph = 64;
-
-/// The inputs that share memory with no other input; `aliased` gets the rest.
-std::vector<graph::Node*> apart(const Trace& trace, std::vector<graph::Node*>& aliased) {
-  std::vector<graph::Node*> tensors, result;
-  std::vector<PyObject*> objects;
-  std::vector<uint32_t> all;
-  for (graph::Node* input : trace.scope().graph().placeholders()) {
-    if (!input->record) continue;
-    all.push_back(static_cast<uint32_t>(tensors.size()));
-    tensors.push_back(input);
-    objects.push_back(trace.scope().input(input));
-  }
-  std::vector<uintptr_t> addresses;
-  if (aten::all_apart(objects.data(), all, addresses)) return tensors;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    bool shares = false;
-    for (size_t j = 0; j < tensors.size() && !shares; ++j) shares = i != j && aten::overlap(objects[i], objects[j]);
-    (shares ? aliased : result).push_back(tensors[i]);
-  }
-  return result;
-}
-
-void guard_pair(Trace& trace, guards::Kind kind, const Source* source, const Source* other) {
-  guards::Fact fact{source, kind, {}};
-  fact.other = other;
-  trace.guard(std::move(fact));
-}
-
-/// Where some input is written, none may share memory with another unless it did at capture.
-void guard_overlaps(Trace& trace) {
-  if (!trace.scope().inputs_written()) return;
-  std::vector<graph::Node*> aliased, group = apart(trace, aliased);
-  for (size_t i = 1; i < group.size(); ++i)
-    guard_pair(trace, guards::Kind::Apart, group[i - 1]->source, group[i]->source);
-  for (graph::Node* node : aliased) {
-    for (graph::Node* other : group) guard_pair(trace, guards::Kind::NoOverlap, node->source, other->source);
-    for (graph::Node* other : aliased)
-      if (node->id < other->id && !aten::overlap(trace.scope().input(node), trace.scope().input(other)))
-        guard_pair(trace, guards::Kind::NoOverlap, node->source, other->source);
-  }
-}
-
-/// What the numbers that the program read of inputs lie between.
-void guard_contents(Trace& trace) {
-  trace.scope().contents().each_start([&](const Tensor* input, meta::Interval range, bool whole) {
-    guards::Fact fact{input->source, guards::Kind::Content, take(Py_BuildValue("(dd)", range.low, range.high))};
-    fact.number = whole;
-    trace.guard(std::move(fact));
-  });
-}
-
-/// The values of real objects in the order in which the capture came to them.
-std::vector<Value*> known(Trace& trace) {
-  std::vector<Value*> all;
-  trace.each_known([&](Value* value) {
-    if (value->source) all.push_back(value);
-  });
-  std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
-  return all;
-}
-
-/// A tensor that gained a gradient by a write may have been a view, and all views of its base gained one with it: what
-/// is elsewhere must stay there.
-void guard_gained(Trace& trace) {
-  if (trace.scope().gained().empty()) return;
-  for (Value* value : known(trace)) {
-    if (value->kind != Kind::Tensor) continue;
-    for (Tensor* gained : trace.scope().gained())
-      if (value != gained) guard_pair(trace, guards::Kind::OtherStorage, gained->source, value->source);
-  }
-}
-
-/// Is it part of what the trace knows of the object that somebody else could change?
-bool can_be_mistaken(Value* value) {
-  return is_mutable(value->kind) || value->kind == Kind::Function || value->keyed ||
-         (value->kind == Kind::Tensor && static_cast<Tensor*>(value)->dict_seen);
-}
-
-/// What may be one object at another call: those of a type; a dict, and what has its attributes or globals in one.
-class Mixed {
- public:
-  explicit Mixed(const std::vector<Value*>& all) {
-    for (Value* value : all) {
-      ++known_[type(value)];
-      if (value->written || value->keyed) told_apart_.insert(type(value));
-      (is_dict(value) ? dicts_ : owners_) += is_dict(value) || owns_dict(value);
-      (is_dict(value) ? written_dicts_ : written_owners_) += value->written && (is_dict(value) || owns_dict(value));
-    }
-  }
-  bool may_be_another(Value* value) const {
-    if (told_apart_.contains(type(value)) && known_.at(type(value)) > 1) return true;
-    bool beside_dicts = written_dicts_ && owners_, beside_owners = written_owners_ && dicts_;
-    if (is_dict(value)) return beside_owners || (beside_dicts && value->written);
-    return owns_dict(value) && (beside_dicts || (beside_owners && value->written));
-  }
-
- private:
-  static PyTypeObject* type(Value* value) { return Py_TYPE(value->object); }
-  static bool is_dict(Value* value) { return value->kind != Kind::Namespace && PyDict_Check(value->object); }
-  static bool owns_dict(Value* value) {
-    return value->kind == Kind::Namespace || cpython::instance_dict_address(value->object) != nullptr;
-  }
-  std::unordered_map<PyTypeObject*, size_t> known_;
-  std::unordered_set<PyTypeObject*> told_apart_;
-  size_t dicts_ = 0, owners_ = 0, written_dicts_ = 0, written_owners_ = 0;
-};
-
-/// A written object must stay another one than every object that was read and could be it, and so must a key.
-void guard_distinct(Trace& trace) {
-  std::vector<Value*> all;
-  for (Value* value : known(trace))
-    if (can_be_mistaken(value)) all.push_back(value);
-  trace.each_namespace([&](Value* names) { all.push_back(names); });
-  std::erase_if(all, [](Value* value) { return value->source->kind == source::Kind::Pinned; });
-  std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
-  Mixed mixed(all);
-  for (Value* value : all)
-    if (mixed.may_be_another(value))
-      trace.guard({value->source, value->written || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
-}
-
-/// Numbers that were to vary and turned out to be needed as constants.
-std::vector<bool> constants(const Trace& trace) {
-  std::vector<bool> result(trace.pool->size());
-  for (const Source* source : trace.specialized()) result[source->id] = true;
-  return result;
-}
-
-/// Without the facts that others imply: what is read or looked into, or has something below it, is present.
-std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Source*>& reads) {
-  std::vector<bool> implied(trace.pool->size());
-  auto mark = [&](const Source* source) {
-    for (; source && !implied[source->id]; source = source->base) implied[source->id] = true;
-  };
-  for (const Source* source : reads) mark(source);
-  for (const guards::Fact& fact : trace.facts()) {
-    if (fact.kind == guards::Kind::Present) continue;
-    mark(fact.kind == guards::Kind::Absent ? fact.source->base : fact.source);
-    if (fact.other) mark(fact.other);
-  }
-  std::vector<guards::Fact> kept;
-  const std::vector<bool> constant = constants(trace);
-  for (const guards::Fact& fact : trace.facts()) {
-    mark(fact.source->base);
-    if (constant[fact.source->id] && fact.kind != guards::Kind::Constant) continue;
-    if (fact.kind != guards::Kind::Present || !implied[fact.source->id]) kept.push_back(fact);
-  }
-  return kept;
-}
-
-/// Without gradients nothing depends on requires_grad. What is changed keeps it: backends write by the kind of tensor.
-void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
-  const auto& effects = trace.effects().entries();
-  bool calls = std::any_of(effects.begin(), effects.end(),
-                           [](const effects::Effect& effect) { return effect.kind == effects::Kind::Call; });
-  if (trace.scope().autograd_seen() || trace.scope().inputs_written() || calls) return;
-  for (guards::Fact& fact : facts)
-    if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);
-}
 
 void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   exit.kind = end.kind;
@@ -350,16 +192,12 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
   trace.scope().graph().remove_dead();
   trace.scope().graph().share_bodies();
-  guard_overlaps(trace);
-  guard_contents(trace);
-  guard_gained(trace);
-  guard_distinct(trace);
+  guard_identity(trace);
   trace.scope().place_symbols();
   std::vector<int> restored;
   for (Tensor* tensor : trace.scope().restored()) restored.push_back(rebuild.read(tensor->source));
   std::vector<int> inputs = graph_inputs(trace.scope().graph(), rebuild);
-  std::vector<guards::Fact> facts = pruned(trace, rebuild.reads());
-  forget_autograd(trace, facts);
+  std::vector<guards::Fact> facts = facts_needed(trace, rebuild.reads());
   plan::GuardDescription guards = describe_guards(trace, std::move(facts), rebuild.reads());
   guards.shapes.numbers = rebuild.numbers();
   auto segment = std::make_unique<plan::Segment>(std::move(guards));

@@ -1,0 +1,147 @@
+#include "meta/description.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <cstring>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "meta/environment.h"
+#include "meta/kernels.h"
+
+namespace gramme::meta {
+namespace {
+
+bool is_scalar(PyObject* value) {
+  return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value);
+}
+
+PyObject* type_of_number(shape::Type type) {
+  PyTypeObject* known = type == shape::Type::Int     ? &PyLong_Type
+                        : type == shape::Type::Float ? &PyFloat_Type
+                                                     : &PyBool_Type;
+  return reinterpret_cast<PyObject*>(known);
+}
+
+bool has_symbolic_item(PyObject* size) {
+  for (Py_ssize_t i = 0; PyTuple_Check(size) && i < PyTuple_GET_SIZE(size); ++i)
+    if (is_symbolic(PyTuple_GET_ITEM(size, i))) return true;
+  return false;
+}
+
+bool is_constant(PyObject* value) {
+  if (value == Py_None || value == Py_Ellipsis || value == Py_NotImplemented || is_scalar(value)) return true;
+  if (PyUnicode_CheckExact(value) || PyType_Check(value)) return true;
+  const char* type = Py_TYPE(value)->tp_name;  // torch.dtype, torch.device, torch.layout, torch.Size …
+  for (const char* known :
+       {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
+    if (!std::strcmp(type, known)) return !has_symbolic_item(value);
+  return false;
+}
+
+/// FakeTensorMode makes plain tensors of quantized dtypes, whose scales nobody knows.
+bool says_more_than_a_record(const at::Tensor& tensor) {
+  return c10::isQIntType(tensor.scalar_type()) || tensor.is_quantized() || tensor.is_nested() ||
+         tensor._is_zerotensor();
+}
+
+bool level_of_left(const Record& record) {
+  return record.inner && (record.level == kNoLevel || level_of_left(*record.inner));
+}
+
+/// Does a wrapped result wrap what the input is or wraps?
+void find_wrapped(const at::Tensor& tensor, const FakeInput& input, Result& result) {
+  int at = 1;
+  for (at::Tensor inner = unwrap(tensor); inner.defined() && result.wraps_leaf < 0; inner = unwrap(inner), ++at) {
+    int unwrapped = depth_in(inner, input.tensor());
+    if (unwrapped < 0) continue;
+    result.wraps_leaf = input.leaf;
+    result.wraps_at = at;
+    result.wraps_unwrapped = unwrapped;
+  }
+}
+
+PyTypeObject* result_type(PyObject* fake) {
+  static PyObject* name = intern("_is_param");
+  Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
+  if (!mark) PyErr_Clear();
+  return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass)
+                               : reinterpret_cast<PyTypeObject*>(THPVariableClass);
+}
+
+}  // namespace
+
+bool Description::describe(PyObject* value, Result& result) {
+  if (THPVariable_Check(value)) return describe_tensor(value, result);
+  if (is_symbolic(value)) {
+    result.kind = Result::Number;
+    result.expr = environment_->read(value);
+    result.object = share(type_of_number(type_of_symbolic(value)));
+    return true;
+  }
+  if (has_number_ && is_scalar(value)) {
+    result.kind = Result::Number;
+    result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+    return true;
+  }
+  if (is_constant(value)) {
+    result.object = share(value);
+    return true;
+  }
+  if (PyTuple_Check(value) || PyList_CheckExact(value)) return describe_sequence(value, result);
+  message = std::string("the result is a ") + Py_TYPE(value)->tp_name;
+  return false;
+}
+
+bool Description::describe_sequence(PyObject* value, Result& result) {
+  result.kind = Result::Sequence;
+  result.object = share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+  bool constant = PyTuple_CheckExact(value);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+    if (!describe(PySequence_Fast_GET_ITEM(value, i), result.items.emplace_back())) return false;
+    constant &= result.items.back().kind == Result::Constant;
+  }
+  if (!constant) return true;
+  result = Result();
+  result.object = share(value);
+  return true;
+}
+
+bool Description::describe_tensor(PyObject* value, Result& result) {
+  PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
+  const at::Tensor& tensor = THPVariable_Unpack(value);
+  Owned<> with_data = take(THPVariable_Wrap(innermost(tensor)));
+  if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
+    message = "the result is a tensor that was there before the call";
+    return false;
+  }
+  if (tensor.layout() != c10::kStrided) {
+    message = "the result has the layout " + std::string(c10::str(tensor.layout()));
+    return false;
+  }
+  if (says_more_than_a_record(innermost(tensor))) {
+    message = "the result is a quantized or nested tensor, or one without data";
+    return false;
+  }
+  result.kind = Result::Tensor;
+  result.record = record_of_tensor(tensor, fake_device_of(tensor), result_type(value), environment_);
+  const auto* storage = storage_of(innermost(tensor));
+  result.differentiable_view =
+      tracks_gradients(tensor) ? tensor.is_view() : innermost(tensor).is_view() || result.record->inner;
+  if (level_of_left(*result.record)) {
+    message = "a tensor of a transform that was left";
+    return false;
+  }
+  for (const FakeInput& input : inputs_) {
+    if (result.view_of < 0 && storage && storage == storage_of(input.physical())) result.view_of = input.leaf;
+    find_wrapped(tensor, input, result);
+    int unwrapped = depth_in(tensor, input.tensor());
+    if (unwrapped < 0) continue;
+    result.same_as = input.leaf;
+    result.unwrapped = unwrapped;
+    result.record = with_type(result.record, input.record->type);
+  }
+  return true;
+}
+
+}  // namespace gramme::meta

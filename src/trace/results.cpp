@@ -1,0 +1,99 @@
+// What a call returns, as values: tensors and numbers of the graph, what they alias.
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using namespace value;
+
+/// What a tensor inside a transform wraps. It is a value of its own once a call gives it out.
+Tensor* Scope::unwrap(Tensor* tensor, int levels) {
+  for (; levels > 0; --levels) {
+    if (!tensor->inner) {
+      auto* inner = tensor->inner = capture_.make<Tensor>();
+      inner->record = tensor->record->inner;
+      inner->base = tensor;
+      inner->made_at = tensor->made_at;
+      inner->differentiable = true;
+      tensor->views.push_back(inner);
+    }
+    tensor = tensor->inner;
+  }
+  return tensor;
+}
+
+Value* Scope::result_value(const meta::Result& result, graph::Node* node, const std::vector<Tensor*>& leaves) {
+  switch (result.kind) {
+    case meta::Result::Constant:
+      return result.object ? capture_.adopt(result.object) : capture_.none();
+    case meta::Result::Number: {
+      if (result.expr) {
+        node->number_type = reinterpret_cast<PyTypeObject*>(result.object.get());
+        if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) symbol_nodes_[result.expr] = node;
+        return capture_.expression(result.expr);
+      }
+      auto* number = capture_.make<Number>();
+      number->node = node;
+      number->type = reinterpret_cast<PyTypeObject*>(result.object.get());
+      node->number_type = number->type;
+      number->object = capture_.keep(take(PyObject_CallOneArg(result.object.get(), take(PyLong_FromLong(2)).get())));
+      return number;
+    }
+    case meta::Result::Tensor: {
+      node->record = result.record;
+      if (unbacked_ && result.record->symbolic) bind_sizes(*result.record, node);
+      if (result.same_as >= 0) {
+        // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
+        Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
+        if (!same->node || (!same->used && !result.unwrapped && is_of_graph(same->node))) same->node = node;
+        if (asks_ || !levels_.empty()) remembered_[node] = same;
+        return same;
+      }
+      if (result.record->requires_grad && result.record->is_leaf && !capture_.policy.locates && !capture_.policy.whole)
+        note_leaf(result);
+      auto* tensor = capture_.make<Tensor>();
+      tensor->node = node;
+      tensor->record = result.record;
+      tensor->made_at = capture_.steps();
+      if (asks_ || !levels_.empty()) remembered_[node] = tensor;
+      if (result.wraps_leaf >= 0)
+        unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
+      if (result.shared) {  // in ways that are not told
+        late_.push_back(tensor);
+        tensor->late = Tensor::Fixed;
+      }
+      if (result.memory_of >= 0) tensor->base = remembered_.at(history_.node_of(result.memory_of));
+      if (result.view_of < 0) return tensor;
+      tensor->base = leaves.at(result.view_of);
+      tensor->differentiable = result.differentiable_view;
+      if (tensor->differentiable) tensor->base->views.push_back(tensor);
+      return tensor;
+    }
+    case meta::Result::Sequence:
+      break;
+  }
+  std::vector<Value*> items;
+  for (size_t i = 0; i < result.items.size(); ++i) {
+    const meta::Result& item = result.items[i];
+    if (item.kind == meta::Result::Constant) {
+      items.push_back(result_value(item, node, leaves));
+      continue;
+    }
+    if (item.twin >= 0) {
+      items.push_back(items.at(item.twin));
+      continue;
+    }
+    graph::Node* taken = this->item(node, i, nullptr);
+    if (asks_ || !levels_.empty()) remember(taken);
+    items.push_back(result_value(item, taken, leaves));
+    if (item.same_as < 0) continue;
+    Tensor* same = unwrap(leaves.at(item.same_as), item.unwrapped);
+    if (!same->node || is_of_graph(same->node)) same->node = taken;
+  }
+  auto* type = reinterpret_cast<PyTypeObject*>(result.object.get());
+  if (type == &PyList_Type) return capture_.list(std::move(items));
+  Tuple* result_tuple = capture_.tuple(std::move(items));
+  if (type) result_tuple->type = type;
+  return result_tuple;
+}
+
+}  // namespace gramme::trace

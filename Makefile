@@ -34,7 +34,7 @@ demo: build
 # One pytest run, slow tests last (tests/conftest.py): its summary closes the output.
 test: build lint
 	@echo "== tests"
-	@$(PY) -m pytest --session-timeout=2400
+	@$(PY) -m pytest --session-timeout=3900
 
 quick: build
 	@$(PY) -m pytest -q -m "not slow"

@@ -72,7 +72,7 @@ std::string full_reason(const plan::Ending& ending) {
 }
 
 /// Is the end of the segment one that the user may want to do something about?
-bool is_break(const plan::Segment& segment) { return !segment.ending.file.empty(); }
+bool is_break(const plan::Segment& segment) { return !segment.ending.file.empty() && !segment.ending.raises; }
 
 }  // namespace
 

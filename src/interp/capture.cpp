@@ -78,13 +78,22 @@ plan::Ending describe_ending(const CannotCapture& reason, const Start& start, At
 /// What the program was found to raise, and where.
 plan::Ending describe_raise(const UserError& error) {
   plan::Ending ending{"raises", "", ""};
+  ending.raises = true;
   auto* exception = as<Object>(error.exception);
   if (!exception) return ending;
   ending.detail = exception->type->tp_name;
   auto* args = exception->payload ? as<Tuple>(exception->payload) : nullptr;  // none of one from before
   if (args && !args->items.empty() && args->items[0]->kind == Kind::Constant && PyUnicode_Check(args->items[0]->object))
     ending.detail += ": " + text_of(args->items[0]->object);
-  if (!exception->passed.empty()) ending.line = exception->passed.back().line;
+  if (exception->passed.empty()) return ending;
+  const Passed& innermost = exception->passed.front();
+  ending.line = exception->passed.back().line;
+  ending.file = text_of(innermost.frame->object()->co_filename);
+  ending.function = text_of(innermost.frame->object()->co_qualname);
+  ending.inner_line = innermost.line;
+  for (size_t i = exception->passed.size(); i-- > 0;)
+    ending.stack.emplace_back(share(reinterpret_cast<PyObject*>(exception->passed[i].frame->object())),
+                              exception->passed[i].unit);
   return ending;
 }
 

@@ -63,6 +63,7 @@ struct Exit {
 struct Ending {
   std::string reason, detail, hint;
   bool unbacked = false;  // a number that comes out of data had to be known
+  bool raises = false;    // the program does, there: nothing that could not be captured
   int line = 0;           // of the frame that was captured
   /// The innermost line of the program's own, in an inlined callee perhaps.
   std::string file, function;

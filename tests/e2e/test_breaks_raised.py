@@ -204,3 +204,21 @@ def test_nothing_is_kept_for_nothing() -> None:
     with gramme.meter() as meter, contextlib.suppress(ValueError):
         compiled(X, 3)
     assert (meter.plain, meter.steps, meter.captures) == (1, 0, 0), str(meter)
+
+
+def test_they_are_told_but_are_no_breaks() -> None:
+    """explain() says where; what asks for no breaks gets the program's exception."""
+
+    def raises(x: torch.Tensor) -> torch.Tensor:
+        y = computed(x)
+        raise Refused(y)
+
+    def catches(x: torch.Tensor) -> torch.Tensor:
+        front.graph_break()
+        return one_up(x, [])
+
+    refused = gramme.compile(raises, backend="eager")
+    with torch._dynamo.error_on_graph_break(True), pytest.raises(Refused):
+        refused(X)
+    told = [each for each in gramme.explain(catches)(X).break_reasons if each.reason.startswith("raises")]
+    assert [(each.frames[0].name, each.frames[0].line) for each in told] == [("refuses", "raise Refused(y)")]

@@ -1,6 +1,6 @@
 """The C++ part of gramme."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -130,6 +130,21 @@ class Portal:
 
 class Checkpoint:
     """What the two nodes of a checkpoint share."""
+
+class Halves:
+    """A backward in two halves, each a call of the engine; together they have the bits of a whole one."""
+
+    #: The name of a node that would have to run twice and is not known to allow that; empty if there is none.
+    refusal: str
+
+    def __init__(self, roots: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """The graph between roots and inputs, which are results of nodes."""
+
+    def run_inputs(self, roots: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+        """The gradients of the inputs; lets go what only they need."""
+
+    def run_weights(self, roots: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+        """All other gradients. More roots, whose gradients come before those of the graph."""
 
 class ThreadState:
     """The modes of the thread that makes it: grad mode, autocast and the like."""

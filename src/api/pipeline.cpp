@@ -3,6 +3,7 @@
 #include <ATen/ThreadLocalState.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Exceptions.h>
@@ -11,6 +12,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "pipeline/checkpoint.h"
+#include "pipeline/halves.h"
 #include "pipeline/planner.h"
 #include "pipeline/portal.h"
 #include "pipeline/stream.h"
@@ -267,6 +269,33 @@ void bind_checkpoint(nb::module_& classes, nb::module_& m) {
   });
 }
 
+// ---- Halves of a backward
+
+using Half = void (pipeline::Halves::*)(const variable_list&, const variable_list&);
+
+template <Half half>
+void run_half(pipeline::Halves& halves, nb::handle roots, nb::handle gradients) {
+  const variable_list tensors = tensors_of(roots), given = tensors_of(gradients);
+  if (tensors.size() != given.size()) throw nb::value_error("each root needs a gradient");
+  translated([&] {
+    const nb::gil_scoped_release no_gil;
+    (halves.*half)(tensors, given);
+  });
+}
+
+void bind_halves(nb::module_& m) {
+  nb::class_<pipeline::Halves>(m, "Halves")
+      .def(
+          "__init__",
+          [](pipeline::Halves* self, nb::handle roots, nb::handle inputs) {
+            new (self) pipeline::Halves(tensors_of(roots), tensors_of(inputs));
+          },
+          nb::arg("roots"), nb::arg("inputs"))
+      .def_prop_ro("refusal", &pipeline::Halves::refusal)
+      .def("run_inputs", run_half<&pipeline::Halves::run_inputs>, nb::arg("roots"), nb::arg("gradients"))
+      .def("run_weights", run_half<&pipeline::Halves::run_weights>, nb::arg("roots"), nb::arg("gradients"));
+}
+
 // ---- Threads
 
 /// The modes of the thread that made it, for a call on another one.
@@ -302,6 +331,7 @@ void bind_pipeline(nb::module_& m) {
   bind_order(pipeline);
   bind_portal(m, pipeline);
   bind_checkpoint(m, pipeline);
+  bind_halves(m);
   pipeline.def("plan_cuts", plan_cuts, nb::kw_only(), nb::arg("cost"), nb::arg("moving"), nb::arg("last_use"),
                nb::arg("memory"), nb::arg("may_cut"), nb::arg("must_cut"), nb::arg("stages"), nb::arg("micro_batches"),
                nb::arg("most_memory") = nb::none());

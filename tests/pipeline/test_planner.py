@@ -6,14 +6,17 @@ import xml.etree.ElementTree as ElementTree
 import gramme.pipeline
 import pytest
 import torch
-from gramme.pipeline import _cut, _order
+from gramme.pipeline import Schedule, _cut, _order
 from gramme.pipeline._observe import last_uses, places
+from gramme.pipeline._svg import size_of
 from gramme.torchgpipe.balance import blockpartition
 from torch import nn
 
 from pipeline import zoo
 from pipeline.models import Call, gradients, same
 from pipeline.test_split import CASES, backward, leaves, step_of
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Layers(nn.Module):
@@ -234,11 +237,48 @@ def test_a_drawing_is_well_formed(tmp_path):
     plan.save(tmp_path / "plan.svg")
     root = ElementTree.parse(tmp_path / "plan.svg").getroot()
     words = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert [word for word in words if word.startswith("stage ")] == [f"stage {i}" for i in range(4)]
+    assert [word for word in words if word.startswith("stage ")] == [f"stage {i}" for i in (*range(4), *range(4))]
     assert plan.portals
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}title"))) == len(
+    assert len([group for group in root.findall(f"{SVG}g") if group.get("class") != "cell"]) == len(
         {(portal.source, target) for portal in plan.portals for target in portal.targets if target > portal.source + 1}
     )
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [Schedule.gpipe(4, 6), Schedule.zero_bubble(4, 8), Schedule.interleaved(2, 4, 4), Schedule.one_f_one_b(4, 40)],
+)
+def test_a_drawn_schedule_is_the_simulators(schedule, tmp_path):
+    """Boxes stand where the simulator puts them, none over another, all on the paper; bubbles and peaks are told."""
+    (x,), _ = zoo.image(2)
+    plan = gramme.pipeline.split(zoo.DenseNet(), (x,), stages=4).plan
+    plan.save(tmp_path / "plan.svg", schedule)
+    root = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    found = plan.simulate(schedule)
+    assert max(found.peak_bytes) > max(stage.results for stage in plan.stages)
+    width, height = map(float, root.get("viewBox").split()[2:])
+    cells = {}
+    for group in root.findall(f"{SVG}g"):
+        if group.get("class") == "cell":
+            box = {key: float(group.find(f"{SVG}rect").get(key)) for key in ("x", "y", "width", "height")}
+            cells[group.find(f"{SVG}title").text.split(":")[0]] = box
+    assert len(cells) == len(found.spans)
+    begin = min(box["x"] for box in cells.values())
+    scale = (max(box["x"] + box["width"] for box in cells.values()) - begin) / found.time
+    for span in found.spans:
+        box = cells[str(span.action)]
+        assert box["x"] == pytest.approx(begin + span.start * scale, abs=0.05)
+        assert box["width"] == pytest.approx((span.end - span.start) * scale, abs=0.05)
+        assert box["x"] + box["width"] < width
+        assert box["y"] + box["height"] < height
+    assert len({box["y"] for box in cells.values()}) == len(schedule.rows)
+    words = [node.text for node in root.iter(f"{SVG}text")]
+    for rank in range(len(schedule.rows)):
+        own = [span for span in found.spans if span.rank == rank]
+        bubble = 1 - sum(span.end - span.start for span in own) / found.time
+        held = size_of(sum(found.peak_bytes[stage] for stage in {span.action.stage for span in own}))
+        assert f"bubble {bubble:.0%}, peak {held}" in words
+    assert any(f"{found.bubble:.0%} of it waiting (bubble)" in word for word in words)
 
 
 def test_explain_of_sizes_out_of_data():

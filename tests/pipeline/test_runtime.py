@@ -13,7 +13,7 @@ import pytest
 import torch
 from gramme.pipeline import Runtime, Schedule, ScheduleError, simulate, split
 from gramme.pipeline._random import seed_of
-from gramme.pipeline._step import Worker
+from gramme.pipeline._worker import Worker
 from gramme.torchgpipe.pipe import NoChunk
 from torch import nn
 from torch.nn import functional
@@ -609,7 +609,10 @@ def test_batches_that_cannot_be_cut():
 def test_arguments():
     cut = split(UNet(), (torch.randn(2, 6),), stages=2)
     for arguments, message in (
-        ({"micro_batches": 2, "schedule": "zb"}, "schedule must be one of gpipe, 1f1b, sequential, not 'zb'"),
+        (
+            {"micro_batches": 2, "schedule": "zb"},
+            "one of gpipe, 1f1b, sequential, zero-bubble, not 'zb'",
+        ),
         ({"micro_batches": 2, "reduction": "none"}, "reduction must be one of"),
         ({"micro_batches": 2, "backend": "inductor"}, "backend must be one of"),
         ({}, "how many micro-batches"),
@@ -619,7 +622,8 @@ def test_arguments():
             Runtime(cut, loss=loss_of, **arguments)
     for schedule, message in (
         (Schedule.gpipe(3, 2), "for 3 stages and 2 micro-batches, not for 2"),
-        (Schedule.from_csv("0F0,0I0,0W0\n1F0,1B0"), "0I0: backwards for inputs and weights alone"),
+        (Schedule.from_csv("0F0,0F1,0I0,0I1,0W1,0W0\n1F0,1B0,1F1,1B1"), "0W0 is behind a later micro-batch"),
+        (Schedule.from_csv("0F0,0F1,0I0,0B1,0W0\n1F0,1B0,1F1,1B1"), "0W0 is behind a later micro-batch"),
         (Schedule.from_csv("0F1,0F0,0B0,0B1\n1F1,1F0,1B0,1B1"), "0F0 is behind a later micro-batch"),
         (Schedule.from_csv("0F0,0B0,0F1,0B1\n1F0,1F1,1B1,1B0"), "1B0 is behind a later micro-batch"),
         (Schedule.from_csv("0B0,0F0\n1F0,1B0"), "0B0 before 0F0"),

@@ -22,6 +22,24 @@ def texts(actions):
     return [str(action) for action in actions if action is not None]
 
 
+def torchs_interleaved_zero_bubble(ranks, stages, micro_batches):
+    own = torchs.ScheduleInterleavedZeroBubble.__new__(torchs.ScheduleInterleavedZeroBubble)
+    own.pp_group_size, own.n_local_stages, own._n_microbatches = ranks, stages // ranks, micro_batches
+    own.number_of_rounds = max(1, micro_batches // ranks)
+    own.microbatches_per_round = micro_batches // own.number_of_rounds
+    own.pipeline_order = {rank: own._calculate_single_rank_operations(rank) for rank in range(ranks)}
+    return own._add_bubbles_to_actions(stages)
+
+
+def torchs_zbv(ranks, micro_batches):
+    own = torchs.ScheduleZBVZeroBubble.__new__(torchs.ScheduleZBVZeroBubble)
+    own.pp_group_size, own.num_stages, own._n_microbatches = ranks, 2 * ranks, micro_batches
+    own._num_stages, order = own.num_stages, {}
+    for own.rank in range(ranks):
+        order[own.rank] = own._calculate_single_rank_operations(own.rank)
+    return order
+
+
 @pytest.mark.parametrize(("stages", "micro_batches"), SIZES)
 @pytest.mark.parametrize("make", [Schedule.gpipe, Schedule.one_f_one_b])
 def test_as_torchs(make, stages, micro_batches):
@@ -54,6 +72,29 @@ def test_interleaved_as_torchs(ranks, stages, micro_batches):
     own.microbatches_per_round = micro_batches // own.number_of_rounds
     for rank in range(ranks):
         assert texts(own._calculate_single_rank_operations(rank)) == texts(schedule.rows[rank])
+
+
+@pytest.mark.parametrize(("stages", "micro_batches"), [(1, 2), (2, 4), (4, 8), (8, 16)])
+def test_zero_bubble_as_torchs(stages, micro_batches):
+    schedule = Schedule.zero_bubble(stages, micro_batches)
+    assert [[str(action) for action in row] for row in schedule.rows] == [
+        texts(row) for row in torchs_interleaved_zero_bubble(stages, stages, micro_batches).values()
+    ]
+    whole = Schedule.one_f_one_b(stages, micro_batches)
+    assert simulate(schedule).time <= simulate(whole).time - max(0, stages - 2)
+    assert simulate(schedule, saved=1).peak_bytes[0] == simulate(whole, saved=1).peak_bytes[0]
+
+
+def test_halves_of_weights_wait_for_those_of_other_takers():
+    schedule = Schedule.from_csv("0F0,0I0,0W0\n1F0,1I0,1W0")
+    shared = [Value("value", 0, (1,)), Value("weight", None, (0, 1), is_weight=True)]
+    ended = {str(span.action): span.end for span in simulate(schedule, values=shared).spans}
+    assert ended["0I0"] == ended["1I0"] + 1
+    assert ended["0W0"] == ended["1W0"] + 1
+    late = Schedule.from_csv("0F0,0I0,0W0,0F1,0I1,0W1\n1F0,1I0,1F1,1I1,1W0,1W1")
+    simulate(late)
+    with pytest.raises(ScheduleError, match="rank 0 waits at 0W0 for the weights' backward of stage 1"):
+        simulate(late, values=shared)
 
 
 def test_interleaved_needs_multiples():

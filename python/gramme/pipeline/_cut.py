@@ -14,6 +14,7 @@ from .. import _C
 from ._observe import BYTES, HANDING_OVER, Clock, Observer, Operation, last_uses, line_of, modules_of, places
 from ._order import orders
 from ._plan import Plan, PlannedStage, Portal
+from ._simulate import Value
 
 _MEASURED = 3  # runs
 
@@ -34,6 +35,7 @@ class Cut:
 
     def __init__(self, module: fx.GraphModule, names: dict[int, str], values: Sequence[Any], wishes: Wishes) -> None:
         self.module, self.wishes = module, wishes
+        self.micro_batches = wishes.micro_batches or 4 * wishes.stages
         self.inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self.output: fx.Node = next(iter(reversed(module.graph.nodes)))
         self.attributes: dict[fx.Node, tuple[str, Any]] = {
@@ -100,7 +102,7 @@ class Cut:
                 may_cut=[not reason for reason in why],
                 must_cut=[i in must for i in range(len(operations))],
                 stages=wishes.stages,
-                micro_batches=wishes.micro_batches or 4 * wishes.stages,
+                micro_batches=self.micro_batches,
                 most_memory=wishes.most_memory,
             )
         except ValueError as error:
@@ -231,4 +233,9 @@ class Cut:
                         node.name, line_of(node), source, targets, size, len(targets), size * (relayed - len(targets))
                     )
                 )
-        return Plan(tuple(rows), tuple(portals))
+        values = tuple(
+            Value(node.name, self.stage_of[node], targets, size)
+            for node, size in self.bytes.items()
+            if (targets := self.targets(node))
+        )
+        return Plan(tuple(rows), tuple(portals), values, self.micro_batches)

@@ -6,25 +6,14 @@ from collections import defaultdict
 from html import escape
 from typing import TYPE_CHECKING
 
+from ._gantt import chart, height_of, width_of
+from ._svg import size_of, text, time_of
+
 if TYPE_CHECKING:
     from ._plan import Plan, Portal
+    from ._schedule import Schedule
 
 _WIDTH, _GAP, _HEIGHT, _MARGIN, _ARC = 150, 70, 130, 20, 26
-
-
-def size_of(count: int) -> str:
-    """Bytes as people write them."""
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
-
-
-def _text(x: float, y: float, words: str, *, bold: bool = False) -> str:
-    weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="middle"{weight}>{escape(words)}</text>'
 
 
 def _middle(stage: int) -> float:
@@ -37,15 +26,15 @@ def _column(plan: Plan, stage: int, top: float) -> list[str]:
     repeated = f" ({row.repeated} anew)" if row.repeated else ""
     lines = (
         f"{row.operations} operations{repeated}",
-        f"{row.cost / 1000:.1f} us",
+        f"forward {time_of(row.cost)}",
         f"parameters {size_of(row.parameters)}",
         f"results {size_of(row.results)}",
     )
     return [
         f'<rect x="{left:g}" y="{top:g}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" fill="#f4f6f8" stroke="#5b6770"/>',
         f'<rect x="{left:g}" y="{top + _HEIGHT - 8:g}" width="{_WIDTH * share:.1f}" height="8" fill="#7aa5d2"/>',
-        _text(_middle(stage), top + 22, f"stage {stage}", bold=True),
-        *(_text(_middle(stage), top + 44 + 19 * i, line) for i, line in enumerate(lines)),
+        text(_middle(stage), top + 22, f"stage {stage}", bold=True),
+        *(text(_middle(stage), top + 44 + 19 * i, line) for i, line in enumerate(lines)),
     ]
 
 
@@ -54,7 +43,7 @@ def _lane(plan: Plan, stage: int, top: float) -> list[str]:
     y, left = top + _HEIGHT / 2, _middle(stage) + _WIDTH / 2
     return [
         f'<line x1="{left:g}" y1="{y:g}" x2="{left + _GAP - 6:g}" y2="{y:g}" stroke="#5b6770" marker-end="url(#end)"/>',
-        _text(left + _GAP / 2, y - 7, size_of(plan.stages[stage].bytes_next)),
+        text(left + _GAP / 2, y - 7, size_of(plan.stages[stage].bytes_next)),
     ]
 
 
@@ -69,12 +58,12 @@ def _arc(portals: list[Portal], source: int, target: int, level: int, top: float
     path += f" L {end - bend:g} {height:g} C {end:g} {height:g}, {end:g} {y:g}, {end:g} {y:g}"
     return [
         f'<g><title>{escape(told)}</title><path d="{path}" fill="none" stroke="#c0562f" marker-end="url(#far)"/>',
-        f"{_text((begin + end) / 2, height - 4, f'{words}, {size}')}</g>",
+        f"{text((begin + end) / 2, height - 4, f'{words}, {size}')}</g>",
     ]
 
 
-def drawing(plan: Plan) -> str:
-    """The plan as SVG."""
+def drawing(plan: Plan, schedule: Schedule) -> str:
+    """The plan as SVG: columns and arcs, below them the schedule."""
     routes: dict[tuple[int, int], list[Portal]] = defaultdict(list)
     for portal in plan.portals:
         for target in portal.targets:
@@ -90,9 +79,12 @@ def drawing(plan: Plan) -> str:
     for level, (source, target) in enumerate(order):
         shift = _WIDTH / 2 - 12 - (level % 8) * 8
         parts += _arc(routes[source, target], source, target, level + 1, top, shift)
-    width = 2 * _MARGIN + len(plan.stages) * (_WIDTH + _GAP) - _GAP
+    inner = max(len(plan.stages) * (_WIDTH + _GAP) - _GAP, width_of(schedule))
+    below = top + _HEIGHT + 2 * _MARGIN
+    parts += chart(schedule, plan.simulate(schedule), _MARGIN, below, inner)
+    width, height = inner + 2 * _MARGIN, below + height_of(schedule) + _MARGIN
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top + _HEIGHT + _MARGIN:g}" width="{width}"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}"'
         ' font-family="sans-serif" font-size="12" fill="#20262b">'
     )
     tips = [
@@ -100,5 +92,5 @@ def drawing(plan: Plan) -> str:
         f'<path d="M 0 0 L 8 4 L 0 8 z" fill="{color}"/></marker>'
         for name, color in (("end", "#5b6770"), ("far", "#c0562f"))
     ]
-    paper = f'<rect width="{width}" height="{top + _HEIGHT + _MARGIN:g}" fill="white"/>'
+    paper = f'<rect width="{width:g}" height="{height:g}" fill="white"/>'
     return "\n".join((head, "<defs>", *tips, "</defs>", paper, *parts, "</svg>\n"))

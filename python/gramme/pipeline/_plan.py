@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ._schedule import Schedule
+from ._simulate import Simulation, Value, simulate
+
 
 @dataclass(frozen=True)
 class Portal:
@@ -63,17 +66,46 @@ class Plan:
     Attributes:
         stages: a :class:`PlannedStage` each.
         portals: a :class:`Portal` for each value that goes past a stage.
+        values: a :class:`Value` for each that stages hand to stages, with bytes for the example.
+        micro_batches: how many a step was thought to have.
 
     """
 
     stages: tuple[PlannedStage, ...]
     portals: tuple[Portal, ...]
+    values: tuple[Value, ...] = ()
+    micro_batches: int = 8
 
-    def save(self, path: str | Path) -> None:
-        """Draws the stages as columns, with arcs above for the values that go past a stage.
+    def simulate(self, schedule: Schedule) -> Simulation:
+        """What a schedule comes to with the stages' costs, in nanoseconds; a backward takes twice its forward.
+
+        Args:
+            schedule: for so many stages.
+
+        Raises:
+            ScheduleError: it cannot be carried out.
+
+        """
+        forward = [stage.cost for stage in self.stages]
+        return simulate(
+            schedule,
+            forward=forward,
+            backward=[2 * cost for cost in forward],
+            saved=[stage.results for stage in self.stages],
+            values=self.values,
+        )
+
+    def save(self, path: str | Path, schedule: Schedule | None = None) -> None:
+        """Draws the stages as columns, with arcs above for the values that go past a stage, and below the schedule.
+
+        The schedule is a Gantt chart: who does what when, how long each waits, what its stages hold at most.
 
         Args:
             path: of an SVG file.
+            schedule: one for these stages; 1F1B if there is none.
+
+        Raises:
+            ScheduleError: the schedule cannot be carried out.
 
         Example:
             >>> import tempfile
@@ -84,7 +116,8 @@ class Plan:
         """
         from ._drawing import drawing
 
-        Path(path).write_text(drawing(self), encoding="utf-8")
+        schedule = schedule or Schedule.one_f_one_b(len(self.stages), self.micro_batches)
+        Path(path).write_text(drawing(self, schedule), encoding="utf-8")
 
     def __str__(self) -> str:
         lines = [

@@ -47,7 +47,7 @@ class Routes:
     def values(self, sizes: Mapping[str, int]) -> tuple[Value, ...]:
         """For the simulator; written attributes stay where they are."""
         return tuple(
-            Value(name, self.sources.get(name), targets, sizes.get(name, 0))
+            Value(name, self.sources.get(name), targets, sizes.get(name, 0), is_weight=name.startswith(ATTRIBUTE))
             for name, targets in self.targets.items()
             if not all(name in self.written[stage] for stage in targets)
         )

@@ -14,11 +14,16 @@ from ._batch import Scattered, gather, scatter
 from ._random import Watched
 from ._routes import Programs, Routes
 from ._schedule import Schedule, ScheduleError
-from ._simulate import Simulation, Span, Value, simulate
+from ._simulate import GIVES, Simulation, Span, Value, simulate
 from ._split import Bound, Split
 from ._step import Losses, Step
 
-_SCHEDULES = {"gpipe": Schedule.gpipe, "1f1b": Schedule.one_f_one_b, "sequential": Schedule.sequential}
+_SCHEDULES = {
+    "gpipe": Schedule.gpipe,
+    "1f1b": Schedule.one_f_one_b,
+    "sequential": Schedule.sequential,
+    "zero-bubble": Schedule.zero_bubble,
+}
 
 
 class Runtime:
@@ -40,7 +45,8 @@ class Runtime:
     Args:
         split: what :func:`split` made.
         micro_batches: how many a batch is cut into; may be left out where a :class:`Schedule` says it.
-        schedule: `"1f1b"`, `"gpipe"`, `"sequential"` (one thread) or a :class:`Schedule` of forwards and backwards.
+        schedule: `"1f1b"`, `"gpipe"`, `"zero-bubble"`, `"sequential"` (one thread) or a :class:`Schedule` of forwards
+            and backwards, whole or in halves.
         loss: called with the model's result for a micro-batch, and the micro-batch of `target` if there is one, by the
             thread of the last stage. What needs a gradient must come to it in the result.
         reduction: `"mean"`: the loss of the batch is the mean over rows, `"sum"`: the sum over micro-batches.
@@ -215,12 +221,11 @@ def _schedule(schedule: str | Schedule, stages: int, micro_batches: int | None) 
     last: dict[tuple[int, str], int] = {}
     for rank in range(len(schedule.rows)):
         for action in schedule.computations(rank):
-            if action.kind not in "FB":
-                raise ScheduleError(f"{action}: backwards for inputs and weights alone are not carried out")
             i = action.micro_batch or 0
-            if last.get((action.stage, action.kind), -1) > i:
-                raise ScheduleError(
-                    f"{action} is behind a later micro-batch: gradients would be summed in another order"
-                )
-            last[action.stage, action.kind] = i
+            for half in GIVES[action.kind]:
+                if last.get((action.stage, half), -1) > i:
+                    raise ScheduleError(
+                        f"{action} is behind a later micro-batch: gradients would be summed in another order"
+                    )
+                last[action.stage, half] = i
     return schedule

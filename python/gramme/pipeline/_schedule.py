@@ -197,6 +197,25 @@ class Schedule:
         )
 
     @staticmethod
+    def zero_bubble(stages: int, micro_batches: int) -> Schedule:
+        """1F1B with backwards in halves (ZB-H1): stage r does the half for weights r micro-batches later.
+
+        Stages hold no more micro-batches than with 1F1B.
+        """
+        _check(stages, micro_batches)
+        rows = []
+        for rank in range(stages):
+            first = min(micro_batches, stages - rank - 1)
+            row = [Action(rank, "F", i) for i in range(first)]
+            for i in range(micro_batches):
+                row += [Action(rank, "F", i + first)] if i + first < micro_batches else []
+                row += [Action(rank, "I", i)]
+                row += [Action(rank, "W", i - rank)] if i >= rank else []
+            row += [Action(rank, "W", i) for i in range(max(0, micro_batches - rank), micro_batches)]
+            rows.append(tuple(row))
+        return Schedule(tuple(rows))
+
+    @staticmethod
     def interleaved(ranks: int, stages: int, micro_batches: int) -> Schedule:
         """1F1B of ranks that have several stages each: rank r has r, r + ranks, and so on.
 

@@ -19,6 +19,7 @@ class Value:
         source: the stage that gives it; None for what is there from the start, as inputs and parameters.
         targets: the stages that take it, ascending.
         bytes: of one micro-batch.
+        is_weight: its gradient comes in the second half of a backward that is split.
 
     """
 
@@ -26,12 +27,13 @@ class Value:
     source: int | None
     targets: tuple[int, ...]
     bytes: int = 0
+    is_weight: bool = False
 
     @property
     def relayed(self) -> Value:
         """The same value handed from stage to stage."""
         first = self.targets[0] - 1 if self.source is None else self.source
-        return Value(self.name, self.source, tuple(range(first + 1, self.targets[-1] + 1)), self.bytes)
+        return Value(self.name, self.source, tuple(range(first + 1, self.targets[-1] + 1)), self.bytes, self.is_weight)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Simulation:
     moved_bytes: int
 
 
-_WORDS = {"F": "forward", "I": "backward"}
+_WORDS = {"F": "forward", "I": "backward", "W": "weights' backward"}
 
 
 def _by_stage(costs: float | Sequence[float], stages: int) -> Sequence[float]:
@@ -107,10 +109,11 @@ def _is_whole(done: set[Action], stages: int, micro_batches: int) -> None:
                 raise ScheduleError(f"the backward of stage {stage}, micro-batch {i}, is missing")
 
 
-def _edges(values: Iterable[Value], stages: int) -> tuple[list[set[int]], list[set[int]]]:
-    """By stage, the stages whose forward, and those whose backward, must come before."""
+def _edges(values: Iterable[Value], stages: int) -> dict[str, list[set[int]]]:
+    """By stage, the stages whose forward (F), and those whose backward's halves (I, W), must come before."""
     forward: list[set[int]] = [set() for _ in range(stages)]
-    backward: list[set[int]] = [set() for _ in range(stages)]
+    inputs: list[set[int]] = [set() for _ in range(stages)]
+    weights: list[set[int]] = [set() for _ in range(stages)]
     for value in values:
         for target in value.targets:
             if value.source is not None:
@@ -118,17 +121,16 @@ def _edges(values: Iterable[Value], stages: int) -> tuple[list[set[int]], list[s
         # A gradient goes from the last stage that takes the value to the one before, which adds its own, and so on.
         chain = value.targets if value.source is None else (value.source, *value.targets)
         for to, origin in pairwise(chain):
-            backward[to].add(origin)
-    return forward, backward
+            (weights if value.is_weight else inputs)[to].add(origin)
+    return {"F": forward, "I": inputs, "W": weights}
 
 
-def _needs(action: Action, forward: list[set[int]], backward: list[set[int]]) -> list[tuple[int, str, int | None]]:
-    stage, kind, i, _ = action
-    if kind == "F":
-        return [(before, "F", i) for before in forward[stage]]
-    if kind == "W":
-        return []
-    return [(after, "I", i) for after in backward[stage]]  # "I" stands for the gradients that a B gives, too
+#: A whole backward gives what both halves give.
+GIVES = {"F": "F", "B": "IW", "I": "I", "W": "W"}
+
+
+def _needs(action: Action, edges: Mapping[str, list[set[int]]]) -> list[tuple[int, str, int | None]]:
+    return [(other, kind, action.micro_batch) for kind in GIVES[action.kind] for other in edges[kind][action.stage]]
 
 
 def _stuck(
@@ -145,7 +147,7 @@ def _run(
     rows: Sequence[Sequence[Action]], values: Sequence[Value], stages: int, costs: Mapping[str, Sequence[float]]
 ) -> list[Span]:
     """Each action as soon as its rank is free and what it needs is there."""
-    forward, backward = _edges(values, stages)
+    edges = _edges(values, stages)
     ended: dict[tuple[int, str, int | None], float] = {}
     waiting: dict[tuple[int, str, int | None], list[int]] = defaultdict(list)
     waits: dict[int, tuple[int, str, int | None]] = {}
@@ -157,7 +159,7 @@ def _run(
         waits.pop(rank, None)
         while at[rank] < len(rows[rank]):
             action = rows[rank][at[rank]]
-            needs = _needs(action, forward, backward)
+            needs = _needs(action, edges)
             missing = next((need for need in needs if need not in ended), None)
             if missing is not None:
                 waits[rank] = missing
@@ -167,10 +169,10 @@ def _run(
             free[rank] = end = start + costs[action.kind][action.stage]
             spans[rank].append(Span(rank, action, start, end))
             at[rank] += 1
-            kind = "I" if action.kind == "B" else action.kind
-            key = (action.stage, kind, action.micro_batch)
-            ended[key] = end
-            ready += waiting.pop(key, [])
+            for kind in GIVES[action.kind]:
+                key = (action.stage, kind, action.micro_batch)
+                ended[key] = end
+                ready += waiting.pop(key, [])
     if waits:
         raise ScheduleError(_stuck(rows, at, waits))
     return [span for row in spans for span in row]

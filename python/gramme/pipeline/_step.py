@@ -1,79 +1,27 @@
-"""One step: a thread for each row of the schedule, messages between them."""
+"""One step: a thread for each row of the schedule."""
 
 from __future__ import annotations
 
 import contextvars
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import _C
-from ._random import Numbers, Watched, seed_of
+from ._random import Numbers, Watched
 from ._routes import Routes
-from ._schedule import Action, Schedule
+from ._schedule import Schedule
 from ._simulate import Span
 from ._split import Bound
+from ._worker import Cancelled, Worker
 
 #: The main thread wakes up so often to see to interrupts, in seconds.
 _SLICE = 0.1
-
-#: Kind, stage that waits for it, micro-batch, value. Kinds: a value ("F"), its gradient for the stage that gave it
-#: ("B"), the part of it that later takers found, for the taker before them ("S").
-Key = tuple[str, int, int, str]
-
-
-class Sent(NamedTuple):
-    """A value on its way."""
-
-    value: Any
-    requires_grad: bool
-    name: str  # the first of the names of this object
-    chain: tuple[int, ...]  # the stages that take it under any of its names
-
-
-@dataclass
-class Leaf:
-    """Where a stage's graph is cut.
-
-    A value comes out of a portal, which keeps the gradient as it is: the leaf that a parameter is would give it its own
-    strides, by which kernels before it choose how they sum, and autocast would keep its casts.
-    """
-
-    tensor: Tensor
-    use: Tensor  # what the stage computes with
-    chain: tuple[int, ...]
-    portal: _C.Portal | None = None
-
-    @staticmethod
-    def through_portal(tensor: Tensor, chain: tuple[int, ...], phony: Tensor) -> Leaf:
-        """One of a value."""
-        portal = _C.Portal(tensor, 1)
-        use = portal.orange(phony)
-        assert use is not None
-        return Leaf(tensor, use, chain, portal)
-
-    @property
-    def gradient(self) -> Tensor | None:
-        """What backward found."""
-        return self.tensor.grad if self.portal is None else self.portal.grad
-
-
-@dataclass
-class Work:
-    """A stage's work on a micro-batch between forward and backward."""
-
-    inputs: dict[str, Any] = field(default_factory=dict)
-    leaves: dict[str, Leaf] = field(default_factory=dict)
-    written: dict[str, Tensor] = field(default_factory=dict)  # as they were before
-    given: dict[str, Tensor] | None = None  # with a graph; None: to be computed again
-    loss: Tensor | None = None
 
 
 @dataclass
@@ -102,10 +50,6 @@ class Losses:
 
 def _described(value: Any) -> str:
     return f"one of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-
-
-class Cancelled(Exception):  # noqa: N818
-    """Another thread failed."""
 
 
 class Step:
@@ -204,207 +148,3 @@ class Step:
         self.cancelled = True
         for worker in self.workers:
             worker.inbox.put(None)
-
-
-class Worker:
-    """What one thread does: its row of the schedule."""
-
-    def __init__(self, step: Step, rank: int, actions: list[Action]) -> None:
-        self.step, self.rank, self.actions = step, rank, actions
-        self.inbox: SimpleQueue[tuple[Key, Any] | None] = SimpleQueue()
-        self._held: dict[Key, Any] = {}
-        self._works: dict[tuple[int, int], Work] = {}
-        self._action: Action | None = None
-        self._keeps = any(action.kind == "B" for action in actions)
-
-    def run(self) -> None:
-        """Does all its actions."""
-        following = [*self.actions[1:], None]
-        for action, after in zip(self.actions, following, strict=True):
-            if self.step.cancelled:
-                raise Cancelled
-            self._action = action
-            i = action.micro_batch or 0
-            if action.kind == "F":
-                at_once = after == Action(action.stage, "B", i)
-                self._forward(action, i, keeps_graph=self._keeps and (at_once or not self.step.checkpoint))
-            else:
-                self._backward(action, i)
-
-    def describe(self, error: BaseException) -> str:
-        """Where an exception comes from, in words."""
-        if self._action is None:
-            return f"in rank {self.rank}"
-        stage, kind, i, _ = self._action
-        program = self.step.routes.programs[stage]
-        place = program.place_of(error.__traceback__) or program.lines()
-        which = "forward" if kind == "F" else "backward"
-        return f"in stage {stage}, {which} of micro-batch {i}{', ' + place if place else ''}"
-
-    # ---- Messages
-
-    def _send(self, key: Key, value: Any) -> None:
-        worker = self.step.worker_of[key[1]]
-        if worker is self:
-            self._held[key] = value
-        else:
-            worker.inbox.put((key, value))
-
-    def _receive(self, key: Key) -> Any:
-        while key not in self._held:
-            message = self.inbox.get()
-            if message is None:
-                raise Cancelled
-            self._held[message[0]] = message[1]
-        return self._held.pop(key)
-
-    # ---- Forward
-
-    def _forward(self, action: Action, i: int, *, keeps_graph: bool) -> None:
-        stage = action.stage
-        work = Work()
-        for name in self.step.routes.needs[stage]:
-            self._take(work, stage, i, name)
-        with self._span(action), torch.set_grad_enabled(self._keeps):
-            given = self._compute(work, stage, i)
-            self._write_back(work, stage)
-        self._hand_on(given, stage, i)
-        if work.loss is not None:
-            self.step.losses[i] = work.loss.detach()
-        if not self._keeps:
-            return
-        self._works[stage, i] = work
-        if keeps_graph:
-            work.given = self._with_graph(given)
-        else:
-            work.loss = None
-
-    def _take(self, work: Work, stage: int, i: int, name: str) -> None:
-        """Puts an input of a stage into its work."""
-        routes = self.step.routes
-        if name in routes.written[stage]:
-            work.written[name] = routes.attribute(stage, name).detach().clone()
-        elif name in routes.sources:
-            sent: Sent = self._receive(("F", stage, i, name))
-            if sent.requires_grad and self._keeps:
-                if sent.name not in work.leaves:
-                    value = sent.value.requires_grad_()
-                    work.leaves[sent.name] = Leaf.through_portal(value, sent.chain, self.step.phony)
-                work.inputs[name] = work.leaves[sent.name].use
-            else:
-                work.inputs[name] = sent.value
-        else:
-            values = self.step.bound[i].values
-            is_attribute = name not in values
-            value = routes.attribute(stage, name) if is_attribute else values[name]
-            if isinstance(value, Tensor) and value.requires_grad and self._keeps:
-                chain = routes.targets[name]
-                if is_attribute:  # the first stage has the program's
-                    tensor = value if stage == chain[0] else value.detach().requires_grad_()
-                    work.leaves[name] = Leaf(tensor, tensor, chain)
-                else:
-                    work.leaves[name] = Leaf.through_portal(value, chain, self.step.phony)
-                value = work.leaves[name].use
-            work.inputs[name] = value
-
-    def _compute(self, work: Work, stage: int, i: int) -> dict[str, Any]:
-        step = self.step
-        program = step.routes.programs[stage]
-        inputs = {**work.inputs, **{name: before.clone() for name, before in work.written.items()}}
-        versions = _versions(work.inputs)
-        numbers = Numbers(seed_of(step.base, stage, i))
-        given = dict(zip(program.outputs, program([inputs[name] for name in program.inputs], numbers), strict=True))
-        if step.checkpoint and versions != _versions(work.inputs):
-            raise RuntimeError("a stage that writes to its input cannot be run again: checkpoint=False")
-        for name in work.written:
-            work.inputs[name] = inputs[name]
-        if step.loss is not None and stage == len(step.routes.programs) - 1:
-            numbers = Numbers(seed_of(step.base, stage + 1, i))
-            work.loss = step.loss.compute(numbers, i, step.bound[i].result({**work.inputs, **given}))
-        return given
-
-    def _write_back(self, work: Work, stage: int) -> None:
-        with torch.no_grad():
-            for name in work.written:
-                self.step.routes.attribute(stage, name).copy_(work.inputs.pop(name))
-
-    def _hand_on(self, given: Mapping[str, Any], stage: int, i: int) -> None:
-        routes, step = self.step.routes, self.step
-        first, chains = self._takers(given)
-        for name, value in given.items():
-            is_tensor = isinstance(value, Tensor)
-            if name in routes.results:
-                step.results[i][name] = value.detach() if is_tensor else value
-            if is_tensor:
-                step.bytes[name] = max(step.bytes.get(name, 0), value.nbytes)
-            for target in routes.targets.get(name, ()):
-                passed = value.detach() if is_tensor else value
-                sent = Sent(passed, is_tensor and value.requires_grad, first[name], chains[first[name]])
-                self._send(("F", target, i, name), sent)
-
-    def _takers(self, given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
-        """Of each value the first name of the same object, and by first name the stages that take it."""
-        names: dict[int, str] = {}
-        first: dict[str, str] = {}
-        takers: dict[str, set[int]] = {}
-        for name, value in given.items():
-            first[name] = names.setdefault(id(value), name) if isinstance(value, Tensor) else name
-            takers.setdefault(first[name], set()).update(self.step.routes.targets.get(name, ()))
-        return first, {name: tuple(sorted(stages)) for name, stages in takers.items()}
-
-    def _with_graph(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
-        """What others will send gradients of."""
-        _, chains = self._takers(given)
-        return {name: given[name] for name, chain in chains.items() if chain and _requires_grad(given[name])}
-
-    # ---- Backward
-
-    def _backward(self, action: Action, i: int) -> None:
-        stage = action.stage
-        work = self._works.pop((stage, i))
-        if work.given is None:  # before the gradients are there: this thread has nothing else to do
-            with self._span(Action(stage, "F", i)), torch.enable_grad():
-                work.given = self._with_graph(self._compute(work, stage, i))
-        roots, gradients = self._roots(work, stage, i)
-        with self._span(action):
-            if roots:
-                torch.autograd.backward(roots, gradients)
-        for name, leaf in work.leaves.items():
-            place = leaf.chain.index(stage)
-            if place:
-                self._send(("S", leaf.chain[place - 1], i, name), leaf.gradient)
-            elif name in self.step.routes.sources:
-                self._send(("B", self.step.routes.sources[name], i, name), leaf.gradient)
-            elif leaf.portal is not None and leaf.gradient is not None:
-                torch.autograd.backward([leaf.tensor], [leaf.gradient])
-
-    def _roots(self, work: Work, stage: int, i: int) -> tuple[list[Tensor], list[Tensor | None]]:
-        """Where backward begins. The engine adds what comes from roots first: later takers before this stage."""
-        roots: list[Tensor] = []
-        gradients: list[Tensor | None] = []
-        if work.loss is not None:
-            assert self.step.loss is not None
-            roots.append(work.loss)
-            gradients.append(torch.full_like(work.loss, self.step.loss.weights[i]))
-        waited = [("B", name, tensor) for name, tensor in (work.given or {}).items()]
-        waited += [("S", name, leaf.use) for name, leaf in work.leaves.items() if leaf.chain[-1] != stage]
-        for kind, name, tensor in waited:
-            gradient = self._receive((kind, stage, i, name))
-            if gradient is not None:
-                roots.append(tensor)
-                gradients.append(gradient)
-        return roots, gradients
-
-    @contextmanager
-    def _span(self, action: Action) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.step.spans.append(Span(self.rank, action, start, time.perf_counter()))
-
-
-def _requires_grad(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
-
-
-def _versions(inputs: Mapping[str, Any]) -> list[int]:
-    return [value._version for value in inputs.values() if isinstance(value, Tensor) and not value.is_inference()]

@@ -604,6 +604,8 @@ def test_batches_that_cannot_be_cut():
         run.step(torch.randn(8, 6), target=torch.randn(7))
     with pytest.raises(ValueError, match="no tensor to cut"):
         run.step(NoChunk(torch.randn(3, 6)))
+    with pytest.raises(RuntimeError, match="takes another way for these arguments .* or a size of one"):
+        run.step(torch.randn(7, 6))
 
 
 def test_arguments():

@@ -11,10 +11,11 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from .. import _C
-from ._observe import BYTES, HANDING_OVER, Clock, Observer, Operation, last_uses, line_of, modules_of, places
+from ._observe import BYTES, HANDING_OVER, Clock, Observer, Operation, last_uses, line_of, modules_of, places, takers
 from ._order import orders
 from ._plan import Plan, PlannedStage, Portal
 from ._simulate import Value
+from ._steps import Costs, blocks, shortest
 
 _MEASURED = 3  # runs
 
@@ -71,21 +72,51 @@ class Cut:
             operation.cost = clock.taken[operation.node]
 
     def _choose(self, marked: Sequence[fx.Node]) -> None:
-        """Puts the operations in the best order and finds the bounds of the stages."""
-        program, best, refusal = self.operations, None, None
+        """Puts the operations in the best order and finds the bounds of the stages.
+
+        Cuts are searched for by what all values alive at them weigh, and by operations alone; of those found, and
+        torchgpipe's blocks, the simulator's shortest step wins.
+        """
+        program = self.operations
+        found: list[tuple[list[Operation], list[int]]] = []
+        steps: list[tuple[float, ...]] = []
+        bound: tuple[float, ...] | None = None
+        refusal = None
         for order in orders(program):
             operations = [program[i] for i in order]
+            costs = Costs(
+                [operation.cost for operation in operations],
+                [self._moving(operation) for operation in operations],
+                takers(operations, self.output),
+            )
             try:
-                cuts, step = self._cuts_of(operations, marked)
+                ways = [self._cuts_of(operations, costs, marked, weight) for weight in (1, 0)]
             except ValueError as error:
                 refusal = refusal or error
                 continue
-            if best is None or step < best:
-                best, self.operations, self.bounds = step, operations, [0, *cuts, len(operations)]
-        if best is None and refusal:
+            for cuts in ways:
+                found.append((operations, cuts))
+                steps.append(costs.steps(cuts, self.micro_batches))
+            like_torchgpipe = self._blocks(operations, costs, marked) if operations == program else None
+            if like_torchgpipe is not None:
+                found.append((operations, like_torchgpipe))
+                steps.append(bound := costs.steps(like_torchgpipe, self.micro_batches))
+        if not found:
+            assert refusal is not None
             raise refusal
+        self.operations, cuts = found[shortest(steps, bound)]
+        self.bounds = [0, *cuts, len(program)]
 
-    def _cuts_of(self, operations: Sequence[Operation], marked: Sequence[fx.Node]) -> tuple[list[int], int]:
+    def _blocks(self, operations: Sequence[Operation], costs: Costs, marked: Sequence[fx.Node]) -> list[int] | None:
+        """Torchgpipe's, if nothing else is wished."""
+        if marked or self.wishes.begin or self.wishes.most_memory is not None:
+            return None
+        why = places(operations, last_uses(operations, self.output))
+        return blocks(costs.cost, [not reason for reason in why], self.wishes.stages)
+
+    def _cuts_of(
+        self, operations: Sequence[Operation], costs: Costs, marked: Sequence[fx.Node], weight: int
+    ) -> list[int]:
         wishes = self.wishes
         last_use = last_uses(operations, self.output)
         why = places(operations, last_use)
@@ -95,8 +126,8 @@ class Cut:
                 raise ValueError(f"no stage may begin at {pin} ({line_of(operations[i].node)}): {why[i]}")
         try:
             return _C.pipeline.plan_cuts(
-                cost=[operation.cost for operation in operations],
-                moving=[self._moving(operation) for operation in operations],
+                cost=list(costs.cost),
+                moving=[weight * size for size in costs.moving],
                 last_use=last_use,
                 memory=self._memory(operations),
                 may_cut=[not reason for reason in why],
@@ -104,7 +135,7 @@ class Cut:
                 stages=wishes.stages,
                 micro_batches=self.micro_batches,
                 most_memory=wishes.most_memory,
-            )
+            )[0]
         except ValueError as error:
             reasons = sorted({reason for reason in why if reason})
             if "places" not in str(error) or not reasons:

@@ -155,13 +155,15 @@ def _storage(tensor: Tensor) -> int:
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor)
 
 
-def last_uses(operations: Sequence[Operation], output: fx.Node) -> list[int]:
-    """By operation the last one that takes its result; the model's own results are not handed to a stage."""
+def takers(operations: Sequence[Operation], output: fx.Node) -> list[list[int]]:
+    """By operation those that take its result; the model's own results are not handed to a stage."""
     place = {operation.node: i for i, operation in enumerate(operations)}
-    return [
-        max([i, *(place[user] for user in operation.node.users if user is not output)])
-        for i, operation in enumerate(operations)
-    ]
+    return [[place[user] for user in operation.node.users if user is not output] for operation in operations]
+
+
+def last_uses(operations: Sequence[Operation], output: fx.Node) -> list[int]:
+    """By operation the last one that takes its result, or itself."""
+    return [max([i, *users]) for i, users in enumerate(takers(operations, output))]
 
 
 def has_data_dependent_size(node: fx.Node) -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import fx
+from torch import Tensor, fx
 
 # Operators draw from the process's one generator: who has the lock has it at the numbers of his work.
 _lock = threading.Lock()
@@ -25,16 +25,19 @@ def seed_of(base: int, stage: int, micro_batch: int) -> int:
 
 
 class Numbers:
-    """The random numbers of one piece of work."""
+    """The random numbers of one piece of work, which rarely draws any."""
 
     def __init__(self, seed: int) -> None:
-        self._state = torch.Generator().manual_seed(seed).get_state()
+        self._seed = seed
+        self._state: Tensor | None = None
 
     @contextmanager
     def drawn(self) -> Iterator[None]:
         """The default generator is at these numbers, and this thread is the only one that draws."""
         with _lock:
             outside = torch.get_rng_state()
+            if self._state is None:
+                self._state = torch.Generator().manual_seed(self._seed).get_state()
             torch.set_rng_state(self._state)
             try:
                 yield

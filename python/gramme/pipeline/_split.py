@@ -88,7 +88,7 @@ class Split(nn.Module):
         if self._cut is not None:
             self._refusal = RuntimeError(
                 "the model takes another way for these arguments than for the example: another mode, requires_grad, or "
-                "sizes that were equal in the example and are not now; split it anew"
+                "sizes that were equal in the example and are not now, or a size of one; split it anew"
             )
             raise self._refusal
         return lambda *values: self._run(module, values)

@@ -199,6 +199,8 @@ class Worker:
         return given
 
     def _write_back(self, work: Work, stage: int) -> None:
+        if not work.written:
+            return
         with torch.no_grad():
             for name in work.written:
                 self.step.routes.attribute(stage, name).copy_(work.inputs.pop(name))
@@ -219,13 +221,15 @@ class Worker:
 
     def _takers(self, given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
         """Of each value the first name of the same object, and by first name the stages that take it."""
+        targets = self.step.routes.targets
         names: dict[int, str] = {}
         first: dict[str, str] = {}
-        takers: dict[str, set[int]] = {}
+        chains: dict[str, tuple[int, ...]] = {}
         for name, value in given.items():
-            first[name] = names.setdefault(id(value), name) if isinstance(value, Tensor) else name
-            takers.setdefault(first[name], set()).update(self.step.routes.targets.get(name, ()))
-        return first, {name: tuple(sorted(stages)) for name, stages in takers.items()}
+            owner = first[name] = names.setdefault(id(value), name) if isinstance(value, Tensor) else name
+            chain = targets.get(name, ())
+            chains[owner] = chain if owner == name else tuple(sorted({*chains[owner], *chain}))
+        return first, chains
 
     def _with_graph(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
         """What others will send gradients of."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ._compile import compile, reset
+from ._dynamo_names import DynamoNames
 
 __all__ = ["Installation", "install", "uninstall"]
 
@@ -36,6 +37,7 @@ class Installation:
         if "_compiled_call_impl" not in torch.jit._recursive.ignored_attributes:
             torch.jit._recursive.ignored_attributes.append("_compiled_call_impl")
         self._our_reset = torch.compiler.reset = _torch_reset(self._reset)
+        self._names = DynamoNames()
 
     def callers(self, frame: types.FrameType | None) -> list[str]:
         """The modules that torch.compile was called from: the next one, behind wrappers that stayed."""
@@ -58,6 +60,7 @@ class Installation:
             torch.compile = self._compile
         if torch.compiler.reset is self._our_reset:
             torch.compiler.reset = self._reset
+        self._names.undo()
         _current = None
 
     def __enter__(self) -> Installation:
@@ -172,6 +175,7 @@ def _torch_reset(original: Callable[[], None]) -> Callable[[], None]:
 def install() -> Installation:
     """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
 
+    And behind optimize, optimize_assert, explain, run and reset of torch._dynamo, where the program calls them.
     Code that calls torch.compile needs no change. Options that gramme does not support yet go to PyTorch's front end,
     and so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch compiles them then.
 

@@ -279,16 +279,129 @@ def test_guard_filters_are_refused() -> None:
         gramme.compile(scaled, backend="eager", options=options)
 
 
-def test_functions_that_stay_pytorchs() -> None:
-    def double(x: torch.Tensor) -> torch.Tensor:
-        return x.sin() * 2
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2
 
+
+def printing(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    print("between")
+    return y + 1
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    dynamo.graph_break()
+    return y + 1
+
+
+def counting() -> tuple[Any, list[Any]]:
+    graphs: list[Any] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    return backend, graphs
+
+
+def test_functions_that_stay_pytorchs() -> None:
+    with gramme.install():
+        assert dynamo.export(torch.compile(double, backend="eager"))(ones()).graph_module is not None
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_optimize(by_name: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    with gramme.install():
+        backend, graphs = counting()
+        compiled = (dynamo.optimize(backend=backend, dynamic=False) if by_name else dynamo.optimize(backend))(printing)
+        assert torch.equal(compiled(ones()), printing(ones()))
+        captures = gramme.statistics(compiled).captures
+        assert captures > 0
+        assert torch.equal(compiled(ones()), printing(ones()))
+        assert len(graphs) == 2
+        assert gramme.statistics(compiled).captures == captures
+        assert dynamo.optimize("eager", disable=True)(double) is double
+        module = dynamo.optimize("eager")(torch.nn.Linear(3, 2))
+        assert module(torch.ones(2, 3)).shape == (2, 2)
+        assert isinstance(module, dynamo.OptimizedModule)
+        with pytest.raises(RuntimeError, match="context manager"), dynamo.optimize("eager"):
+            pass
+    assert capsys.readouterr().out == "between\n" * 4
+    with pytest.raises(TypeError):  # PyTorch's own again
+        gramme.statistics(dynamo.optimize("eager")(double))
+
+
+def test_optimize_assert() -> None:
+    with gramme.install():
+        backend, graphs = counting()
+        compiled = dynamo.optimize_assert(backend)(double)
+        assert torch.equal(compiled(ones()), double(ones()))
+        assert len(graphs) == 1
+        assert gramme.statistics(compiled).captures == 1
+        with pytest.raises(gramme.CaptureError, match="graph_break"):
+            dynamo.optimize_assert(backend)(broken)(ones())
+
+
+def test_what_pytorch_calls_itself_stays() -> None:
+    """torch.cond outside of a compiled function is compiled by torch.compile, and that calls optimize."""
+    with gramme.install():
+        found = torch.cond(torch.tensor(True), lambda x: x.sin(), lambda x: x.cos(), (ones(),))
+        assert torch.equal(found, ones().sin())
+
+
+def test_run() -> None:
     with gramme.install():
         compiled = torch.compile(double, backend="eager")
-        assert torch.equal(dynamo.optimize("eager")(double)(ones()), double(ones()))
         assert torch.equal(dynamo.run(compiled)(ones()), double(ones()))
-        assert dynamo.explain(compiled)(ones()).graph_count == 1
-        assert dynamo.export(compiled)(ones()).graph_module is not None
+        assert gramme.statistics(compiled).captures == 0
+        compiled(ones())
+        assert torch.equal(dynamo.run(compiled)(ones()), double(ones()))
+        assert torch.equal(dynamo.run(compiled)(ones().double()), double(ones().double()))
+        assert gramme.statistics(compiled).captures == 1
+        assert gramme.statistics(compiled).hits == 1
+
+
+def test_explain_of_dynamo(capsys: pytest.CaptureFixture[str]) -> None:
+    with gramme.install():
+        whole = dynamo.explain(torch.compile(double, backend="eager"))(ones())
+        broken = dynamo.explain(printing)(ones())
+        with pytest.warns(FutureWarning, match="deprecated"):
+            assert dynamo.explain(double, ones()).op_count == 2
+    assert (whole.graph_count, whole.graph_break_count, whole.op_count, whole.break_reasons) == (1, 0, 2, [])
+    assert (broken.graph_count, broken.graph_break_count, broken.op_count) == (2, 1, 2)
+    assert "print" in broken.break_reasons[0].reason
+    assert broken.break_reasons[0].user_stack[-1].name == "printing"
+    assert [len(ops) for ops in broken.ops_per_graph] == [1, 1]
+    assert len(broken.graphs) == 2
+    assert broken.out_guards
+    lines = str(broken).splitlines()
+    assert lines[:4] == ["Graph Count: 2", "Graph Break Count: 1", "Op Count: 2", "Break Reasons:"]
+
+
+def test_reset_of_dynamo() -> None:
+    with gramme.install():
+        compiled = torch.compile(double, backend="eager")
+        compiled(ones())
+        dynamo.reset()
+        assert gramme.statistics(compiled).segments == 0
+
+
+def test_names_are_put_at_the_import_of_dynamo() -> None:
+    program = """
+import sys, torch, gramme
+with gramme.install():
+    assert "torch._dynamo" not in sys.modules
+    import torch._dynamo
+    compiled = torch._dynamo.optimize("eager")(torch.sin)
+    assert gramme.statistics(compiled).captures == 0
+assert torch._dynamo.optimize.__module__ == "torch._dynamo.eval_frame"
+assert not hasattr(torch._dynamo.optimize, "__wrapped__")
+with gramme.install():
+    assert hasattr(torch._dynamo.optimize, "__wrapped__")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("ask", [dynamo.skip_frame, dynamo.step_unsupported, dynamo.graph_break])

@@ -29,6 +29,7 @@ void register_python() {
   register_heap();
   register_inspect();
   register_weakref();
+  register_numpy();
   register_logging();
   register_process();
   register_threads();

@@ -185,6 +185,7 @@ void register_descriptors();
 void register_heap();
 void register_inspect();
 void register_weakref();
+void register_numpy();
 void register_logging();
 void register_process();
 void register_threads();

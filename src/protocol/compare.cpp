@@ -1,5 +1,6 @@
 // Comparisons. Null from the functions below means NotImplemented.
 #include "protocol/number.h"
+#include "protocol/numpy.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
@@ -275,6 +276,9 @@ Value* compare(Trace& trace, int op, Value* left, Value* right) {
   right = trace.see(right);
   if (left->kind == Kind::Constant && right->kind == Kind::Constant)
     return fold_compare(trace, op, left->object, right->object);
+  auto by_numpy = [](int op, PyObject* a, PyObject* b) { return PyObject_RichCompare(a, b, op); };
+  if (is_numpy_scalar(left) || is_numpy_scalar(right))
+    if (Value* result = numpy_operator(trace, by_numpy, op, left, right)) return result;
   return rich_compare(trace, op, left, right);
 }
 
@@ -284,6 +288,7 @@ bool equal(Trace& trace, Value* left, Value* right) {
   if (left == right) return true;
   bool constants = left->kind == Kind::Constant && right->kind == Kind::Constant;
   if (constants && left->object == right->object) return true;
+  if (left->object && left->object == right->object && is_numpy_scalar(left)) return same(trace, left, right);  // NaN
   return truth(trace, compare(trace, Py_EQ, left, right));
 }
 

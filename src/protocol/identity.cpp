@@ -1,5 +1,6 @@
 // `is`.
 #include "protocol/number.h"
+#include "protocol/numpy.h"
 #include "protocol/special.h"
 #include "value/traits.h"
 
@@ -46,6 +47,7 @@ bool same(Trace& trace, Value* left, Value* right) {
   for (Value* side : {left, right})
     if (auto* number = as<Number>(side)) known_number(trace, number, Reason::DataDependentValue);
   if (left->kind != right->kind) return false;
+  if (is_numpy_scalar(left) && is_numpy_scalar(right)) cannot(Reason::ArgumentKind, "the identity of NumPy's scalars");
   if (left->kind == Kind::Constant) return same_constants(trace, left, right);
   if (has(left->kind, BY_OBJECT)) return left->object == right->object;
   auto *a = as<Tuple>(left), *b = as<Tuple>(right);

@@ -1,11 +1,14 @@
 // Tables of C functions gramme has a model of, and of pure ones that may really be called on constants.
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/imported.h"
 #include "cpython/objects.h"
+#include "protocol/numpy.h"
 #include "protocol/special.h"
+#include "source/constant.h"
 
 namespace gramme::protocol {
 
@@ -130,7 +133,12 @@ Value* fold(Trace& trace, PyObject* callable, const Args& args) {
     names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));
     for (size_t i = 0; i < args.keywords; ++i) PyTuple_SET_ITEM(names.get(), i, share(args.names[i]).release());
   }
-  PyObject* result = PyObject_Vectorcall(callable, values.data(), args.positional, names.get());
+  auto apply = [&] { return PyObject_Vectorcall(callable, values.data(), args.positional, names.get()); };
+  const char* owner =
+      PyType_Check(callable) ? reinterpret_cast<PyTypeObject*>(callable)->tp_name : Py_TYPE(callable)->tp_name;
+  if (std::string_view(owner).starts_with("numpy.") || std::any_of(values.begin(), values.end(), source::is_leaf))
+    return computed_by_numpy(trace, apply);
+  PyObject* result = apply();
   if (!result) raise_current(trace);
   return trace.adopt(Owned<>::steal(result));
 }

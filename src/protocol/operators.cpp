@@ -4,6 +4,7 @@
 #include "cpython/concrete.h"
 #include "protocol/combine.h"
 #include "protocol/number.h"
+#include "protocol/numpy.h"
 #include "protocol/operator_table.h"
 #include "protocol/percent.h"
 #include "protocol/special.h"
@@ -182,6 +183,8 @@ Value* binary(Trace& trace, int op, Value* left, Value* right) {
   right = trace.see(right);
   if (left->kind == Kind::Constant && right->kind == Kind::Constant)
     return fold_binary(trace, op, left->object, right->object);
+  if (is_numpy_scalar(left) || is_numpy_scalar(right))
+    if (Value* result = numpy_operator(trace, &cpython::binary_operation, op, left, right)) return result;
   // A container has changed by the time it asks its operand for the next item.
   if (is_in_place(op) && left->kind != Kind::Object) trace.enter_opaque();
   bool formats = plain_operator(op) == NB_REMAINDER && is_text(left);

@@ -19,6 +19,10 @@ bool same_elements(PyObject* a, PyObject* b);
 /// An int or float of magnitude 2**30 at most; no NaN.
 bool is_narrow(PyObject* object);
 constexpr double kNarrow = 1 << 30;
+/// Instances of the type, which nobody can change, are their `size` bytes behind the object's head: two with the same
+/// are the same constant, though no builtin. Told once in the process, before the first guard (scalars of NumPy).
+void add_leaf_type(PyTypeObject* type, size_t size);
+bool is_leaf(PyObject* object);
 /// Equal for the same constants; by address for any other object.
 size_t constant_hash(PyObject* object);
 /// Its repr; for other objects the name of the type. Runs no code of the user.

@@ -1,9 +1,13 @@
 // Values as arguments of calls in the graph.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/numbers.h"
+#include "source/constant.h"
 #include "trace/bodies.h"
 #include "trace/scope.h"
 #include "value/traits.h"
@@ -52,6 +56,22 @@ Owned<> dtype_of(PyObject* type) {
   for (auto [known, name] : kNames)
     if (type == reinterpret_cast<PyObject*>(known)) return imported("torch", name);
   return {};
+}
+
+bool is_numpy(Value* seen, const char* type) {
+  return seen->kind == Kind::Object && seen->object && source::is_leaf(seen->object) &&
+         std::strcmp(Py_TYPE(seen->object)->tp_name, type) == 0;
+}
+
+/// Does the call make its tensor's dtype of what it is given? A float64 of NumPy is no float there.
+bool takes_data(const meta::Call& call) {
+  static const char* const kNames[] = {"tensor", "as_tensor", "asarray", "new_tensor", "new", "from_numpy"};
+  Owned<> name = call.kind == meta::Call::Method ? share(call.target)
+                                                 : Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));
+  if (!name) PyErr_Clear();
+  if (!name || !PyUnicode_Check(name.get())) return true;
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* known) { return PyUnicode_CompareWithASCIIString(name.get(), known) == 0; });
 }
 
 bool is_type(const Argument& argument) { return argument.kind == Argument::Constant && PyType_Check(argument.object); }
@@ -148,6 +168,7 @@ Argument Scope::passed(Object* object) {
     result.object = object->object;
     return result;
   }
+  if (is_numpy(object, "numpy.int64")) return argument(capture_.python_number(object));
   if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
   return argument(object->payload);
 }
@@ -166,7 +187,10 @@ void Scope::fill(meta::Call& call, const Args& args) {
   auto* all =
       static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * (args.positional + args.keywords + 1)));
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
-    if (!is_type(*new (all + i) Argument(argument(args.values[i])))) continue;
+    Value* value = capture_.see(args.values[i]);
+    if (is_numpy(value, "numpy.float64") && takes_types(call) && !takes_data(call))
+      value = capture_.python_number(value);
+    if (!is_type(*new (all + i) Argument(argument(value)))) continue;
     Owned<> dtype = takes_types(call) ? dtype_of(all[i].object) : Owned<>();
     if (!dtype) refuse_type();
     all[i].object = capture_.keep(std::move(dtype));

@@ -2,6 +2,7 @@
 #include "trace/capture.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cpython/objects.h"
 #include "source/constant.h"
@@ -178,7 +179,10 @@ bool is_number_or_text(Object* object) {
   return payload && payload->kind == Kind::Constant && object->source && object->source->kind == source::Kind::Pinned;
 }
 
-Owned<> concrete_of(Capture&, Object* object) { return is_number_or_text(object) ? share(object->object) : Owned<>(); }
+Owned<> concrete_of(Capture&, Object* object) {
+  const bool leaf = object->object && source::is_leaf(object->object);
+  return leaf || is_number_or_text(object) ? share(object->object) : Owned<>();
+}
 
 Owned<> concrete_of(Capture&, Class* seen) { return seen->existing() ? share(seen->object) : Owned<>(); }
 Owned<> concrete_of(Capture&, Constant* constant) { return share(constant->object); }
@@ -191,6 +195,11 @@ Owned<> Capture::concrete(Value* value) {
   value = see(value);
   if (!has(value->kind, CONCRETE)) return {};
   return as_kind<CONCRETE>(value, [&](auto* seen) { return concrete_of(*this, seen); });
+}
+
+Value* Capture::python_number(Value* scalar) {
+  if (std::strcmp(Py_TYPE(scalar->object)->tp_name, "numpy.bool") == 0) return nullptr;
+  return constant(take(PyObject_CallMethod(scalar->object, "item", nullptr)));
 }
 
 Value* Capture::adopt(Owned<> object) {
@@ -237,6 +246,7 @@ Value* Capture::adopt(Owned<> object) {
     return result;
   }
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
+  if (source::is_leaf(o)) return see(wrap(o, pool->pinned(o)));
   if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object &&
                                    is_number_or_text(static_cast<Object*>(known->second)))
     return known->second;
@@ -270,7 +280,8 @@ void Capture::guard_length(const Source* source, size_t length) {
 
 Value* Capture::address(Value* object) {
   object = see(object);
-  if (object->kind == Kind::Constant || object->kind == Kind::Number)
+  const bool leaf = object->object && source::is_leaf(object->object);
+  if (leaf || object->kind == Kind::Constant || object->kind == Kind::Number)
     cannot(Reason::ArgumentKind, "id() of a constant");
   auto known = addresses_.find(object);
   if (known != addresses_.end()) return known->second;

@@ -119,6 +119,8 @@ class Capture {
   /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them),
   /// else null.
   Owned<> concrete(Value* value);
+  /// The Python number that PyTorch's operators take a scalar of NumPy for; null if there is none.
+  Value* python_number(Value* scalar);
   /// id(object): the same value for the same object, told apart from the addresses of all others asked for.
   Value* address(Value* object);
   void note_generator(value::Generator* generator) { generators_.push_back(generator); }

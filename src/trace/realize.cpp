@@ -1,6 +1,8 @@
 // From a real object to its value: what kind it is, and the guards of having looked.
 #include "trace/realize.h"
 
+#include <cstring>
+
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/iterators.h"
@@ -39,12 +41,18 @@ bool is_torch_constant(PyTypeObject* type) {
   return type == known.dtype || type == known.layout || type == known.memory_format || type == known.device;
 }
 
+/// Functions of NumPy: there is one object for each, and none can be called with anything but itself changing.
+bool is_of_numpy(PyTypeObject* type) {
+  return std::strcmp(type->tp_name, "numpy.ufunc") == 0 ||
+         std::strcmp(type->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
+}
+
 bool is_c_callable(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   PyTypeObject* const method_wrapper = once([] { return type_named("types", "MethodWrapperType"); });
   return PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
          type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
-         type == method_wrapper;
+         type == method_wrapper || is_of_numpy(type);
 }
 
 /// One that goes on through a list. Where the program loops over it, the position would be another one at each turn.
@@ -88,6 +96,12 @@ Value* Capture::realize(PyObject* object, const Source* source) {
     if (object == Py_None) return none_;
     if (PyBool_Check(object)) return boolean(object == Py_True);
     return make<Constant>(source, object);
+  }
+  if (source::is_leaf(object)) {
+    guard({source, guards::Kind::Constant, share(object)});
+    auto* result = make<Object>(pool->pinned(object), object);
+    result->type = Py_TYPE(object);
+    return result;
   }
   auto found = known_.find(object);
   if (found != known_.end()) {

@@ -1,0 +1,70 @@
+// NumPy on numbers that are known: scalars, and functions that give one. Arrays end the segment.
+#include <cstring>
+
+#include "base/once.h"
+#include "builtins/python_support.h"
+#include "source/constant.h"
+
+namespace gramme::builtins {
+namespace {
+
+/// numpy.float32(2): made by NumPy in the capture.
+template <Text name>
+Value* make_scalar(Trace& trace, const Args& args) {
+  PyObject* const type = once([] { return real("numpy", name.text); });
+  return fold_or_stop(trace, type, args, "a scalar of NumPy");
+}
+
+/// Methods without effects whose answer is a number or text.
+void add_scalar_methods(const char* type) {
+  for (const char* name : {"item", "tolist", "is_integer", "conjugate", "__int__", "__float__", "__index__", "__bool__",
+                           "__round__", "__abs__", "__neg__", "__pos__", "__invert__", "__hash__", "__repr__",
+                           "__str__", "__format__", "as_integer_ratio", "bit_count"})
+    protocol::add_pure("numpy", (std::string(type) + "." + name).c_str());
+}
+
+struct ScalarType {
+  const char* name;
+  size_t size;
+};
+constexpr ScalarType kScalars[] = {{"float64", 8}, {"float32", 4}, {"float16", 2}, {"int64", 8},
+                                   {"int32", 4},   {"int16", 2},   {"int8", 1},    {"uint8", 1},
+                                   {"uint16", 2},  {"uint32", 4},  {"bool_", 1}};
+
+}  // namespace
+
+void register_numpy() {
+  for (const ScalarType& scalar : kScalars) {
+    PyObject* type = real("numpy", scalar.name);
+    if (!type) return;
+    source::add_leaf_type(reinterpret_cast<PyTypeObject*>(type), scalar.size);
+    add_scalar_methods(scalar.name);
+  }
+  add_rows("numpy", Takes::Asked,
+           {
+               {"float64", &make_scalar<"float64">},
+               {"float32", &make_scalar<"float32">},
+               {"float16", &make_scalar<"float16">},
+               {"int64", &make_scalar<"int64">},
+               {"int32", &make_scalar<"int32">},
+               {"int16", &make_scalar<"int16">},
+               {"int8", &make_scalar<"int8">},
+               {"uint8", &make_scalar<"uint8">},
+               {"uint16", &make_scalar<"uint16">},
+               {"uint32", &make_scalar<"uint32">},
+               {"bool_", &make_scalar<"bool_">},
+           });
+  add_pure("numpy",
+           {"sqrt",       "cbrt",          "square",    "exp",         "exp2",        "expm1",      "log",
+            "log2",       "log10",         "log1p",     "sin",         "cos",         "tan",        "arcsin",
+            "arccos",     "arctan",        "arctan2",   "sinh",        "cosh",        "tanh",       "deg2rad",
+            "rad2deg",    "hypot",         "floor",     "ceil",        "rint",        "trunc",      "absolute",
+            "fabs",       "sign",          "power",     "float_power", "add",         "subtract",   "multiply",
+            "divide",     "floor_divide",  "remainder", "fmod",        "maximum",     "minimum",    "negative",
+            "reciprocal", "isnan",         "isinf",     "isfinite",    "logical_and", "logical_or", "logical_not",
+            "greater",    "greater_equal", "less",      "less_equal",  "equal",       "not_equal"});
+  add_pure("numpy", {"prod", "sum",    "mean",   "max", "min", "amax",   "amin",    "round",    "clip", "all",
+                     "any",  "argmax", "argmin", "var", "std", "median", "isclose", "allclose", "size", "ndim"});
+}
+
+}  // namespace gramme::builtins

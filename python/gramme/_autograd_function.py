@@ -17,7 +17,7 @@ from torch.autograd.function import Function, FunctionMeta
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["make_link"]
+__all__ = ["make_apply", "make_link"]
 
 # What PyTorch asks of the class that `apply` is called on.
 _ASKED = ("_backward_cls", "boxed_grads_call", "clear_saved_tensors_on_access")
@@ -76,6 +76,16 @@ class _Contexts(threading.local):
     """The context of the last call, for what replay sets in it."""
 
     last: weakref.ref[Any] | None = None
+
+
+def make_apply(function: type[Function]) -> Callable[..., Any]:
+    """`function.apply` as a function of its own: under transforms of torch.func it takes the function's rules."""
+
+    def apply(*args: Any) -> Any:
+        return function.apply(*args)  # type: ignore[no-untyped-call]
+
+    apply.__name__ = apply.__qualname__ = function.__name__
+    return apply
 
 
 def make_link(

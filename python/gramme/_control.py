@@ -20,6 +20,9 @@ __all__ = ["OWN"]
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    if isinstance(pred, torch.Tensor) and torch._C._functorch.is_batchedtensor(pred):
+        both = zip(true_fn(*operands), false_fn(*operands), strict=True)
+        return tuple(torch.where(pred, yes, no) for yes, no in both)
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
@@ -30,7 +33,7 @@ def while_loop(
     additional_inputs: tuple[Any, ...],
 ) -> tuple[torch.Tensor, ...]:
     if not cond_fn(*carried_inputs, *additional_inputs):
-        return tuple(value.clone() for value in carried_inputs)
+        return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried_inputs)
     carried = body_fn(*carried_inputs, *additional_inputs)
     while cond_fn(*carried, *additional_inputs):
         carried = body_fn(*carried, *additional_inputs)

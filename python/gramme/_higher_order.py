@@ -18,7 +18,7 @@ from ._graph_module import LazyGraphModule
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["as_they_are", "called"]
+__all__ = ["as_they_are", "called", "leaf_parts"]
 
 
 def _enters_levels(body: GraphModule) -> bool:
@@ -81,6 +81,27 @@ def called(operator: torch._ops.HigherOrderOperator) -> Callable[..., Any]:
     if operator is wrap or _runs_its_body(operator):
         return _body
     return operator
+
+
+def leaf_parts(function: Any, example: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What the operator of a leaf function is given: what it calls, that for fakes, how its arguments are nested.
+
+    `example` is (args, keywords) with something for each leaf. None where nobody says what the function gives, or
+    where it writes.
+    """
+    from torch._higher_order_ops.invoke_leaf_function import _LeafCallable, make_leaf_function_wrappers
+    from torch.utils._pytree import tree_structure
+
+    if function._torchdynamo_leaf_fake_fn is None or function._torchdynamo_leaf_mutates_args:
+        return None
+    real, fake = make_leaf_function_wrappers(
+        function._torchdynamo_leaf_real_fn, function._torchdynamo_leaf_fake_fn, [None]
+    )
+    called = _LeafCallable(real)
+    if function._torchdynamo_leaf_hook_fn is not None:
+        called._leaf_hook_real_fn = function._torchdynamo_leaf_hook_fn  # type: ignore[attr-defined]
+        called._leaf_hook_fake_fn = function._torchdynamo_leaf_hook_fake_fn  # type: ignore[attr-defined]
+    return called, _LeafCallable(fake), tree_structure(example)
 
 
 def as_they_are(module: GraphModule) -> GraphModule:

@@ -118,6 +118,7 @@ std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at) {
 }
 
 void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
+  static PyObject* const variable = intern("value");  // of PyTorch's front end, which does this in Python
   Value* iterator = protocol::get_iterator(trace, iterable);
   for (size_t at = 0; Value* item = protocol::next(trace, iterator); ++at) {
     std::vector<Value*> pair = pair_items(trace, item, at);
@@ -125,6 +126,8 @@ void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
       protocol::raise(trace, PyExc_ValueError,
                       "dictionary update sequence element #" + std::to_string(at) + " has length " +
                           std::to_string(pair.size()) + "; 2 is required");
+    if (auto* tensor = trace.see_as<value::Tensor>(pair[1]); tensor && tensor->node)
+      trace.scope().graph().hint(tensor->node, variable);
     into.set(pair[0], pair[1]);
   }
 }

@@ -95,6 +95,16 @@ bool is_of_torch(PyObject* callable) {
          PyUnicode_Tailmatch(module.get(), torch, 0, PY_SSIZE_T_MAX, -1) == 1;
 }
 
+/// These take no part in __torch_function__.
+bool is_of_functorch(PyObject* callable) {
+  static PyObject* const module_name = intern("__module__");
+  if (!PyCFunction_Check(callable)) return false;
+  Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, module_name));
+  if (!module) PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) &&
+         PyUnicode_CompareWithASCIIString(module.get(), "torch._C._functorch") == 0;
+}
+
 /// In the scope the innermost mode is not entered.
 class Inner {
  public:
@@ -113,6 +123,7 @@ class Inner {
 Value* dispatch(Trace& trace, PyObject* callable, const Args& args) {
   static PyObject* const hook = intern("__torch_function__");
   if (is_model_of_stack(callable) || !is_of_torch(callable)) return nullptr;
+  if (is_of_functorch(callable)) return nullptr;
   if (!is_overridable(callable)) cannot(Reason::CallUnknown, "a function of torch in a torch function mode");
   Value* positional_args = trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));
   std::vector<Value*> all{trace.pinned(callable), trace.make<Super>(), positional_args};
@@ -139,6 +150,10 @@ void register_torch_function_modes() {
                         {"_get_function_stack_at", &mode_at}});
   add_rows("torch", {{"device.__enter__", &enter_device}, {"device.__exit__", &exit_device}});
   protocol::set_mode_dispatch(&dispatch);
+  protocol::add_unseen(real("torch.compiler", "is_compiling"));
+  for (const char* name : {"lazy_load_decompositions", "_vmap_increment_nesting", "_vmap_decrement_nesting",
+                           "_add_batch_dim", "_remove_batch_dim"})
+    protocol::add_unseen(real("torch._functorch.predispatch", name));
 }
 
 }  // namespace gramme::builtins

@@ -61,7 +61,7 @@ Value* enter_vmap(Trace& trace, const Args& args) {
   PyObject *size = trace.constant_of(batch_size), *kind = trace.constant_of(randomness);
   if (!size || !PyLong_CheckExact(size) || !kind || !PyUnicode_CheckExact(kind))
     cannot(Reason::ArgumentKind, "the size of a torch.vmap");
-  graph::Node* node = trace.scope().emit_mode(enter, {constant_argument(size), constant_argument(kind)});
+  graph::Node* node = trace.scope().emit_mode(enter, {meta::constant(size), meta::constant(kind)});
   trace.scope().enter_level({Level::Vmap, PyLong_AsLongLong(size), utf8_of(kind)[0], false}, node);
   return depth(trace);
 }
@@ -136,7 +136,7 @@ Value* allow_requires_grad(Trace& trace, const Args& args) {
   auto [allowed] = positional<1>(args, 1);
   PyObject* flag = trace.constant_of(allowed);
   if (!flag || !PyBool_Check(flag)) cannot(Reason::ArgumentKind, "set_inplace_requires_grad_allowed");
-  trace.scope().emit_mode(function, {constant_argument(flag)});
+  trace.scope().emit_mode(function, {meta::constant(flag)});
   auto& state = trace.scope().state<Allowed>();
   state.set(trace, state.allowed, flag == Py_True);
   state.allowed = flag == Py_True;
@@ -205,7 +205,7 @@ void set_hooks_disabled(Trace& trace, PyObject* message) {
     return;
   }
   call_real(trace, disable, {message});
-  trace.scope().emit_mode(disable, {constant_argument(message)});
+  trace.scope().emit_mode(disable, {meta::constant(message)});
 }
 
 Value* disable_hooks(Trace& trace, const Args& args) {
@@ -246,7 +246,7 @@ Value* set_forward_grad_enabled(Trace& trace, const Args& args) {
     if (!Owned<>::steal(PyObject_CallOneArg(function, before ? Py_True : Py_False))) PyErr_Clear();
   });
   trace.scope().state<ForwardGradEnabled>().set(trace, aten::forward_grad_enabled(), mode == Py_True);
-  trace.scope().emit_mode(function, {constant_argument(mode)});
+  trace.scope().emit_mode(function, {meta::constant(mode)});
   call_real(trace, function, {mode});
   return trace.none();
 }
@@ -274,7 +274,7 @@ Value* exit_dual_level(Trace& trace, const Args& args) {
   auto& level = trace.scope().state<DualLevel>();
   if (!level.open || !constant || !PyLong_CheckExact(constant))
     cannot(Reason::CallUnknown, "leaving a level of forward AD that was entered before");
-  trace.scope().emit_mode(function, {}, {{name, constant_argument(constant)}});
+  trace.scope().emit_mode(function, {}, {{name, meta::constant(constant)}});
   level.open = false;
   return trace.none();
 }

@@ -64,8 +64,6 @@ Value* make_tensor(Trace& trace, const Args& args) {
   return tensor_of(trace, args, type, cpu, whole);
 }
 
-Value* traced(Trace& trace, Function* function, const Args& args) { return trace.inliner->call(function, args); }
-
 // ---- record_function
 
 /// Does somebody measure? Then the program's ranges are made for real.
@@ -110,7 +108,7 @@ void register_torch_legacy() {
                      {"LongTensor", &make_tensor<"int64", true>},
                      {"BoolTensor", &make_tensor<"bool", true>}});
   add_rows("torch.autograd", {{"Variable", &make_variable}});
-  protocol::add_function_model("torch/autograd/variable.py", "VariableMeta.__instancecheck__", &traced);
+  protocol::add_function_model("torch/autograd/variable.py", "VariableMeta.__instancecheck__", &protocol::traced_whole);
   constexpr const char* kProfiler = "torch/autograd/profiler.py";
   protocol::add_function_model(kProfiler, "record_function.__init__", &begin_range);
   protocol::add_function_model(kProfiler, "record_function.__enter__", &enter_range);

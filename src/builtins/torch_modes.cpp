@@ -36,7 +36,7 @@ Value* set_grad_enabled(Trace& trace, const Args& args) {
   PyObject* mode = trace.constant_of(enabled);
   if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, "torch._C._set_grad_enabled");
   if (aten::grad_enabled() != (mode == Py_True)) {
-    trace.scope().emit_mode(function, {constant_argument(mode)});
+    trace.scope().emit_mode(function, {meta::constant(mode)});
     aten::set_grad_enabled(mode == Py_True);
   }
   return trace.none();
@@ -107,7 +107,7 @@ Value* enter_inference(Trace& trace, const Args& args) {
   static PyObject* const context = intern("_inference_mode_context");
   protocol::set_attribute(trace, manager, context, trace.make<Super>());
   Owned<> entered = take(PyObject_CallOneArg(enter, mode));
-  graph::Node* node = trace.scope().emit_mode(enter, {constant_argument(mode)});
+  graph::Node* node = trace.scope().emit_mode(enter, {meta::constant(mode)});
   open(trace, manager, {node, [entered, leave] {
                           ErrorState error;
                           Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, entered.get()));
@@ -173,8 +173,8 @@ Value* enter_autocast(Trace& trace, const Args& args) {
   Given given = given_or_state(trace, manager);
   store_previous(trace, manager, given[0]);
   Owned<> mode = take(PyObject_Vectorcall(enter, given.data(), given.size(), nullptr));
-  graph::Node* node = trace.scope().emit_mode(enter, {constant_argument(given[0]), constant_argument(given[1]),
-                                                      constant_argument(given[2]), constant_argument(given[3])});
+  graph::Node* node = trace.scope().emit_mode(
+      enter, {meta::constant(given[0]), meta::constant(given[1]), meta::constant(given[2]), meta::constant(given[3])});
   open(trace, manager, {node, [mode, leave] {
                           ErrorState error;
                           Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, mode.get()));

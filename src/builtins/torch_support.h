@@ -56,13 +56,6 @@ Value* element_count(Trace& trace, const meta::Record& record);
 /// "torch.FloatTensor": what Tensor.type() answers.
 Value* type_text(Trace& trace, const meta::Record& record);
 
-/// A constant as an argument of a call that is not inferred.
-inline meta::Argument constant_argument(PyObject* object) {
-  meta::Argument argument;
-  argument.object = object;
-  return argument;
-}
-
 // ---- families, one file each
 void register_torch_questions();
 void register_torch_functions();

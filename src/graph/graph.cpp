@@ -138,6 +138,11 @@ void Graph::hint(Node* node, PyObject* variable) {
   events_.push_back({node, variable});
 }
 
+void Graph::name_last(const Node* node) {
+  const auto made = std::ranges::find_if(events_, [node](const Event& event) { return event.node == node; });
+  std::rotate(made, made + 1, events_.end());
+}
+
 const ModuleCall* Graph::enter(PyObject* module, const source::Source* path) {
   const ModuleCall* before = module_;
   module_ = arena_.make<ModuleCall>(module, path, root().calls_by_path_[path]++, before);

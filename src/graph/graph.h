@@ -112,6 +112,8 @@ class Graph {
   /// The program stored the value in a local variable or cell: the first such name becomes the node's (names.h).
   /// Placeholders keep theirs.
   void hint(Node* node, PyObject* variable);
+  /// The node gets its name after all that were made so far.
+  void name_last(const Node* node);
   /// Nodes made from now on belong to a call of the module, until it is left: the answer is what to put back.
   const ModuleCall* enter(PyObject* module, const source::Source* path);
   void leave(const ModuleCall* before) { module_ = before; }

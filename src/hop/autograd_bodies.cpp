@@ -215,6 +215,26 @@ bool contains(const std::vector<Tensor*>& tensors, const Value* value) {
 
 }  // namespace
 
+void try_bodies(Trace& trace, Applied& applied) {
+  Body body(trace, "fwd_body", Effects::Forbidden);
+  body.forbid_writes();
+  NoGrad no_grad(trace);
+  applied.run_forward(trace);
+  applied.check(trace);
+  no_grad.end();
+  if (!applied.tensors(trace, "dirty_tensors").empty()) cannot(Reason::BodyUnsupported, "mark_dirty()");
+  lift_arguments(trace, applied);
+  Backward(trace, applied).run(Reachable(trace, applied), *body.graph());
+  for (const graph::Node* input : body.graph()->placeholders()) {
+    auto is_it = [&](Value* arg) {
+      auto* tensor = as<Tensor>(arg);
+      return tensor && outermost(tensor->node) == outermost(input);
+    };
+    if (std::ranges::none_of(applied.args, is_it)) cannot(Reason::EffectInBody, "a tensor that is no argument");
+  }
+  body.leave();
+}
+
 Value* apply_by_bodies(Trace& trace, Applied& applied) {
   static PyObject* const k_view_as = intern("view_as");
   PyObject* const op =

@@ -222,9 +222,8 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   auto* function = args.positional ? trace.see_as<Class>(args[0]) : nullptr;
   if (!function || args.keywords || trace.is_made(function->type()))
     cannot(Reason::BodyUnsupported, "autograd.Function.apply with names, or of a class made here");
-  const bool plain = trace.scope().levels().empty() && trace.scope().function_modes().empty() &&
-                     !aten::GlobalState::read().transforms();
-  if (!plain) cannot(Reason::BodyUnsupported, "autograd.Function.apply under a transform or a mode");
+  if (!trace.scope().function_modes().empty() || aten::GlobalState::read().transforms())
+    cannot(Reason::BodyUnsupported, "autograd.Function.apply under a mode");
   Applied applied;
   applied.function = function;
   applied.has_setup = has_own_setup(trace, function->type());
@@ -233,6 +232,7 @@ Value* apply(Trace& trace, Function*, const Args& args) {
     Value* arg = applied.args.emplace_back(trace.see(args[i]));
     if (auto* tensor = as<Tensor>(arg)) recorded |= trace.scope().requires_grad(tensor);
   }
+  if (!trace.scope().levels().empty()) return apply_in_transforms(trace, applied);
   if (!recorded || !aten::grad_enabled()) return apply_without_gradient(trace, applied);
   return trace.policy.locates ? apply_by_link(trace, applied) : apply_by_bodies(trace, applied);
 }

@@ -59,6 +59,14 @@ Value* apply_by_link(Trace& trace, Applied& applied);
 /// PyTorch's operator with forward and backward as bodies, for backends that compile.
 Value* apply_by_bodies(Trace& trace, Applied& applied);
 
+/// Where transforms of torch.func are open: a call of the function itself, of which it is known that it changes
+/// nothing.
+Value* apply_in_transforms(Trace& trace, Applied& applied);
+
+/// Traces forward and backward into graphs that nobody runs. Ends the segment if they change anything from outside, or
+/// read tensors from there.
+void try_bodies(Trace& trace, Applied& applied);
+
 void register_autograd_function();
 
 }  // namespace gramme::hop

@@ -191,10 +191,4 @@ Args rest(const Args& args, size_t from) {
   return {args.values + from, args.positional - from, args.names, args.keywords};
 }
 
-Argument constant(PyObject* object) {
-  Argument argument;
-  argument.object = object;
-  return argument;
-}
-
 }  // namespace gramme::hop

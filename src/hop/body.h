@@ -23,6 +23,8 @@ class Body {
 
   /// An input that the operator gives, whatever is outside: a tensor as the record says.
   value::Tensor* input(const meta::Record* record, const char* label);
+  /// Likewise, any whole number.
+  Value* whole_input(const char* label) { return trace_.scope().whole_input(label); }
   /// The operator runs it some time after the graph: of a body that may have no effects (trace/confined.h).
   void runs_later(const std::unordered_set<const Value*>& kept) { confined_->runs_later(kept); }
   /// The tensors among the values are inputs, in this order, used or not; they are called as the function calls them.
@@ -55,13 +57,14 @@ class Body {
   bool open_ = true;
 };
 
+using meta::constant;
+
 /// Arguments from `from` on, with all keywords.
 Args rest(const Args& args, size_t from);
 /// What the body takes from outside, as the operator's arguments.
 std::vector<meta::Argument> lifted(const graph::Graph& body);
 /// The tensors are what the operator's call gives from now on.
 void take_results(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors);
-meta::Argument constant(PyObject* object);
 /// A bool, a str or another constant; ends the segment if it is none. Null if there is no such value.
 PyObject* constant_of(Trace& trace, Value* value, const char* what);
 /// A real function, or a partial of one over constants and functions, that does what the value does: now guarded.

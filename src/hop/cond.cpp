@@ -1,6 +1,4 @@
 // torch.cond: one of two functions runs, which a tensor says.
-#include "base/imported.h"
-#include "base/once.h"
 #include "hop/body.h"
 #include "hop/outputs.h"
 
@@ -43,19 +41,25 @@ Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* fun
   return {body.graph(), std::move(outputs)};
 }
 
-/// The ints that one branch gives and not the other, as numbers out of data.
-void take_numbers(Trace& trace, graph::Node* call, const meta::Record* any, Merged& merged) {
-  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
-  if (merged.numbers.empty()) return;
-  Tensor* all = new_result(trace, any);  // stands for the tuple
-  all->node = call;
-  for (const Merged::Whole& whole : merged.numbers) {
-    Value* number = trace.scope().emit_whole(getitem, {all, trace.integer(static_cast<int64_t>(whole.place))});
-    const shape::Expr expr = as<Number>(number)->expr;
-    trace.scope().assert_true(shape::at_least(expr, shape::constant(whole.range.low)));
-    trace.scope().assert_true(shape::at_most(expr, shape::constant(whole.range.high)));
-    merged.leaves[whole.leaf] = number;
-  }
+/// A gradient inside a transform depends on all that was computed there, bodies included.
+void refuse_transforms(Trace& trace) {
+  for (const meta::Level& level : trace.scope().levels())
+    if (level.kind != meta::Level::Vmap) cannot(Reason::BodyUnsupported, "torch.cond inside a transform for gradients");
+}
+
+/// Inside torch.vmap. Where the tensor is another one for each item of the batch, both functions run and torch.where
+/// chooses. PyTorch's rule for that gives one tensor only, and needs an input.
+void choose_in_batch(Trace& trace, const Row& row, const Tensor* decides, const std::vector<Argument>& inputs,
+                     Merged& merged) {
+  const bool one = !inputs.empty() && merged.left.size() == 1 && merged.tensors.size() == 1;
+  if (!one) cannot(Reason::BodyUnsupported, "torch.cond inside torch.vmap, of something else than one tensor");
+  if (!meta::is_batched(*decides->record)) return;
+  Argument condition;
+  condition.kind = Argument::Tensor;
+  condition.node = decides->node;  // tensors are told apart by nodes
+  condition.record = decides->record;
+  Tensor* result = merged.tensors[0];
+  result->record = would_give(trace, row, result->record, "where", {condition, merged.right[0]});
 }
 
 }  // namespace
@@ -67,7 +71,7 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   if (!tensor)
     return protocol::call(trace, chooses(trace, row, pred) ? yes : no, {operands.data(), operands.size(), nullptr, 0});
   check_operands(trace, row, given);
-  if (!trace.scope().levels().empty()) cannot(Reason::BodyUnsupported, "torch.cond inside torch.vmap");
+  refuse_transforms(trace);
   if (tensor->record->symbolic || meta::numel(*tensor->record) != 1)
     cannot(Reason::BodyUnsupported, "torch.cond of a tensor that is not one value");
   const Argument decides = trace.scope().argument(tensor);
@@ -78,12 +82,13 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   right.graph->returns(trace.scope().sequence_of(Argument::Tuple, merged.right));
   trace.scope().graph().merge_inputs(*left.graph, "_true_branch", *right.graph, "_false_branch");
   const std::vector<Argument> inputs = lifted(*left.graph);
+  if (!trace.scope().levels().empty()) choose_in_batch(trace, row, tensor, inputs, merged);
   refuse_other_gradients(trace, inputs, merged.tensors);
   const std::vector<Argument> arguments = {decides, trace.scope().body(left.graph), trace.scope().body(right.graph),
                                            trace.scope().sequence_of(Argument::Tuple, inputs)};
   graph::Node* call = trace.scope().emit_operator(op, arguments);
-  take_numbers(trace, call, tensor->record, merged);
-  take_outputs(trace, call, merged.tensors, merged.places);
+  take_items(trace, call, merged.items);
+  for (const Merged::Whole& whole : merged.numbers) merged.leaves[whole.leaf] = merged.items[whole.item].number;
   return left.outputs.tree.around(trace, merged.leaves);
 }
 

@@ -113,7 +113,7 @@ Value* flex_attention(Trace& trace, const Row& row, PyObject* op, const Args& ar
     const bool needs = differentiable && results.size() < 2;
     results.push_back(new_result(trace, needs ? meta::with_requires_grad(record, true, false) : record));
   }
-  take_outputs(trace, trace.scope().emit_operator(op, arguments), results, {0, 1, 2});
+  take_results(trace, trace.scope().emit_operator(op, arguments), results);
   return trace.tuple({results.begin(), results.end()});
 }
 

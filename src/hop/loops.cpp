@@ -62,15 +62,21 @@ class Children {
         if (id < names.node.size()) space_.create(names.node[id]);
       }
   }
-  const char* next() {
-    const std::string name = space_.create("child");
+  const char* next() { return keep(space_.create("child")); }
+  const char* next_number() {
+    const int earlier = numbers_++;
+    return keep("unbacked_symint" + (earlier ? "_" + std::to_string(earlier - 1) : std::string()));
+  }
+
+ private:
+  const char* keep(const std::string& name) {
     char* copy = static_cast<char*>(trace_.arena.bytes_for(name.size() + 1));
     return std::strcpy(copy, name.c_str());
   }
 
- private:
   Trace& trace_;
   graph::Namespace space_;
+  int numbers_ = 0;
 };
 
 /// A function of a loop, traced on operands like those of each run.
@@ -86,8 +92,11 @@ class Loop {
     trace_.scope().node(tensor)->effect = true;
     operands_.push_back(tensor);
   }
-  Outputs run(Value* function) {
-    return Outputs(trace_, body_, body_.call(function, {operands_.data(), operands_.size(), nullptr, 0}));
+  /// The next operand is a whole number that may be another one each time.
+  void add_whole(const char* name) { operands_.push_back(body_.whole_input(name)); }
+  Outputs run(Value* function, bool numbers = false) {
+    Value* result = body_.call(function, {operands_.data(), operands_.size(), nullptr, 0});
+    return Outputs(trace_, body_, result, numbers);
   }
   graph::Graph* leave() {
     body_.leave();
@@ -108,9 +117,7 @@ std::vector<Argument> arguments_of(Trace& trace, const std::vector<Tensor*>& ten
 
 /// The result of a loop whose body returns a tree of tensors.
 Value* result_of(Trace& trace, const Tree& tree, graph::Node* call, const std::vector<Tensor*>& tensors) {
-  std::vector<size_t> places;
-  for (size_t i = 0; i < tensors.size(); ++i) places.push_back(i);
-  take_outputs(trace, call, tensors, places);
+  take_results(trace, call, tensors);
   return tree.around(trace, {tensors.begin(), tensors.end()});
 }
 
@@ -135,54 +142,106 @@ shape::SymInt rows(const std::vector<Tensor*>& tensors) { return tensors[0]->rec
 
 }  // namespace
 
+namespace {
+
+/// What a while_loop carries from one run to the next.
+struct Carries {
+  std::vector<Value*> values;          // tensors and whole numbers, as it begins
+  std::vector<const Record*> records;  // of each tensor, null for a number
+  std::vector<Tensor*> tensors;
+
+  Carries(Trace& trace, const Row& row, Value* sequence) : values(items_in(trace, row, sequence)) {
+    for (Value*& value : values) {
+      value = trace.see(value);
+      auto* tensor = as<Tensor>(value);
+      if (!tensor && !is_whole(value)) refuse(row, "a carry that is neither a tensor nor an int");
+      records.push_back(tensor ? copy_of(trace, row, tensor) : nullptr);
+      if (tensor) tensors.push_back(tensor);
+    }
+  }
+  void add_to(Loop& loop, Children& children) const {
+    for (const Record* record : records)
+      if (record)
+        loop.add(record, children.next());
+      else
+        loop.add_whole(children.next_number());
+  }
+  /// As the operator takes them.
+  std::vector<Argument> arguments(Trace& trace) const {
+    std::vector<Argument> arguments;
+    for (Value* value : values) {
+      auto* tensor = as<Tensor>(value);
+      arguments.push_back(tensor ? operand(trace, tensor) : trace.scope().argument(value));
+    }
+    return arguments;
+  }
+  /// What the operator gives, if its function returned this.
+  std::vector<Item> results(Trace& trace, const Row& row, const Outputs& outputs) const {
+    const std::vector<Tensor*> made = own_tensors(trace, outputs);
+    if (made.size() != records.size()) refuse(row, "a body that returns another number of carries than it takes");
+    std::vector<Item> items;
+    for (size_t i = 0; i < made.size(); ++i) {
+      const Record* record = made[i] ? trace.shapes.simplified(made[i]->record) : nullptr;
+      if (record != records[i]) refuse(row, "a body that returns tensors of other metadata than it takes");
+      Item& item = items.emplace_back();
+      if (record)
+        item.tensor = new_result(trace, record);
+      else
+        item.range = shape::Range();
+    }
+    return items;
+  }
+};
+
+}  // namespace
+
 Value* while_loop(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   auto [condition, function, carried, additional] =
       bind<4>(row, args, {"cond_fn", "body_fn", "carried_inputs", "additional_inputs"});
   refuse_vmap(trace, row);
   if (!items_in(trace, row, additional).empty()) cannot(Reason::ArgumentKind, row.name);
-  const std::vector<Tensor*> carries = tensors_in(trace, row, carried);
-  std::vector<const Record*> records;
-  for (const Tensor* carry : carries) records.push_back(copy_of(trace, row, carry));
+  const Carries carries(trace, row, carried);
 
-  Children children(trace, {carries});
+  Children children(trace, {carries.tensors});
   Loop asks(trace, row, row.prefix);
-  for (const Record* record : records) asks.add(record, children.next());
-  const Outputs answer = asks.run(condition);
+  carries.add_to(asks, children);
+  const Outputs answer = asks.run(condition, true);
   graph::Graph* asked = asks.leave();
   if (answer.tree.leaves.size() != 1) refuse(row, "a condition that is not one value");
   if (auto* known = as<Constant>(answer.tree.leaves[0])) {
     if (known->object != Py_False) refuse(row, "a condition that is never False");
     return carried;
   }
-  if (!answer.arguments[0].node) refuse(row, "a condition that is not made of the operands");
-  const Record* truth = answer.arguments[0].record;
-  if (meta::dtype_object(*truth) != imported("torch", "bool").get() || !truth->sizes.empty())
-    refuse(row, "a condition that is not one bool");
-  asked->returns(answer.arguments[0]);
+  const Argument& truth = answer.arguments[0];
+  if (!truth.node) refuse(row, "a condition that is not made of the operands");
+  const bool one =
+      truth.record ? truth.record->sizes.empty() && meta::dtype_object(*truth.record) == imported("torch", "bool").get()
+                   : truth.node->number_type == &PyBool_Type;
+  if (!one) refuse(row, "a condition that is not one bool");
+  asked->returns(truth);
 
   Loop runs(trace, row, "body_fn");
-  for (const Record* record : records) runs.add(record, children.next());
-  const Outputs outputs = runs.run(function);
+  carries.add_to(runs, children);
+  const Outputs outputs = runs.run(function, true);
   graph::Graph* body = runs.leave();
-  std::vector<Tensor*> results;
-  for (const Tensor* made : own_tensors(trace, outputs)) {
-    const Record* record = trace.shapes.simplified(made->record);
-    if (results.size() == records.size() || record != records[results.size()])
-      refuse(row, "a body that returns tensors of other metadata than it takes");
-    results.push_back(new_result(trace, record));
-  }
-  if (results.size() != records.size()) refuse(row, "a body that returns fewer tensors than it takes");
+  std::vector<Item> results = carries.results(trace, row, outputs);
   body->returns(trace.scope().sequence_of(Argument::Tuple, outputs.arguments));
   trace.scope().graph().merge_inputs(*asked, "_cond_fn", *body, "_body_fn");
 
-  const std::vector<Argument> begins = arguments_of(trace, carries), from_outside = lifted(*body);
+  const std::vector<Argument> begins = carries.arguments(trace), from_outside = lifted(*body);
   std::vector<Argument> all = begins;
   all.insert(all.end(), from_outside.begin(), from_outside.end());
-  refuse_other_gradients(trace, all, results);
+  std::vector<Tensor*> made;
+  for (const Item& item : results)
+    if (item.tensor) made.push_back(item.tensor);
+  refuse_other_gradients(trace, all, made);
   const std::vector<Argument> arguments = {trace.scope().body(asked), trace.scope().body(body),
                                            trace.scope().sequence_of(Argument::Tuple, begins),
                                            trace.scope().sequence_of(Argument::Tuple, from_outside)};
-  return result_of(trace, outputs.tree, trace.scope().emit_operator(op, arguments), results);
+  take_items(trace, trace.scope().emit_operator(op, arguments), results);
+  std::vector<Value*> leaves;
+  for (const Item& item : results) leaves.push_back(item.tensor ? item.tensor : item.number);
+  return outputs.tree.around(trace, leaves);
 }
 
 Value* map(Trace& trace, const Row& row, PyObject* op, const Args& args) {

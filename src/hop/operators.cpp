@@ -52,10 +52,6 @@ Value* call_operator(Trace& trace, Object* object, const Args& args) {
   }
 }
 
-/// A function of torch around an operator: traced, but no segment ends in it, since called for real it takes another
-/// way.
-Value* inlined_whole(Trace& trace, Function* function, const Args& args) { return trace.inliner->call(function, args); }
-
 }  // namespace
 
 const Row* row_of(PyObject* op) {
@@ -68,6 +64,7 @@ const Row* row_of(PyObject* op) {
 void register_operators() {
   Owned<> type = imported("torch._ops", "HigherOrderOperator");
   protocol::set_operator_call(reinterpret_cast<PyTypeObject*>(type.release()), &call_operator);
+  // Functions of torch around operators, which take another way when they are called for real.
   static constexpr std::pair<const char*, const char*> kWrappers[] = {
       {"torch/_higher_order_ops/cond.py", "cond"},
       {"torch/_higher_order_ops/map.py", "map"},
@@ -78,13 +75,14 @@ void register_operators() {
       {"torch/_higher_order_ops/_invoke_quant.py", "InvokeQuant.__call__"},
       {"torch/nn/attention/flex_attention.py", "flex_attention"},
   };
-  for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &inlined_whole);
+  for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &protocol::traced_whole);
   protocol::add_function_model("torch/utils/checkpoint.py", "checkpoint", &checkpoint);
   protocol::add_model("torch", "is_grad_enabled", &is_grad_enabled);
   protocol::add_function_model("torch/utils/checkpoint.py", "create_selective_checkpoint_contexts",
                                &selective_contexts);
   protocol::add_function_model("torch/_higher_order_ops/invoke_subgraph.py", "invoke_subgraph_placeholder", &region);
   register_autograd_function();
+  register_leaf_functions();
 }
 
 }  // namespace gramme::hop

@@ -6,6 +6,7 @@ namespace gramme::hop {
 
 /// What a call of such an operator becomes: called once in a process.
 void register_operators();
+void register_leaf_functions();
 /// Hooks on tensors of the graph: after the models of the room builtins.
 void register_hooks();
 

@@ -1,10 +1,12 @@
 #include "hop/outputs.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/imported.h"
+#include "base/once.h"
+#include "meta/batched.h"
 #include "meta/infer.h"
 #include "trace/bodies.h"
 
@@ -24,7 +26,7 @@ const Tensor* root_of(const Tensor* tensor) {
 
 bool needs_gradient(Value* leaf) {
   auto* tensor = as<Tensor>(leaf);
-  return tensor && tensor->record->requires_grad;
+  return tensor && meta::physical(tensor->record)->requires_grad;
 }
 
 /// Of two ints.
@@ -66,11 +68,20 @@ std::vector<Tensor*> tensors_in(Trace& trace, const Row& row, Value* sequence) {
   return tensors;
 }
 
-Outputs::Outputs(Trace& trace, const Body& body, Value* result) : tree(trace, result) {
+bool is_whole(Value* seen) {
+  if (auto* number = as<Number>(seen)) return number->type == &PyLong_Type;
+  return seen->kind == Kind::Constant && PyLong_CheckExact(seen->object);
+}
+
+Outputs::Outputs(Trace& trace, const Body& body, Value* result, bool numbers) : tree(trace, result), numbers(numbers) {
   for (Value*& leaf : tree.leaves) {
     leaf = trace.see(leaf);
     auto* tensor = as<Tensor>(leaf);
-    arguments.push_back(tensor && body.is_own(tensor) ? trace.scope().argument(tensor) : Argument());
+    const bool returned = tensor ? body.is_own(tensor) : numbers && leaf->kind == Kind::Number;
+    if (returned || (numbers && is_whole(leaf)))
+      arguments.push_back(trace.scope().argument(leaf));
+    else
+      arguments.emplace_back();
   }
   tree.name_leaves(*body.graph());
 }
@@ -89,10 +100,12 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
       if (!numbers || a->kind != Kind::Constant || !PyLong_CheckExact(a->object)) continue;
       merged.left.push_back(constant(a->object));
       merged.right.push_back(constant(b->object));
+      merged.items.emplace_back();
       continue;
     }
     if (const std::optional<shape::Range> range = range_of(a, b); range && numbers && trace.policy.data.scalars) {
-      merged.numbers.push_back({merged.leaves.size(), merged.left.size(), *range});
+      merged.numbers.push_back({merged.leaves.size(), merged.items.size()});
+      merged.items.push_back({nullptr, range});
       merged.leaves.push_back(nullptr);
       merged.left.push_back(constant(a->object));
       merged.right.push_back(constant(b->object));
@@ -114,7 +127,7 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
     pairs[one] = {other, result};
     merged.leaves.push_back(result);
     merged.tensors.push_back(result);
-    merged.places.push_back(merged.left.size());
+    merged.items.push_back({result});
     merged.left.push_back(left.arguments[i]);
     merged.right.push_back(right.arguments[i]);
   }
@@ -126,6 +139,10 @@ std::vector<Tensor*> own_tensors(Trace& trace, const Outputs& outputs) {
   std::unordered_set<const Tensor*> roots;
   for (size_t i = 0; i < outputs.tree.leaves.size(); ++i) {
     auto* tensor = as<Tensor>(outputs.tree.leaves[i]);
+    if (outputs.numbers && is_whole(outputs.tree.leaves[i])) {
+      tensors.push_back(nullptr);
+      continue;
+    }
     if (!tensor) refuse("a function that returns something else than tensors");
     if (!outputs.arguments[i].node) refuse("a function that returns what it was given");
     if (!roots.insert(root_of(tensor)).second) refuse("a function that returns tensors of one memory");
@@ -161,10 +178,27 @@ Tensor* new_result(Trace& trace, const meta::Record* record) {
   return tensor;
 }
 
-void take_outputs(Trace& trace, graph::Node* call, const std::vector<Tensor*>& tensors,
-                  const std::vector<size_t>& places) {
-  for (size_t i = 0; i < tensors.size(); ++i)
-    tensors[i]->node = trace.scope().item(call, places[i], tensors[i]->record);
+/// PyTorch's front end takes all items, and then numbers once more, in front of the others.
+void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items) {
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  std::vector<const graph::Node*> numbers;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!items[i].range) continue;
+    const shape::Range range = *items[i].range;
+    graph::Node* node = trace.scope().item(call, i, nullptr);
+    numbers.push_back(node);
+    items[i].number = trace.scope().whole_of(node, range);
+    const shape::Expr expr = as<Number>(items[i].number)->expr;
+    if (range.low != shape::Range::kNoLow) trace.scope().assert_true(shape::at_least(expr, shape::constant(range.low)));
+    if (range.high != shape::Range::kNoHigh)
+      trace.scope().assert_true(shape::at_most(expr, shape::constant(range.high)));
+  }
+  for (size_t i = 0; i < items.size(); ++i)
+    if (Tensor* tensor = items[i].tensor)
+      tensor->node = trace.scope().item(call, i, tensor->record);
+    else
+      trace.scope().skip_name(getitem);
+  for (const graph::Node* number : numbers) trace.scope().graph().name_last(number);
 }
 
 Argument operand(Trace& trace, Tensor* tensor) {
@@ -175,7 +209,7 @@ Argument operand(Trace& trace, Tensor* tensor) {
 
 void refuse_other_gradients(Trace& trace, const std::vector<Argument>& inputs, const std::vector<Tensor*>& tensors) {
   if (trace.policy.locates || !aten::grad_enabled()) return;
-  auto needs = [](const meta::Record* record) { return record && record->requires_grad; };
+  auto needs = [](const meta::Record* record) { return record && meta::physical(record)->requires_grad; };
   if (std::ranges::none_of(inputs, [&](const Argument& input) { return needs(input.record); })) return;
   if (trace.scope().random()) refuse("random numbers, which PyTorch's operator would draw again for gradients");
   if (!std::ranges::all_of(tensors, needs_gradient))

@@ -36,6 +36,12 @@ struct Argument {
   uint32_t count = 0;
 };
 
+inline Argument constant(PyObject* object) {
+  Argument argument;
+  argument.object = object;
+  return argument;
+}
+
 /// A call as it will stand in the graph.
 struct Call {
   enum Kind : uint8_t { Function, Method } kind = Function;

@@ -48,11 +48,14 @@ bool is_true(const Place& pred, Run& run) {
 
 [[gnu::hot]] void run_branch(const Instruction& instruction, Run& run) {
   const auto& call = static_cast<const BranchCall&>(*instruction.bound);
+  const Place& pred = call.operands.front().second;
+  const bool batched =  // inside torch.vmap
+      pred.kind == Place::Tensor && run.tensors[pred.index]->key_set().has(c10::DispatchKey::FuncTorchBatched);
+  if (batched) return run_python(instruction, run);
   WithGil gil(run);
   c10::SmallVector<Owned<>, 8> held;
   c10::SmallVector<PyObject*, 8> inputs, outputs(call.result.items.size());
-  auto operand = call.operands.begin();
-  const Place& pred = operand++->second;
+  auto operand = call.operands.begin() + 1;
   for (const Owned<>& input : call.inputs)
     inputs.push_back(held.emplace_back(input ? input : object_at(operand++->second, run)).get());
   size_t failed = 0;

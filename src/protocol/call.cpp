@@ -80,6 +80,22 @@ void refuse_unseen_type(Trace& trace, PyObject* type) {
   if (!(reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE)) refuse_unseen(trace, type);
 }
 
+/// In the scope no torch function mode of the program is entered.
+class WithoutModes {
+ public:
+  explicit WithoutModes(Trace& trace) : trace_(trace) {
+    while (!trace.scope().function_modes().empty()) left_.push_back(trace.scope().pop_function_mode());
+  }
+  ~WithoutModes() {
+    for (; !left_.empty(); left_.pop_back()) trace_.scope().push_function_mode(left_.back());
+  }
+  WithoutModes(const WithoutModes&) = delete;
+
+ private:
+  Trace& trace_;
+  std::vector<trace::FunctionMode> left_;
+};
+
 /// In the scope a model runs in place of a Python function.
 class Frameless {
  public:
@@ -94,8 +110,12 @@ class Frameless {
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
     if (auto model = find_model(function->object)) {
-      refuse_unseen(trace, function->object);
       Frameless frameless(trace);
+      if (is_unseen(function->object)) {
+        WithoutModes without(trace);
+        return model(trace, args);
+      }
+      refuse_unseen(trace, function->object);
       return model(trace, args);
     }
     if (FunctionModel model = find_function_model(cpython::code_of(cpython::as_function(function->object)))) {

@@ -165,12 +165,25 @@ bool compares_with_tensors(Value* seen) {
   return seen->kind == Kind::Tensor || seen->kind == Kind::Number || seen->kind == Kind::Constant;
 }
 
+/// The method that torch function modes see.
+Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
+  const char* name = op == Py_LT   ? "lt"
+                     : op == Py_LE ? "le"
+                     : op == Py_GT ? "gt"
+                     : op == Py_GE ? "ge"
+                     : op == Py_NE ? "ne"
+                                   : nullptr;
+  if (!name) cannot(Reason::CallUnknown, "a comparison that a torch function mode sees");
+  return call(trace, trace.pinned(trace.type_lookup(type_of(left), intern(name))), {left, right});
+}
+
 Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
   if (left->kind != Kind::Tensor) {  // as Python does by way of the reflected method: 1 < x is x > 1
     op = comparison_row(op).swapped;
     std::swap(left, right);
   }
   if (!compares_with_tensors(right)) return nullptr;
+  if (!trace.scope().function_modes().empty()) return seen_by_modes(trace, op, left, right);
   refuse_replaced(trace, {left, right}, {comparison_row(op).method, comparison_row(comparison_row(op).swapped).method});
   return trace.emit(comparison_row(op).function, {left, right});
 }

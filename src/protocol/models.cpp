@@ -104,6 +104,20 @@ void add_function_model(const char* file_suffix, const char* qualified_name, Fun
   tables().by_name[qualified_name] = {file_suffix, model};
 }
 
+namespace {
+std::unordered_set<PyObject*>& unseen() {
+  static auto* functions = new std::unordered_set<PyObject*>;  // no Python: empty
+  return *functions;
+}
+}  // namespace
+
+void add_unseen(PyObject* function) { unseen().insert(share(function).release()); }
+bool is_unseen(PyObject* function) { return unseen().contains(function); }
+
+Value* traced_whole(Trace& trace, value::Function* function, const Args& args) {
+  return trace.inliner->call(function, args);
+}
+
 FunctionModel find_function_model(PyCodeObject* code) {
   auto named = tables().by_name.find(text_of(code->co_qualname));
   bool found = named != tables().by_name.end() && text_of(code->co_filename).ends_with(named->second.first);

@@ -152,6 +152,11 @@ std::vector<Modelled> all_models();
 using FunctionModel = Value* (*)(Trace& trace, value::Function* function, const Args& args);
 void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model);
 FunctionModel find_function_model(PyCodeObject* code);
+/// A function of torch in Python of which torch function modes never hear, nor of what its model does.
+void add_unseen(PyObject* function);
+bool is_unseen(PyObject* function);
+/// The model of a function that is traced, but in which no segment ends.
+Value* traced_whole(Trace& trace, value::Function* function, const Args& args);
 /// A pure C function: on constants (and containers of them) it is really called, else the segment ends.
 void add_pure(PyObject* callable);
 void add_pure(const char* module, const char* qualified_name);

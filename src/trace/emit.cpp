@@ -79,7 +79,10 @@ graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& a
 }
 
 /// What later gradients and tangents depend on.
-void Scope::remember(graph::Node* node) { history_.add(node, node->call, node->record); }
+void Scope::remember(graph::Node* node) {
+  if (!bodies_.empty() && bodies_.back().levels) return;  // its operator computes it, perhaps
+  history_.add(node, node->call, node->record);
+}
 
 /// A call that raises with data too raises the program's exception: its own, as far as it can be found out.
 void Scope::fail(const meta::Call& call, const std::string& message) {

@@ -151,7 +151,7 @@ class Scope::Arithmetic {
       result.kind = Argument::Number;
       graph::Node* symbol = scope_.symbol_node(e);
       result.node = scope_.here(symbol);
-      const bool is_input = symbol->kind == graph::Node::Placeholder;
+      const bool is_input = symbol->source;
       result.object = is_input ? scope_.input(symbol) : scope_.capture_.keep(example_of(e->type));
       return result;
     }
@@ -192,6 +192,7 @@ bool find_inputs(const graph::Node* node, std::unordered_set<const graph::Node*>
   if (!seen.insert(node).second) return true;
   if (node->outer) return find_inputs(node->outer, seen, inputs);
   if (node->kind == graph::Node::Placeholder) {
+    if (!node->source) return false;  // an operator gives it
     inputs.push_back(node);
     return node->number_type != nullptr;
   }

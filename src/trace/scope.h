@@ -137,6 +137,10 @@ class Scope {
   bool is_data(const value::Number* number) const;
   /// The whole number, of the range, that a function of Python numbers gives of data.
   Value* emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range = {});
+  /// The node gives one.
+  Value* whole_of(graph::Node* node, shape::Range range);
+  /// An input of the body under way that is one.
+  Value* whole_input(const char* label);
   /// A float as a tensor without dimensions.
   graph::Node* as_tensor(value::Number* number);
   bool has_unbacked() const { return unbacked_ != nullptr; }
@@ -242,6 +246,7 @@ class Scope {
   const meta::Outcome& inferred_of_data(const meta::Call& call);
   const meta::Outcome* inferred_by_index(const meta::Call& call);
   meta::Unbacked& unbacked();
+  Value* bind_whole(graph::Node* node, shape::Range range);
   bool is_bound(shape::Expr e) const;
   void bind_sizes(const meta::Record& record, graph::Node* node);
   graph::Node* assert_node(graph::Node* condition, const std::string& text);

@@ -8,6 +8,7 @@
 namespace gramme::trace {
 
 using meta::Argument;
+using meta::constant;
 using shape::Expr;
 using value::Number;
 
@@ -28,12 +29,6 @@ std::string asked(const std::string& message) {
   return message.substr(from + start.size(), to == std::string::npos ? to : to - from - start.size());
 }
 
-Argument constant(PyObject* object) {
-  Argument result;
-  result.object = object;
-  return result;
-}
-
 Argument result_of(graph::Node* node, Argument::Kind kind) {
   Argument result;
   result.kind = kind;
@@ -42,10 +37,13 @@ Argument result_of(graph::Node* node, Argument::Kind kind) {
   return result;
 }
 
+bool holds_number(const meta::Result& result) {
+  return result.kind == meta::Result::Number || std::ranges::any_of(result.items, holds_number);
+}
+
 }  // namespace
 
 meta::Unbacked& Scope::unbacked() {
-  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "numbers or sizes out of data in a body");
   if (!unbacked_) unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.policy.data);
   return *unbacked_;
 }
@@ -55,6 +53,8 @@ const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
   of_data_ = unbacked().infer(call);
   const meta::Outcome& outcome = of_data_.outcome;
   if (!of_data_.undecided.empty()) cannot(Reason::UnbackedCondition, asked(of_data_.undecided));
+  const bool learns = !of_data_.made.empty() || !of_data_.asserted.empty() || holds_number(outcome.result);
+  if (graph_ != &root_ && learns) cannot(Reason::BodyUnsupported, "numbers or sizes out of data in a body");
   const bool would_raise = outcome.raised && !meta::takes_unbacked(call, capture_.shapes.assumptions);
   if (outcome.error) cannot(would_raise ? Reason::OperatorFailed : Reason::DataDependentValue, outcome.message);
   for (const Expr guard : outcome.guards) capture_.shapes.learn(guard, capture_.position());
@@ -111,10 +111,22 @@ graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text)
 }
 
 Value* Scope::emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range) {
-  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "a number out of data in a body");
   expect_raise();
-  graph::Node* node = emit_number(function, args, &PyLong_Type, {}, take(PyLong_FromLong(2)))->node;
+  return whole_of(emit_number(function, args, &PyLong_Type, {}, take(PyLong_FromLong(2)))->node, range);
+}
+
+Value* Scope::whole_of(graph::Node* node, shape::Range range) {
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "a number out of data in a body");
   node->effect = true;
+  return bind_whole(node, range);
+}
+
+Value* Scope::whole_input(const char* label) {
+  return bind_whole(graph_->input(nullptr, label, capture_.position()), {});
+}
+
+Value* Scope::bind_whole(graph::Node* node, shape::Range range) {
+  node->number_type = &PyLong_Type;
   const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
   symbol_nodes_[symbol] = node;
   return capture_.expression(symbol);
@@ -151,6 +163,7 @@ void Scope::assert_true(Expr condition) {
     if (!capture_.shapes.decide(condition, capture_.position())) cannot(Reason::OperatorFailed, "torch._check");
     return;
   }
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about what comes out of data in a body");
   graph::Node* node = this->node(condition);
   if (!node) return;  // it follows
   assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
@@ -160,6 +173,7 @@ void Scope::assert_true(Expr condition) {
 
 bool Scope::assert_true(Number* number) {
   if (!is_data(number)) return false;
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about what comes out of data in a body");
   assert_node(node(number), "Runtime assertion failed");
   return true;
 }

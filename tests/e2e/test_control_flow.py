@@ -160,6 +160,28 @@ def cond_in_a_loop(x: torch.Tensor, y: torch.Tensor) -> Any:
     return hop.while_loop(lambda n, v: n < 5, body, (torch.tensor(0), x.detach()))
 
 
+def counted_loop(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = y.detach()
+    n, v = hop.while_loop(lambda i, v: i < 4, lambda i, v: (i + 1, v * 1.5 + z * i), (0, x.detach()))
+    return n, v * n
+
+
+def loop_of_numbers_alone(x: torch.Tensor, y: torch.Tensor) -> Any:
+    n, total = hop.while_loop(lambda i, total: i * 2 < 11, lambda i, total: (i + 2, total + i * i), (1, 0))
+    return x * total + n, (n, total)
+
+
+def counted_loop_that_never_runs(x: torch.Tensor, y: torch.Tensor) -> Any:
+    return hop.while_loop(lambda d, v: d["n"] > 9, lambda d, v: ({"n": d["n"] - 1}, v + 1), ({"n": 7}, x.detach()))
+
+
+def loop_counted_by_tensors(x: torch.Tensor, y: torch.Tensor) -> Any:
+    def body(n: int, v: torch.Tensor) -> Any:
+        return n + 3, torch.cond(v.sum() > 3, lambda a: a - n, lambda a: a * 2 + n, (v,))
+
+    return hop.while_loop(lambda n, v: v.abs().sum() + n < 20, body, (1, x.detach()))
+
+
 def mapped(x: torch.Tensor, y: torch.Tensor) -> Any:
     return hop.map(lambda a, b: (a + b, {"k": a * x}), torch.stack([x, x * 2, y]), y)
 
@@ -191,6 +213,10 @@ LOOPS = [
     loop_that_never_runs,
     loop_over_a_dict,
     cond_in_a_loop,
+    counted_loop,
+    loop_of_numbers_alone,
+    counted_loop_that_never_runs,
+    loop_counted_by_tensors,
     mapped,
     mapped_tree,
     scanned,
@@ -307,6 +333,9 @@ def test_what_python_means(program: Callable[..., Any], gradients: bool, backend
         loop,
         loop_over_a_dict,
         cond_in_a_loop,
+        counted_loop,
+        loop_of_numbers_alone,
+        loop_counted_by_tensors,
         mapped,
         scanned_with_closure,
     ],

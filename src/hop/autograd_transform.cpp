@@ -1,0 +1,43 @@
+// torch.autograd.Function.apply inside transforms of torch.func: a node calls the class itself, so that PyTorch takes
+// its rules. Where the metadata is inferred they run, too, on fakes; so they are traced first, to know that nobody can
+// tell. Only where one graph is asked for: else the call of the transform is made for real.
+#include "base/imported.h"
+#include "base/once.h"
+#include "cpython/objects.h"
+#include "hop/autograd_function.h"
+#include "hop/body.h"
+
+namespace gramme::hop {
+
+using namespace value;
+
+namespace {
+
+/// Rules besides backward, which are not traced.
+void refuse_rules(Trace& trace, PyTypeObject* function) {
+  static PyObject* const k_generate = intern("generate_vmap_rule");
+  for (const meta::Level& level : trace.scope().levels()) {
+    if (level.kind == meta::Level::Jvp) cannot(Reason::BodyUnsupported, "jvp() of an autograd.Function");
+    if (level.kind == meta::Level::Vmap && trace.type_lookup(function, k_generate) != Py_True)
+      cannot(Reason::BodyUnsupported, "vmap() of an autograd.Function");
+  }
+}
+
+}  // namespace
+
+Value* apply_in_transforms(Trace& trace, Applied& applied) {
+  PyObject* const make = once([] { return imported("gramme._autograd_function", "make_apply").release(); });
+  if (!trace.policy.whole) cannot(Reason::BodyUnsupported, "autograd.Function.apply under a transform");
+  if (!applied.has_setup) cannot(Reason::BodyUnsupported, "a transform of an autograd.Function without setup_context");
+  if (!trace.effects().empty()) cannot(Reason::LateEffect, "autograd.Function.apply under a transform");
+  refuse_rules(trace, applied.function->type());
+  const std::vector<Value*> given = applied.args;
+  for (Value* arg : given)
+    if (arg->kind != Kind::Tensor && arg->kind != Kind::Constant)
+      cannot(Reason::ArgumentKind, "an argument of autograd.Function.apply under a transform");
+  try_bodies(trace, applied);
+  PyObject* apply = trace.keep(take(PyObject_CallOneArg(make, applied.function->object)));
+  return trace.emit(apply, {given.data(), given.size(), nullptr, 0});
+}
+
+}  // namespace gramme::hop

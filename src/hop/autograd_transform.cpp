@@ -29,8 +29,8 @@ Value* apply_in_transforms(Trace& trace, Applied& applied) {
   PyObject* const make = once([] { return imported("gramme._autograd_function", "make_apply").release(); });
   if (!trace.policy.whole) cannot(Reason::BodyUnsupported, "autograd.Function.apply under a transform");
   if (!applied.has_setup) cannot(Reason::BodyUnsupported, "a transform of an autograd.Function without setup_context");
-  if (!trace.effects().empty()) cannot(Reason::LateEffect, "autograd.Function.apply under a transform");
   refuse_rules(trace, applied.function->type());
+  if (!trace.effects().empty()) cannot(Reason::LateEffect, "autograd.Function.apply under a transform");
   const std::vector<Value*> given = applied.args;
   for (Value* arg : given)
     if (arg->kind != Kind::Tensor && arg->kind != Kind::Constant)

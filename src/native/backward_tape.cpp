@@ -1,7 +1,6 @@
 #include "native/backward_tape.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include "native/assemble.h"
 #include "native/composites.h"
 #include "native/invoke.h"
-#include "native/recording.h"
+#include "native/parts.h"
 #include "native/registers.h"
 
 namespace gramme::native {
@@ -227,9 +226,8 @@ variable_list BackwardTape::run(variable_list&& given, const std::vector<bool>& 
   for (size_t i = 0; i < given.size(); ++i) frame->own[i] = std::move(given[i]);  // inputs are the first registers
   Run run = frame->run();
   run.below_autograd = unwatched();
-  std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-  std::optional<at::AutoDispatchBelowAutograd> some;
-  if (run.below_autograd) tape_->all_direct ? void(below.emplace()) : void(some.emplace());
+  std::optional<BelowAutograd> below;
+  if (run.below_autograd) below.emplace(*tape_);
   variable_list found(tape_->kept.size());
   size_t at = 0, done = 0;  // on an exception the frame goes
   for (const auto [end, use, moves] : ends_) {

@@ -170,16 +170,26 @@ void EagerGraph::find_pieces() {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     outputs[made.function.get()].push_back(made);
   }
+  // By node: the nodes of outputs that lead to it, itself included.
+  std::unordered_map<const Node*, std::vector<bool>> leading;
   std::unordered_set<const Node*> read;  // those with a result that is both an output and read inside
-  for (const NodePtr& node : nodes_)
+  size_t count = 0;
+  const std::vector<bool>* before = nullptr;
+  for (const NodePtr& node : nodes_) {
+    std::vector<bool>& to_node = leading.try_emplace(node.get(), outputs.size()).first->second;
+    if (outputs.contains(node.get())) to_node[count++] = true;
+    if (!before || *before != to_node || read.contains(node.get())) layout_.pieces.emplace_back();
+    piece_of_[node.get()] = layout_.pieces.size() - 1;
+    before = &to_node;
     for (const Edge& edge : node->next_edges()) {
-      auto found = outputs.find(edge.function.get());
+      if (!edge.is_valid()) continue;
+      std::vector<bool>& to_next = leading.try_emplace(edge.function.get(), outputs.size()).first->second;
+      for (size_t i = 0; i < to_node.size(); ++i)
+        if (to_node[i]) to_next[i] = true;
+      const auto found = outputs.find(edge.function.get());
       if (found != outputs.end() && std::ranges::find(found->second, edge) != found->second.end())
         read.insert(edge.function.get());
     }
-  for (const NodePtr& node : nodes_) {
-    if (layout_.pieces.empty() || read.contains(node.get())) layout_.pieces.emplace_back();
-    piece_of_[node.get()] = layout_.pieces.size() - 1;
   }
   slots_.resize(layout_.pieces.size());
   leaving_.resize(layout_.pieces.size());

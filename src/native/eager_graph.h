@@ -1,8 +1,10 @@
 // Autograd's own graph of one call: a flat tape run under autograd, as the program would have been, and cut into
 // pieces.
 //
-// A piece is a run of nodes in the order in which the engine calls them. One begins at each node whose result is both
-// an output and read inside: its gradient must be whole, and hooks of the program have seen it, before the node runs.
+// A piece is a run of nodes, in the order in which the engine calls them, that the same outputs lead to: so the engine
+// comes to whatever the program may have hooks on if and only if it did in autograd's graph. One begins, too, at each
+// node whose result is both an output and read inside: its gradient must be whole, and hooks of the program have seen
+// it, before the node runs.
 // What leaves a piece goes through an edge of its own, one for each use, so that whoever adds up several gradients of
 // one tensor does it in the order, and thus with the bits, of the engine.
 #pragma once

@@ -1,7 +1,10 @@
 // Registers of calls under way; kept for the next call, as several may be under way at once.
 #pragma once
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "native/place.h"
@@ -39,6 +42,16 @@ struct Frame {
   std::vector<Owned<>> objects;
   std::vector<std::unique_ptr<Entered>> modes;
   std::vector<int64_t> numbers;
+};
+
+/// The thread is below autograd while it lives, as far as the tape's instructions do not go there themselves.
+class BelowAutograd {
+ public:
+  explicit BelowAutograd(const Tape& tape) { tape.all_direct ? void(all_.emplace()) : void(some_.emplace()); }
+
+ private:
+  std::optional<at::AutoDispatchBelowADInplaceOrView> all_;
+  std::optional<at::AutoDispatchBelowAutograd> some_;
 };
 
 /// Frames of one tape that no call uses; whoever takes and gives is alone.

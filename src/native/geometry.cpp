@@ -7,14 +7,10 @@
 #include <ATen/TensorUtils.h>
 
 #include <algorithm>
-#include <limits>
 #include <sstream>
-#include <string_view>
 
 namespace gramme::native {
 namespace {
-
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
 c10::DimVector numbers(const std::vector<Amount>& amounts, const Run& run) {
   c10::DimVector result;
@@ -184,91 +180,6 @@ std::vector<at::indexing::TensorIndex> key_of(const std::vector<IndexItem>& item
   return key;
 }
 
-// ---- what a recorded call does
-
-std::optional<Amount> amount_of(const OperatorArgument& argument) {
-  if (argument.kind == OperatorArgument::Number) return Amount{argument.numbers[0]};
-  if (argument.kind != OperatorArgument::Constant || !argument.constant.isInt()) return std::nullopt;
-  return Amount{-1, argument.constant.toInt()};
-}
-
-std::optional<std::vector<Amount>> amounts_of(const OperatorArgument& argument) {
-  std::vector<Amount> result;
-  if (argument.kind == OperatorArgument::Numbers) {
-    for (NumberId number : argument.numbers) result.push_back({number});
-    return result;
-  }
-  if (argument.kind != OperatorArgument::Constant || !argument.constant.isIntList()) return std::nullopt;
-  for (int64_t number : argument.constant.toIntVector()) result.push_back({-1, number});
-  return result;
-}
-
-std::optional<int64_t> constant_of_call(const OperatorCall& call, size_t argument) {
-  const std::optional<Amount> amount = amount_of(call.arguments[argument]);
-  return amount && amount->number < 0 ? std::optional(amount->constant) : std::nullopt;
-}
-
-template <ViewStep::Kind kind>
-std::optional<ViewStep> by_sizes(const OperatorCall& call, size_t) {
-  std::optional<std::vector<Amount>> sizes = amounts_of(call.arguments[1]);
-  if (!sizes) return std::nullopt;
-  return ViewStep{kind, 0, 0, std::move(*sizes)};
-}
-
-std::optional<ViewStep> contiguous(const OperatorCall& call, size_t) {
-  const c10::IValue& format = call.arguments[1].constant;
-  if (!format.isInt() || format.toMemoryFormat() != c10::MemoryFormat::Contiguous) return std::nullopt;
-  return ViewStep{ViewStep::Contiguous};
-}
-
-std::optional<ViewStep> transpose(const OperatorCall& call, size_t) {
-  const auto a = constant_of_call(call, 1), b = constant_of_call(call, 2);
-  if (!a || !b) return std::nullopt;
-  return ViewStep{ViewStep::Transpose, *a, *b};
-}
-
-std::optional<ViewStep> unsqueeze(const OperatorCall& call, size_t) {
-  const auto d = constant_of_call(call, 1);
-  if (!d) return std::nullopt;
-  return ViewStep{ViewStep::Unsqueeze, *d};
-}
-
-/// x[:, …, :, i], the dimension being counted from the front.
-std::optional<ViewStep> select(const OperatorCall& call, size_t) {
-  const std::optional<Amount> at = amount_of(call.arguments[2]);
-  const auto d = constant_of_call(call, 1);
-  if (!at || !d || *d < 0) return std::nullopt;
-  ViewStep step{ViewStep::Index};
-  step.items.assign(static_cast<size_t>(*d), IndexItem{IndexItem::Slice, {}, {-1, kToTheEnd}});
-  step.items.push_back({IndexItem::Integer, *at});
-  return step;
-}
-
-std::optional<ViewStep> split(const OperatorCall& call, size_t result) {
-  const std::optional<Amount> size = amount_of(call.arguments[1]);
-  const auto d = constant_of_call(call, 2);
-  if (!size || !d) return std::nullopt;
-  const auto pieces = static_cast<int64_t>(call.results[0].registers.size());
-  return ViewStep{ViewStep::Piece, *d, static_cast<int64_t>(result), {*size, {-1, pieces}}};
-}
-
-struct Row {
-  std::string_view name, overload;
-  std::optional<ViewStep> (*make)(const OperatorCall& call, size_t result);
-};
-
-constexpr Row kOperators[] = {
-    {"aten::view", "", by_sizes<ViewStep::View>},
-    {"aten::reshape", "", by_sizes<ViewStep::Reshape>},
-    {"aten::expand", "", by_sizes<ViewStep::Expand>},
-    {"aten::permute", "", by_sizes<ViewStep::Permute>},
-    {"aten::contiguous", "", contiguous},
-    {"aten::transpose", "int", transpose},
-    {"aten::unsqueeze", "", unsqueeze},
-    {"aten::select", "int", select},
-    {"aten::split", "Tensor", split},
-};
-
 // ---- printing
 
 void print(std::ostream& out, const Amount& amount, const Tape& tape) {
@@ -292,7 +203,7 @@ void print(std::ostream& out, const IndexItem& item, const Tape& tape) {
     case IndexItem::Slice:
       if (item.start.number >= 0 || item.start.constant != 0) print(out, item.start, tape);
       out << ":";
-      if (item.stop.number >= 0 || item.stop.constant != kToTheEnd) print(out, item.stop, tape);
+      if (item.stop.number >= 0 || item.stop.constant != IndexItem::kToTheEnd) print(out, item.stop, tape);
       if (item.step != 1) out << ":" << item.step;
       break;
   }
@@ -368,13 +279,6 @@ at::Tensor call(const ViewStep& step, const Run& run, const at::Tensor& source) 
       return at::indexing::get_item(source, key_of(step.items, run));
   }
   return {};
-}
-
-std::optional<ViewStep> view_step(const OperatorCall& call, size_t result) {
-  const c10::OperatorName& name = call.op.operator_name();
-  for (const Row& row : kOperators)
-    if (row.name == name.name && row.overload == name.overload_name) return row.make(call, result);
-  return std::nullopt;
 }
 
 std::string print(const ViewStep& step, const Tape& tape) {

@@ -4,52 +4,18 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "aten/state.h"
 #include "native/assemble.h"
 #include "native/floats.h"
-#include "native/functional.h"
 #include "native/linear.h"
-#include "native/modes.h"
+#include "native/parts.h"
 #include "native/python_call.h"
 #include "native/registers.h"
 #include "native/targets.h"
 
 namespace gramme::native {
 namespace {
-
-/// Tensors that operators made without data.
-struct Uninitialized {
-  std::unordered_set<Register> tensors;  // that no operator wrote to
-  bool read = false;                     // an operator did read one: data came in another way
-};
-
-bool is_empty(const Seen& seen) { return seen.plain && std::ranges::find(seen.sizes, 0) != seen.sizes.end(); }
-
-Uninitialized find_uninitialized(const std::vector<Observed>& observed, const Recorder& recorder) {
-  Uninitialized found;
-  auto each = [](const auto& parts, auto&& visit) {
-    for (const auto& part : parts)
-      for (Register r : part.registers) visit(r);
-  };
-  for (const Observed& record : observed) {
-    const std::string& name = record.call.op.operator_name().name;
-    if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty")) {
-      each(record.call.results, [&](Register r) {
-        if (r == kNone || !is_empty(recorder.seen(r))) found.tensors.insert(r);
-      });
-      continue;
-    }
-    const bool only_looks = name.ends_with("_like") || name.ends_with("::set_") || name.ends_with("::resize_");
-    for (Register r : record.written) {
-      if (name == "aten::detach_") found.read |= found.tensors.count(r) != 0;
-      found.tensors.erase(r);
-    }
-    each(record.call.arguments, [&](Register r) { found.read |= found.tensors.count(r) != 0 && !only_looks; });
-  }
-  return found;
-}
 
 bool has_float(const Operand& operand) {
   if (operand.kind == Operand::Constant) return operand.object && PyFloat_Check(operand.object.get());
@@ -65,13 +31,6 @@ bool has_float(const Step& step) {
 bool contains(const Place& place, Place::Kind kind) {
   if (place.kind == kind) return true;
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
-}
-
-/// Which are symbols to it, and plain numbers to what it calls.
-bool takes_numbers(const Observed& record) {
-  return std::ranges::any_of(record.call.arguments, [](const OperatorArgument& argument) {
-    return !argument.numbers.empty() || !argument.objects.empty();
-  });
 }
 
 bool makes_list(const Observed& record) {
@@ -94,19 +53,6 @@ bool holds_number(const Place& place) {
 }
 
 }  // namespace
-
-bool is_only_its_parts(const Observed& record, const Recorder& recorder) {
-  const Uninitialized uninitialized = find_uninitialized(record.parts, recorder);
-  if (uninitialized.read) return false;
-  std::unordered_set<Register> made;
-  for (const Observed& part : record.parts)
-    for (const OperatorResult& result : part.call.results)
-      made.insert(result.registers.begin(), result.registers.end());
-  for (const OperatorResult& result : record.call.results)
-    for (Register r : result.registers)
-      if (r != kNone && (!made.count(r) || uninitialized.tensors.count(r))) return false;
-  return true;
-}
 
 bool has_odd_tensor(PyObject* object) {
   if (object && THPVariable_Check(object))
@@ -387,90 +333,6 @@ std::unique_ptr<Tape> Recording::assemble() {
   std::unique_ptr<Tape> tape = native::assemble(assembly(std::move(instructions_)));
   const bool linear = std::ranges::any_of(tape->instructions, is_prepared_linear);
   if (took_apart_ || linear) tape->settings = KernelSettings::read();
-  return tape;
-}
-
-// ---- for a recorded backward
-
-/// Notes what autograd's kernels were called for: the operator itself, or those that a composite called.
-void Recording::flatten(size_t step, const Observed& record) {
-  const bool makes = std::ranges::any_of(record.call.results, [](const OperatorResult& result) {
-    return std::ranges::any_of(result.registers, [](Register r) { return r != kNone; });
-  });
-  if (!trains_ || (record.gives_back && record.written.empty() && !makes)) return;
-  if (std::string why = why_not_flat(record); !why.empty())
-    return stay_eager(record.call.op.operator_name().name + ": " + why);
-  if (record.only_tells) return;
-  if (!is_composite(record.call.op)) return flatten(step, record.call);
-  for (const Observed& part : record.parts) flatten(step, part);
-}
-
-/// Why it cannot be part of a flat tape; empty if it can.
-std::string Recording::why_not_flat(const Observed& record) const {
-  if (record.data_shaped) return "data decides";
-  if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
-  if (takes_numbers(record)) return "it takes numbers that may be others";
-  if (record.only_tells) return {};
-  if (is_composite(record.call.op)) {
-    if (record.parts.empty()) return "a composite that is not known";
-    return is_only_its_parts(record, recorder_) ? "" : "a composite that does more than it calls";
-  }
-  const c10::OperatorName& name = record.call.op.operator_name();
-  if (record.unusable) return record.unusable;
-  if (name.getNamespace() != "aten" && !is_known_of_library(record.call.op)) return "it is not PyTorch's";
-  if (name.name == "aten::mkldnn_rnn_layer" && !record.grad_mode) return "its kernel asks for the grad mode";
-  auto may_write = [this](Register r) { return !shares_with_inputs(r) || is_input_alone(r); };
-  if (!std::ranges::all_of(record.written, may_write)) return "it writes to a view of an input";
-  bool hidden = true;
-  each_hidden_write(record.call, [&](Register r) { hidden &= may_write(r); });
-  return hidden ? "" : "it writes to a view of an input";
-}
-
-void Recording::stay_eager(std::string why) {
-  trains_ = false;
-  why_not_flat_ = std::move(why);
-}
-
-/// Is it an input, and shares no memory with another?
-bool Recording::is_input_alone(Register r) const {
-  if (r >= inputs_ || !recorder_.seen(r).plain) return false;
-  for (Register input = 0; input < inputs_; ++input)
-    if (input != r && recorder_.seen(input).storage == recorder_.seen(r).storage) return false;
-  return true;
-}
-
-bool Recording::shares_with_inputs(Register r) const {
-  const Seen& seen = recorder_.seen(r);
-  if (!seen.plain) return true;
-  for (Register input = 0; input < inputs_; ++input)
-    if (recorder_.seen(input).storage == seen.storage) return true;
-  return false;
-}
-
-void Recording::flatten(size_t step, const OperatorCall& call) {
-  Instruction& instruction = flat_.emplace_back();
-  instruction.step = static_cast<uint32_t>(step);
-  instruction.call = std::make_unique<OperatorCall>(call);
-}
-
-std::unique_ptr<Tape> Recording::assemble_flat() {
-  auto fits = [](const Instruction& instruction) {
-    return instruction.kind == Instruction::Operator ||
-           (instruction.kind == Instruction::Mode && mode_of(instruction).kind == ModeCall::SetGrad);
-  };
-  if (!trains_) return nullptr;
-  if (!std::ranges::all_of(instructions_, fits) || objects_ != 0) {
-    stay_eager("Python takes part");
-    return nullptr;
-  }
-  if (fixed() || flat_.empty() || !c10::GradMode::is_enabled()) return nullptr;
-  Assembly assembly = this->assembly(std::move(flat_));
-  auto program = std::make_shared<Program>();  // nodes may outlive what the steps hold
-  program->inputs = program_->inputs;
-  assembly.program = std::move(program);
-  make_functional(assembly, recorder_);
-  std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
-  tape->settings = KernelSettings::read();
   return tape;
 }
 

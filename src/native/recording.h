@@ -16,8 +16,6 @@
 
 namespace gramme::native {
 
-/// Are the results of a composite those of the operators it called, and all they read?
-bool is_only_its_parts(const Observed& record, const Recorder& recorder);
 /// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
 bool has_odd_tensor(PyObject* object);
 

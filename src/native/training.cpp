@@ -164,9 +164,7 @@ void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std
   run.below_autograd = true;
   {
     // The grad mode stays on, as it is when autograd's kernels call these: some look at it.
-    std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-    std::optional<at::AutoDispatchBelowAutograd> some;
-    tape.all_direct ? void(below.emplace()) : void(some.emplace());
+    const BelowAutograd below(tape);
     tape.run(run, at);  // on an exception the frame goes
   }
   for (Register r : plan.outputs) {
@@ -273,9 +271,9 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
         if (index < 0) {
           index = static_cast<int32_t>(plan->kept.size());
           plan->kept.push_back(source.index);
-          plan->last_read.push_back(piece);
+          plan->readers.emplace_back();
         }
-        plan->last_read[static_cast<size_t>(index)] = piece;
+        plan->readers[static_cast<size_t>(index)].push_back(piece);
       }
   auto seen = [this](Register& r) { r = registers_[static_cast<size_t>(r)]; };
   std::vector<Instruction> instructions;

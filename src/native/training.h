@@ -25,10 +25,10 @@ namespace gramme::native {
 /// A forward tape, and where its backward tapes find things.
 struct ForwardPlan {
   std::shared_ptr<const Tape> tape;
-  std::vector<Register> kept;     // of the flat tape, in the order of tape->kept
-  std::vector<int32_t> index;     // into kept, by register of the flat tape; -1: it is not kept
-  std::vector<size_t> last_read;  // the piece, by place in kept
-  std::vector<Register> outputs;  // of `tape`, in the order of Training::shown
+  std::vector<Register> kept;                // of the flat tape, in the order of tape->kept
+  std::vector<int32_t> index;                // into kept, by register of the flat tape; -1: it is not kept
+  std::vector<std::vector<size_t>> readers;  // the pieces, by place in kept
+  std::vector<Register> outputs;             // of `tape`, in the order of Training::shown
   mutable LockedFramePool frames;
 };
 

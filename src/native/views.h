@@ -1,5 +1,6 @@
 // Views made at once, without the dispatcher: of known sizes, or of sizes that follow from the source's at each call.
 #pragma once
+#include <limits>
 #include <optional>
 
 #include "native/aliases.h"
@@ -17,6 +18,7 @@ struct Amount {
 
 /// x[...]: one item of the key.
 struct IndexItem {
+  static constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
   enum Kind : uint8_t { None, Ellipsis, Integer, Slice };
   Kind kind = None;
   Amount start, stop;  // Integer: start

@@ -1,0 +1,98 @@
+// The flat tape of a recording, for a recorded backward: what autograd's kernels were called for, composites taken
+// apart.
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+#include "native/assemble.h"
+#include "native/functional.h"
+#include "native/modes.h"
+#include "native/parts.h"
+#include "native/recording.h"
+#include "native/registers.h"
+
+namespace gramme::native {
+
+/// Notes what autograd's kernels were called for: the operator itself, or those that a composite called.
+void Recording::flatten(size_t step, const Observed& record) {
+  const bool makes = std::ranges::any_of(record.call.results, [](const OperatorResult& result) {
+    return std::ranges::any_of(result.registers, [](Register r) { return r != kNone; });
+  });
+  if (!trains_ || (record.gives_back && record.written.empty() && !makes)) return;
+  if (std::string why = why_not_flat(record); !why.empty())
+    return stay_eager(record.call.op.operator_name().name + ": " + why);
+  if (record.only_tells) return;
+  if (!is_composite(record.call.op)) return flatten(step, record.call);
+  for (const Observed& part : record.parts) flatten(step, part);
+}
+
+/// Why it cannot be part of a flat tape; empty if it can.
+std::string Recording::why_not_flat(const Observed& record) const {
+  if (record.data_shaped) return "data decides";
+  if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
+  if (takes_numbers(record)) return "it takes numbers that may be others";
+  if (record.only_tells) return {};
+  if (is_composite(record.call.op)) {
+    if (record.parts.empty()) return "a composite that is not known";
+    return is_only_its_parts(record, recorder_) ? "" : "a composite that does more than it calls";
+  }
+  const c10::OperatorName& name = record.call.op.operator_name();
+  if (record.unusable) return record.unusable;
+  if (name.getNamespace() != "aten" && !is_known_of_library(record.call.op)) return "it is not PyTorch's";
+  if (name.name == "aten::mkldnn_rnn_layer" && !record.grad_mode) return "its kernel asks for the grad mode";
+  auto may_write = [this](Register r) { return !shares_with_inputs(r) || is_input_alone(r); };
+  if (!std::ranges::all_of(record.written, may_write)) return "it writes to a view of an input";
+  bool hidden = true;
+  each_hidden_write(record.call, [&](Register r) { hidden &= may_write(r); });
+  return hidden ? "" : "it writes to a view of an input";
+}
+
+void Recording::stay_eager(std::string why) {
+  trains_ = false;
+  why_not_flat_ = std::move(why);
+}
+
+/// Is it an input, and shares no memory with another?
+bool Recording::is_input_alone(Register r) const {
+  if (r >= inputs_ || !recorder_.seen(r).plain) return false;
+  for (Register input = 0; input < inputs_; ++input)
+    if (input != r && recorder_.seen(input).storage == recorder_.seen(r).storage) return false;
+  return true;
+}
+
+bool Recording::shares_with_inputs(Register r) const {
+  const Seen& seen = recorder_.seen(r);
+  if (!seen.plain) return true;
+  for (Register input = 0; input < inputs_; ++input)
+    if (recorder_.seen(input).storage == seen.storage) return true;
+  return false;
+}
+
+void Recording::flatten(size_t step, const OperatorCall& call) {
+  Instruction& instruction = flat_.emplace_back();
+  instruction.step = static_cast<uint32_t>(step);
+  instruction.call = std::make_unique<OperatorCall>(call);
+}
+
+std::unique_ptr<Tape> Recording::assemble_flat() {
+  auto fits = [](const Instruction& instruction) {
+    return instruction.kind == Instruction::Operator ||
+           (instruction.kind == Instruction::Mode && mode_of(instruction).kind == ModeCall::SetGrad);
+  };
+  if (!trains_) return nullptr;
+  if (!std::ranges::all_of(instructions_, fits) || objects_ != 0) {
+    stay_eager("Python takes part");
+    return nullptr;
+  }
+  if (fixed() || flat_.empty() || !c10::GradMode::is_enabled()) return nullptr;
+  Assembly assembly = this->assembly(std::move(flat_));
+  auto program = std::make_shared<Program>();  // nodes may outlive what the steps hold
+  program->inputs = program_->inputs;
+  assembly.program = std::move(program);
+  make_functional(assembly, recorder_);
+  std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));
+  tape->settings = KernelSettings::read();
+  return tape;
+}
+
+}  // namespace gramme::native

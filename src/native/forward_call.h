@@ -1,0 +1,67 @@
+// One forward of a graph whose backward is recorded, as its nodes know it.
+#pragma once
+#include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "native/training.h"
+
+namespace gramme::native {
+
+struct ForwardCall {
+  std::shared_ptr<Training> training;
+  std::shared_ptr<const ForwardPlan> plan;  // null: it was made under autograd
+  std::vector<at::Tensor> inputs;
+  std::vector<at::Tensor> kept;                // by ForwardPlan::kept
+  std::vector<at::Tensor> before;              // what inputs that the forward wrote to held before it
+  at::Tensor random;                           // the state before it; undefined: it draws nothing
+  std::unique_ptr<EagerGraph> graph;           // made by the forward, or to make up for it
+  std::vector<c10::VariableVersion> counters;  // of inputs, then of what is shown
+  std::vector<uint32_t> versions;              // what they were after the forward
+  std::vector<bool> released;                  // by piece
+  std::recursive_mutex mutex;
+
+  // Of the engine's passes over the nodes (leaves.h).
+
+  /// An edge that was taken from a node for the rest of a pass.
+  struct TakenEdge {
+    c10::weak_intrusive_ptr<torch::autograd::Node> node;
+    size_t index;
+    torch::autograd::Edge edge;
+  };
+  int pass = -1;                // the engine's number of the one under way; -1: none
+  bool passes_overlap = false;  // or have, once
+  std::vector<TakenEdge> taken;
+  std::optional<std::vector<const torch::autograd::Node*>> reached;  // leaves that others in it have edges to
+
+  /// After the forward.
+  void note_versions(const std::vector<at::Tensor>& outputs);
+  /// What only pieces read that are released goes.
+  void release(size_t piece);
+  /// Does no other piece need what is kept?
+  bool is_last_reader(size_t piece, size_t kept) const;
+  bool is_input(Register r) const { return r < static_cast<Register>(training->flat().inputs.size()); }
+  /// Is all there that the tape reads?
+  bool may_run(const BackwardTape& tape) const;
+  /// As SavedVariable::unpack does.
+  void check_version(Register r) const;
+  /// Was an input written since that a second forward would read?
+  std::optional<size_t> changed_input() const;
+  /// Runs the forward again, under autograd. Where an input has changed the data are others.
+  std::unique_ptr<EagerGraph> run_again() const;
+
+ private:
+  bool is_changed(size_t owner) const { return counters[owner].current_version() != versions[owner]; }
+};
+
+/// The nodes that stand for pieces.
+struct NodeOfForward : torch::autograd::Node {
+  explicit NodeOfForward(std::shared_ptr<ForwardCall> call) : call(std::move(call)) {}
+  const std::shared_ptr<ForwardCall> call;
+};
+
+}  // namespace gramme::native

@@ -4,6 +4,7 @@
     native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
     native.py --train       forward and backward, transformers only: by PyTorch's engine, and recorded
     native.py --first       the first call, beside eager's first call and the capture
+    native.py --first --train   the first steps of a recorded backward, beside eager's first step and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
 
 Columns: native (and with the caching allocator), gramme_native behind torch.compile, aot_eager behind torch.compile,
@@ -281,6 +282,29 @@ def cold(name: str) -> None:
     print(timed(call_of(FRONTS["inductor"], function, inputs, False)))
 
 
+def first_steps(names: list[str], rounds: int) -> None:
+    """The first step records the forward, the second one the backward; from the third on both are tapes."""
+    columns = ("first", "eager", "capture", "above both", "second", "third", "fourth")
+    print(f"{'ms':16} " + " ".join(f"{column:>11}" for column in columns))
+    for name in names:
+        rows: list[list[float]] = []
+        for _ in range(rounds + 1):
+            row = []
+            for front, count in (("recorded", 4), ("eager", 1)):
+                forget()
+                torch.manual_seed(0)
+                function, inputs = CASES[name]()
+                with torch.enable_grad():
+                    call = call_of(FRONTS[front], function, inputs, True)
+                    row += [1e3 * timed(call) for _ in range(count)]
+            forget()
+            with torch.enable_grad():
+                rows.append([*row, 1e3 * capture_time(name)])
+        one, two, three, four, eager, capture = (statistics.median(column) for column in zip(*rows[1:], strict=True))
+        cells = (one, eager, capture, one - eager - capture, two, three, four)
+        print(f"{name:16} " + " ".join(f"{cell:11.2f}" for cell in cells), flush=True)
+
+
 # ---- several callers
 
 
@@ -347,6 +371,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, {chosen.threads} threads, load at the start {load:.1f}")
     with torch.no_grad():
+        if chosen.first and chosen.train:
+            return first_steps(names, chosen.rounds)
         if chosen.first:
             return first(names, chosen.rounds, chosen.inductor)
         if chosen.callers:

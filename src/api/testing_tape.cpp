@@ -1,4 +1,4 @@
-// Test-only: tapes made by hand, to see that wrong ones are refused.
+// Test-only: tapes made by hand, to see that wrong ones are refused; the list of nodes that a backward may have.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/testing.h"
+#include "native/nodes.h"
 #include "native/place.h"
 #include "native/tape.h"
 
@@ -48,6 +49,7 @@ void verify_tape(Register inputs, const std::vector<std::tuple<Registers, Regist
 
 void bind_tape_testing(nb::module_& m) {
   m.def("verify_tape", verify_tape, nb::arg("inputs"), nb::arg("instructions"), nb::arg("returned"));
+  m.def("trust_generated_nodes", trust_generated_nodes, nb::arg("on"));
 }
 
 }  // namespace gramme::api

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -152,6 +153,33 @@ class Conversion {
   bool fits_ = true;
 };
 
+/// Registers of a tape that share memory.
+class Memory {
+ public:
+  explicit Memory(const Tape& tape) : parent_(static_cast<size_t>(tape.registers)) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+    for (const Instruction& instruction : tape.instructions)
+      if (may_make_view(instruction))
+        each_write(instruction, [&](Register made) {
+          each_read(instruction, [&](Register of) { parent_[static_cast<size_t>(root(made))] = root(of); });
+        });
+  }
+  /// The same for all that share memory.
+  Register root(Register r) const {
+    while (parent_[static_cast<size_t>(r)] != r) r = parent_[static_cast<size_t>(r)];
+    return r;
+  }
+
+ private:
+  static bool may_make_view(const Instruction& instruction) {
+    return !instruction.call || is_composite(instruction.call->op) ||
+           std::ranges::any_of(instruction.call->op.schema().returns(),
+                               [](const c10::Argument& made) { return made.alias_info() != nullptr; });
+  }
+
+  std::vector<Register> parent_;
+};
+
 }  // namespace
 
 std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std::vector<bool> wanted) {
@@ -208,14 +236,19 @@ BackwardTape::Record::Record(EagerGraph& graph, const Tape& flat, size_t piece, 
 }
 
 void BackwardTape::find_ends() {
-  std::unordered_map<Register, size_t> last;
+  const Memory memory(*tape_);
+  std::unordered_map<Register, size_t> last, last_write;
   for (size_t i = 0; i < tape_->instructions.size(); ++i) {
     auto note = [&](Register r) { last[r] = i + 1; };
     each_read(tape_->instructions[i], note);
     each_write(tape_->instructions[i], note);
+    if (tape_->instructions[i].call)
+      each_declared_write(*tape_->instructions[i].call, [&](Register r) { last_write[memory.root(r)] = i + 1; });
   }
-  for (size_t use = 0; use < tape_->kept.size(); ++use)
-    if (tape_->kept[use] != kNone) ends_.push_back({last[tape_->kept[use]], use, false});
+  for (size_t use = 0; use < tape_->kept.size(); ++use) {
+    const Register r = tape_->kept[use];
+    if (r != kNone) ends_.push_back({std::max(last[r], last_write[memory.root(r)]), use, false});
+  }
   std::ranges::stable_sort(ends_, {}, &End::instructions);
   std::unordered_set<Register> moved;
   for (size_t e = ends_.size(); e-- > 0;) ends_[e].moves = moved.insert(tape_->kept[ends_[e].use]).second;

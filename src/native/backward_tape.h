@@ -61,7 +61,7 @@ class BackwardTape {
   BackwardKey key_;
   std::vector<BackwardSource> sources_;
   std::unique_ptr<const Tape> tape_;
-  /// After this many instructions nothing in the tape needs the gradient of the use.
+  /// After this many instructions nothing in the tape needs the gradient of the use, or writes to its memory.
   struct End {
     size_t instructions, use;
     bool moves;  // no later one is of the same register

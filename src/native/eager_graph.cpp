@@ -4,12 +4,10 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <cstring>
-#include <typeinfo>
 #include <unordered_set>
 
-#include "native/composites.h"
 #include "native/frames.h"
+#include "native/nodes.h"
 #include "native/registers.h"
 
 namespace gramme::native {
@@ -29,11 +27,6 @@ class Exit final : public torch::autograd::Node {
   }
   variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
 };
-
-/// Is it one of the formulas that PyTorch generates? Others may run the program's code, or keep an edge elsewhere.
-bool is_formula(const torch::autograd::Node& node) {
-  return std::strstr(typeid(node).name(), "5torch8autograd9generated") != nullptr || is_node_of_library(node.name());
-}
 
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
@@ -146,7 +139,10 @@ bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
   for (Register r : layout_.outputs) add(torch::autograd::impl::gradient_edge(outputs_.at(r)));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const NodePtr node = nodes_[i];
-    if (!is_formula(*node)) return false;
+    if (!is_known_node(*node)) {
+      why_not_ = node->name() + ": a node that is not known";
+      return false;
+    }
     for (const Edge& edge : node->next_edges()) {
       if (!edge.is_valid()) continue;
       const bool ends = outer.contains(edge.function.get());

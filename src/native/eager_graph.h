@@ -60,6 +60,8 @@ class EagerGraph {
 
   /// Was it cut? Else it is as the program would have left it.
   bool fits() const { return fits_; }
+  /// Why it was not.
+  const std::string& why_not() const { return why_not_; }
   const Layout& layout() const { return layout_; }
   /// By register of the flat tape; those of outputs are there.
   at::Tensor& output(Register r) { return outputs_.at(r); }
@@ -92,6 +94,7 @@ class EagerGraph {
   std::unordered_map<Register, at::Tensor> outputs_;
   Layout layout_;
   bool fits_ = false;
+  std::string why_not_ = "the graph of autograd is not of plain tensors alone";
   std::vector<NodePtr> nodes_;                        // in the order of the engine
   std::unordered_map<const Node*, size_t> piece_of_;  // by node
   std::vector<Boundary> boundary_;

@@ -350,6 +350,44 @@ def test_hooks_of_outputs_without_a_gradient(warm: int) -> None:
     assert is_recorded(compiled(x, w)), reasons()
 
 
+def _branches(a: torch.Tensor, b: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    shown = a.sin()
+    return shown, b.cos(), shown * (a * w) + b, shown.exp() @ w
+
+
+def _shown_late(a: torch.Tensor, b: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    first, second = (a @ w).chunk(2, 1)
+    shown = second * 2
+    return first.sin(), shown, (shown + first).exp(), b * 1
+
+
+@pytest.mark.parametrize("function", [_branches, _shown_late])
+def test_hooks_of_what_the_loss_does_not_reach(function: Call) -> None:
+    """Of outputs, read inside or not, and of inputs that something made."""
+    compiled, leaves = recorded(function), [leaf(4, 4) for _ in range(3)]
+
+    def told(function: Call, roots: tuple[int, ...], targets: tuple[int, ...] | None) -> Any:
+        seen: list[Any] = []
+        inputs = [x * 1 for x in leaves]
+        outputs = function(*inputs)
+        for i, tensor in enumerate([*inputs, *outputs]):
+            tensor.register_hook(lambda g, i=i: seen.append((i, None if g is None else bits([g]))))
+        loss = total([outputs[i] for i in roots])
+        if targets is None:
+            loss.backward()
+            return seen
+        found = torch.autograd.grad(loss, [leaves[i] for i in targets], allow_unused=True)
+        return seen, bits(found)
+
+    for roots in ((0, 1, 2, 3), (0,), (1,), (2,), (3,), (0, 1), (1, 3), (0, 2, 3)):
+        for targets in (None, (0,), (1,), (2,), (0, 2)):
+            wanted = told(function, roots, targets)
+            for _ in range(3):
+                assert told(compiled, roots, targets) == wanted, (roots, targets)
+            if len(roots) == 4 and targets is None:
+                assert is_recorded(compiled(*(x * 1 for x in leaves))), reasons()
+
+
 # ---- which gradients
 
 
@@ -472,6 +510,46 @@ def test_a_second_backward_where_nothing_is_saved() -> None:
     assert bits([x.grad, y.grad]) == bits([torch.full((3, 4), 8.0)] * 2)
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_backwards_of_outputs_that_share_no_node(order: tuple[int, int]) -> None:
+    """What one of them frees the other one may need."""
+
+    def function(x: torch.Tensor, v: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shared = x.exp()
+        return (shared * v).tanh(), shared @ w
+
+    compiled, x, v, w = recorded(function), leaf(4, 4, grad=False), leaf(4, 4), leaf(4, 4)
+
+    def told(function: Call) -> Any:
+        v.grad = w.grad = None
+        outputs = function(x, v, w)
+        for i in order:
+            total(outputs[i]).backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            total(outputs[0]).backward()
+        return bits([v.grad, w.grad])
+
+    wanted = told(function)
+    for _ in range(4):
+        assert told(compiled) == wanted
+    assert is_recorded(compiled(x, v, w))
+
+
+def test_gradients_that_formulas_write_by_views() -> None:
+    function = lambda a, tau: torch.linalg.householder_product(a, tau)  # noqa: E731
+    compiled, a, tau = recorded(function), leaf(3, 2), leaf(2)
+
+    def told(function: Call) -> Any:
+        a.grad = tau.grad = None
+        total(function(a, tau)).backward()
+        return bits([a.grad, tau.grad])
+
+    wanted = told(function)
+    for _ in range(4):
+        assert told(compiled) == wanted
+    assert is_recorded(compiled(a, tau))
+
+
 @pytest.mark.parametrize("warm", [0, 1, 2, 3])
 def test_higher_derivatives(warm: int) -> None:
     model, x = Two(), leaf(3, 8)
@@ -531,6 +609,31 @@ def test_writes_after_the_forward(which: str, warm: int) -> None:
         told(compiled, False)
     assert told(compiled, True) == told(function, True)
     assert told(compiled, False) is None
+
+
+def test_another_backward_after_a_write_to_what_is_not_saved() -> None:
+    """It is written down with the data of now, and carried out on those of then."""
+
+    def function(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        made = (x @ w + b).tanh()
+        return made.sin(), made * x
+
+    compiled, x, w = recorded(function), leaf(4, 4), leaf(4, 4)
+
+    def told(function: Call, roots: tuple[int, ...]) -> Any:
+        b = torch.full((4,), 0.5).requires_grad_()
+        x.grad = w.grad = None
+        outputs = function(x, w, b)
+        with torch.no_grad():
+            b.mul_(3)
+        total([outputs[i] for i in roots]).backward()
+        return bits([x.grad, w.grad, b.grad])
+
+    for _ in range(3):
+        assert told(compiled, (0, 1)) == told(function, (0, 1))
+    for roots in ((0,), (1,)):
+        assert told(compiled, roots) == told(function, roots)
+    assert is_recorded(compiled(x, w, leaf(4)))
 
 
 def test_an_output_that_is_not_saved_may_be_written() -> None:

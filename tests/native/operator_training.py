@@ -1,0 +1,118 @@
+"""What autograd's nodes are made by PyTorch's own table of operators, and whether their backward is recorded."""
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import gramme
+import torch
+import torch.utils._pytree as pytree
+
+from native.same import nodes, twin
+
+
+class Training(NamedTuple):
+    name: str
+    call: Callable[..., Any]
+    given: Any  # args, kwargs
+
+
+class Trained(NamedTuple):
+    nodes: set[str]
+    outcome: str  # recorded, engine, raises, differs
+
+
+def operators(entry: Any, samples: int) -> Iterator[Training]:
+    """Calls of an entry of op_db of which gradients can be taken."""
+    if not entry.supports_autograd or torch.float32 not in entry.supported_dtypes("cpu"):
+        return
+    torch.manual_seed(1)
+    random.seed(1)
+    for sample in itertools.islice(entry.sample_inputs("cpu", torch.float32, requires_grad=True), samples):
+        yield Training(entry.name, entry.op, ((sample.input, *sample.args), dict(sample.kwargs)))
+
+
+def modules(entry: Any) -> Iterator[Training]:
+    """Calls of an entry of module_db in training, its parameters being inputs."""
+    torch.manual_seed(1)
+    for given in entry.module_inputs_func(entry, "cpu", torch.float32, requires_grad=True, training=True):
+        if given.forward_input is None:
+            continue
+        made = given.constructor_input
+        module = entry.module_cls(*made.args, **made.kwargs)
+
+        def call(parameters: Any, args: Any, kwargs: Any, module: Any = module) -> Any:
+            return torch.func.functional_call(module, parameters, args, kwargs)
+
+        forward = given.forward_input
+        yield Training(entry.name, call, ((dict(module.named_parameters()), forward.args, forward.kwargs), {}))
+
+
+def plain(value: Any) -> bool:
+    return value.layout == torch.strided and type(value) in (torch.Tensor, torch.nn.Parameter)
+
+
+def data(tensor: torch.Tensor, number: int) -> torch.Tensor:
+    """Other data of the same form, at the numbers that are not 0."""
+    made = twin(tensor)
+    if number and made.is_floating_point() and torch._debug_has_internal_overlap(made) == 0:
+        with torch.no_grad():
+            made.mul_(1 - 0.1 * number)
+    return made
+
+
+def outputs_of(value: Any) -> list[torch.Tensor]:
+    return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
+
+
+def step(call: Callable[..., Any], leaves: list[Any], number: int) -> tuple[Any, set[str]]:
+    torch.manual_seed(number)
+    given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
+    outputs = outputs_of(call(*given))
+    seen = {name for output in outputs for name in nodes(output)} - {"torch::autograd::AccumulateGrad"}
+    loss = sum((o.abs() if o.is_complex() else o).double().sum() for o in outputs)
+    loss.backward()  # type: ignore[union-attr]
+    grads = [x.grad for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
+    told = [None if g is None else (g.nan_to_num(7e7).contiguous().numpy().tobytes(), g.stride()) for g in grads]
+    return told, seen
+
+
+def train(training: Training) -> Trained:
+    leaves, spec = pytree.tree_flatten(training.given)
+    tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+    if not all(map(plain, tensors)) or not any(t.requires_grad for t in tensors):
+        return Trained(set(), "raises")
+
+    def call(*given: Any) -> Any:
+        args, kwargs = pytree.tree_unflatten(list(given), spec)
+        return [o * 1 for o in outputs_of(training.call(*args, **kwargs))]  # what shares memory is left to the engine
+
+    try:
+        wanted = [step(call, leaves, number) for number in range(3)]
+    except Exception:  # whatever eager raises is no matter here
+        return Trained(set(), "raises")
+    seen = set[str]().union(*(names for _, names in wanted))
+    compiled = gramme.compile(call, backend="native", options={"recorded_backward": True})
+    last: set[str] = set()
+    for number in (0, 1, 2, 0, 1):
+        told, last = step(compiled, leaves, number)
+        if told != wanted[number][0]:
+            return Trained(seen, "differs")
+    return Trained(seen, "recorded" if last == {"RecordedBackward"} else "engine")
+
+
+def known(entries: Any, samples: int) -> tuple[Counter[str], dict[str, set[str]]]:
+    """How many calls came out how, and by that the nodes that were in them."""
+    counts: Counter[str] = Counter()
+    found: dict[str, set[str]] = {"recorded": set(), "engine": set(), "differs": set()}
+    for i, entry in enumerate(entries):
+        for training in operators(entry, samples) if hasattr(entry, "op") else modules(entry):
+            trained = train(training)
+            counts[trained.outcome] += 1
+            if trained.outcome in found:
+                found[trained.outcome] |= trained.nodes
+        if i % 20 == 19:
+            gramme.reset()
+    return counts, found

@@ -1,0 +1,34 @@
+"""PyTorch's own tables of operators and modules, trained with a recorded backward: eager's bits, on other data too."""
+
+import os
+import random
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_modules import module_db
+
+from native.operator_training import known
+
+SOAK = os.environ.get("GRAMME_SOAK") == "1"
+LISTED = set(re.findall(r'"(\w+)"', Path("src/native/nodes_2_13.def").read_text()))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if SOAK else 240)
+@pytest.mark.usefixtures("fresh")
+def test_gradients_are_eagers() -> None:
+    entries = [*op_db, *module_db]
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counts, found = known(entries if SOAK else random.Random(5).sample(entries, 150), 6 if SOAK else 2)
+    seen = set().union(*found.values())
+    unlisted = sorted(name for name in seen - LISTED if "::" not in name)
+    print(f"{dict(counts)}; {len(seen & LISTED)} nodes are listed, {len(unlisted)} are left to the engine: {unlisted}")
+    assert not found["differs"]
+    assert counts["recorded"] > 2 * counts["engine"]
+    assert found["recorded"] <= LISTED

@@ -200,18 +200,13 @@ void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
 
 void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {
   if (!options_.fullgraph) return;
-  int line = frame.code->co_firstlineno;
-  if (!segment)
-    raise_capture_error({"the function cannot be captured",
-                         "",
-                         "",
-                         false,
-                         line,
-                         text(frame.code->co_filename),
-                         text(frame.code->co_qualname),
-                         line,
-                         {},
-                         {}});
+  if (!segment) {
+    plan::Ending ending{"the function cannot be captured", "", ""};
+    ending.line = ending.inner_line = frame.code->co_firstlineno;
+    ending.file = text(frame.code->co_filename);
+    ending.function = text(frame.code->co_qualname);
+    raise_capture_error(ending);
+  }
   if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(segment->ending);
 }
 

@@ -7,6 +7,7 @@ and hooks are eager's, and `backward` is the user's function, called when gradie
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ class _Contexts(threading.local):
     last: weakref.ref[Any] | None = None
 
 
+@functools.lru_cache(256)  # what is known of a call of it is kept by the function
 def make_apply(function: type[Function]) -> Callable[..., Any]:
     """`function.apply` as a function of its own: under transforms of torch.func it takes the function's rules."""
 

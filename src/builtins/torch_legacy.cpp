@@ -86,13 +86,24 @@ Value* begin_range(Trace& trace, Function*, const Args& args) {
   return trace.none();
 }
 
+/// Says of a range that nothing measures whether it is open: the real end of one that has no record does nothing then.
+void set_open(Trace& trace, Value* range, bool open) {
+  static PyObject* const ends = intern("run_callbacks_on_exit");
+  protocol::set_attribute(trace, range, ends, trace.boolean(!open));
+}
+
 Value* enter_range(Trace& trace, Function*, const Args& args) {
   refuse_profiler(trace);
   auto [self] = positional<1>(args, 1);
+  set_open(trace, self, true);
   return self;
 }
 
-Value* leave_range(Trace& trace, Function*, const Args&) { return trace.none(); }
+Value* leave_range(Trace& trace, Function*, const Args& args) {
+  refuse_profiler(trace);
+  set_open(trace, positional<4>(args, 4)[0], false);
+  return trace.none();
+}
 
 }  // namespace
 

@@ -109,6 +109,34 @@ def test_ranges_under_a_profiler() -> None:
     assert {"outer", "inner"} <= {event.name for event in profile.events()}
 
 
+def test_ranges_that_end_for_real() -> None:
+    """A range that a segment opened, and the program itself ends."""
+
+    def program(x: torch.Tensor, log: list[str]) -> Any:
+        with torch.profiler.record_function("outer"):
+            y = x * 2
+            gramme.graph_break()
+            with torch.profiler.record_function("inner") as inner:
+                log.append(inner.name)
+                y = y + 1
+                if y.dim() == 1:
+                    raise ValueError("of one dimension")
+                y = y * 3
+            log.append(str(inner.run_callbacks_on_exit))
+        return y
+
+    compiled = gramme.compile(program, backend="eager")
+    for x in (torch.ones(3), torch.ones(2, 2), torch.ones(3), torch.ones(2, 2)):
+        logs: list[list[str]] = [[], []]
+        if x.dim() == 1:
+            for function, log in zip((program, compiled), logs, strict=True):
+                with pytest.raises(ValueError, match="of one dimension"):
+                    function(x, log)
+        else:
+            torch.testing.assert_close(compiled(x, logs[1]), program(x, logs[0]))
+        assert logs[0] == logs[1]
+
+
 def test_another_bound_method() -> None:
     def program(x: torch.Tensor, method: Callable[[], str]) -> Any:
         return x + 1, method()

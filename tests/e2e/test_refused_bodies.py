@@ -98,6 +98,7 @@ RIGHT: dict[str, Any] = {
     "cond: int operand": [4.0, 5.0, 6.0],
     "cond: dict operand": [2.0, 3.0, 4.0],
     "cond: keyword args": [2.0, 3.0, 4.0],
+    "while: captures changed int": (3, [8.0, 16.0, 24.0]),
     "wrap: effect": [2.0, 3.0, 4.0],
     "wrap: object out": [2.0, 3.0, 4.0],
     "wrap: in-place": ([2.0, 3.0, 4.0], [2.0, 3.0, 4.0]),

@@ -42,8 +42,8 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
   return segment;
 }
 
-/// The program's own exception leaves the function before anything was computed, or a long loop is to run for real:
-/// nothing has happened, the frame runs plainly under the same guards.
+/// The program's own exception leaves the function, or a long loop is to run for real: nothing has happened, the frame
+/// runs plainly under the same guards.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
   plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts(), {});
@@ -141,11 +141,6 @@ void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
 
 constexpr int kMostRuns = 3;  // of one capture, because sizes turned out to be numbers
 
-/// The last step at which the segment can end, if it must not come to what has just been tried.
-size_t last_step(const Attempt& attempt) {
-  return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
-}
-
 /// What an effect before it forbids: an iterator is advanced for real sooner than an operation runs outside of graphs.
 bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise || reason == Reason::LateEffect; }
 
@@ -185,7 +180,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
       if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
-      size_t step = last_step(attempt);
+      size_t step = std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
       if (comes_too_late(reason.reason)) step = std::min(step, attempt.interp.advance_step());
       if (rebuilding && stop_at != SIZE_MAX)
         step = std::min(step, attempt.step_below() != SIZE_MAX ? attempt.step_below() : stop_at / 2);
@@ -196,11 +191,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
     } catch (const trace::HookLeaves& hook) {
       if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
     } catch (const UserError& error) {
-      // The instruction that raises is carried out for real: what was computed before it stays in the graph.
-      const size_t step = last_step(attempt);
-      if (ending.reason.empty()) ending = describe_raise(error);
-      if (whole || step == 0 || attempt.trace.scope().graph().length() == 0) return hand_over(start, attempt, ending);
-      stop_at = std::min(step, stop_at - 1);
+      return hand_over(start, attempt, describe_raise(error));
     }
   }
 }

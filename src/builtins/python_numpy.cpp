@@ -24,36 +24,27 @@ void add_scalar_methods(const char* type) {
 }
 
 struct ScalarType {
-  const char* name;
+  Row make;
   size_t size;
 };
-constexpr ScalarType kScalars[] = {{"float64", 8}, {"float32", 4}, {"float16", 2}, {"int64", 8},
-                                   {"int32", 4},   {"int16", 2},   {"int8", 1},    {"uint8", 1},
-                                   {"uint16", 2},  {"uint32", 4},  {"bool_", 1}};
+template <Text name>
+constexpr ScalarType scalar(size_t size) {
+  return {{name.text, &make_scalar<name>}, size};
+}
+const ScalarType kScalars[] = {scalar<"float64">(8), scalar<"float32">(4), scalar<"float16">(2), scalar<"int64">(8),
+                               scalar<"int32">(4),   scalar<"int16">(2),   scalar<"int8">(1),    scalar<"uint8">(1),
+                               scalar<"uint16">(2),  scalar<"uint32">(4),  scalar<"bool_">(1)};
 
 }  // namespace
 
 void register_numpy() {
   for (const ScalarType& scalar : kScalars) {
-    PyObject* type = real("numpy", scalar.name);
+    PyObject* type = real("numpy", scalar.make.name);
     if (!type) return;
     source::add_leaf_type(reinterpret_cast<PyTypeObject*>(type), scalar.size);
-    add_scalar_methods(scalar.name);
+    add_scalar_methods(scalar.make.name);
+    add_rows("numpy", Takes::Asked, {scalar.make});
   }
-  add_rows("numpy", Takes::Asked,
-           {
-               {"float64", &make_scalar<"float64">},
-               {"float32", &make_scalar<"float32">},
-               {"float16", &make_scalar<"float16">},
-               {"int64", &make_scalar<"int64">},
-               {"int32", &make_scalar<"int32">},
-               {"int16", &make_scalar<"int16">},
-               {"int8", &make_scalar<"int8">},
-               {"uint8", &make_scalar<"uint8">},
-               {"uint16", &make_scalar<"uint16">},
-               {"uint32", &make_scalar<"uint32">},
-               {"bool_", &make_scalar<"bool_">},
-           });
   add_pure("numpy",
            {"sqrt",       "cbrt",          "square",    "exp",         "exp2",        "expm1",      "log",
             "log2",       "log10",         "log1p",     "sin",         "cos",         "tan",        "arcsin",

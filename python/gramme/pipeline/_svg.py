@@ -5,24 +5,23 @@ from __future__ import annotations
 from html import escape
 
 
+def _scaled(value: float, *units: str) -> str:
+    """In the first unit in which it is less than 1000, or in the last; each is 1000 of the one before."""
+    for unit in units[:-1]:
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} {units[-1]}"
+
+
 def size_of(count: int) -> str:
     """Bytes as people write them."""
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
+    return _scaled(float(count), "B", "kB", "MB", "GB")
 
 
 def time_of(nanoseconds: float) -> str:
     """A time as people write it."""
-    time = float(nanoseconds)
-    for unit in ("ns", "us", "ms"):
-        if time < 1000:
-            return f"{time:.3g} {unit}"
-        time /= 1000
-    return f"{time:.3g} s"
+    return _scaled(float(nanoseconds), "ns", "us", "ms", "s")
 
 
 def text(x: float, y: float, words: str, *, bold: bool = False, anchor: str = "middle") -> str:

@@ -51,7 +51,8 @@ def locate(module: LazyGraphModule, error: BaseException) -> int | None:
         entry = entry.tb_next
     if entry is None:
         return None
-    index = (module._lineno_map or {}).get(entry.tb_lineno - module._prologue_start)
+    line_map: dict[int, int | None] = module._lineno_map or {}
+    index = line_map.get(entry.tb_lineno - module._prologue_start)
     if index is None:
         return None
     error.__traceback__ = entry.tb_next

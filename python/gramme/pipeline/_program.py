@@ -94,11 +94,11 @@ class Program:
         """The line of the program whose node raised, if the traceback shows it."""
         code = self._module.forward.__func__.__code__  # type: ignore[attr-defined]
         nodes = list(self._module.graph.nodes)
+        line_map: dict[int, int | None] = self._module._lineno_map or {}
         while traceback is not None:
             frame = traceback.tb_frame
             if frame.f_code is code:
-                start = self._module._prologue_start
-                index = self._module._lineno_map.get(traceback.tb_lineno - start)  # type: ignore[union-attr]
+                index = line_map.get(traceback.tb_lineno - self._module._prologue_start)
                 if isinstance(index, int) and index < len(nodes):
                     return line_of(nodes[index])
             running = frame.f_locals.get("n")

@@ -134,7 +134,7 @@ Value* make_getter(Trace& trace, const Args& args) {
   std::vector<PyObject*> values;
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
     held.push_back(trace.concrete(args[i]));
-    if (!held.back()) cannot(Reason::ArgumentKind, std::string("operator.") + name.text + " of no constant");
+    if (!held.back()) cannot(Reason::ArgumentKind, "operator." + std::string(name.text) + " of no constant");
     values.push_back(held.back().get());
   }
   Owned<> names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));

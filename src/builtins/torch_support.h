@@ -38,7 +38,7 @@ Value* as_method(Trace& trace, const Args& args) {
 inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* method) {
   auto* tensor = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
   if (!tensor) cannot(Reason::ArgumentKind, std::string("Tensor.") + method + " of something else");
-  protocol::refuse_torch_function(trace, tensor, std::string("Tensor.") + method);
+  protocol::refuse_torch_function(trace, tensor, "Tensor." + std::string(method));
   return tensor;
 }
 

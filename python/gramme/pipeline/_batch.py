@@ -53,6 +53,13 @@ def _is_cut(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and leaf.dim() > 0
 
 
+def rows_alike(tree: Any) -> list[Tensor]:
+    """What of a tree is cut into micro-batches; nothing where some have more rows or have marks of the program."""
+    leaves = [leaf for leaf in pytree.tree_leaves(tree) if _is_cut(leaf)]
+    marked = any(name.startswith("_dynamo_") for leaf in leaves for name in vars(leaf))
+    return leaves if len({len(leaf) for leaf in leaves}) == 1 and not marked else []
+
+
 def scatter(tree: Any, parts: int) -> Scattered:
     """Cuts the tensors of a tree along dimension 0.
 

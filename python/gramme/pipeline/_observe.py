@@ -166,8 +166,17 @@ def last_uses(operations: Sequence[Operation], output: fx.Node) -> list[int]:
     return [max([i, *users]) for i, users in enumerate(takers(operations, output))]
 
 
-def has_data_dependent_size(node: fx.Node) -> bool:
-    return any(free_unbacked_symbols(tensor) for tensor in tensors_of(node.meta.get("example_value")))
+def data_dependent_sizes(graph: fx.Graph) -> set[fx.Node]:
+    """Nodes with tensors whose size is known when they have run; a size of an input is known though it may be any."""
+
+    def symbols(node: fx.Node) -> set[Any]:
+        values = pytree.tree_leaves(node.meta.get("example_value"))
+        return set[Any]().union(
+            *(free_unbacked_symbols(leaf) for leaf in values if isinstance(leaf, (Tensor, torch.SymInt)))
+        )
+
+    of_inputs = set[Any]().union(*map(symbols, graph.find_nodes(op="placeholder")))
+    return {node for node in graph.nodes if symbols(node) - of_inputs and tensors_of(node.meta["example_value"])}
 
 
 def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str]:
@@ -180,10 +189,11 @@ def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str
 
     touched: dict[int, tuple[int, int]] = {}
     written: set[int] = set()
+    data_dependent = data_dependent_sizes(operations[0].node.graph) if operations else set()
     for i, operation in enumerate(operations):
         if not operation.crosses:
             keep_together(i, last_use[i], "several values of one operation are used")
-        elif has_data_dependent_size(operation.node):
+        elif operation.node in data_dependent:
             keep_together(i, last_use[i], "a tensor is used whose size depends on data")
         if operation.in_mode:
             keep_together(i, i + 1, "grad mode or autocast is another than around the model")

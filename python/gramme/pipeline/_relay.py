@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, fx
 
 from ._cut import Cut
-from ._observe import has_data_dependent_size, line_of
+from ._observe import data_dependent_sizes, line_of
 
 # Numbers of a kind are handed over in one tensor.
 _CARRIED = {bool: torch.int64, int: torch.int64, float: torch.float64}
@@ -127,6 +127,7 @@ class Relay:
     def _crossing(self, border: int) -> list[fx.Node]:
         """What stages at or behind the border use of those before it."""
         wanted = {node for needs in self.cut.needs[border:] for node in needs} | set(self.returned)
+        data_dependent = data_dependent_sizes(self.cut.module.graph)
         crossing = [
             node
             for node in self.cut.module.graph.nodes
@@ -135,7 +136,7 @@ class Relay:
             and (self.cut.attribute(node) is None or node in self._tied)
         ]
         for node in crossing:
-            if isinstance(self.values[node], Tensor) and has_data_dependent_size(node):
+            if node in data_dependent:
                 line = line_of(node)
                 raise ValueError(f"{node.name} is handed to another process, but its size depends on data ({line})")
             if not isinstance(self.values[node], (Tensor, *_CARRIED)):

@@ -15,6 +15,8 @@ from torch.utils import _pytree as pytree
 from .. import _C
 from .._compile import compile as _compile
 from .._compile import entry_of
+from ..errors import CaptureError
+from ._batch import rows_alike
 from ._cut import Cut, Wishes
 from ._observe import tensors_of
 from ._plan import Plan
@@ -40,6 +42,22 @@ def undisturbed(tensors: Iterable[Tensor]) -> Iterator[None]:
             for tensor, before in kept:
                 if not torch.equal(tensor, before):
                     tensor.copy_(before)
+
+
+@contextlib.contextmanager
+def any_number_of_rows(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """What is captured inside holds for every number of rows of these tensors, one too, as long as all have as many."""
+    from torch._dynamo.decorators import mark_unbacked
+
+    kept = [(tensor, dict(vars(tensor))) for tensor in tensors]
+    try:
+        for tensor, _ in kept:
+            mark_unbacked(tensor, 0, shape_id="rows", min=1)
+        yield
+    finally:
+        for tensor, before in kept:
+            vars(tensor).clear()
+            vars(tensor).update(before)
 
 
 @dataclass(frozen=True)
@@ -284,7 +302,9 @@ def split(
     Args:
         model: any module that is captured whole; neither it nor its buffers nor random numbers are changed.
         example_args: arguments to measure with, the model's shapes. Later ones may have other sizes, where those that
-            are equal here are equal too; all else (requires_grad, the model's mode) stays as it is now.
+            are equal here are equal too, and where no size is one that is greater here, but the number of rows if all
+            tensors have as many and nothing in the model is decided by it; all else (requires_grad, the model's mode)
+            stays as it is now.
         example_kwargs: the same by keyword.
         stages: how many there shall be.
         begin: names of modules that a stage shall begin with; ``gramme.pipeline.cut()`` marks such places in code.
@@ -316,7 +336,15 @@ def split(
         raise ValueError(f"stages must be a positive number, not {stages}")
     if costs not in ("estimated", "measured"):
         raise ValueError(f"costs: expected 'estimated' or 'measured', got {costs!r}")
-    made = Split(model, Wishes(stages, tuple(begin), most_memory, micro_batches, costs))
-    with undisturbed(model.buffers()):
-        made(*example_args, **(example_kwargs or {}))
+    wishes, kwargs = Wishes(stages, tuple(begin), most_memory, micro_batches, costs), example_kwargs or {}
+    for rows in (rows_alike((example_args, kwargs)), []):
+        made = Split(model, wishes)
+        try:
+            with undisturbed(model.buffers()), any_number_of_rows(rows):
+                made(*example_args, **kwargs)
+        except CaptureError:
+            if not rows:  # else something in the model is decided by their number
+                raise
+        else:
+            break
     return made

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+from _thread import start_new_thread
 from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -82,7 +84,8 @@ class Step:
         self.phony = torch.empty(0, requires_grad=True)
         self._error: BaseException | None = None
         self._lock = Lock()
-        self._ended: SimpleQueue[int] = SimpleQueue()
+        self._is_over = False
+        self._over: SimpleQueue[None] = SimpleQueue()
         self._modes = _C.ThreadState()
         self.workers = [Worker(self, rank, list(schedule.computations(rank))) for rank in range(len(schedule.rows))]
         self.worker_of = {action.stage: worker for worker in self.workers for action in worker.actions}
@@ -100,17 +103,15 @@ class Step:
             BaseException: what one of them raised first, or what interrupted this thread.
 
         """
-        started = []
+        supervisor: list[int] = []
         try:
-            for thread in self._threads:
-                thread.start()
-                started.append(thread)
-            for _ in started:
-                self._wait()
+            # Inside one call into C: an interrupt comes before the thread is started or when it is known to be.
+            supervisor.extend(map(start_new_thread, [self._supervise], [()]))
+            self._wait()
         finally:
-            self._cancel()
-            for thread in started:
-                thread.join()
+            if supervisor:
+                self._cancel()
+                self._wait()
         error, self._error = self._error, None
         if error is not None:
             try:
@@ -119,12 +120,24 @@ class Step:
                 del error
 
     def _wait(self) -> None:
-        while True:
-            try:
-                self._ended.get(timeout=_SLICE)
-                return
-            except Empty:
-                continue
+        while not self._is_over:
+            with contextlib.suppress(Empty):
+                self._over.get(timeout=_SLICE)
+
+    def _supervise(self) -> None:
+        """Starts all threads and waits for their end: `start()` bears no interrupt, which only the main thread gets."""
+        started = []
+        try:
+            for thread in self._threads:
+                thread.start()
+                started.append(thread)
+        except BaseException as error:  # there can be no more threads
+            self._error = error
+            self._cancel()
+        for thread in started:
+            thread.join()
+        self._is_over = True
+        self._over.put(None)
 
     def _work(self, worker: Worker, context: contextvars.Context) -> None:
         try:
@@ -134,8 +147,6 @@ class Step:
             pass
         except BaseException as error:  # the caller waits for an answer
             self._fail(error, worker)
-        finally:
-            self._ended.put(worker.rank)
 
     def _fail(self, error: BaseException, worker: Worker) -> None:
         with self._lock:

@@ -221,6 +221,8 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
   if (object->object) {
     if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
+    if (PyInstanceMethod_Check(object->object))  // what pybind11 keeps in its classes calls what it is made of
+      return call(trace, get_attribute(trace, object, names::k_func), args);
   }
   if (operator_type && PyType_IsSubtype(object->type, operator_type)) {
     Frameless frameless(trace);

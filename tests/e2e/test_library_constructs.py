@@ -301,6 +301,23 @@ def test_scripted_function() -> None:
         assert same(entry(X, k), program(X, k))
 
 
+def test_scripted_function_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch.testing calls all of them once it is imported: by what is in the class, an instancemethod."""
+    plain: Any = torch._C.ScriptFunction.__call__
+
+    def wrapped(*args: Any) -> Any:
+        return plain(*args)
+
+    def program(x: torch.Tensor, k: int) -> Any:
+        return scripted(x, k) * plain(scripted, x, 2)
+
+    assert type(plain).__name__ == "instancemethod" or plain.__name__ == "prof_func_call"
+    monkeypatch.setattr(torch._C.ScriptFunction, "__call__", wrapped)
+    entry = compiled(program)
+    for k in (3, 3, 4):
+        assert same(entry(X, k), program(X, k))
+
+
 def test_graph_module() -> None:
     module = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
 

@@ -7,6 +7,7 @@ namespace {
 
 using value::Generator;
 using value::Iterator;
+using value::IteratorType;
 using value::Kind;
 
 std::vector<Value*> iterators_of(Trace& trace, const Args& args, size_t from = 0) {
@@ -81,13 +82,19 @@ Value* next_item(Trace& trace, const Args& args) {
   raise_stop_iteration(trace, nullptr);
 }
 
-/// How many items a list's iterator still has.
+/// How many items an iterator over a sequence still has, as far as the sequence says.
 Value* items_left(Trace& trace, const Args& args) {
+  static PyObject* const kLen = intern("__len__");
   auto [self] = positional<1>(args, 1);
   auto* iterator = trace.see_as<Iterator>(self);
   if (!iterator || iterator->sort != Iterator::Sequence) cannot(Reason::IteratorLive);
   if (iterator->done) return trace.integer(0);
-  return trace.integer(std::max<Py_ssize_t>(protocol::length(trace, iterator->parts[0]) - iterator->index, 0));
+  Value* sequence = iterator->parts[0];
+  auto* tuple = value::as<value::Tuple>(sequence);
+  if (sequence->kind == Kind::Object && !trace.type_lookup(protocol::type_of(sequence), kLen))
+    return trace.constant(Py_NotImplemented);
+  const auto items = tuple ? static_cast<Py_ssize_t>(tuple->items.size()) : protocol::length(trace, sequence);
+  return trace.integer(std::max<Py_ssize_t>(items - iterator->index, 0));
 }
 
 // ---- methods of generators
@@ -164,17 +171,12 @@ Value* generator_close(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// The types of iterators over builtin containers, which no module names.
 void register_iterator_types() {
-  static const char* const kMakers[] = {"iter([])",     "iter(())",     "iter(range(0))",    "iter('')",
-                                        "iter(set())",  "iter({})",     "iter({}.values())", "iter({}.items())",
-                                        "reversed([])", "reversed(())", "reversed({})",      "enumerate(())",
-                                        "zip()",        "map(int, ())", "filter(None, ())",  "iter(int, 0)"};
-  PyObject* names = PyEval_GetBuiltins();
-  for (const char* maker : kMakers) {
-    Owned<> iterator = take(PyRun_String(maker, Py_eval_input, names, names));
-    add_rows(Py_TYPE(iterator.get()), Takes::Asked, {{"__next__", &next_item}, {"__iter__", &self}});
-  }
+  for (PyTypeObject* type : value::iterator_types())
+    add_rows(type, Takes::Asked, {{"__next__", &next_item}, {"__iter__", &self}});
+  for (IteratorType type : {IteratorType::List, IteratorType::Tuple, IteratorType::Ascii, IteratorType::Text,
+                            IteratorType::Bytes, IteratorType::Sequence})
+    add_rows(value::type_of(type), Takes::Asked, {{"__length_hint__", &items_left}});
 }
 
 }  // namespace
@@ -200,8 +202,6 @@ void register_iterators() {
                {"__iter__", &self},
            });
   register_iterator_types();
-  Owned<> nothing = take(PyList_New(0)), example = take(PyObject_GetIter(nothing.get()));
-  add_rows(Py_TYPE(example.get()), Takes::Asked, {{"__length_hint__", &items_left}});
 }
 
 }  // namespace gramme::builtins

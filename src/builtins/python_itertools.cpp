@@ -10,6 +10,7 @@ namespace {
 using protocol::get_iterator;
 using protocol::make_iterator;
 using value::Iterator;
+using value::IteratorType;
 using value::Kind;
 
 /// `maker` makes a real one from the parts that are not Null, as long as no step takes it away.
@@ -100,7 +101,7 @@ Value* zip_longest_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* zip_longest(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&zip_longest_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&zip_longest_step, IteratorType::ZipLongest);  // no Python: a row
   Value* fill = args.keyword("fillvalue");
   if (args.keywords != (fill ? 1 : 0)) cannot(Reason::ArgumentKind, "an unexpected keyword argument");
   std::vector<Value*> parts = {fill ? fill : trace.none()};
@@ -124,7 +125,7 @@ Value* pairwise_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* pairwise(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&pairwise_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&pairwise_step, IteratorType::Pairwise);  // no Python: a row
   PyObject* const maker = once([] { return real("itertools", "pairwise"); });
   auto [iterable] = positional<1>(args, 1);
   return own_iterator(trace, step, {get_iterator(trace, iterable), trace.null()}, maker);
@@ -142,7 +143,7 @@ Value* compress_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* compress(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&compress_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&compress_step, IteratorType::Compress);  // no Python: a row
   PyObject* const maker = once([] { return real("itertools", "compress"); });
   auto [data, selectors] = bind(args, 2, {"data", "selectors"});
   return own_iterator(trace, step, {get_iterator(trace, data), get_iterator(trace, selectors)}, maker);
@@ -164,7 +165,7 @@ Value* tee_step(Trace& trace, Iterator* iterator) {
 }
 
 Value* tee(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&tee_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&tee_step, IteratorType::Tee);  // no Python: a row
   auto [iterable, times] = positional<2>(args, 1);
   Value* source = get_iterator(trace, iterable);
   Value* read = trace.list({});
@@ -198,7 +199,7 @@ Value* group_step(Trace& trace, Iterator* group) {
 }
 
 Value* groupby_step(Trace& trace, Iterator* groups) {
-  static const Py_ssize_t step = protocol::add_step(&group_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&group_step, IteratorType::Group);  // no Python: a row
   auto& parts = groups->parts;
   groups->maker = nullptr;
   parts[kGroup] = trace.null();
@@ -214,7 +215,7 @@ Value* groupby_step(Trace& trace, Iterator* groups) {
 }
 
 Value* groupby(Trace& trace, const Args& args) {
-  static const Py_ssize_t step = protocol::add_step(&groupby_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&groupby_step, IteratorType::GroupBy);  // no Python: a row
   PyObject* const maker = once([] { return real("itertools", "groupby"); });
   auto [iterable, key] = bind(args, 1, {"iterable", "key"});
   Value* null = trace.null();
@@ -238,7 +239,7 @@ Value* positions_step(Trace& trace, Iterator* iterator) {
 
 Value* over_positions(Trace& trace, PyObject* function, const std::vector<Value*>& iterables, PyObject* length,
                       PyObject* keywords) {
-  static const Py_ssize_t step = protocol::add_step(&positions_step);  // no Python: a row of a table
+  static const Py_ssize_t step = protocol::add_step(&positions_step, IteratorType::Product);  // no Python: a row
   std::vector<Value*> pools;
   Owned<> args = take(PyTuple_New(static_cast<Py_ssize_t>(iterables.size()) + (length != nullptr)));
   for (size_t i = 0; i < iterables.size(); ++i) {

@@ -37,6 +37,7 @@
 //   add_step
 #pragma once
 #include "protocol/protocol.h"
+#include "value/iterator_types.h"
 
 namespace gramme::protocol {
 
@@ -56,7 +57,8 @@ Value* reversed(Trace& trace, Value* object);
 /// The next value or null at the end, of an iterator of sort Other. For iterators that only one module knows (pairwise,
 /// groupby).
 using Step = Value* (*)(Trace& trace, value::Iterator* iterator);
-/// What to put into `increment`. Call once per function, at start-up.
-Py_ssize_t add_step(Step step);
+/// What to put into `increment`. Call once per function, at start-up. The type is that of the iterator's `object`,
+/// where it has one.
+Py_ssize_t add_step(Step step, value::IteratorType type);
 
 }  // namespace gramme::protocol

@@ -243,13 +243,20 @@ Value* next_of_call_until(Trace& trace, Iterator* iterator) {
   return equal(trace, iterator->parts[1], item) ? end(iterator) : item;
 }
 
-std::vector<Step>& own_steps() {
-  static std::vector<Step> steps;
-  return steps;
+struct OwnSort {
+  Step step;
+  IteratorType type;
+};
+
+std::vector<OwnSort>& own_sorts() {
+  static std::vector<OwnSort> sorts;
+  return sorts;
 }
 
+OwnSort& own_sort(const Iterator* iterator) { return own_sorts().at(static_cast<size_t>(iterator->increment)); }
+
 Value* next_of_other(Trace& trace, Iterator* iterator) {
-  Value* item = own_steps().at(static_cast<size_t>(iterator->increment))(trace, iterator);
+  Value* item = own_sort(iterator).step(trace, iterator);
   return item ? item : end(iterator);
 }
 
@@ -270,9 +277,13 @@ Value* step(Trace& trace, Iterator* iterator) {
   return iterator->done ? nullptr : kSteps[iterator->sort](trace, iterator);
 }
 
-Py_ssize_t add_step(Step step) {
-  own_steps().push_back(step);
-  return static_cast<Py_ssize_t>(own_steps().size()) - 1;
+Py_ssize_t add_step(Step step, IteratorType type) {
+  own_sorts().push_back({step, type});
+  return static_cast<Py_ssize_t>(own_sorts().size()) - 1;
+}
+
+PyTypeObject* other_iterator_type(const Iterator* iterator) {
+  return iterator->object ? Py_TYPE(iterator->object) : type_of(own_sort(iterator).type);
 }
 
 void note_size(Trace& trace, Iterator* iterator) {

@@ -8,6 +8,8 @@ namespace gramme::protocol {
 Value* step(Trace& trace, value::Iterator* iterator);
 /// The same for those of sort Entries.
 Value* next_of_entries(Trace& trace, value::Iterator* iterator);
+/// What type() says of one of sort Other.
+PyTypeObject* other_iterator_type(const value::Iterator* iterator);
 /// At the end: nothing more comes, ever.
 inline Value* end(value::Iterator* iterator) {
   iterator->done = true;

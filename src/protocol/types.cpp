@@ -2,6 +2,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "protocol/protocol.h"
+#include "protocol/steps.h"
 
 namespace gramme::protocol {
 
@@ -9,57 +10,67 @@ using namespace value;
 
 namespace {
 
-/// Of an iterator over the items or entries of a container.
-PyTypeObject* walk_type(Iterator* iterator) {
-  Value* over = iterator->parts.empty() ? nullptr : iterator->parts[0];
-  bool backwards = iterator->increment < 0;
-  auto* view = over ? as<View>(over) : nullptr;
+/// Of an iterator over a dict, its views, a set or an instance's attributes.
+PyTypeObject* entries_iterator_type(const Iterator* iterator) {
+  Value* over = iterator->parts.at(0);
+  auto* view = as<View>(over);
   if (view) over = view->dict;
-  if (!over) return nullptr;
+  if (over->kind == Kind::Set) return type_of(IteratorType::Set);
   auto* dict = as<Dict>(over);
-  if (dict && PyType_IsSubtype(dict->type, &PyODict_Type)) return &PyODictIter_Type;
-  View::Which which = view ? view->which : View::Keys;
-  static PyTypeObject* const kTypes[][2] = {{&PyDictIterKey_Type, &PyDictRevIterKey_Type},
-                                            {&PyDictIterValue_Type, &PyDictRevIterValue_Type},
-                                            {&PyDictIterItem_Type, &PyDictRevIterItem_Type}};
-  if (dict || over->kind == Kind::InstanceDict) return kTypes[which][backwards];
-  if (over->kind == Kind::Set) return &PySetIter_Type;
-  if (over->kind == Kind::List) return &PyListIter_Type;
-  return over->kind == Kind::Tuple ? &PyTupleIter_Type : nullptr;
+  if (dict && PyType_IsSubtype(dict->type, &PyODict_Type)) return type_of(IteratorType::OrderedDict);
+  constexpr IteratorType kTypes[][2] = {{IteratorType::Keys, IteratorType::ReversedKeys},
+                                        {IteratorType::Values, IteratorType::ReversedValues},
+                                        {IteratorType::Items, IteratorType::ReversedItems}};
+  return type_of(kTypes[view ? view->which : View::Keys][iterator->increment < 0]);
+}
+
+PyTypeObject* reversed_type(const Iterator* iterator) {
+  const Kind over = iterator->parts.at(0)->kind;
+  return type_of(over == Kind::List    ? IteratorType::ReversedList
+                 : over == Kind::Deque ? IteratorType::ReversedDeque
+                                       : IteratorType::Reversed);
 }
 
 PyTypeObject* iterator_type(Iterator* iterator) {
-  PyTypeObject* const list_iterator =
-      once([] { return Py_TYPE(take(PyObject_GetIter(take(PyList_New(0)).get())).get()); });
   switch (iterator->sort) {
     case Iterator::Sequence:
+      return sequence_iterator_type(iterator->parts.at(0));
     case Iterator::Entries:
-      if (PyTypeObject* type = walk_type(iterator)) return type;
-      return list_iterator;
+      return entries_iterator_type(iterator);
     case Iterator::Range:
-      return &PyRangeIter_Type;
+      return type_of(IteratorType::Range);
     case Iterator::Enumerate:
-      return &PyEnum_Type;
+      return type_of(IteratorType::Enumerate);
     case Iterator::Zip:
-      return &PyZip_Type;
+      return type_of(IteratorType::Zip);
     case Iterator::Map:
-      return &PyMap_Type;
+      return type_of(IteratorType::Map);
     case Iterator::Filter:
-      return &PyFilter_Type;
+      return type_of(iterator->stop == 1 ? IteratorType::FilterFalse : IteratorType::Filter);
     case Iterator::Reversed:
-      return iterator->parts.at(0)->kind == Kind::List ? &PyListRevIter_Type : &PyReversed_Type;
+      return reversed_type(iterator);
     case Iterator::Chain:
+      return type_of(IteratorType::Chain);
     case Iterator::Repeat:
+      return type_of(IteratorType::Repeat);
     case Iterator::Count:
+      return type_of(IteratorType::Count);
     case Iterator::Cycle:
+      return type_of(IteratorType::Cycle);
     case Iterator::Islice:
+      return type_of(IteratorType::Islice);
     case Iterator::StarMap:
+      return type_of(IteratorType::StarMap);
     case Iterator::Accumulate:
+      return type_of(IteratorType::Accumulate);
     case Iterator::TakeWhile:
+      return type_of(IteratorType::TakeWhile);
     case Iterator::DropWhile:
+      return type_of(IteratorType::DropWhile);
     case Iterator::CallUntil:
+      return type_of(IteratorType::Callable);
     case Iterator::Other:
-      return list_iterator;
+      return other_iterator_type(iterator);
     case Iterator::Live:
       return Py_TYPE(iterator->object);
   }

@@ -6,6 +6,7 @@
 #include "cpython/replayed.h"
 #include "trace/rebuild.h"
 #include "trace/sets.h"
+#include "value/iterator_types.h"
 
 namespace gramme::trace {
 
@@ -15,24 +16,9 @@ using plan::ReplayKind;
 
 namespace {
 
+PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
+
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
-
-PyTypeObject* iterator_type(const char* example) {
-  PyObject* names = PyEval_GetBuiltins();
-  Owned<> made = take(PyRun_String(example, Py_eval_input, names, names));
-  return Py_TYPE(made.get());
-}
-
-PyTypeObject* forward_type(Value* sequence) {
-  if (sequence->kind == Kind::List) return &PyListIter_Type;
-  if (sequence->kind == Kind::Tuple) return &PyTupleIter_Type;
-  if (sequence->kind == Kind::Object) return &PySeqIter_Type;
-  if (sequence->kind != Kind::Constant) return nullptr;
-  PyTypeObject* const ascii = once([] { return iterator_type("iter('')"); });
-  PyTypeObject* const text = once([] { return iterator_type("iter('\\u1234')"); });
-  if (PyUnicode_Check(sequence->object)) return PyUnicode_IS_ASCII(sequence->object) ? ascii : text;
-  return PyBytes_Check(sequence->object) ? &PyBytesIter_Type : nullptr;
-}
 
 /// How many members the iterator has gone over.
 Py_ssize_t passed_members(Trace& trace, Iterator* iterator, Set* set) {
@@ -93,7 +79,6 @@ Register Rebuilder::container_of(Value* container) {
 }
 
 Register Rebuilder::over_sequence(Iterator* iterator) {
-  PyTypeObject* const deque_iterator = once([] { return imported_type("_collections", "_deque_iterator"); });
   Value* sequence = trace_.see(iterator->parts.at(0));
   if (iterator->done) {
     if (sequence->kind != Kind::List && sequence->kind != Kind::Tuple) unsupported("an exhausted iterator");
@@ -102,20 +87,17 @@ Register Rebuilder::over_sequence(Iterator* iterator) {
   }
   refuse_changed(iterator, sequence);
   if (sequence->kind == Kind::Deque)
-    return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(iterator->index)});
-  PyTypeObject* type = forward_type(sequence);
-  if (!type) unsupported("an iterator over a " + std::string(kind_name(sequence->kind)));
+    return call(as_object(sequence_iterator_type(sequence)), {container_of(sequence), integer(iterator->index)});
   // A subclass may iterate in its own way.
   bool list = sequence->kind == Kind::List, tuple = sequence->kind == Kind::Tuple;
   Register made = list || tuple ? call_method(list ? &PyList_Type : &PyTuple_Type, "__iter__", {(*this)(sequence)})
                                 : call(builtin("iter"), {(*this)(sequence)});
   if (list && iterator->index != 0) move(made, iterator->index);
-  if (!list && iterator->index != 0) set_state(type, made, integer(iterator->index));
+  if (!list && iterator->index != 0) set_state(sequence_iterator_type(sequence), made, integer(iterator->index));
   return made;
 }
 
 Register Rebuilder::over_reversed(Iterator* iterator) {
-  PyTypeObject* const deque_iterator = once([] { return imported_type("_collections", "_deque_reverse_iterator"); });
   Value* sequence = trace_.see(iterator->parts.at(0));
   bool list = sequence->kind == Kind::List, tuple = sequence->kind == Kind::Tuple;
   if (iterator->done && (list || tuple))
@@ -123,7 +105,7 @@ Register Rebuilder::over_reversed(Iterator* iterator) {
   if (sequence->kind == Kind::Deque && !iterator->done) {
     refuse_changed(iterator, sequence);
     auto passed = static_cast<Py_ssize_t>(static_cast<Deque*>(sequence)->items.size()) - 1 - iterator->index;
-    return call(reinterpret_cast<PyObject*>(deque_iterator), {container_of(sequence), integer(passed)});
+    return call(as_object(type_of(IteratorType::ReversedDeque)), {container_of(sequence), integer(passed)});
   }
   if (!list && !tuple) unsupported("a reversed iterator");
   Register made = call(builtin("reversed"), {(*this)(sequence)});

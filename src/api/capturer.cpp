@@ -125,7 +125,7 @@ void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const sou
 
 /// torch._dynamo.error_on_graph_break: its own beginning and end are carried out for real, and no breaks.
 void refuse_break(const plan::Segment& segment) {
-  if (segment.exit.kind != plan::ExitKind::Concrete || is_told(segment)) return;
+  if (segment.exit.kind != plan::ExitKind::Concrete || segment.ending.raises || is_told(segment)) return;
   if (segment.ending.detail.find("ErrorOnGraphBreak") != std::string::npos || !is_break_error()) return;
   leave_break_error();  // the frame is left without its own end of it
   raise_capture_error(segment.ending);

@@ -42,8 +42,8 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
   return segment;
 }
 
-/// The program's own exception leaves the function, or a long loop is to run for real: nothing has happened, the frame
-/// runs plainly under the same guards.
+/// The program's own exception leaves the function before anything was computed, or a long loop is to run for real:
+/// nothing has happened, the frame runs plainly under the same guards.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
   plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts(), {});
@@ -141,6 +141,19 @@ void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
 
 constexpr int kMostRuns = 3;  // of one capture, because sizes turned out to be numbers
 
+/// The last step at which the segment can end, if it must not come to what has just been tried.
+size_t last_step(const Attempt& attempt) {
+  return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
+}
+
+/// The program raises: is only the instruction that does carried out for real, and what was computed before it stays in
+/// a graph? Not where a compiler makes another program of it: that may refuse operations of the program with texts of
+/// its own, and take others that the program's own operators refuse, for which the exception comes too late.
+bool keeps_what_came_before(const Attempt& attempt) {
+  const trace::Policy& policy = attempt.trace.policy;
+  return policy.locates && !policy.whole && attempt.trace.scope().graph().length() != 0;
+}
+
 /// What an effect before it forbids: an iterator is advanced for real sooner than an operation runs outside of graphs.
 bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise || reason == Reason::LateEffect; }
 
@@ -180,7 +193,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
       if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;
-      size_t step = std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
+      size_t step = last_step(attempt);
       if (comes_too_late(reason.reason)) step = std::min(step, attempt.interp.advance_step());
       if (rebuilding && stop_at != SIZE_MAX)
         step = std::min(step, attempt.step_below() != SIZE_MAX ? attempt.step_below() : stop_at / 2);
@@ -191,7 +204,10 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
     } catch (const trace::HookLeaves& hook) {
       if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
     } catch (const UserError& error) {
-      return hand_over(start, attempt, describe_raise(error));
+      const size_t step = last_step(attempt);
+      if (ending.reason.empty()) ending = describe_raise(error);
+      if (step == 0 || !keeps_what_came_before(attempt)) return hand_over(start, attempt, ending);
+      stop_at = std::min(step, stop_at - 1);
     }
   }
 }

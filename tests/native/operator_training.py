@@ -19,6 +19,13 @@ class Training(NamedTuple):
     given: Any  # args, kwargs
 
 
+# Nodes that models have, and the tables make in no call that is recorded.
+MORE: list[tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]]] = [
+    ("x[:]", lambda x: x[:], ((3, 4),)),
+    ("x[..., rows]", lambda x: x[:, torch.tensor([2, 0, 2])], ((3, 4),)),
+]
+
+
 class Trained(NamedTuple):
     nodes: set[str]
     outcome: str  # recorded, engine, raises, differs
@@ -48,6 +55,12 @@ def modules(entry: Any) -> Iterator[Training]:
 
         forward = given.forward_input
         yield Training(entry.name, call, ((dict(module.named_parameters()), forward.args, forward.kwargs), {}))
+
+
+def more() -> Iterator[Training]:
+    for name, call, sizes in MORE:
+        torch.manual_seed(1)
+        yield Training(name, call, (tuple(torch.randn(*size).requires_grad_() for size in sizes), {}))
 
 
 def plain(value: Any) -> bool:
@@ -107,12 +120,18 @@ def known(entries: Any, samples: int) -> tuple[Counter[str], dict[str, set[str]]
     """How many calls came out how, and by that the nodes that were in them."""
     counts: Counter[str] = Counter()
     found: dict[str, set[str]] = {"recorded": set(), "engine": set(), "differs": set()}
+
+    def note(training: Training) -> None:
+        trained = train(training)
+        counts[trained.outcome] += 1
+        if trained.outcome in found:
+            found[trained.outcome] |= trained.nodes
+
     for i, entry in enumerate(entries):
         for training in operators(entry, samples) if hasattr(entry, "op") else modules(entry):
-            trained = train(training)
-            counts[trained.outcome] += 1
-            if trained.outcome in found:
-                found[trained.outcome] |= trained.nodes
+            note(training)
         if i % 20 == 19:
             gramme.reset()
+    for training in more():
+        note(training)
     return counts, found

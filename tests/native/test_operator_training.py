@@ -11,10 +11,18 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
-from native.operator_training import known
+from native.operator_training import Training, known, more, train
 
 SOAK = os.environ.get("GRAMME_SOAK") == "1"
 LISTED = set(re.findall(r'"(\w+)"', Path("src/native/nodes_2_13.def").read_text()))
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("training", more(), ids=lambda training: training.name)
+def test_nodes_of_models_are_listed(training: Training) -> None:
+    trained = train(training)
+    assert trained.nodes <= LISTED
+    assert trained.outcome == "recorded"
 
 
 @pytest.mark.slow

@@ -38,11 +38,16 @@ class RecordedBackward final : public NodeOfForward {
     for (const Slot& slot : this->piece().slots) add_slot(*this, slot);
   }
 
+  ~RecordedBackward() override {
+    std::lock_guard<std::recursive_mutex> lock(call->mutex);
+    call->leave(piece_);
+  }
+
   std::string name() const override { return "RecordedBackward"; }
 
   void release_variables() override {
     std::lock_guard<std::recursive_mutex> lock(call->mutex);
-    call->release(piece_);
+    call->drop();
   }
 
  private:
@@ -55,12 +60,12 @@ class RecordedBackward final : public NodeOfForward {
     if (create_graph) call->training->stop("a graph of the backward was wanted");
     std::unique_lock<std::recursive_mutex> lock(call->mutex);
     const bool alone = is_only_pass(call);
+    call->come(piece_, wanted, torch::autograd::get_current_graph_task_keep_graph());
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());
     std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
     std::shared_ptr<const BackwardTape> tape = key ? call->training->find(piece_, *key) : nullptr;
     if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
-    TORCH_CHECK(!call->released[piece_], torch::autograd::ERR_BACKWARD_TWICE);
     if (!call->graph) {
       if (const std::optional<size_t> changed = call->changed_input()) {
         if (!tape && key) tape = record_on_other_data(*key, gradients);
@@ -77,28 +82,16 @@ class RecordedBackward final : public NodeOfForward {
                          std::unique_lock<std::recursive_mutex>& lock) {
     variable_list given = take(tape, gradients);
     lock.unlock();
-    const std::vector<bool> quiet = alone && reads_forward(tape) ? quiet_edges(*this, piece()) : std::vector<bool>();
+    const std::vector<bool> quiet = alone ? quiet_edges(*this, piece_) : std::vector<bool>();
     variable_list found = tape.run(std::move(given), quiet, Delivery(*this));
     take_edges(*this, quiet);
     return found;
   }
 
-  /// A second backward raises then.
-  static bool reads_forward(const BackwardTape& tape) {
-    return std::ranges::any_of(tape.sources(),
-                               [](const BackwardSource& source) { return source.kind == BackwardSource::Kept; });
-  }
-
-  /// What the tape reads. If the graph is not kept nobody else needs the gradients, nor what no other piece reads.
+  /// What the tape reads. What nobody else will read is its own, and so are the gradients.
   variable_list take(const BackwardTape& tape, variable_list& gradients) {
-    const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     variable_list given;
     given.reserve(tape.sources().size());
-    for (const BackwardSource& source : tape.sources())
-      if (source.kind == BackwardSource::Kept) {
-        TORCH_CHECK(!call->released[piece_], torch::autograd::ERR_BACKWARD_TWICE);
-        call->check_version(source.index);
-      }
     for (const BackwardSource& source : tape.sources()) {
       const auto index = static_cast<size_t>(source.index);
       if (source.kind == BackwardSource::Slot) {
@@ -108,7 +101,7 @@ class RecordedBackward final : public NodeOfForward {
       } else {
         const auto kept = static_cast<size_t>(call->plan->index[index]);
         at::Tensor& tensor = call->kept[kept];
-        given.push_back(keep || !call->is_last_reader(piece_, kept) ? tensor : std::move(tensor));
+        given.push_back(call->is_done(kept) ? std::move(tensor) : tensor);
       }
     }
     return given;
@@ -116,7 +109,7 @@ class RecordedBackward final : public NodeOfForward {
 
   /// The gradients, and a tape if the backward is one.
   BackwardTape::Record record(EagerGraph& graph, BackwardKey key, const variable_list& gradients) {
-    BackwardTape::Record record(graph, call->training->flat(), piece_, std::move(key), gradients);
+    BackwardTape::Record record(graph, piece_, std::move(key), gradients);
     if (record.tape)
       call->training->add(piece_, record.tape);
     else

@@ -28,12 +28,8 @@ bool is_plain(const at::Tensor& tensor) {
 /// From what was observed to the instructions of a tape.
 class Conversion {
  public:
-  Conversion(EagerGraph& graph, const Tape& flat, std::vector<Register> slots)
-      : recorder_(*graph.recorder()), slots_(std::move(slots)) {
-    for (Register r = 0; r < flat.registers; ++r)
-      if (graph.registers()[static_cast<size_t>(r)] != kNone) flat_[graph.registers()[static_cast<size_t>(r)]] = r;
-    for (const auto& [r, tensor] : flat.constants) flat_.erase(graph.registers()[static_cast<size_t>(r)]);
-  }
+  Conversion(const EagerGraph& graph, std::vector<Register> slots)
+      : recorder_(*graph.recorder()), slots_(std::move(slots)), flat_(graph.flat_registers()) {}
 
   /// Why the calls cannot be made again; empty if they can. `leaving`: the registers of the gradients.
   std::string run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
@@ -144,8 +140,8 @@ class Conversion {
   }
 
   const Recorder& recorder_;
-  std::vector<Register> slots_;                  // by slot; kNone: no gradient
-  std::unordered_map<Register, Register> flat_;  // of the flat tape, by that of the recorder
+  std::vector<Register> slots_;                        // by slot; kNone: no gradient
+  const std::unordered_map<Register, Register> flat_;  // of the flat tape, by that of the recorder
   std::unordered_set<Register> made_, known_;
   std::vector<Instruction> instructions_;
   std::vector<Register> inputs_;
@@ -197,8 +193,7 @@ std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std
   return key;
 }
 
-BackwardTape::Record::Record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
-                             const variable_list& gradients) {
+BackwardTape::Record::Record(EagerGraph& graph, size_t piece, BackwardKey key, const variable_list& gradients) {
   Recorder& recorder = *graph.recorder();
   // Other tensors on the same memory: the same tensor may come in twice, or have been seen in the forward.
   variable_list given(gradients.size());
@@ -228,7 +223,7 @@ BackwardTape::Record::Record(EagerGraph& graph, const Tape& flat, size_t piece, 
   for (at::Tensor& gradient : found)
     for (size_t i = 0; i < given.size(); ++i)
       if (gradient.defined() && gradient.is_same(given[i])) gradient = gradients[i];
-  Conversion conversion(graph, flat, std::move(slots));
+  Conversion conversion(graph, std::move(slots));
   if (why.empty()) why = conversion.run(observed, leaving);
   if (!why.empty()) return;
   std::unique_ptr<Tape> made = assemble(conversion.assembly(leaving));

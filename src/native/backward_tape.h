@@ -34,8 +34,7 @@ class BackwardTape {
  public:
   /// Carries out the piece by the engine and writes down what it calls.
   struct Record {
-    Record(EagerGraph& graph, const Tape& flat, size_t piece, BackwardKey key,
-           const torch::autograd::variable_list& gradients);
+    Record(EagerGraph& graph, size_t piece, BackwardKey key, const torch::autograd::variable_list& gradients);
     torch::autograd::variable_list found;
     std::shared_ptr<const BackwardTape> tape;  // null if that cannot be called again for other tensors,
     std::string why;                           // and why

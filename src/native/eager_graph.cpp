@@ -9,6 +9,7 @@
 #include "native/frames.h"
 #include "native/nodes.h"
 #include "native/registers.h"
+#include "native/saved.h"
 
 namespace gramme::native {
 namespace {
@@ -229,6 +230,46 @@ void EagerGraph::find_uses() {
       leaving_[piece].push_back(edge);
     }
   }
+}
+
+std::unordered_map<Register, Register> EagerGraph::flat_registers() const {
+  std::unordered_map<Register, Register> flat;
+  for (Register r = 0; r < flat_.registers; ++r)
+    if (registers_[static_cast<size_t>(r)] != kNone) flat[registers_[static_cast<size_t>(r)]] = r;
+  for (const auto& [r, tensor] : flat_.constants) flat.erase(registers_[static_cast<size_t>(r)]);
+  return flat;
+}
+
+std::vector<Saver> EagerGraph::savers() const {
+  const std::unordered_map<Register, Register> flat = flat_registers();
+  std::unordered_map<const Node*, size_t> uses;  // by what stands on the edge
+  for (const std::vector<Edge>& edges : leaving_)
+    for (size_t use = 0; use < edges.size(); ++use) uses[edges[use].function.get()] = use;
+  std::unordered_map<const Node*, std::vector<bool>> leads;
+  std::vector<Saver> found;
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    const size_t piece = piece_of_.at(nodes_[i].get());
+    std::vector<bool>& from_here = leads[nodes_[i].get()];
+    from_here.resize(layout_.pieces[piece].uses.size());
+    for (const Edge& edge : nodes_[i]->next_edges()) {
+      if (!edge.is_valid()) continue;
+      if (const auto use = uses.find(edge.function.get()); use != uses.end()) {
+        from_here[use->second] = true;
+        continue;
+      }
+      const std::vector<bool>& from_next = leads.at(edge.function.get());
+      for (size_t use = 0; use < from_next.size(); ++use)
+        if (from_next[use]) from_here[use] = true;
+    }
+    const std::vector<at::Tensor> saved = saved_by(nodes_[i]);
+    if (saved.empty()) continue;
+    Saver& saver = found.emplace_back(Saver{piece, {}, from_here});
+    for (const at::Tensor& tensor : saved)
+      if (const auto known = flat.find(recorder_->find_or_place(tensor)); known != flat.end())
+        saver.saved.push_back(known->second);
+  }
+  std::ranges::reverse(found);
+  return found;
 }
 
 variable_list EagerGraph::run(size_t piece, const variable_list& gradients, const std::vector<bool>& wanted,

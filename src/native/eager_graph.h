@@ -40,6 +40,13 @@ struct Piece {
   std::vector<Use> uses;  // in the order in which the engine delivers them
 };
 
+/// A node of autograd that saved something: each time the engine calls it that must be there, and as it was.
+struct Saver {
+  size_t piece;
+  std::vector<Register> saved;  // of the flat tape, as far as registers stand for it
+  std::vector<bool> leads;      // to which uses of the piece
+};
+
 /// What the graphs of all calls of one tape have in common.
 struct Layout {
   std::vector<Piece> pieces;  // in the order of the engine
@@ -70,9 +77,14 @@ class EagerGraph {
   torch::autograd::variable_list run(size_t piece, const torch::autograd::variable_list& gradients,
                                      const std::vector<bool>& wanted, bool create_graph) const;
 
+  /// In the order of the engine. Raises if a formula would.
+  std::vector<Saver> savers() const;
+
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
   /// Of the recorder, by register of the flat tape.
   const std::vector<Register>& registers() const { return registers_; }
+  /// Of the flat tape, by that of the recorder. Without constants.
+  std::unordered_map<Register, Register> flat_registers() const;
 
  private:
   using Node = torch::autograd::Node;

@@ -5,6 +5,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
 #include <sstream>
@@ -74,22 +75,44 @@ void ForwardCall::note_versions(const std::vector<at::Tensor>& outputs) {
   versions.reserve(inputs.size() + outputs.size());
   for (const at::Tensor& input : inputs) note(input);
   for (const at::Tensor& output : outputs) note(output);
-  released.resize(training->layout().pieces.size());
+  released.resize(training->savers().size());
 }
 
-void ForwardCall::release(size_t piece) {
-  released[piece] = true;
-  if (plan)
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (kept[i].defined() && is_last_reader(piece, i)) kept[i].reset();
+void ForwardCall::come(size_t piece, const std::vector<bool>& wanted, bool keep_graph) {
+  const std::vector<Saver>& savers = training->savers();
+  const bool all = std::ranges::find(wanted, false) == wanted.end();
+  auto comes_to = [&](const Saver& saver) {
+    if (saver.piece != piece || all) return saver.piece == piece;
+    for (size_t use = 0; use < wanted.size(); ++use)
+      if (wanted[use] && saver.leads[use]) return true;
+    return false;
+  };
+  for (size_t i = 0; i < savers.size(); ++i) {
+    if (!comes_to(savers[i])) continue;
+    TORCH_CHECK(!released[i], torch::autograd::ERR_BACKWARD_TWICE);
+    for (Register r : savers[i].saved) check_version(r);
+    if (!keep_graph) released[i] = true;
+  }
+}
+
+void ForwardCall::leave(size_t piece) {
+  for (size_t i = 0; i < released.size(); ++i)
+    if (training->savers()[i].piece == piece) released[i] = true;
+  drop();
+}
+
+void ForwardCall::drop() {
+  for (size_t i = 0; i < kept.size(); ++i)
+    if (kept[i].defined() && is_done(i)) kept[i].reset();
   if (std::ranges::find(released, false) != released.end()) return;
   inputs.clear();
   before.clear();
   graph.reset();
 }
 
-bool ForwardCall::is_last_reader(size_t piece, size_t kept) const {
-  return std::ranges::all_of(plan->readers[kept], [&](size_t reader) { return reader == piece || released[reader]; });
+bool ForwardCall::is_done(size_t kept) const {
+  const std::vector<size_t>& readers = plan->readers[kept];
+  return !readers.empty() && std::ranges::all_of(readers, [this](size_t reader) { return released[reader]; });
 }
 
 bool ForwardCall::may_run(const BackwardTape& tape) const {
@@ -104,15 +127,15 @@ void ForwardCall::check_version(Register r) const {
   const int32_t owner = training->owner(r);
   if (owner < 0 || !is_changed(static_cast<size_t>(owner))) return;
   const bool input = is_input(r);
-  const at::Tensor& tensor =
-      input ? inputs[static_cast<size_t>(r)] : kept[static_cast<size_t>(plan->index[static_cast<size_t>(r)])];
+  const Seen& seen = training->seen(r);
   std::ostringstream message;
   message << "one of the variables needed for gradient computation has been modified by an inplace operation: ["
-          << tensor.toString() << " " << tensor.sizes() << "]";
+          << at::empty({0}, seen.dtype).toString() << " " << at::IntArrayRef(seen.sizes) << "]";
   const auto& origins = training->layout().origins;
   const auto origin = origins.find(r);
-  if (input && tensor.grad_fn())
-    message << ", which is output " << tensor.output_nr() << " of " << tensor.grad_fn()->forward_op_name() << ",";
+  const at::Tensor& given = inputs[input ? static_cast<size_t>(r) : 0];
+  if (input && given.grad_fn())
+    message << ", which is output " << given.output_nr() << " of " << given.grad_fn()->forward_op_name() << ",";
   else if (!input && origin != origins.end())
     message << ", which is output " << origin->second.output << " of " << origin->second.operation << ",";
   message << " is at version " << counters[static_cast<size_t>(owner)].current_version() << "; expected version "
@@ -129,7 +152,7 @@ std::optional<size_t> ForwardCall::changed_input() const {
 }
 
 std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
-  std::vector<at::Tensor> given = inputs;
+  std::vector<at::Tensor> given = inputs.empty() ? stand_ins() : inputs;
   for (size_t i = 0, next = 0; i < inputs.size(); ++i)
     if (training->written(i) != Training::Written::No) given[i] = before[next++].clone();
   PlainForward plain;
@@ -138,10 +161,19 @@ std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
   auto made = std::make_unique<EagerGraph>(training->flat(), given, &at);
   if (!made->fits() || !made->layout().matches(training->layout()))
     GRAMME_BUG("a call of a tape has another graph than the first");
-  const std::vector<Register>& shown = training->shown();
-  for (size_t i = 0; i < shown.size(); ++i)
-    for (uint32_t v = versions[inputs.size() + i]; v < counters[inputs.size() + i].current_version(); ++v)
-      made->output(shown[i]).unsafeGetTensorImpl()->bump_version();
+  return made;
+}
+
+/// When nothing is needed that anybody saved: of the inputs only their form matters.
+std::vector<at::Tensor> ForwardCall::stand_ins() const {
+  std::vector<at::Tensor> made;
+  for (const Place& place : training->flat().inputs) {
+    const Seen& seen = training->seen(place.index);
+    made.push_back(at::empty_strided(seen.sizes, seen.strides, seen.dtype).zero_());
+  }
+  for (const Piece& piece : training->layout().pieces)
+    for (const Use& use : piece.uses)
+      if (use.input >= 0) made[static_cast<size_t>(use.input)].requires_grad_();
   return made;
 }
 

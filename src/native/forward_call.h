@@ -22,7 +22,7 @@ struct ForwardCall {
   std::unique_ptr<EagerGraph> graph;           // made by the forward, or to make up for it
   std::vector<c10::VariableVersion> counters;  // of inputs, then of what is shown
   std::vector<uint32_t> versions;              // what they were after the forward
-  std::vector<bool> released;                  // by piece
+  std::vector<bool> released;                  // by Training::savers
   std::recursive_mutex mutex;
 
   // Of the engine's passes over the nodes (leaves.h).
@@ -40,21 +40,27 @@ struct ForwardCall {
 
   /// After the forward.
   void note_versions(const std::vector<at::Tensor>& outputs);
-  /// What only pieces read that are released goes.
-  void release(size_t piece);
-  /// Does no other piece need what is kept?
-  bool is_last_reader(size_t piece, size_t kept) const;
+  /// What autograd's nodes do that the engine comes to for these uses of the piece: what they saved must be there and
+  /// as it was; it is theirs for the last time unless the graph is kept.
+  void come(size_t piece, const std::vector<bool>& wanted, bool keep_graph);
+  /// Nobody will come to the piece any more.
+  void leave(size_t piece);
+  /// What nobody needs any more goes.
+  void drop();
+  /// Has everybody been there who reads what is kept?
+  bool is_done(size_t kept) const;
   bool is_input(Register r) const { return r < static_cast<Register>(training->flat().inputs.size()); }
   /// Is all there that the tape reads?
   bool may_run(const BackwardTape& tape) const;
-  /// As SavedVariable::unpack does.
-  void check_version(Register r) const;
   /// Was an input written since that a second forward would read?
   std::optional<size_t> changed_input() const;
   /// Runs the forward again, under autograd. Where an input has changed the data are others.
   std::unique_ptr<EagerGraph> run_again() const;
 
  private:
+  std::vector<at::Tensor> stand_ins() const;
+  /// As SavedVariable::unpack does.
+  void check_version(Register r) const;
   bool is_changed(size_t owner) const { return counters[owner].current_version() != versions[owner]; }
 };
 

@@ -102,7 +102,9 @@ void take_edges(NodeOfForward& node, const std::vector<bool>& quiet) {
           {c10::weak_intrusive_ptr<Node>(node.getptr()), i, std::exchange(node.next_edges()[i], {})});
 }
 
-std::vector<bool> quiet_edges(const NodeOfForward& node, const Piece& piece) {
+std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
+  const Training& training = *node.call->training;
+  const Piece& piece = training.layout().pieces[index];
   const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
   if (torch::autograd::get_current_graph_task_keep_graph() || !chosen || !chosen->empty() || !unwatched() ||
       !node.post_hooks().empty())
@@ -112,7 +114,7 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, const Piece& piece) {
   for (size_t i = 0; i < piece.uses.size(); ++i) {
     const Edge& edge = node.next_edge(i);
     const int32_t input = piece.uses[i].input;
-    if (input < 0 || !edge.is_valid() || !node.call->training->is_used_once(input)) continue;
+    if (input < 0 || !edge.is_valid() || !training.is_used_once(input) || !training.is_once(index, i)) continue;
     if (!ends_quietly(edge)) continue;
     quiet[i] = true;
     leaves.push_back(edge.function.get());

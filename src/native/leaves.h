@@ -11,7 +11,7 @@ namespace gramme::native {
 /// Is the pass under way the only one over the nodes of the forward? They note it.
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call);
 /// By use: does its edge lead to a leaf that no other edge of the pass leads to? Empty: none does.
-std::vector<bool> quiet_edges(const NodeOfForward& node, const Piece& piece);
+std::vector<bool> quiet_edges(const NodeOfForward& node, size_t piece);
 /// Takes them from the node.
 void take_edges(NodeOfForward& node, const std::vector<bool>& quiet);
 

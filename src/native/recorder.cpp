@@ -49,6 +49,19 @@ Register Recorder::find(const at::Tensor& tensor) const {
   return found == known_.end() ? kNone : found->second;
 }
 
+Register Recorder::find_or_place(const at::Tensor& tensor) const {
+  const Register r = find(tensor);
+  return r == kNone ? find_place(tensor) : r;
+}
+
+std::shared_ptr<const Recorder> Recorder::snapshot() const {
+  auto made = std::make_shared<Recorder>(apart_, any_sizes_);
+  made->next_ = next_;
+  made->seen_ = seen_;
+  made->constants_ = constants_;
+  return made;
+}
+
 Register Recorder::add(const at::Tensor& tensor, bool data_shaped) {
   const Register r = next_++;
   const auto [known, is_new] = known_.emplace(tensor.unsafeGetTensorImpl(), r);
@@ -293,8 +306,7 @@ NumberId Recorder::number(const c10::IValue& value) {
 }
 
 Register Recorder::read(const at::Tensor& tensor, Observed& record) {
-  Register r = find(tensor);
-  if (r == kNone) r = find_place(tensor);
+  const Register r = find_or_place(tensor);
   if (r != kNone) {
     record.data_shaped |= seen(r).data_shaped;
     return r;

@@ -66,6 +66,10 @@ class Recorder {
   void note_place(Register r, const at::Tensor& tensor);
   /// kNone if the tensor was never seen.
   Register find(const at::Tensor& tensor) const;
+  /// The same, where the tensor's place will do.
+  Register find_or_place(const at::Tensor& tensor) const;
+  /// What it knows of registers, for others while this one goes on.
+  std::shared_ptr<const Recorder> snapshot() const;
   Register registers() const { return next_; }
   const std::vector<std::pair<Register, at::Tensor>>& constants() const { return constants_; }
   const Seen& seen(Register r) const { return seen_[static_cast<size_t>(r)]; }

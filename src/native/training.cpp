@@ -145,7 +145,7 @@ void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, 
   for (size_t i = 0; i < written_.size(); ++i)
     if (written_[i] != Written::No && call.inputs[i].requires_grad())
       return stop("an input that is written needs gradients");
-  learn(*graph);
+  if (!learn(*graph)) return stop("a formula saved what is written afterwards");
   for (Register r : layout_->outputs) {
     own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
     outputs.push_back(own[static_cast<size_t>(r)]);
@@ -184,15 +184,26 @@ void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std
 
 // ---- what is known
 
-/// What all calls have in common.
-void Training::learn(EagerGraph& graph) {
-  std::lock_guard<std::mutex> lock(mutex_);
+/// What all calls have in common. False if their backward raises.
+bool Training::learn(EagerGraph& graph) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::vector<Saver> savers;
+  if (!layout_) {
+    lock.unlock();  // it may need the GIL
+    try {
+      savers = graph.savers();
+    } catch (const c10::Error&) {
+      return false;
+    }
+    lock.lock();
+  }
   if (layout_) {
     if (!layout_->matches(graph.layout())) GRAMME_BUG("a call of a tape has another graph than the first");
-    return;
+    return true;
   }
+  savers_ = std::move(savers);
   layout_ = std::make_shared<const Layout>(graph.layout());
-  recorder_ = graph.recorder();
+  recorder_ = graph.recorder()->snapshot();
   registers_ = graph.registers();
   tapes_.resize(layout_->pieces.size());
   std::unordered_map<const c10::StorageImpl*, int32_t> owners;
@@ -217,6 +228,11 @@ void Training::learn(EagerGraph& graph) {
     const auto found = owners.find(storage(r));
     owners_.push_back(found == owners.end() ? -1 : found->second);
   }
+  for (const Piece& piece : layout_->pieces) once_.emplace_back(piece.uses.size());
+  for (const Saver& saver : savers_)
+    for (size_t use = 0; use < saver.leads.size(); ++use)
+      if (saver.leads[use]) once_[saver.piece][use] = true;
+  return true;
 }
 
 std::shared_ptr<const BackwardTape> Training::find(size_t piece, const BackwardKey& key) const {
@@ -263,18 +279,22 @@ std::shared_ptr<const ForwardPlan> Training::plan() {
 std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   auto plan = std::make_unique<ForwardPlan>();
   plan->index.resize(static_cast<size_t>(flat_->registers), -1);
-  for (size_t piece = 0; piece < tapes_.size(); ++piece)
-    for (const auto& tape : tapes_[piece])
-      for (const BackwardSource& source : tape->sources()) {
-        if (source.kind != BackwardSource::Kept || source.index < static_cast<Register>(flat_->inputs.size())) continue;
-        int32_t& index = plan->index[static_cast<size_t>(source.index)];
-        if (index < 0) {
-          index = static_cast<int32_t>(plan->kept.size());
-          plan->kept.push_back(source.index);
-          plan->readers.emplace_back();
-        }
-        plan->readers[static_cast<size_t>(index)].push_back(piece);
-      }
+  auto keep = [&](Register r) {  // as a place in kept; none: an input
+    int32_t& index = plan->index[static_cast<size_t>(r)];
+    if (index < 0 && r >= static_cast<Register>(flat_->inputs.size())) {
+      index = static_cast<int32_t>(plan->kept.size());
+      plan->kept.push_back(r);
+      plan->readers.emplace_back();
+    }
+    return index;
+  };
+  for (size_t saver = 0; saver < savers_.size(); ++saver)
+    for (Register r : savers_[saver].saved)
+      if (const int32_t index = keep(r); index >= 0) plan->readers[static_cast<size_t>(index)].push_back(saver);
+  for (const auto& tapes : tapes_)
+    for (const auto& tape : tapes)
+      for (const BackwardSource& source : tape->sources())
+        if (source.kind == BackwardSource::Kept) keep(source.index);
   auto seen = [this](Register& r) { r = registers_[static_cast<size_t>(r)]; };
   std::vector<Instruction> instructions;
   for (const Instruction& from : flat_->instructions) {

@@ -25,10 +25,11 @@ namespace gramme::native {
 /// A forward tape, and where its backward tapes find things.
 struct ForwardPlan {
   std::shared_ptr<const Tape> tape;
-  std::vector<Register> kept;                // of the flat tape, in the order of tape->kept
-  std::vector<int32_t> index;                // into kept, by register of the flat tape; -1: it is not kept
-  std::vector<std::vector<size_t>> readers;  // the pieces, by place in kept
-  std::vector<Register> outputs;             // of `tape`, in the order of Training::shown
+  std::vector<Register> kept;  // of the flat tape, in the order of tape->kept
+  std::vector<int32_t> index;  // into kept, by register of the flat tape; -1: it is not kept
+  std::vector<std::vector<size_t>>
+      readers;                    // of Training::savers, by place in kept; none: it is not known who reads it
+  std::vector<Register> outputs;  // of `tape`, in the order of Training::shown
   mutable LockedFramePool frames;
 };
 
@@ -52,6 +53,11 @@ class Training : public std::enable_shared_from_this<Training> {
 
   const Tape& flat() const { return *flat_; }
   const Layout& layout() const { return *layout_; }
+  /// Once the layout is known.
+  const std::vector<Saver>& savers() const { return savers_; }
+  /// Would a second backward that comes to the use raise?
+  bool is_once(size_t piece, size_t use) const { return once_[piece][use]; }
+  const Seen& seen(Register r) const { return recorder_->seen(registers_[static_cast<size_t>(r)]); }
   /// Null if there is none.
   std::shared_ptr<const BackwardTape> find(size_t piece, const BackwardKey& key) const;
   void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
@@ -74,7 +80,7 @@ class Training : public std::enable_shared_from_this<Training> {
   bool is_started();
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
-  void learn(EagerGraph& graph);
+  bool learn(EagerGraph& graph);
   std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
   void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
                    size_t* at);
@@ -87,9 +93,11 @@ class Training : public std::enable_shared_from_this<Training> {
   std::atomic<bool> stopped_ = false;
   std::atomic<uint64_t> starts_ = 0;
   mutable std::mutex mutex_;
-  std::shared_ptr<const Layout> layout_;  // never another once it is there
-  std::shared_ptr<Recorder> recorder_;    // of the first graph
-  std::vector<Register> registers_;       // its, by register of the flat tape
+  std::shared_ptr<const Layout> layout_;      // never another once it is there
+  std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward
+  std::vector<Saver> savers_;
+  std::vector<std::vector<bool>> once_;  // by piece, by use
+  std::vector<Register> registers_;      // its, by register of the flat tape
   std::vector<Register> shown_;
   std::vector<int32_t> owners_;
   std::string why_stopped_;

@@ -1,6 +1,7 @@
 """A recorded backward: nobody can tell it from the engine's by anything but the nodes' names."""
 
 import gc
+import itertools
 import os
 import threading
 import warnings
@@ -427,6 +428,65 @@ def test_gradients_of_some_inputs() -> None:
         for _ in range(3):
             assert told(compiled) == wanted
     assert is_recorded(compiled(x))
+
+
+ONE_AFTER_ANOTHER: dict[str, Call] = {
+    "sum": lambda x, w: x.exp() + w.exp(),  # the node that both share saves nothing
+    "product": lambda x, w: x.exp() * w.exp(),
+    "matrices": lambda x, w: (x @ w).tanh(),
+    "outputs": lambda x, w: (x.sin() + 1, (w * x).exp()),
+    "bias": lambda x, w: (x.tanh() @ x + w) * 2,
+}
+
+
+@pytest.mark.parametrize("warm", [(), ((0, 1),), ((0, 1), (0, 1)), ((0,), (0,)), ((1,), (1,))])
+@pytest.mark.parametrize("name", ONE_AFTER_ANOTHER)
+def test_gradients_of_one_input_after_another(name: str, warm: tuple[tuple[int, ...], ...]) -> None:
+    """Each of autograd's nodes that is come to needs what it saved, unchanged, and loses it: no other one does."""
+    function = ONE_AFTER_ANOTHER[name]
+
+    def told(function: Call, masks: Any, written: str = "", keep: bool = False, made: bool = False) -> Any:
+        torch.manual_seed(3)
+        x, w = leaf(3, 3), leaf(3, 3)
+        given = [x * 1, w * 1] if made else [x, w]
+        value = function(*given)
+        root = total(value)
+        with torch.no_grad():
+            if written:
+                {"x": given[0], "w": given[1], "out": value[0].detach()}[written].add_(1)
+        found: list[Any] = []
+        for mask in masks:
+            try:
+                chosen = [given[i] for i in mask]
+                found.append(bits(torch.autograd.grad(root, chosen, retain_graph=keep, allow_unused=True)))
+            except RuntimeError as error:
+                found.append(str(error))
+        return found
+
+    for masks in itertools.permutations([(0,), (1,), (0, 1)], 2):
+        for written, keep in itertools.product(("", "x", "w", "out"), (False, True)):
+            rest = (written, keep, keep == (len(warm) > 1))
+            compiled = recorded(function)
+            for mask in warm:
+                told(compiled, [mask], "", False, rest[-1])
+            assert told(compiled, masks, *rest) == told(function, masks, *rest), (masks, rest)
+
+
+def test_a_backward_that_begins_behind_what_was_freed() -> None:
+    """Of what was given to the forward only the form is needed, which is all that is left."""
+    function = lambda x, w, v: x.exp() + w + v  # noqa: E731
+    compiled = recorded(function)
+    leaves = [leaf(3, 3) for _ in range(3)]
+    for _ in range(3):
+        total(compiled(*leaves)).backward()
+    value = compiled(*leaves)
+    for chosen in (leaves[:1], leaves[1:2], leaves[1:], leaves[2:]):
+        wanted = torch.autograd.grad(total(function(*leaves)), chosen)
+        assert bits(torch.autograd.grad(total(value), chosen)) == bits(wanted)
+    (again,) = torch.autograd.grad(total(value), leaves[1], create_graph=True)
+    assert bits([again]) == bits(torch.autograd.grad(total(function(*leaves)), leaves[1]))
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(total(value), leaves[0])
 
 
 def test_gradients_of_outputs() -> None:

@@ -1,0 +1,12 @@
+// What nodes of autograd have saved.
+#pragma once
+#include <torch/csrc/autograd/node.h>
+
+#include <vector>
+
+namespace gramme::native {
+
+/// The tensors that formulas of the node find when they are called. Raises as they do if one was written since.
+std::vector<at::Tensor> saved_by(const c10::intrusive_ptr<torch::autograd::Node>& node);
+
+}  // namespace gramme::native

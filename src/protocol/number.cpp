@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
+#include "source/constant.h"
 
 namespace gramme::protocol {
 
@@ -152,24 +153,49 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
   return result;
 }
 
-/// A factor that decays: a varying base between 0 and 1 is guarded to stay about where it is, and a varying int that is
-/// an exponent of such a base not to be negative.
-void guard_power(Trace& trace, Value* left, Value* right) {
-  if (!trace.policy.locates) return;
-  auto *base = as<Number>(left), *exponent = as<Number>(right);
+/// What a varying float must lie between from now on.
+Interval guarded(Trace& trace, const Number* number, Interval around) {
+  trace.guard({number->source, guards::Kind::Content, take(Py_BuildValue("(dd)", around.low, around.high))});
+  return around;
+}
+
+constexpr double kLeast = 1 / source::kNarrow;
+
+/// A varying base is guarded to stay positive where that is enough; one between 0 and 1 to stay about where it is.
+void guard_base(Trace& trace, Value* left, Value* right) {
+  auto* base = as<Number>(left);
   const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source && !(base->range.low > 0);
   const bool natural = is_int(right) && !is_negative(right);
-  if (const double now = varies ? PyFloat_AS_DOUBLE(base->object) : 0;
-      varies && !natural && 0x1p-1000 < now && now < 1) {
-    const Interval around{now / 2, (1 + now) / 2};
-    trace.guard({base->source, guards::Kind::Content, take(Py_BuildValue("(dd)", around.low, around.high))});
-    base->range = around;
-  }
-  const Interval p = range_of(left);
-  const bool decays = p.known() && 0 < p.low && p.high <= 1;
-  if (!decays || !exponent || exponent->type != &PyLong_Type || !exponent->expr || exponent->range.low >= 0) return;
+  if (!trace.policy.locates || !varies || natural) return;
+  const double now = PyFloat_AS_DOUBLE(base->object);
+  const Interval positive{kLeast, base->range.known() ? base->range.high : 0};
+  if (positive.holds(now) && power(positive, range_of(right)).known())
+    base->range = guarded(trace, base, positive);
+  else if (0x1p-1000 < now && now < 1)
+    base->range = guarded(trace, base, {now / 2, (1 + now) / 2});
+}
+
+/// Of a factor that decays, a base between 0 and 1: a varying int that is its exponent is guarded not to be negative.
+void guard_exponent(Trace& trace, Value* left, Value* right) {
+  auto* exponent = as<Number>(right);
+  const Interval base = range_of(left);
+  const bool decays = base.known() && 0 < base.low && base.high <= 1;
+  if (!trace.policy.locates || !decays || !exponent || exponent->type != &PyLong_Type) return;
+  if (!exponent->expr || exponent->range.low >= 0) return;
   const std::optional<int64_t> now = trace.shapes.assumptions.hint(exponent->expr);
   if (now && *now >= 0 && trace.decide(at_least(exponent->expr, shape::constant(0)))) exponent->range.low = 0;
+}
+
+/// A varying divisor is guarded to keep its sign, and not to come near zero.
+void guard_divisor(Trace& trace, Value* right) {
+  auto* divisor = as<Number>(right);
+  if (!trace.policy.locates || !divisor || divisor->type != &PyFloat_Type) return;
+  if (divisor->expr || !divisor->source) return;
+  if (!divisor->range.known() || !divisor->range.holds(0)) return;
+  const double now = PyFloat_AS_DOUBLE(divisor->object);
+  if (!(std::fabs(now) >= kLeast)) return;
+  const Interval around = now > 0 ? Interval{kLeast, divisor->range.high} : Interval{divisor->range.low, -kLeast};
+  divisor->range = guarded(trace, divisor, around);
 }
 
 /// A call of a function of numbers in the graph.
@@ -234,7 +260,11 @@ std::optional<bool> truth_of_expression(Trace& trace, Number* number) {
 
 Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
   const bool numeric = is_numeric(left) && is_numeric(right);
-  if (numeric && plain_operator(op) == NB_POWER) guard_power(trace, left, right);
+  if (numeric && plain_operator(op) == NB_POWER) {
+    guard_base(trace, left, right);
+    guard_exponent(trace, left, right);
+  }
+  if (numeric && plain_operator(op) == NB_TRUE_DIVIDE) guard_divisor(trace, right);
   const Computed result = numeric ? computed(plain_operator(op), left, right) : Computed();
   if (const Expr a = expression_of(left), b = expression_of(right); numeric && a && b)
     if (Value* made = number_by(trace, combined(trace, plain_operator(op), a, b),

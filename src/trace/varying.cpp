@@ -43,6 +43,11 @@ bool is_named(const std::vector<NamedSource>& list, const Source* source, std::o
 /// An int must be known to be narrow: what is computed from it must stay within 64 bits.
 bool can_be_input(PyObject* object) { return PyFloat_CheckExact(object) || source::is_narrow(object); }
 
+/// A learning rate, a momentum: what optimizers compute of it is bounded, and never raises, while it is one.
+bool is_factor(PyObject* object) {
+  return PyFloat_CheckExact(object) && 0 < PyFloat_AS_DOUBLE(object) && PyFloat_AS_DOUBLE(object) < 1;
+}
+
 }  // namespace
 
 bool Capture::is_known_constant(const Source* source) const {
@@ -86,6 +91,10 @@ Value* Capture::number(PyObject* object, const Source* source) {
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
+  if (policy.locates && is_factor(object) && is_in_optimizer(*this)) {
+    result->range = {0, 1};
+    guard({source, guards::Kind::Content, take(Py_BuildValue("(dd)", 0.0, 1.0))});
+  }
   if (policy.symbolic && PyLong_CheckExact(object))
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
   return result;

@@ -482,3 +482,18 @@ def test_a_quotient_is_added_as_the_operator_rounds(backend: str) -> None:
     compiled = gramme.compile(program, backend=backend)
     for value in (1.0, 3.14, 2.7, 0.1, 3):
         torch.testing.assert_close(compiled(*given, value), program(*given, value), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_divisor_that_varies_keeps_its_sign(backend: str) -> None:
+    def program(x: torch.Tensor, d: float) -> Any:
+        return x * (1 / d), 2.0 / (d * 2)
+
+    calls = [(X, d) for d in (2.0, 3.0, 5.0, 1e-3, -4.0, -0.5, 1e-20, 0.0, -0.0, float("inf"), float("nan"), 7.0)]
+    same_as_eager(program, calls, backend)
+    if backend == "aot_eager":
+        return  # there it is known
+    entry = gramme.compile(program, backend=backend)
+    for d in (2.0, 3.0, 5.0, 1e-3, 1e6):
+        entry(X, d)
+    assert gramme.statistics(entry).captures == 2

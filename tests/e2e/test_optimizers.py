@@ -52,6 +52,9 @@ WHOLE: dict[str, Make] = {
     "Rprop": lambda ps: torch.optim.Rprop(ps, lr=0.1),
     "Adam, tensor lr": lambda ps: torch.optim.Adam(ps, lr=torch.tensor(0.1)),
     "SGD, tensor lr": lambda ps: torch.optim.SGD(ps, lr=torch.tensor(0.1)),
+    "SGD, foreach, tensor lr": lambda ps: torch.optim.SGD(ps, lr=torch.tensor(0.1), foreach=True),
+    "Adadelta, foreach, tensor lr": lambda ps: torch.optim.Adadelta(ps, lr=torch.tensor(0.1), foreach=True),
+    "RMSprop, foreach, tensor lr": lambda ps: torch.optim.RMSprop(ps, lr=torch.tensor(0.1), foreach=True),
     "ASGD": lambda ps: torch.optim.ASGD(ps, lr=0.1),
     "ASGD, tensor lr": lambda ps: torch.optim.ASGD(ps, lr=torch.tensor(0.1)),
     "Adafactor": lambda ps: torch.optim.Adafactor(ps, lr=0.1, weight_decay=0.1),
@@ -63,6 +66,7 @@ WHOLE: dict[str, Make] = {
 }
 BROKEN: dict[str, Make] = {
     "Adafactor, tensor lr": lambda ps: torch.optim.Adafactor(ps, lr=torch.tensor(0.1)),
+    "Adafactor, foreach, tensor lr": lambda ps: torch.optim.Adafactor(ps, lr=torch.tensor(0.1), foreach=True),
     "Adafactor, large lr": lambda ps: torch.optim.Adafactor(ps, lr=3.0),
 }
 """A tensor or a number is taken, whichever is less; a factor may be too large for 32 bits, which raises."""
@@ -204,6 +208,25 @@ def test_eagers_bits_with_breaks(make: Make) -> None:
     assert same(got, want)
 
 
+@pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN.keys())
+def test_breaks_cost_no_captures_from_the_third_step_on(make: Make) -> None:
+    captures: list[int] = []
+
+    def counted(step: Any) -> Any:
+        compiled = gramme.compile(step, backend="eager")
+
+        def call() -> None:
+            compiled()
+            captures.append(gramme.statistics(compiled).captures)
+
+        return call
+
+    got, _ = steps(make, counted, 6)
+    want, _ = steps(make, lambda step: step, 6)
+    assert same(got, want)
+    assert captures[2:] == [captures[1]] * 4
+
+
 @pytest.mark.parametrize("backend", ["eager", "native"])
 def test_a_branch_by_the_number_of_steps_is_one_more_graph(backend: str) -> None:
     """RAdam computes otherwise from its sixth step on."""
@@ -302,10 +325,33 @@ def test_what_the_steps_are_is_looked_at(name: str, change: Callable[[torch.opti
 
 
 @pytest.mark.parametrize("backend", ["eager", "native"])
-@pytest.mark.parametrize("name", ["SGD", "AdamW, foreach", "NAdam"])
+@pytest.mark.parametrize("name", ["SGD", "AdamW, foreach", "NAdam", "ASGD", "Adafactor", "Adafactor, foreach"])
 def test_a_learning_rate_that_varies_costs_one_more_capture(name: str, backend: str) -> None:
     want, _ = trained(WHOLE[name], schedule, lambda step: step)
     got, compiled = trained(WHOLE[name], schedule, lambda step: gramme.compile(step, backend=backend, fullgraph=True))
+    assert same(got, want)
+    assert gramme.statistics(compiled).captures <= 3
+
+
+@pytest.mark.parametrize("name", ["SGD", "ASGD", "Adafactor", "Adam, tensor lr"])
+def test_a_scheduler_of_the_library_costs_one_more_capture(name: str) -> None:
+    """It wraps `step` in a function that asks a weak reference for the optimizer: one break before all operations."""
+
+    def run(compile: Callable[[Any], Any]) -> tuple[list[torch.Tensor], Any]:
+        torch.manual_seed(0)
+        parameters = [torch.nn.Parameter(torch.randn(4, 3)) for _ in range(2)]
+        optimizer = WHOLE[name](parameters)
+        scheduler = lr_scheduler.ExponentialLR(optimizer, 0.9)
+        step = compile(optimizer.step)
+        for _ in range(6):
+            for parameter in parameters:
+                parameter.grad = torch.randn_like(parameter)
+            step()
+            scheduler.step()
+        return [parameter.detach() for parameter in parameters], step
+
+    want, _ = run(lambda step: step)
+    got, compiled = run(lambda step: gramme.compile(step, backend="eager"))
     assert same(got, want)
     assert gramme.statistics(compiled).captures <= 3
 

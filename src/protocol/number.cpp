@@ -161,7 +161,8 @@ Interval guarded(Trace& trace, const Number* number, Interval around) {
 
 constexpr double kLeast = 1 / source::kNarrow;
 
-/// A varying base is guarded to stay positive where that is enough; one between 0 and 1 to stay about where it is.
+/// A varying base between 0 and 1 is guarded to stay about where it is, another one to stay positive where that is
+/// enough.
 void guard_base(Trace& trace, Value* left, Value* right) {
   auto* base = as<Number>(left);
   const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source && !(base->range.low > 0);
@@ -169,10 +170,10 @@ void guard_base(Trace& trace, Value* left, Value* right) {
   if (!trace.policy.locates || !varies || natural) return;
   const double now = PyFloat_AS_DOUBLE(base->object);
   const Interval positive{kLeast, base->range.known() ? base->range.high : 0};
-  if (positive.holds(now) && power(positive, range_of(right)).known())
-    base->range = guarded(trace, base, positive);
-  else if (0x1p-1000 < now && now < 1)
+  if (0x1p-1000 < now && now < 1)
     base->range = guarded(trace, base, {now / 2, (1 + now) / 2});
+  else if (positive.holds(now) && power(positive, range_of(right)).known())
+    base->range = guarded(trace, base, positive);
 }
 
 /// Of a factor that decays, a base between 0 and 1: a varying int that is its exponent is guarded not to be negative.

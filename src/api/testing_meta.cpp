@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -140,16 +139,6 @@ class Sizes {
       return outcome ? nb::object(describe(*outcome)) : nb::none();
     });
   }
-  double infer_nanoseconds(int repeats, nb::object target, nb::args args, nb::kwargs kwargs) {
-    Arena arena;
-    meta::Call call = Caller(arena).call(target, args, kwargs);
-    return guarded([&] {
-      auto start = std::chrono::steady_clock::now();
-      for (int i = 0; i < repeats; ++i) meta::infer(call, {}, &assumptions_);
-      std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
-      return taken.count() / repeats;
-    });
-  }
 
  private:
   shape::Expr symbol(int number, int64_t hint) {
@@ -169,18 +158,6 @@ std::vector<bool> depends_on_numbers(nb::object target, nb::args args, nb::kwarg
   std::vector<bool> result;
   meta::each_number(call, [&](const Argument&, bool depends) { result.push_back(depends); });
   return result;
-}
-
-double infer_nanoseconds(int repeats, nb::object target, nb::args args, nb::kwargs kwargs) {
-  Arena arena;
-  meta::Call call = Caller(arena).call(target, args, kwargs);
-  return guarded([&] {
-    meta::infer(call);
-    auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i) meta::infer(call);
-    std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
-    return taken.count() / repeats;
-  });
 }
 
 /// General hits, rules, fills; seconds of rules and of fills.
@@ -222,11 +199,9 @@ void bind_meta_testing(nb::module_& m) {
       .def("infer", &Sizes::infer)
       .def("hints", &Sizes::hints)
       .def("fill", &Sizes::fill)
-      .def("rule", &Sizes::rule)
-      .def("infer_nanoseconds", &Sizes::infer_nanoseconds);
+      .def("rule", &Sizes::rule);
   m.def("depends_on_numbers", depends_on_numbers);
   m.def("infer", infer);
-  m.def("infer_nanoseconds", infer_nanoseconds);
   m.def("infer_statistics", infer_statistics);
   m.def("symbolic_statistics", symbolic_statistics);
 }

@@ -65,7 +65,7 @@ class Interpreter final : public trace::Inliner {
                ? held_in(root_->slots[static_cast<size_t>(source::within_frame(index))])
                : nullptr;
   }
-  value::Function* current_function() override { return frame_->function; }
+  value::Function* current_function() override { return frame_ ? frame_->function : nullptr; }
   trace::CallSite call_site(size_t outward) override;
   trace::FrameState state(const Frame& frame) override;
   Value* first_argument() override;

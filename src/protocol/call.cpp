@@ -221,8 +221,10 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
   if (object->object) {
     if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
-    if (PyInstanceMethod_Check(object->object))  // what pybind11 keeps in its classes calls what it is made of
-      return call(trace, get_attribute(trace, object, names::k_func), args);
+    if (PyInstanceMethod_Check(object->object)) {  // what pybind11 keeps in its classes calls what it is made of
+      if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+      return call(trace, trace.pinned(PyInstanceMethod_GET_FUNCTION(object->object)), args);
+    }
   }
   if (operator_type && PyType_IsSubtype(object->type, operator_type)) {
     Frameless frameless(trace);

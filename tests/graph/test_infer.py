@@ -346,12 +346,6 @@ class TestMemo:
             infer("add_", x, torch.ones(9, 2, requires_grad=True))
             assert infer("cos", x)["result"]["record"]["requires_grad"] is False
 
-    def test_hit_takes_well_under_a_microsecond(self) -> None:
-        x, w, b = torch.ones(3, 4), torch.ones(5, 4), torch.ones(5)
-        assert (
-            min(testing.infer_nanoseconds(20_000, F.linear, x, w, b) for _ in range(5)) < 500
-        )  # 60 on an idle machine
-
 
 def test_no_log_of_failing_operators(capfd: pytest.CaptureFixture[str]) -> None:
     infer(torch.bmm, torch.ones(9, 3), torch.ones(9, 4))

@@ -34,7 +34,7 @@ demo: build
 # One pytest run, slow tests last (tests/conftest.py): its summary closes the output.
 test: lint build
 	@echo "== tests"
-	@$(PY) -m pytest --session-timeout=3900
+	@$(PY) -m pytest --session-timeout=4200
 
 quick: build
 	@$(PY) -m pytest -q -m "not slow"

@@ -45,6 +45,7 @@ class _Heart:
         self._thread = threading.Thread(target=self._beat, name="gramme.pipeline.watched", daemon=True)
 
     def start(self) -> None:
+        self._tell("0")  # also if the process dies before its thread runs
         self._thread.start()
 
     def stop(self, last_words: str) -> None:

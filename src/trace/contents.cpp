@@ -273,25 +273,21 @@ bool is_in_optimizer(const Capture& capture) {
   return caller && utf8_of(caller->code->co_filename).find("torch/optim/") != std::string_view::npos;
 }
 
-/// Functions on lists of tensors that take a number besides.
-static bool takes_one_number(PyObject* function) {
-  const auto* const takers = once([] {
-    auto* functions = new std::set<PyObject*>;
-    for (const char* name : {"_foreach_add", "_foreach_add_", "_foreach_sub", "_foreach_sub_", "_foreach_addcmul",
-                             "_foreach_addcmul_", "_foreach_addcdiv", "_foreach_addcdiv_"})
-      functions->insert(imported("torch", name).release());
-    return functions;
+/// Methods, and functions on lists of tensors, that take a number besides.
+static const std::set<PyObject*>& takers_of_number() {
+  return *once([] {
+    auto* found = new std::set<PyObject*>;
+    for (const char* name : {"add", "add_", "sub", "sub_", "addcmul", "addcmul_", "addcdiv", "addcdiv_"}) {
+      found->insert(intern(name));
+      found->insert(imported("torch", ("_foreach_" + std::string(name)).c_str()).release());
+    }
+    return found;
   });
-  return takers->contains(function);
 }
 
 std::vector<Value*> Scope::with_numbers(const meta::Call& call, const Args& args) {
-  static const std::set<PyObject*> takers{intern("add"),     intern("add_"),     intern("sub"),     intern("sub_"),
-                                          intern("addcmul"), intern("addcmul_"), intern("addcdiv"), intern("addcdiv_")};
   static PyObject *const alpha = intern("alpha"), *const value = intern("value");
-  if (!args.keywords) return {};
-  const bool takes = call.kind == meta::Call::Method ? takers.contains(call.target) : takes_one_number(call.target);
-  if (!takes) return {};
+  if (!args.keywords || !takers_of_number().contains(call.target)) return {};
   if (!capture_.policy.locates || !is_in_optimizer(capture_)) return {};
   std::vector<Value*> values(args.values, args.values + args.positional + args.keywords);
   for (size_t i = 0; i < args.keywords; ++i) {

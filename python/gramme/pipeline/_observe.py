@@ -38,6 +38,7 @@ class Operation:
     cost: int = _CALL
     bytes: int = 0
     crosses: bool = True  # may its result be handed to another stage?
+    data_dependent_size: bool = False  # its result's size is known when it has run
     storages: set[int] = field(default_factory=set)  # that it read or made
     written: set[int] = field(default_factory=set)
     in_mode: bool = False  # behind it grad mode or autocast is another than outside
@@ -76,6 +77,19 @@ def tensors_of(value: Any) -> list[Tensor]:
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
+def _data_dependent_sizes(graph: fx.Graph) -> set[fx.Node]:
+    """Nodes with tensors whose size is known when they have run; a size of an input is known though it may be any."""
+
+    def symbols(node: fx.Node) -> set[Any]:
+        values = pytree.tree_leaves(node.meta.get("example_value"))
+        return set[Any]().union(
+            *(free_unbacked_symbols(leaf) for leaf in values if isinstance(leaf, (Tensor, torch.SymInt)))
+        )
+
+    of_inputs = set[Any]().union(*map(symbols, graph.find_nodes(op="placeholder")))
+    return {node for node in graph.nodes if symbols(node) - of_inputs and tensors_of(node.meta["example_value"])}
+
+
 def writes_unseen(node: fx.Node) -> bool:
     """May it write without counting the write? These two do, and what is not PyTorch's own is not known."""
     if node.op != "call_function":
@@ -98,6 +112,7 @@ class Observer(fx.Interpreter):
         self.outside, self.casts_outside = _modes(), _casts()
         self.kept: list[Tensor] = []  # an address stands for one storage as long as all live
         self.part = 0
+        self._data_dependent_sizes = _data_dependent_sizes(module.graph)
 
     def run_node(self, n: fx.Node) -> Any:
         if n.op not in ("call_function", "call_method", "call_module"):
@@ -106,7 +121,7 @@ class Observer(fx.Interpreter):
             self.marked.append(len(self.operations))
             self.part += 1
             return None
-        seen = Operation(n, part=self.part)
+        seen = Operation(n, data_dependent_size=n in self._data_dependent_sizes, part=self.part)
         taken = tensors_of(self.fetch_args_kwargs_from_env(n))
         before = [(tensor, tensor._version) for tensor in taken]
         copies = [(tensor, tensor.detach().clone()) for tensor in taken] if writes_unseen(n) else []
@@ -166,19 +181,6 @@ def last_uses(operations: Sequence[Operation], output: fx.Node) -> list[int]:
     return [max([i, *users]) for i, users in enumerate(takers(operations, output))]
 
 
-def data_dependent_sizes(graph: fx.Graph) -> set[fx.Node]:
-    """Nodes with tensors whose size is known when they have run; a size of an input is known though it may be any."""
-
-    def symbols(node: fx.Node) -> set[Any]:
-        values = pytree.tree_leaves(node.meta.get("example_value"))
-        return set[Any]().union(
-            *(free_unbacked_symbols(leaf) for leaf in values if isinstance(leaf, (Tensor, torch.SymInt)))
-        )
-
-    of_inputs = set[Any]().union(*map(symbols, graph.find_nodes(op="placeholder")))
-    return {node for node in graph.nodes if symbols(node) - of_inputs and tensors_of(node.meta["example_value"])}
-
-
 def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str]:
     """Tells of each operation why no stage may begin with it; empty where one may."""
     why = [""] * (len(operations) + 1)
@@ -189,11 +191,10 @@ def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str
 
     touched: dict[int, tuple[int, int]] = {}
     written: set[int] = set()
-    data_dependent = data_dependent_sizes(operations[0].node.graph) if operations else set()
     for i, operation in enumerate(operations):
         if not operation.crosses:
             keep_together(i, last_use[i], "several values of one operation are used")
-        elif operation.node in data_dependent:
+        elif operation.data_dependent_size:
             keep_together(i, last_use[i], "a tensor is used whose size depends on data")
         if operation.in_mode:
             keep_together(i, i + 1, "grad mode or autocast is another than around the model")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, fx
 
 from ._cut import Cut
-from ._observe import data_dependent_sizes, line_of
+from ._observe import line_of
 
 # Numbers of a kind are handed over in one tensor.
 _CARRIED = {bool: torch.int64, int: torch.int64, float: torch.float64}
@@ -113,6 +113,7 @@ class Relay:
         self.values = watch.seen
         self._home = dict.fromkeys(cut.inputs, 0) | cut.stage_of
         self._tied: set[fx.Node] = set()
+        self._data_dependent = {operation.node for operation in cut.operations if operation.data_dependent_size}
         for node in cut.module.graph.nodes:
             users = [stage for stage, needs in enumerate(cut.needs) if node in needs]
             users += [self.number - 1] * (node in returned and self.number - 1 not in users)
@@ -127,7 +128,6 @@ class Relay:
     def _crossing(self, border: int) -> list[fx.Node]:
         """What stages at or behind the border use of those before it."""
         wanted = {node for needs in self.cut.needs[border:] for node in needs} | set(self.returned)
-        data_dependent = data_dependent_sizes(self.cut.module.graph)
         crossing = [
             node
             for node in self.cut.module.graph.nodes
@@ -136,7 +136,7 @@ class Relay:
             and (self.cut.attribute(node) is None or node in self._tied)
         ]
         for node in crossing:
-            if node in data_dependent:
+            if node in self._data_dependent:
                 line = line_of(node)
                 raise ValueError(f"{node.name} is handed to another process, but its size depends on data ({line})")
             if not isinstance(self.values[node], (Tensor, *_CARRIED)):

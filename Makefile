@@ -31,16 +31,19 @@ $(STAMP): requirements.txt requirements.lock pyproject.toml tools/install_checko
 demo: build
 	@$(PY) examples/demo.py
 
-# One pytest run, slow tests last (tests/conftest.py): its summary closes the output.
+# One pytest run, slow tests last (tests/conftest.py), in WORKERS processes: its summary closes the output. Threads of
+# operators wait passively, because the processes share the cores.
+WORKERS ?= 2
+PYTEST  := OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(WORKERS) --dist=worksteal
 test: lint build
 	@echo "== tests"
-	@$(PY) -m pytest --session-timeout=4200
+	@$(PYTEST) --session-timeout=3600
 
 quick: build
-	@$(PY) -m pytest -q -m "not slow"
+	@$(PYTEST) -q -m "not slow"
 
 soak: build
-	@GRAMME_SOAK=1 $(PY) -m pytest -q -m slow --timeout=7200
+	@GRAMME_SOAK=1 $(PY) -m pytest -q -m "slow or sampled" --timeout=7200
 
 bench: build
 	@for script in bench/bench_*.py; do test -f "$$script" || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done

@@ -18,6 +18,7 @@ OPEN = {
 everything = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 
 
+@pytest.mark.sampled(130)
 @pytest.mark.slow
 @everything
 def test_is_the_same_twice(program: Documented) -> None:
@@ -25,6 +26,7 @@ def test_is_the_same_twice(program: Documented) -> None:
     assert observe(program, None) == observe(program, None)
 
 
+@pytest.mark.sampled(480)
 @everything
 @pytest.mark.parametrize(
     "backend", ["eager", *(pytest.param(b, marks=pytest.mark.slow) for b in ("native", "aot_eager"))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from sampling import steady
 
 from e2e.against_eager import assert_same
 from e2e.front import GRAMME
@@ -93,7 +94,7 @@ def test_cached_without_dict() -> None:
         *((1, "real"), (1j, "real"), (collections.deque(), "maxlen"), (functools.partial, "zz"), (int, "zz")),
         *((collections.OrderedDict, "zz"), (functools.partial(len), "func"), (KeyError(), "__suppress_context__")),
     ],
-    ids=str,
+    ids=steady,
 )
 def test_refused_writes(holder: Any, name: str) -> None:
     def written(x: torch.Tensor, item: Any) -> Any:

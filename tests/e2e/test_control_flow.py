@@ -304,6 +304,7 @@ def outcome(program: Callable[..., Any], sign: float, gradients: bool) -> Any:
     return result, own, torch.autograd.grad(total, leaves, allow_unused=True)
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("program", COND + LOOPS)

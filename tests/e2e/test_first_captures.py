@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-CASES = 6
+CASES = 4
 
 SCRIPT = """
 import collections, contextvars, faulthandler, functools, itertools, math, operator, random, sys, threading, types

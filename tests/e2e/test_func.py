@@ -456,6 +456,7 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
             assert a == b
 
 
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("needs", [False, True], ids=["plain", "grad"])
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
 @pytest.mark.parametrize("name", CASES)

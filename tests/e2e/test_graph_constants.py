@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from sampling import steady
 
 from e2e import front
 from e2e.harness import Compiled
@@ -76,7 +77,7 @@ def told(x: torch.Tensor, what: Any) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "what", [int, len, torch.add, Color, Color.RED, type(None), torch, [int], "a\n'\"", b"a", ..., range(3)], ids=repr
+    "what", [int, len, torch.add, Color, Color.RED, type(None), torch, [int], "a\n'\"", b"a", ..., range(3)], ids=steady
 )
 def test_objects_for_functions_in_the_graph(what: Any) -> None:
     program = lambda x: told(x, what)  # noqa: E731

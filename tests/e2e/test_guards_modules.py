@@ -510,6 +510,7 @@ GLOBAL_HOOKS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.sampled(50)
 @pytest.mark.parametrize("module", [False, True], ids=["argument", "compiled"])
 @pytest.mark.parametrize("change", NOTICED, ids=lambda c: c.__name__)
 def test_noticed(change: Change, module: bool) -> None:
@@ -526,6 +527,7 @@ def targets(net: Net) -> dict[str, nn.Module]:
     return {"root": net, "layer": net.layer, "in a list": net.stack[1], "in a sequence": net.steps[0]}
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("module", [False, True], ids=["argument", "compiled"])
 @pytest.mark.parametrize("place", targets(Net()))
 @pytest.mark.parametrize("kind", HOOKS)

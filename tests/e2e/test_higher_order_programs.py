@@ -117,6 +117,7 @@ def test_captures_leave_nothing(name: str) -> None:
     check_leaks(name, 50)
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", CAPTURED)

@@ -108,6 +108,7 @@ def frozen(weight: nn.Parameter) -> nn.Parameter:
     return nn.Parameter(weight.detach() * 2, requires_grad=False)
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("what", NOTICED)
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "llama_cache"])
 def test_changes_are_noticed(name: str, what: str) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import linecache
-import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from sampling import SOAK
 
 pytest.importorskip("transformers")
 
@@ -18,7 +18,6 @@ from e2e.models import MODELS, VOCABULARY, eagerly, same, tensors
 from e2e.record_models import GOLDEN, sections, summary
 
 pytestmark = pytest.mark.slow
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 
 # Where the placeholders come in another order than Dynamo's; all else is equal.
 ORDER_DIFFERS = {

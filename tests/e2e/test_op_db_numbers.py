@@ -1,7 +1,6 @@
 """Every operator of PyTorch's own table with one of its Python numbers changing from call to call, against eager."""
 
 import itertools
-import os
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,8 +12,8 @@ import torch
 from graph.binding import testing
 from native.same import difference, outcome
 from native.test_op_db import EXCEPTIONS, as_function, dtype_of, name_of
+from sampling import SOAK
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 SHARE = {"eager": 60, "native": 60, "aot_eager": 12}  # entries looked at in one run that is no soak
 SAMPLES = 4 if SOAK else 2
 REWRITTEN = ("addcdiv",)  # with a value it stands in graphs as PyTorch's front end writes it: other bits

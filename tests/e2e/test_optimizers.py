@@ -502,6 +502,7 @@ def scheduled_programs() -> Iterator[Any]:
                 yield pytest.param(name, compiled, of_tensor, marks=[] if quick else [pytest.mark.slow])
 
 
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(("name", "compiled", "of_tensor"), list(scheduled_programs()))
 def test_schedules(name: str, compiled: str, of_tensor: bool) -> None:
     def run(compile: Callable[[Any], Any]) -> tuple[list[torch.Tensor], int]:

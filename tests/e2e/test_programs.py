@@ -28,6 +28,7 @@ def dynamo_ops(program: Program) -> list[str] | None:
     return ops
 
 
+@pytest.mark.sampled(500)
 @pytest.mark.parametrize("program", WHOLE, ids=lambda p: f"{p.category}-{p.name}")
 def test_one_graph(program: Program) -> None:
     expected = dynamo_ops(program)
@@ -37,6 +38,7 @@ def test_one_graph(program: Program) -> None:
         assert (graphs[0] if graphs else []) == expected
 
 
+@pytest.mark.sampled(500)
 @pytest.mark.parametrize("program", WHOLE, ids=lambda p: f"{p.category}-{p.name}")
 def test_references(program: Program) -> None:
     dynamo_ops(program)

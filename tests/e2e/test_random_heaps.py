@@ -1,11 +1,11 @@
 """Random mutations of a small heap, eager against captured. hypothesis makes a failing program smaller, prints it."""
 
 import difflib
-import os
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from sampling import SOAK
 
 from e2e import front
 from e2e.front import GRAMME, Compiled
@@ -13,7 +13,6 @@ from e2e.harness import observe
 from e2e.random_heaps import Step, places, program, source, steps
 from e2e.random_programs import difference_of
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 PHASES = (Phase.explicit, Phase.generate, Phase.shrink)
 COMMON = settings(
     deadline=None, database=None, phases=PHASES, report_multiple_bugs=False, suppress_health_check=list(HealthCheck)

@@ -21,13 +21,13 @@ def test_same_as_eager(chunk: int) -> None:
 
 @pytest.mark.slow
 def test_many(soak: bool) -> None:
-    run(range(QUICK, QUICK + (30_000 if soak else 600 if GRAMME else 40)))
+    run(range(QUICK, QUICK + (30_000 if soak else 300 if GRAMME else 40)))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not GRAMME, reason="tells gramme's captures where to end")
 def test_many_with_breaks_anywhere(soak: bool) -> None:
-    run(range(100_000, 100_000 + (20_000 if soak else 300)), breaks=True)
+    run(range(100_000, 100_000 + (20_000 if soak else 150)), breaks=True)
 
 
 def run(seeds: range, breaks: bool = False) -> None:

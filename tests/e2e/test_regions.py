@@ -201,6 +201,7 @@ def outcome(program: Callable[..., Any], calls: int = 2) -> Any:
     return results
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_regions_are_plain_calls(program: Callable[..., Any], backend: str) -> None:

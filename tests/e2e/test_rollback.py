@@ -27,7 +27,7 @@ capturing = _C.testing.testing_capture  # type: ignore[attr-defined]
 PROGRAMS = [p for p in programs() if p.category.startswith("fx_") or p.category in ON_BREAKS]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"{p.category}-{p.name}")
 SHARE = 6
-"""Without GRAMME_SOAK one program in so many, each with so many of its instructions."""
+"""Without GRAMME_SOAK, instructions of each program."""
 
 
 class Limited:
@@ -75,11 +75,6 @@ def some(program: Program, what: str, count: int, soak: bool) -> list[int]:
     return sorted(random.Random(program.name + what).sample(everything, min(SHARE, count)))
 
 
-def chosen(program: Program, soak: bool) -> None:
-    if not soak and PROGRAMS.index(program) % SHARE:
-        pytest.skip("in a soak")
-
-
 def stops(program: Program) -> Iterator[int]:
     """The instructions of the function at which its first segment can be made to end."""
     whole = captured(program)
@@ -91,11 +86,11 @@ def stops(program: Program) -> Iterator[int]:
         at = max(at, ended["steps"] if ended else at) + 1
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @each_program
 def test_ended_anywhere(program: Program, soak: bool) -> None:
-    chosen(program, soak)
     ends = list(stops(program))
     eager = observe(program.function, program), observe(program.function, program, 1)
     for at in [ends[i - 1] for i in some(program, "ends", len(ends), soak)]:
@@ -108,11 +103,11 @@ def test_ended_anywhere(program: Program, soak: bool) -> None:
             assert_same(eager[1], observe(compiled.call, program, 1), what + ", other data")
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @each_program
 def test_abandoned_anywhere(program: Program, soak: bool) -> None:
-    chosen(program, soak)
     undisturbed = captured(program)
     told: dict[int, Any] = {}
     for at in some(program, "refusals", instructions(program), soak):

@@ -4,6 +4,7 @@ import types
 from typing import Any
 
 import pytest
+from sampling import some
 
 from e2e.front import GRAMME
 from e2e.subclasses import BASES, cases, differs, some_cases
@@ -38,5 +39,5 @@ def test_some_calls(base: type) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
 def test_all_calls(base: type) -> None:
-    found = [text for case in cases(base) if (text := differs(case))]
+    found = [text for case in some(cases(base), 600, base.__name__) if (text := differs(case))]
     assert found == [], "\n".join(found)

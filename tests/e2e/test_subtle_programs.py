@@ -33,6 +33,7 @@ def outcome(name: str, compiler: Any) -> str:
         return f"{type(error).__name__}: " + " ".join(str(error).split())[:100]
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_like_eager(name: str, backend: str) -> None:

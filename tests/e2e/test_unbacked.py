@@ -44,6 +44,7 @@ def captures(compiled: Any) -> int:
 t = torch.tensor
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=repr)
 def test_programs_whole(program: Program, backend: str) -> None:
@@ -62,6 +63,7 @@ def test_programs_whole_by_inductor(program: Program) -> None:
         torch.testing.assert_close(compiled(*args), program.function(*args), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=repr)
 def test_programs_in_segments(program: Program, backend: str) -> None:

@@ -10,6 +10,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from sampling import steady
 
 from frames import programs
 from frames.support import native, observe, stepping
@@ -246,7 +247,7 @@ def test_finalizer_during_binding_runs_the_same_function() -> None:
 LEAKY = [name for name in programs.PROGRAMS if name not in ("imports", "import_missing_module")]
 
 
-@pytest.mark.parametrize("options", [{}, {"into_callees": True}, {"visit": lambda *stack: ()}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"into_callees": True}, {"visit": lambda *stack: ()}], ids=steady)
 def test_no_reference_drift(options: dict[str, Any], soak: bool) -> None:
     """Allocated blocks do not grow over repeated runs; a leak of one object a run would add `rounds` of them."""
     rounds = 10_000 if soak else 150

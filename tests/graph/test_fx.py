@@ -3,12 +3,10 @@
 import copy
 import operator
 import pickle
-import time
 from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from graph.binding import testing
 from graph.dynamo_pairs import PAIRS, Pair, build, vector
@@ -44,16 +42,6 @@ def test_code_is_dynamos(p: Pair) -> None:
 
 def names(gm: torch.fx.GraphModule) -> list[str]:
     return [n.name for n in gm.graph.nodes]
-
-
-def chain(length: int) -> Any:
-    g = testing.TestGraph()
-    x, w = g.placeholder([("Local", "x")], torch.ones(4, 4)), g.placeholder([("Local", "w")], torch.ones(4, 4))
-    for i in range(length):
-        x = g.call(F.linear, x, w) if i % 2 else g.call(operator.add, x, 0.5)
-    g.output([x])
-    g.finish()
-    return g
 
 
 def example() -> Any:
@@ -195,16 +183,6 @@ class TestToFx:
         assert torch.equal(c, torch.stack((x, x)))
         assert d.dtype is torch.float64
         assert torch.equal(e, torch.full((2, 2), float("inf")))
-
-    def test_time_of_a_node(self) -> None:
-        chain(10).to_fx()
-        g = chain(1000)
-        times = []
-        for _ in range(7):
-            start = time.perf_counter()
-            g.to_fx()
-            times.append(time.perf_counter() - start)
-        assert min(times) < 10e-3  # 1.5 ms, 7.6 µs for each node with Graph.create_node
 
 
 class TestCompile:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from sampling import steady
 
 from guards.support import TestGuards, testing
 
@@ -125,7 +126,9 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "operand", "good", "bad", "words"), CHECKS, ids=lambda v: repr(v)[:20])
+@pytest.mark.parametrize(
+    ("kind", "operand", "good", "bad", "words"), CHECKS, ids=[f"{row[0]}-{i}" for i, row in enumerate(CHECKS)]
+)
 def test_check(kind: str, operand: object, good: object, bad: object, words: str | None) -> None:
     plan = guard(X, kind, operand)
     assert holds(plan, good)
@@ -418,7 +421,7 @@ SOURCES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "base", "value", "without"), SOURCES, ids=lambda v: repr(v)[:30])
+@pytest.mark.parametrize(("path", "base", "value", "without"), SOURCES, ids=lambda v: steady(v)[:30])
 def test_source(path: Any, base: object, value: object, without: object) -> None:
     full = (*X, *path)
     if value is not None and path[-1][0] != "KwDefaults":

@@ -2,7 +2,6 @@
 
 import gc
 import linecache
-import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -11,11 +10,11 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from sampling import SOAK
 from torch import nn
 
 from native.corpus import CORPUS
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 native: Any = gramme._C.native
 
 

@@ -3,7 +3,6 @@
 import collections
 import functools
 import itertools
-import os
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +14,10 @@ import pytest
 import torch
 import torch.fx as fx
 import torch.utils._pytree as pytree
+from sampling import SOAK
 
 from native.same import difference, outcome, twin
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 SAMPLES = 4 if SOAK else 2
 SHARE = 100  # entries looked at in one run that is no soak
 native: Any = gramme._C.native

@@ -1,6 +1,5 @@
 """PyTorch's own tables of operators and modules, trained with a recorded backward: eager's bits, on other data too."""
 
-import os
 import random
 import re
 import warnings
@@ -8,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from sampling import SOAK
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
 from native.operator_training import Training, known, more, train
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 LISTED = set(re.findall(r'"(\w+)"', Path("src/native/nodes_2_13.def").read_text()))
 
 

@@ -1,6 +1,5 @@
 """Random programs of views, writes and arithmetic: who shares memory with whom, and who is told of writes, as eager."""
 
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from sampling import SOAK
 
 from native.same import difference, outcome, twin
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 native: Any = gramme._C.native
 
 VIEWS: list[Callable[[Any, random.Random], Any]] = [

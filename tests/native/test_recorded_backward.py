@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import os
 import threading
 import warnings
 import weakref
@@ -14,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from e2e.test_leaks import resident
+from sampling import SOAK
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -1270,7 +1270,7 @@ def test_an_output_without_a_gradient_that_is_written_before_the_backward(read: 
 
 @pytest.mark.slow
 def test_many_random_programs() -> None:
-    for seed in range(1000, 21000 if os.environ.get("GRAMME_SOAK") else 1600):
+    for seed in range(1000, 21000 if SOAK else 1600):
         assert random_training.difference(seed) is None
         if seed % 50 == 0:
             gramme.reset()

@@ -1,7 +1,6 @@
 """Threads that call one natively compiled model at once, and others that replace its parameters meanwhile."""
 
 import contextlib
-import os
 import subprocess
 import sys
 import threading
@@ -13,11 +12,11 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from sampling import SOAK
 from torch import nn
 
 from native.corpus import CORPUS
 
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 SECONDS = 30.0 if SOAK else 0.5
 THREADS = 8
 

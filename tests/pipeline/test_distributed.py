@@ -4,6 +4,7 @@ import gramme.pipeline
 import pytest
 import torch
 from gramme.pipeline._distributed import _relay
+from sampling import some
 from torch.distributed.pipelining._backward import stage_backward
 
 from pipeline import zoo
@@ -77,20 +78,20 @@ def test_other_schedules(tmp_path):
 @pytest.mark.timeout(300)
 def test_transformers_in_two_processes(tmp_path):
     pytest.importorskip("transformers")
-    check(2, tmp_path, zoo.TRANSFORMERS, SCHEDULES)
+    check(2, tmp_path, some(zoo.TRANSFORMERS, 2, "two processes"), SCHEDULES)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_small_models_in_four_processes(tmp_path):
-    check(4, tmp_path, zoo.SMALL, SCHEDULES)
+    check(4, tmp_path, some(zoo.SMALL, 2, "four processes"), SCHEDULES)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_transformers_in_four_processes(tmp_path):
     pytest.importorskip("transformers")
-    check(4, tmp_path, zoo.TRANSFORMERS, SCHEDULES)
+    check(4, tmp_path, some(zoo.TRANSFORMERS, 1, "four processes"), SCHEDULES)
 
 
 @pytest.mark.parametrize("run", [wrapped_and_saved, refused])

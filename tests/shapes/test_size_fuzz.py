@@ -1,10 +1,10 @@
 """Every program gives at every size what it gives eagerly, within its limit of captures."""
 
-import os
 from collections.abc import Callable
 
 import pytest
 import torch
+from sampling import SOAK
 
 from shapes import EVERY_SIZE, Program
 from shapes.compare import Comparison
@@ -13,7 +13,6 @@ from shapes.open_captures import OPEN, hold
 from shapes.programs import BY_NAME, PROGRAMS
 
 CALLS = 10
-SOAK = os.environ.get("GRAMME_SOAK") == "1"
 INDUCTOR = (
     "arithmetic.rounded_sizes",
     "arithmetic.scaled_by_roots",

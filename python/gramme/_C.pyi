@@ -36,6 +36,9 @@ class Captured:
     def has_unbacked(self) -> bool:
         """Numbers or sizes of the graph come out of data."""
     @property
+    def writes_inputs(self) -> bool:
+        """An input is written."""
+    @property
     def has_aliased_writes(self) -> bool:
         """An input is written whose memory other inputs share."""
     @property

@@ -13,7 +13,7 @@ import torch
 
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit
-from ._shared import compiled_before, remember, spelling
+from ._shared import as_results, compiled_before, remember, spelling
 from .errors import BackendError
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Backend:
         if self.of_torch and unfit:
             return modes.around(as_captured)
         distinct = each_its_own(graph_module.graph)
+        if self.identity is not None and not captured.has_symbols and not captured.writes_inputs:
+            inputs = as_results(graph_module.graph, inputs)
         context = Context(graph_module, inputs, captured, modes.nodes)
         with handing_over(context), modes.entered():
             if self.of_torch or captured.has_symbols:

@@ -19,7 +19,7 @@ import torch
 if TYPE_CHECKING:
     from torch import fx
 
-__all__ = ["compiled_before", "identity_of", "remember", "spelling"]
+__all__ = ["as_results", "compiled_before", "identity_of", "remember", "spelling"]
 
 _known: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
 
@@ -57,6 +57,51 @@ def identity_of(compiler: Callable[..., Any], mode: str | None, options: dict[st
         return (_Same(compiler), mode, _value(options))
     except _UnknownError:
         return None
+
+
+class _Result(torch.autograd.Function):
+    """A tensor in the same memory that an operation gave, and no view."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.data
+
+
+def as_results(graph: fx.Graph, inputs: list[Any]) -> list[Any]:
+    """What to compile a graph for that writes to no input: leaves which need gradients look like results of operations.
+
+    The first of several equal blocks may be given a leaf, the others get what the block before them gave; the compiled
+    graph is one. That is right, since AOTAutograd of PyTorch 2.13 reads whether an input is a leaf (`is_leaf` of
+    InputAliasInfo and of the fakes) in these places only:
+
+    - `_apply_mutations`, `create_synthetic_base_metadata`, autograd's check of writes to leaves: of written inputs;
+    - `_compute_indices_of_inps_to_detach`: a result that gets no gradient, whatever the program does, is detached, so
+      that the engine does not pass through what made it. A leaf that gets none may be detached as well: eagerly, no
+      edge leads to it either. The other way round would not do, so the graph is compiled for a result.
+
+    Inductor does not read it, nor do functions of torch that stand in graphs, but for `invoke_leaf_function`, which
+    has a body; functions of other libraries may. Parameters are leaves in every call.
+    """
+    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not all(map(_is_of_torch, graph.nodes)):
+        return inputs
+    as_result: Any = _Result.apply
+    return [as_result(value.data.requires_grad_()) if _may_be_result(value) else value for value in inputs]
+
+
+def _is_of_torch(node: fx.Node) -> bool:
+    if node.op != "call_function":
+        return node.op != "get_attr"
+    if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return str(node.target).startswith("aten.")
+    module = getattr(node.target, "__module__", None) or ""
+    known = ("torch.nn.", "torch.amp.", "torch._C")
+    return module in ("torch", "torch.functional", "_operator") or module.startswith(known)
+
+
+def _may_be_result(value: Any) -> bool:
+    if type(value) is not torch.Tensor or not value.requires_grad or not value.is_leaf or value._is_view():
+        return False
+    return value.layout is torch.strided and value.grad_dtype is value.dtype and not value.__dict__
 
 
 def spelling(identity: Hashable | None, graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Hashable | None:

@@ -28,6 +28,7 @@ void bind_captured(nb::module_& m) {
       .def_prop_ro("has_numbers", &Captured::has_numbers)
       .def_prop_ro("has_symbols", &Captured::has_symbols)
       .def_prop_ro("has_unbacked", &Captured::has_unbacked)
+      .def_prop_ro("writes_inputs", &Captured::writes_inputs)
       .def_prop_ro("has_aliased_writes", &Captured::has_aliased_writes)
       .def_prop_ro("uses_what_it_writes", &Captured::uses_what_it_writes)
       .def("sources", [](const Captured& self) { return guarded([&] { return self.sources(); }); })

@@ -27,6 +27,7 @@ class Captured {
   bool has_symbols() const;
   /// Does the graph take numbers out of data, or sizes?
   bool has_unbacked() const;
+  bool writes_inputs() const { return trace().scope().inputs_written(); }
   /// Is an input written whose memory other inputs share?
   bool has_aliased_writes() const;
   /// Does the graph use an input, other than to write to it, that it writes to?

@@ -75,6 +75,78 @@ def test_equal_blocks_are_compiled_once() -> None:
     assert_as_eager(lambda model: None, 2)  # the first block's input needs no gradient
 
 
+def test_twelve_blocks_behind_an_embedding() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.blocks = nn.Embedding(5, 8), net(count=12)
+
+        def forward(self, tokens: torch.Tensor) -> Any:
+            return self.blocks(self.embedding(tokens))
+
+    torch.manual_seed(1)
+    plain = Model()
+    torch.manual_seed(1)
+    model = Model()
+    compile_blocks(model.blocks)
+    before = compiles()
+    results = []
+    for each in (plain, model):
+        result = each(torch.arange(5))
+        result.square().sum().backward()
+        results.append([result.detach(), *(p.grad for p in each.parameters())])
+    torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
+    assert compiles() - before == 1
+
+
+def run_on_leaf_and_result(
+    program: Callable[..., Any], result_first: bool, hooked: bool = True
+) -> tuple[list[Any], list[Any], int]:
+    """What compiled programs and the program itself give for a leaf and for a result; compiled graphs."""
+    before, outcomes, held = compiles(), [], []
+    for compiled in (True, False):
+        seen: list[Any] = []
+        for is_result in (result_first, not result_first):
+            x = torch.linspace(-1, 1, 8).requires_grad_()
+            given = x * 1 if is_result else x
+            if hooked:
+                given.register_hook(lambda grad: seen.append(grad.clone()))  # noqa: B023
+            run = gramme.compile(lambda x: program(x), backend="aot_eager") if compiled else program
+            held.append(run)
+            result = run(given)
+            if result.requires_grad:
+                result.square().sum().backward()
+            seen += [result.detach(), given.detach().clone(), x.grad]
+        outcomes.append(seen)
+    return outcomes[0], outcomes[1], compiles() - before
+
+
+@pytest.mark.parametrize("result_first", [False, True])
+def test_a_leaf_and_the_result_of_an_operation(result_first: bool) -> None:
+    weight = torch.ones(8, requires_grad=True)
+    programs: list[Callable[..., Any]] = [
+        lambda x: x.sin() * 2,
+        lambda x: x.detach() * weight,  # no gradient goes to it, and its hook is not called
+    ]
+    for program in programs:
+        actual, wanted, count = run_on_leaf_and_result(program, result_first)
+        torch.testing.assert_close(actual, wanted, rtol=0, atol=0)
+        assert count == 1
+
+
+def test_a_written_leaf_is_compiled_for_itself() -> None:
+    weight = torch.ones(8, requires_grad=True)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            x.add_(1)
+        return weight * 2
+
+    actual, wanted, count = run_on_leaf_and_result(program, result_first=True, hooked=False)
+    torch.testing.assert_close(actual, wanted, rtol=0, atol=0)
+    assert count == 2
+
+
 def test_what_differs_is_compiled_apart() -> None:
     assert_as_eager(lambda model: None, 6, Numbered)
 

@@ -18,7 +18,7 @@ using protocol::Treatment;
 
 namespace {
 
-enum class Rule : uint8_t { Graph, Inline, Run, Break };
+enum class Rule : uint8_t { Graph, Inline, Run, Alone, Break };
 
 PyObject* loaded_module(const char* name) {
   PyObject* modules = PyImport_GetModuleDict();
@@ -154,6 +154,8 @@ std::unique_ptr<Rules> load() {
       rules->objects.add(Rule::Inline, name);
     else if (kind == "run")
       rules->objects.add(Rule::Run, name);
+    else if (kind == "alone")
+      rules->objects.add(Rule::Alone, name);
     else if (kind == "break")
       rules->objects.add(Rule::Break, name);
     else
@@ -194,6 +196,7 @@ Treatment treatment_of(Rule rule, PyObject* callable) {
     case Rule::Inline:
       return Treatment::Inline;
     case Rule::Run:
+    case Rule::Alone:
       return Treatment::RunForReal;
     case Rule::Break:
       break;
@@ -248,6 +251,7 @@ cpython::FrameRule frame_rule(PyFunctionObject* function) {
     return is_torch_disabling_itself(all, function) ? FrameRule::PassOn : FrameRule::Alone;
   if (PyUnicode_Compare(code->co_name, finalizer) == 0 || all.files.is_tool(code->co_filename)) return FrameRule::Alone;
   auto* callable = reinterpret_cast<PyObject*>(function);
+  if (const Rule* rule = all.objects.find(callable); rule && *rule == Rule::Alone) return FrameRule::Alone;
   if (PyUnicode_Compare(code->co_name, handler) == 0) return FrameRule::PassOn;
   if (all.files.is_of_torch(code->co_filename) && !all.files.is_of_models(code)) return FrameRule::PassOn;
   if (protocol::find_model(callable) || protocol::find_function_model(code)) return FrameRule::PassOn;

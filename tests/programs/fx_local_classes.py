@@ -189,7 +189,6 @@ def local_abstract_class(x):
     "fx_local_classes",
     why="dataclass() generates the source of __init__ and runs it with exec()",
     hits=False,
-    plain="each class is a new one to the functions of dataclasses, which meet the recompile limit",
 )
 def local_data_class(x):
     @dataclass

@@ -47,12 +47,19 @@ bool root_stays(Trace& trace, const source::Source* root) {
   return now && now->source == root;
 }
 
+/// Is all still there that was there where the segment began? Nothing from before was changed, no tensor written,
+/// whose history may hold objects, and the frame has what it had.
+bool holds_its_start(Trace& trace) {
+  return trace.effects().empty() && !trace.scope().inputs_written() && trace.inliner->holds_its_start();
+}
+
 /// Whether something goes on holding the object: the capture never lets go of real objects, and cannot see one die. A
 /// variable, or something on the way to the object, may have been deleted.
 bool is_held(Trace& trace, Value* referent) {
   if (trace.inliner->is_in_local(referent)) return true;
   const source::Source* source = referent->source;
   if (!source) return false;
+  if (holds_its_start(trace)) return true;
   for (; source->base; source = source->base)
     if (source->kind == source::Kind::WeakTarget || holder_changed(trace, source)) return false;
   return root_stays(trace, source);

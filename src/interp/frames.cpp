@@ -33,6 +33,26 @@ bool Interpreter::is_in_local(Value* seen) {
   });
 }
 
+namespace {
+/// What a place that held `then` where the segment began holds now: the same, or was that a number or the like?
+bool still_holds(const Value* then, Value* now) {
+  if (!then || then == now) return true;
+  if (then->kind == Kind::Lazy && static_cast<const Lazy*>(then)->target) then = static_cast<const Lazy*>(then)->target;
+  if (then->kind == Kind::Constant || then->kind == Kind::Number) return true;
+  auto* cell = now ? as<Cell>(now) : nullptr;
+  if (cell && !cell->existing()) now = cell->content;  // the frame made it for the variable
+  return now && then->object && then->object == now->object;
+}
+}  // namespace
+
+bool Interpreter::holds_its_start() {
+  auto all = [](const std::vector<Value*>& then, const std::vector<Value*>& now) {
+    return now.size() >= then.size() && std::equal(then.begin(), then.end(), now.begin(), still_holds);
+  };
+  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.handled) &&
+         all(first_slots_, root_->slots) && all(first_stack_, root_->stack);
+}
+
 Value* Interpreter::locals() {
   Frame& frame = *frame_;
   bool optimized = frame.object()->co_flags & CO_OPTIMIZED;

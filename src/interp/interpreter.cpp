@@ -24,7 +24,13 @@ bool calls_modules(PyCodeObject* code) {
 }  // namespace
 
 Value* Interpreter::run_root(Frame& root) {
-  returned_into_ += root_ != nullptr;
+  if (root_) {
+    ++returned_into_;
+  } else {
+    first_slots_ = root.slots;
+    first_stack_ = root.stack;
+    first_handled_ = trace.handled;
+  }
   root.root = root.chained = true;
   root_ = &root;
   from_start_ = root.pc == 0;

@@ -60,6 +60,7 @@ class Interpreter final : public trace::Inliner {
   Value* advance(value::Iterator* iterator) override;
   Value* variable(PyObject* name) override;
   bool is_in_local(Value* seen) override;
+  bool holds_its_start() override;
   Value* root_local(int64_t index) override {
     return source::frame_of(index) == returned_into_
                ? held_in(root_->slots[static_cast<size_t>(source::within_frame(index))])
@@ -115,7 +116,10 @@ class Interpreter final : public trace::Inliner {
   size_t steps_ = 0, resumable_step_ = 0, advance_step_ = SIZE_MAX;
   /// The steps of the instructions that asked iterators from before for items.
   std::map<std::pair<value::Iterator*, const bytecode::Instruction*>, size_t> advanced_;
-  bool from_start_ = false;  // the root frame, too
+  bool from_start_ = false;                        // the root frame, too
+  std::vector<Value*> first_slots_, first_stack_;  // of the first root
+  Value* first_handled_ = nullptr;
+  bool ended_iterator_ = false;  // one from before is at its end
   bool returned_ = false, yielded_ = false;
   int returned_into_ = 0;        // frames after the first root
   Frame* enterable_ = nullptr;   // the next function that its instruction calls is part of the chain

@@ -113,6 +113,7 @@ Value* Interpreter::advance(Iterator* iterator) {
     trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
   advance_step_ = std::min(advance_step_, resumable_step_);
   Value* item = trace.next_of_live(iterator);
+  ended_iterator_ |= !item;
   if (!item && ends_with_code(trace, iterator))
     cannot(Reason::CallSkipped, "the end of what objects with finalizers are in");
   return item;

@@ -72,6 +72,9 @@ class Inliner {
   virtual int root_line() = 0;
   /// Instructions begun of frames that a segment may end in.
   virtual size_t steps() = 0;
+  /// Has the root frame what it had where the segment began, the exception being handled too, but for numbers and the
+  /// like, which hold nothing? False where the end of an iterator let go of what it went through.
+  virtual bool holds_its_start() = 0;
 };
 
 }  // namespace gramme::trace

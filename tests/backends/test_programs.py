@@ -42,6 +42,7 @@ def shape_and_numbers(text: str) -> tuple[str, list[float]]:
     return FLOAT.sub("#", text), [float(number) for number in FLOAT.findall(text)]
 
 
+@pytest.mark.sampled(450)
 @pytest.mark.parametrize("program", [case(program) for program in programs()])
 def test_as_eager(program: Program) -> None:
     compiled = gramme.compile(program.function, backend="aot_eager")

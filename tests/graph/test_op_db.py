@@ -68,6 +68,7 @@ def difference(target: Any, in_place: bool, args: tuple[Any, ...], kwargs: dict[
     return f"wrong record of written {wrong}" if wrong else ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from sampling import some
 
 from graph.binding import testing
 from graph.test_op_db import calls as op_calls
@@ -290,7 +291,7 @@ def test_op_db(soak: bool) -> None:
 
     wrong: dict[str, str] = {}
     answered = collections.Counter[str]()
-    for op in op_db:
+    for op in some(op_db, 200, "symbolic rules"):
         for target, in_place, args, kwargs in op_calls(op, 12 if soak else 2):
             leaves = list(tensors([args, list(kwargs.values())]))
             if any(0 in leaf.shape for leaf in leaves):
@@ -306,4 +307,4 @@ def test_op_db(soak: bool) -> None:
                 if found:
                     wrong[f"{op.name} {subset} {[tuple(leaf.shape) for leaf in leaves]}"] = found
     assert not wrong, "\n".join(f"{where}: {what}" for where, what in wrong.items())
-    assert len(answered) > 90, answered
+    assert len(answered) > (90 if soak else 20), answered

@@ -974,6 +974,7 @@ def tokens(make, n, length):
     return (ids, torch.ones_like(ids), torch.randint(0, 50, (n, length))) if make is t5 else (ids,)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("stages", [2, 4, 8])
 @pytest.mark.parametrize("make", [llama, bert, distilbert, gpt2, t5, mixtral])

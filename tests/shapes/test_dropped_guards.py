@@ -44,6 +44,7 @@ def found(kind: str) -> str:
     return fuzz(BY_NAME[name], "eager", BY_NAME[name].calls(CALLS), dynamic).failure
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", testing.shape_kinds())
 def test_something_is_wrong_without(kind: str, dropped: None) -> None:
     assert found(kind)

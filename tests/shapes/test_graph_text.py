@@ -40,6 +40,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize(("program", "mode"), CASES)
 def test_graph_is_pytorchs(program: Program, mode: str) -> None:
     found = difference(program, mode)

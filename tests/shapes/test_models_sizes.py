@@ -38,6 +38,7 @@ def refuse_plain_runs(compiled: Any) -> None:
     assert (statistics.plain_runs, statistics.handovers) == (0, 0)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("backend", ["eager", "native"])
 @pytest.mark.parametrize("case", SIZED.values(), ids=SIZED)
 def test_forward(case: SizedModel, backend: str) -> None:
@@ -52,6 +53,7 @@ def test_forward(case: SizedModel, backend: str) -> None:
     hold(f"models.{case.name}", gramme.statistics(compiled).captures, case.limit)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "case", [SIZED[n] for n in ("bert", "gpt2", "llama", "t5", "lstm", "unet")], ids=lambda c: c.name
 )

@@ -40,6 +40,7 @@ def test_ten_sizes(program: Program) -> None:
     run(program, "eager", counted=True)
 
 
+@pytest.mark.sampled(70)
 @pytest.mark.slow
 @everything
 @pytest.mark.parametrize("backend", ["native", "aot_eager"])
@@ -65,6 +66,7 @@ def test_some_sizes_of_inductor(name: str) -> None:
     check(BY_NAME[name], "inductor", BY_NAME[name].calls(5))
 
 
+@pytest.mark.sampled(28)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [p for p in PROGRAMS if p.backward], ids=lambda p: p.name)
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])

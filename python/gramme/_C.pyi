@@ -46,6 +46,8 @@ class Captured:
         """An input that is written is used otherwise, too."""
     def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
         """Rows of _sources.Row, and the row of each input."""
+    def names_read_later(self) -> list[tuple[Any, str | None]]:
+        """(holder, name) of constants that a backward of the program reads: cells (no name), dicts and others."""
     def symbols(self) -> list[tuple[int, int, int | None, int | None, bool] | None]:
         """By symbol: the index of its input, value, lowest, highest, whether unbacked; None if it is no input."""
     def sizes(self, values: list[Any]) -> list[tuple[list[Any], list[Any], Any] | None]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Modes", "each_its_own", "is_unfit"]
+__all__ = ["Modes", "each_its_own", "is_unfit", "watching"]
 
 Run = Callable[..., Any]
 _set_grad = torch._C._set_grad_enabled
@@ -139,3 +139,55 @@ def _with_copies(outputs: Any) -> tuple[Any, ...]:
         seen.add(id(output))
         result.append(output.clone() if again else output)
     return tuple(result)
+
+
+_Name = tuple[Any, str | None]
+_MISSING = object()
+
+
+def watching(run: Run, names: list[_Name]) -> Run:
+    """The compiled graph, whose backward raises where a constant that it read under a name is another one by then."""
+
+    def call(*inputs: Any) -> Any:
+        before = [_held(name) for name in names]
+
+        def check(_: Any) -> None:
+            for name, value in zip(names, before, strict=True):
+                if not _is_same(_held(name), value):
+                    raise RuntimeError(
+                        f"{name[1] or 'a variable of a function'}, which the backward of an autograd.Function reads, "
+                        f"is not what it was when the compiled forward ran: {value!r}. Keep it in the context instead."
+                    )
+
+        known = _nodes(inputs)
+        outputs = run(*inputs)
+        for node in (_nodes(outputs) | _nodes(inputs)) - known:  # inputs may be written
+            node.register_prehook(check)
+        return outputs
+
+    return call
+
+
+def _nodes(values: Any) -> set[Any]:
+    return {value.grad_fn for value in values if isinstance(value, torch.Tensor)} - {None}
+
+
+def _held(name: _Name) -> Any:
+    """What is there now: in a cell, a dict, or as an attribute."""
+    holder, key = name
+    if key is None:
+        try:
+            return holder.cell_contents
+        except ValueError:
+            return _MISSING
+    return holder.get(key, _MISSING) if isinstance(holder, dict) else getattr(holder, key, _MISSING)
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    if now is before:
+        return True
+    if type(now) is not type(before):
+        return False
+    if isinstance(now, tuple):
+        return len(now) == len(before) and all(map(_is_same, now, before))
+    return isinstance(now, int | float | complex | str | bytes) and repr(now) == repr(before)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ._context import Context, handing_over
-from ._conventions import Modes, each_its_own, is_unfit
+from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._shared import as_results, compiled_before, remember, spelling
 from .errors import BackendError
 
@@ -47,6 +47,11 @@ class Backend:
 
     def __call__(self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
         """The compiled graph; NotImplemented if numbers must not be inputs of it, or not what `captured` is told."""
+        names = captured.names_read_later()
+        run = self._compiled(graph_module, inputs, captured)
+        return watching(run, names) if names and callable(run) else run
+
+    def _compiled(self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
         captured.restart()
         if self.of_torch and captured.has_numbers:
             return NotImplemented

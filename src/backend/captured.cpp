@@ -10,6 +10,7 @@
 #include "backend/computed.h"
 #include "meta/fakes.h"
 #include "meta/sympy.h"
+#include "trace/read_later.h"
 
 namespace gramme::backend {
 namespace {
@@ -138,6 +139,15 @@ bool Captured::uses_what_it_writes() const {
     if (used) return true;
   }
   return false;
+}
+
+Owned<> Captured::names_read_later() const {
+  Owned<> result = take(PyList_New(0));
+  for (const trace::ReadLater::Name& each : trace().scope().state<trace::ReadLater>().names()) {
+    PyObject* name = each.name ? each.name : Py_None;
+    check(PyList_Append(result.get(), take(PyTuple_Pack(2, each.holder.get(), name)).get()));
+  }
+  return result;
 }
 
 Owned<> Captured::sources() const {

@@ -47,6 +47,10 @@ class Captured {
   /// Sizes that vary are computed of `values`.
   Owned<> examples(PyObject* mode, PyObject* values) const;
 
+  /// A list of (holder, name): constants that a backward of the program reads in gradients' own time, under names that
+  /// may hold others by then; the name is None for a cell.
+  Owned<> names_read_later() const;
+
   /// The input is part of the compiled code: the segment is for this very object.
   void freeze(size_t input) { frozen_.push_back(input); }
   const std::vector<size_t>& frozen() const { return frozen_; }

@@ -126,8 +126,7 @@ void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
       protocol::raise(trace, PyExc_ValueError,
                       "dictionary update sequence element #" + std::to_string(at) + " has length " +
                           std::to_string(pair.size()) + "; 2 is required");
-    if (auto* tensor = trace.see_as<value::Tensor>(pair[1]); tensor && tensor->node)
-      trace.scope().graph().hint(tensor->node, variable);
+    if (auto* tensor = trace.see_as<value::Tensor>(pair[1])) trace.scope().name_after(tensor, variable);
     into.set(pair[0], pair[1]);
   }
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "builtins/file_rules.h"
 #include "cpython/objects.h"
+#include "meta/origin.h"
 
 namespace gramme::builtins {
 
@@ -122,7 +123,6 @@ struct Rules {
   Registered nonstrict{"_nonstrict_trace_callable_ids"};
   Registered leaf{"_leaf_function_ids"};
   PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
-  std::vector<PyTypeObject*> operators;                // types of torch.ops.… and of its overloads
 };
 
 PyObject* attribute(const char* module, const char* name) {
@@ -164,8 +164,6 @@ std::unique_ptr<Rules> load() {
   rules->files.find_roots();
   rules->tensor = attribute("torch", "Tensor");
   rules->tensor_base = attribute("torch._C", "TensorBase");
-  for (const char* name : {"OpOverload", "OpOverloadPacket"})
-    rules->operators.push_back(reinterpret_cast<PyTypeObject*>(attribute("torch._ops", name)));
   return rules;
 }
 
@@ -266,8 +264,7 @@ Treatment classify(PyObject* callable) {
   if (all.allowed.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (is_tensor_method(all, callable)) return Treatment::InGraph;
-  for (PyTypeObject* type : all.operators)
-    if (PyObject_TypeCheck(callable, type)) return Treatment::InGraph;
+  if (meta::is_operator(callable)) return Treatment::InGraph;
   if (PyType_Check(callable)) check_marks(callable, reinterpret_cast<PyTypeObject*>(callable)->tp_dict);
   return Treatment::Inline;
 }

@@ -100,7 +100,7 @@ class Backward {
     show_saved();
     read_later.keep(trace_, applied_.context);
     Body body(trace_, "bwd_body", Effects::Forbidden);
-    body.runs_later(read_later.known());
+    body.runs_later();
     std::vector<Value*> args = {applied_.context};
     for (size_t i = 0; i < applied_.outputs.size(); ++i) args.push_back(gradient(body, i));
     NoGrad no_grad(trace_);

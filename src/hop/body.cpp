@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "trace/read_later.h"
 
 namespace gramme::hop {
 
@@ -81,6 +82,13 @@ std::vector<Tensor*> Body::tensors(Value* result) const {
   };
   visit(visit, result);
   return found;
+}
+
+void Body::runs_later() {
+  auto& later = trace_.scope().state<trace::ReadLater>();
+  confined_->runs_later(later.known(), [this, &later](Value* holder, PyObject* name, Value* found) {
+    later.note(trace_, holder, name, found);
+  });
 }
 
 bool Body::made(const Tensor* tensor) const {

@@ -26,7 +26,7 @@ class Body {
   /// Likewise, any whole number.
   Value* whole_input(const char* label) { return trace_.scope().whole_input(label); }
   /// The operator runs it some time after the graph: of a body that may have no effects (trace/confined.h).
-  void runs_later(const std::unordered_set<const Value*>& kept) { confined_->runs_later(kept); }
+  void runs_later();
   /// The tensors among the values are inputs, in this order, used or not; they are called as the function calls them.
   void operands(Value* function, const Args& args);
   /// What the function returns. An exception that leaves it ends the segment.

@@ -83,6 +83,7 @@ graph::Graph* hook_body(Trace& trace, Tensor* tensor, Value* hook) {
   if (function) trace.describe(function);
   if (!function || !looks_at_gradient_only(function)) return nullptr;
   Body body(trace, "hook_body", Effects::Forbidden);
+  body.runs_later();
   PyObject* names = trace.keep(take(PyCode_GetVarnames(function->code)));
   Value* gradient = body.input(tensor->record, PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)));
   Value* result = trace.see(body.call(function, {&gradient, 1, nullptr, 0}));

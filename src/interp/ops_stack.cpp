@@ -123,9 +123,7 @@ Cell* cell_in(Interpreter& interp, Frame& frame, int slot) {
 
 /// The name becomes the graph node's, as PyTorch's own front end names nodes.
 void hint(Interpreter& interp, Frame& frame, int slot, Value* value) {
-  if (value->kind == Kind::Tensor)
-    if (graph::Node* node = static_cast<Tensor*>(value)->node)
-      interp.trace.scope().graph().hint(node, frame.variable(slot));
+  if (value->kind == Kind::Tensor) interp.trace.scope().name_after(static_cast<Tensor*>(value), frame.variable(slot));
 }
 
 Step load_fast(Interpreter& interp, Frame& frame, int slot) {
@@ -158,7 +156,7 @@ Step copy_free_vars(Interpreter& interp, Frame& frame, int count) {
   return Step::Next;
 }
 Step load_deref(Interpreter& interp, Frame& frame, int slot) {
-  Value* content = interp.trace.cell_content(cell_in(interp, frame, slot));
+  Value* content = interp.trace.cell_content(cell_in(interp, frame, slot), frame.globals);
   if (!content) unbound(interp, frame, slot);
   frame.push(content);
   return Step::Next;

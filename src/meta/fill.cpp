@@ -70,6 +70,13 @@ class Fill {
   Fill(const Call& call, const std::function<Owned<>(const Argument&)>& object) : call_(call), object_(&object) {}
 
   Filled run() {
+    Filled filled = filled_in();
+    filled.lasting &= !asks_program_;
+    return filled;
+  }
+
+ private:
+  Filled filled_in() {
     WithoutCollection no_finalizers;  // what they run would be computed on fakes
     try {
       take_inputs();
@@ -88,7 +95,6 @@ class Fill {
     return unsupported();
   }
 
- private:
   void take_inputs() {
     int leaf = 0;
     each_leaf(call_, [&](const Argument& argument) {
@@ -128,6 +134,7 @@ class Fill {
       outcome_.operators = static_cast<uint16_t>(dispatched.count());
       outcome_.random = watch.random;
       outcome_.runs_python = watch.runs_python;
+      asks_program_ = watch.asks_program;
       outcome_.warns = silence.warned || watch.warns;
       outcome_.may_raise = watch.may_raise || outcome_.warns;  // a warning can be made an error
       outcome_.opaque = watch.opaque;
@@ -299,7 +306,7 @@ class Fill {
   std::vector<FakeInput> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
-  bool has_number_ = false, described_ = false;
+  bool has_number_ = false, described_ = false, asks_program_ = false;
 };
 
 }  // namespace

@@ -9,8 +9,10 @@ namespace gramme::meta {
 
 struct Filled {
   Outcome outcome;
-  Owned<> value;        // of a call on live objects
-  bool lasting = true;  // false: the error may not come again (memory, recursion, a warning turned into an error)
+  Owned<> value;  // of a call on live objects
+  // False: what the program's Python said may be another thing the next time, and an error may not come again (memory,
+  // recursion, a warning turned into an error).
+  bool lasting = true;
 };
 
 /// Throws PythonError for what interrupts the program.

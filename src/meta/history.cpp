@@ -83,7 +83,7 @@ class History::Steps {
   const Record* now(const Record* record) const;
   Outcome ask(const Step& step);
   void expect(const Step& step, PyObject* value);
-  void note_memory(Result& result, PyObject* value) const;
+  void note_memory(Result& result, PyObject* value);
   void note_twins(Result& result, PyObject* value) const;
   int place(const graph::Node* node);
   uint32_t prefix();
@@ -130,7 +130,7 @@ const Outcome& History::Steps::infer(const Call& call, bool outside) {
   Prefixes::Known* known = Prefixes::all().find(id);
   if (known && known->outcome) return *known->outcome;
   Outcome outcome = computed();
-  known = outcome.error ? nullptr : Prefixes::all().find(id);  // what fails may be for want of memory
+  known = outcome.error || !prefix_ ? nullptr : Prefixes::all().find(id);  // what fails may be for want of memory
   if (!known || known->outcome) return passing_.emplace_back(std::move(outcome));
   known->outcome = std::make_unique<Outcome>(std::move(outcome));
   return *known->outcome;
@@ -196,6 +196,7 @@ void History::Steps::run_stretch(size_t end) {
     Silence silence;
     aten::OnFakes dispatched;
     for (; made_ < end; ++made_) make(steps_[made_]);
+    if (watch.asks_program) prefix_ = 0;
   }
   left_ = std::make_unique<aten::SavedModes>();
   left_->save();
@@ -219,6 +220,7 @@ Outcome History::Steps::ask(const Step& step) {
   left_ = std::make_unique<aten::SavedModes>();
   left_->save();
   ++made_;
+  if (!filled.lasting) prefix_ = 0;
   filled.outcome.raised = false;  // which of the calls raises, and how, the program finds out
   if (filled.outcome.error) return std::move(filled.outcome);
   note_memory(filled.outcome.result, filled.value.get());
@@ -274,13 +276,13 @@ void History::Steps::expect(const Step& step, PyObject* value) {
 }
 
 /// A result may have the memory of what went in by other ways than the arguments: a tangent may be that of an input.
-void History::Steps::note_memory(Result& result, PyObject* value) const {
+void History::Steps::note_memory(Result& result, PyObject* value) {
   for (size_t i = 0; i < result.items.size(); ++i)
     note_memory(result.items[i], PySequence_Fast_GET_ITEM(value, static_cast<Py_ssize_t>(i)));
   if (result.kind != Result::Tensor || result.same_as >= 0 || result.view_of >= 0) return;
   const c10::StorageImpl* storage = storage_of(value);
   for (const auto& [node, object] : values_)
-    each_tensor(object.get(), [&, place = places_.at(node)](PyObject* tensor) {
+    each_tensor(object.get(), [&, place = place(node)](PyObject* tensor) {
       if (!storage || storage != storage_of(tensor)) return;
       if (result.memory_of < 0 || place < result.memory_of) result.memory_of = place;
     });

@@ -6,7 +6,7 @@
 // The memo's key is (target, argument tree with record ids, scalars, aliasing among the tensors, grad and inference
 // mode, autocast, default dtype and device, deterministic flags). Values of Python scalars leave the key in places of a
 // table where they cannot matter to it (add, mul, sub, div, … : their type always stays). Outcomes live as long as the
-// process.
+// process. Only PyTorch's own functions and operators have any: the program's Python is asked anew each time.
 //
 // An Outcome was inferred with one value for each Number of the call; on which of them it depends, numbers.h says.
 #pragma once

@@ -10,6 +10,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/origin.h"
 
 namespace gramme::meta {
 namespace {
@@ -109,16 +110,13 @@ bool overrides_pytorch() {
   return overridden;
 }
 
-PyObject* type_of_operators(const char* name) { return imported("torch._ops", name).release(); }
-
 /// "namespace::name.overload" of the operators that the target may call.
 std::vector<std::string> operators_of(PyObject* target) {
-  PyObject* const overload = once([] { return type_of_operators("OpOverload"); });
-  PyObject* const packet = once([] { return type_of_operators("OpOverloadPacket"); });
+  PyTypeObject* const overload = once([] { return imported_type("torch._ops", "OpOverload"); });
   std::vector<std::string> names;
-  if (PyObject_TypeCheck(target, reinterpret_cast<PyTypeObject*>(overload))) {
+  if (PyObject_TypeCheck(target, overload)) {
     names.emplace_back(PyUnicode_AsUTF8(take(PyObject_CallMethod(target, "name", nullptr)).get()));
-  } else if (PyObject_TypeCheck(target, reinterpret_cast<PyTypeObject*>(packet))) {
+  } else if (is_operator(target)) {
     Owned<> base = take(PyObject_GetAttrString(target, "_qualified_op_name"));
     Owned<> overloads = take(PySequence_List(take(PyObject_CallMethod(target, "overloads", nullptr)).get()));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(overloads.get()); ++i) {
@@ -155,6 +153,10 @@ bool has_python_kernel(const std::string& full) {
     if (check(PySet_Contains(registered_kernels(), row.get()))) return true;
   }
   return false;
+}
+
+bool is_own_operator(const std::string& full) {
+  return is_of_pytorch(full) || (full.starts_with("aten::") && !has_python_kernel(full));
 }
 
 bool has_fake_kernel(const std::string& full) {

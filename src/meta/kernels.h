@@ -16,6 +16,9 @@ bool has_python_kernel(const std::string& full);
 /// Do they look at nothing but their arguments (gramme._operators)? By the name without an overload.
 bool is_self_contained(const std::string& name);
 
+/// Is it PyTorch's, with nobody else's kernels? Only what such operators return is kept.
+bool is_own_operator(const std::string& full);
+
 /// Does FakeTensorMode know what the operator returns without its other kernels?
 bool has_fake_kernel(const std::string& full);
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "meta/kernels.h"
 #include "meta/numbers.h"
+#include "meta/origin.h"
 
 namespace gramme::meta {
 namespace {
@@ -43,13 +44,13 @@ bool is_enum_member(PyObject* object) {
 
 /// Is the object the same one whenever the program means it, so that its address says what it is?
 bool known_by_address(PyObject* object) {
-  if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis || PyType_Check(object)) return true;
-  if (PyFunction_Check(object)) return !PyFunction_GET_CLOSURE(object);
+  if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis) return true;
+  if (PyType_Check(object) || PyFunction_Check(object)) return is_of_pytorch(object);
   if (PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyBytes_Check(object) ||
       PyByteArray_Check(object) || PyRange_Check(object))
     return false;
   bool heap = Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE;
-  return !heap || is_enum_member(object) || !std::strncmp(Py_TYPE(object)->tp_name, "Op", 2);
+  return !heap || is_enum_member(object) || is_operator(object);
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ void Key::build(const Call& call, const std::vector<Level>& levels) {
   objects_.clear();
   strings_.clear();
   leaves_.clear();
-  memoizable_ = true;
+  memoizable_ = !is_of_program(call);
   bool any_leaf = false;
   each_leaf(call, [&any_leaf](const Argument&) { any_leaf = true; });
   const NumberPlaces places(call);

@@ -44,6 +44,7 @@ Traits read_traits(PyObject* op) {
   if (!text || !PyUnicode_Check(text.get())) return PyErr_Clear(), traits;
   std::string full = PyUnicode_AsUTF8(text.get());  // "aten::add.Tensor"
   size_t dot = full.find('.');
+  traits.own = is_own_operator(full);
   std::string overload = dot == std::string::npos ? "" : full.substr(dot + 1);
   auto handle = c10::Dispatcher::singleton().findSchema({full.substr(0, dot), overload});
   if (!handle) {  // a higher-order operator, or a question of TorchScript's: prim::device

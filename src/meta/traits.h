@@ -20,6 +20,7 @@ struct Traits {
   bool opaque = true;                              // no schema says what it writes
   bool composite = false;                          // made of other operators
   bool python = false;                             // has kernels in Python that see more than their arguments
+  bool own = false;                                // PyTorch's alone
   bool faked = true;                               // fakes tell what it returns
   int dropout = -1;                                // position of dropout_p: random only if it is not 0
   int training = -1;                               // position of `training`: writes only if true

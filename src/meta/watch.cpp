@@ -159,6 +159,7 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
     watch.save_generator();
   }
   watch.runs_python |= traits.python;
+  watch.asks_program |= !traits.own;
   if (!traits.faked) {
     PyErr_SetString(PyExc_NotImplementedError, "an operator in Python without a kernel for fakes");
     throw PythonError();
@@ -222,7 +223,7 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
     if (!higher_order && c10::InferenceMode::is_enabled() && traits_of(arguments[0]).composite)
       return decompose(self, arguments[0], arguments[2], kwargs);
     if (current && !higher_order) note(*current, arguments[0], arguments[2], kwargs);
-    if (current && higher_order) current->runs_python = current->may_raise = true;
+    if (current && higher_order) current->runs_python = current->may_raise = current->asks_program = true;
     if (Owned<> rule = higher_order ? rule_of(arguments[0]) : Owned<>()) {
       Owned<> all = take(PySequence_Concat(take(PyTuple_Pack(1, self)).get(), arguments[2]));
       return PyObject_Call(rule.get(), all.get(), kwargs);

@@ -32,6 +32,7 @@ class Watch {
   int operators = 0;    // under way, as the dispatcher sees them
   int fakes = 0;        // under way in the mode
   bool runs_python = false;
+  bool asks_program = false;  // what is not PyTorch's own was reached
   std::unordered_set<const c10::StorageImpl*> written;
 
   void save_generator();

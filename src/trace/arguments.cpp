@@ -7,6 +7,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/numbers.h"
+#include "meta/origin.h"
 #include "source/constant.h"
 #include "trace/bodies.h"
 #include "trace/scope.h"
@@ -46,7 +47,7 @@ bool prints_as_itself(PyObject* constant) {
 /// Does the call hand a dtype on to an operator, which takes Python's numeric types for it?
 bool takes_types(const meta::Call& call) {
   return call.kind == meta::Call::Method || PyCFunction_Check(call.target) ||
-         (PyFunction_Check(call.target) && !is_of_program(call));
+         (PyFunction_Check(call.target) && !meta::is_of_program(call));
 }
 
 /// The dtype for which PyTorch takes the type.

@@ -136,7 +136,7 @@ class Capture {
   value::Attributes all_attributes(Value* object);
   Value* global(value::Namespace* names, PyObject* name);  // null if absent
   void store_global(value::Namespace* names, PyObject* name, Value* value);
-  Value* cell_content(value::Cell* cell);  // null if empty
+  Value* cell_content(value::Cell* cell, value::Namespace* reader = nullptr);  // null if empty; reader: of who asks
   void store_cell(value::Cell* cell, Value* content);
   /// Existing dict: the entry under the key, read from the real dict if need be; null if missing.
   Value* dict_get(value::Dict* dict, Value* key);
@@ -192,10 +192,10 @@ class Capture {
     if (confined_) [[unlikely]]
       confined_->change(target);
   }
-  /// The program looked up an attribute or a variable (owner: null); found is null if there is none.
-  void reads(const Value* owner, Value* found) const {
+  /// The program looked up an attribute or a variable: see Confined::read.
+  void reads(const Value* owner, Value* found, Value* holder = nullptr, PyObject* name = nullptr) const {
     if (confined_) [[unlikely]]
-      confined_->read(owner, found);
+      confined_->read(owner, found, holder, name);
   }
   /// It wrote to the memory of a tensor.
   void writes(const value::Tensor* target) {

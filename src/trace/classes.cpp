@@ -64,7 +64,7 @@ Value* Capture::type_attribute(PyTypeObject* type, PyObject* name) {
       (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
     return pinned(found);
   Value* result = wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
-  reads(nullptr, result);
+  if (confined_) confined_->read(nullptr, result, pinned(reinterpret_cast<PyObject*>(type)), name);
   return result;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "meta/origin.h"
 #include "trace/capture.h"
+#include "trace/read_later.h"
 
 namespace gramme::trace {
 
@@ -41,11 +43,7 @@ void Confined::write(const Tensor* tensor) {
 
 namespace {
 
-/// Of torch._ops: OpOverload, OpOverloadPacket.
-bool is_operator(const Value* value) {
-  auto* type = value->object ? Py_TYPE(value->object) : nullptr;
-  return type && std::string_view(type->tp_name).starts_with("Op");
-}
+bool is_operator(const Value* value) { return value->object && meta::is_operator(value->object); }
 
 }  // namespace
 
@@ -56,15 +54,23 @@ bool Confined::lasts(Value* value) const {
   if (auto* tuple = as<Tuple>(value))
     return std::ranges::all_of(tuple->items, [&](Value* item) { return lasts(item); });
   if (std::ranges::find(kLasting, value->kind) != std::end(kLasting) || is_operator(value)) return true;
+  return is_own(value);
+}
+
+bool Confined::is_own(const Value* value) const {
   return !value->existing() && (made_.contains(value) || kept_->contains(value));
 }
 
-void Confined::refuse_passing(const Value* owner, Value* found) const {
-  if (!found || (owner && owner->kind == Kind::Module)) return;
-  const bool object = owner && owner->kind != Kind::Function && !is_operator(owner);
-  if (object && (owner->existing() || !(made_.contains(owner) || kept_->contains(owner))))
+void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, PyObject* name) const {
+  if (!found) return;
+  const bool in_module = owner && owner->kind == Kind::Module;
+  const bool object = owner && !in_module && owner->kind != Kind::Function && !is_operator(owner);
+  if (object && !is_own(owner))
     cannot(Reason::EffectInBody, "an attribute of an object from outside, read by what runs later");
-  if (!lasts(found))
+  static constexpr Kind kConstants[] = {Kind::Constant, Kind::Number, Kind::Tuple};
+  const bool constant = std::ranges::find(kConstants, capture_.see(found)->kind) != std::end(kConstants);
+  if (constant && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, found);
+  if (!(in_module && is_of_library(owner)) && !lasts(found))
     cannot(Reason::EffectInBody,
            std::string("a ") + kind_name(capture_.see(found)->kind) + " from outside, read by what runs later");
 }

@@ -20,6 +20,9 @@ class Capture;
 
 class Confined {
  public:
+  /// (holder, name, found): a constant was read of what another one can be put in.
+  using Rebindable = std::function<void(Value*, PyObject*, Value*)>;
+
   explicit Confined(Capture& capture);
   ~Confined();
   Confined(const Confined&) = delete;
@@ -38,23 +41,27 @@ class Confined {
   void write(const value::Tensor* tensor);
   /// Nor may it write to tensors that it did not make, or read what may be another thing by then: objects and
   /// containers that it did not make, but for those `kept` as they are. What a module or a cell holds under a name
-  /// counts as lasting, if it is a constant, a function, a class or a module, or a tuple of such.
-  void runs_later(const std::unordered_set<const Value*>& kept) {
+  /// counts as lasting, if it is a function, a class or a module; `rebindable` is asked about constants, and tuples.
+  void runs_later(const std::unordered_set<const Value*>& kept, Rebindable rebindable) {
     kept_ = &kept;
+    rebindable_ = std::move(rebindable);
     writes_ = false;
   }
-  /// Something was read of the owner, null for the variables of modules and functions.
-  void read(const Value* owner, Value* found) const {
-    if (kept_) refuse_passing(owner, found);
+  /// Something, null if there is nothing, was read of the owner, null for the variables of modules and functions. The
+  /// holder, if any, is what another thing can be put in later, under the name or, without, as into a cell.
+  void read(const Value* owner, Value* found, Value* holder, PyObject* name) const {
+    if (kept_) refuse_passing(owner, found, holder, name);
   }
 
  private:
   bool may_change(const Value* target) const;
-  void refuse_passing(const Value* owner, Value* found) const;
+  void refuse_passing(const Value* owner, Value* found, Value* holder, PyObject* name) const;
+  bool is_own(const Value* value) const;
   bool lasts(Value* value) const;
 
   Capture& capture_;
   const std::unordered_set<const Value*>* kept_ = nullptr;
+  Rebindable rebindable_;
   Confined* around_;
   std::unordered_set<const Value*> made_;
   struct Touched {

@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "meta/failing.h"
 #include "meta/kernels.h"
+#include "meta/origin.h"
 #include "trace/failures.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
@@ -106,16 +107,6 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
   }
 }
 
-bool is_of_program(const meta::Call& call) {
-  static PyObject* const key = intern("__name__");
-  if (call.kind != meta::Call::Function || !PyFunction_Check(call.target)) return false;
-  PyObject* module = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(call.target), key);
-  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  if (!name) PyErr_Clear();  // lone surrogates
-  const std::string_view text = name ? name : "";
-  return text != "torch" && !text.starts_with("torch.");
-}
-
 namespace {
 
 /// Raises what a call of sizes that vary raises at these: the sizes become numbers if the program handles it.
@@ -177,7 +168,7 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;
   if (outcome->data_dependent && takes_data && levels_.empty() && dtype_ == first_dtype_) return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {
-    const bool of_torch = levels_.empty() && !outcome->runs_python && !is_of_program(call);
+    const bool of_torch = levels_.empty() && !outcome->runs_python && !meta::is_of_program(call);
     if (outcome->raised && of_torch) fail_at_sizes(capture_, call, *outcome);
     fix_sizes(call, args);
     outcome = &infer(call);
@@ -205,7 +196,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
     cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
   const meta::Outcome& outcome = inferred(call, args);
   const std::vector<Tensor*> leaves = leaves_;
-  const bool python = outcome.runs_python || is_of_program(call);
+  const bool python = outcome.runs_python || meta::is_of_program(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
   if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
   if (outcome.error) cannot(Reason::CallUnknown, outcome.message);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
+#include "meta/origin.h"
 #include "trace/rebuild.h"
 
 namespace gramme::trace {
@@ -22,6 +25,7 @@ std::vector<Value*> content_of(Trace& trace, Value* value) {
   if (auto* tuple = as<Tuple>(value))
     for (Value* item : tuple->items) add(item);
   if (value->existing()) return content;
+  if (auto* cell = as<Cell>(value)) add(cell->content);
   if (auto* list = as<List>(value))
     for (Value* item : list->items()) add(item);
   if (auto* dict = as<Dict>(value))
@@ -60,6 +64,46 @@ void ReadLater::keep(Trace& trace, Value* value) {
       cannot(Reason::EffectInBody, std::string("a ") + kind_name(part->kind) + " that backward may look into");
   }
   if (!value->existing() && is_mutable(value->kind)) kept_.push_back({value, std::move(content), trace.steps()});
+}
+
+bool is_of_library(const Value* holder) {
+  static PyObject* const k_name = intern("__name__");
+  static PyObject* const k_module = intern("__module__");
+  PyObject* names = holder->object;
+  PyObject* key = k_name;
+  if (holder->kind == Kind::Module) names = PyModule_GetDict(holder->object);
+  if (holder->kind == Kind::Function) names = holder->object ? PyFunction_GET_GLOBALS(holder->object) : nullptr;
+  if (holder->kind == Kind::Class) {
+    auto* type = reinterpret_cast<PyTypeObject*>(holder->object);
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
+    names = type->tp_dict;
+    key = k_module;
+  }
+  PyObject* const libraries = once([] { return imported("sys", "stdlib_module_names").release(); });
+  const std::string_view package = meta::package_of(names, key);
+  Owned<> name = take(PyUnicode_FromStringAndSize(package.data(), static_cast<Py_ssize_t>(package.size())));
+  return package == "torch" || package == "gramme" || check(PySequence_Contains(libraries, name.get()));
+}
+
+namespace {
+
+/// What is there now, of what is not a container.
+Owned<> held_now(PyObject* holder, PyObject* name) {
+  if (!name) return Owned<>::share(PyCell_GET(holder));
+  if (PyDict_Check(holder)) return Owned<>::share(PyDict_GetItemWithError(holder, name));
+  return take(PyObject_GetAttr(holder, name));
+}
+
+}  // namespace
+
+void ReadLater::note(Trace& trace, Value* holder, PyObject* name, Value* found) {
+  if (holder->kind != Kind::Cell && is_of_library(holder)) return;
+  if (!holder->existing() && holder->kind == Kind::Cell) return keep(trace, holder);
+  if (!trace.policy.whole)
+    cannot(Reason::EffectInBody, "a constant that a name of the program holds, read by what runs later");
+  if (!holder->existing() || !found->object || held_now(holder->object, name).get() != found->object)
+    cannot(Reason::EffectInBody, "a name that the segment binds, read by what runs later");
+  names_.push_back({share(holder->object), name});
 }
 
 void ReadLater::check(Trace& trace, const Rebuilder& rebuild) const {

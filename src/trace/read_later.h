@@ -9,6 +9,9 @@ namespace gramme::trace {
 
 class Rebuilder;
 
+/// Is what has a name a part of torch or of the standard library? Constants of those stay what they are.
+bool is_of_library(const Value* holder);
+
 /// Objects of the capture that such a function gets. Kept with the scope.
 class ReadLater {
  public:
@@ -18,6 +21,14 @@ class ReadLater {
   /// Ends the segment before what keeps one that changed since, or that somebody gets who may change it.
   void check(Trace& trace, const Rebuilder& rebuild) const;
   const std::unordered_set<const Value*>& known() const { return known_; }
+  /// The constant, or tuple, is held under a name that may hold another one by then. Where one graph is asked for, the
+  /// name is noted: whoever runs the graph looks then. Else it ends the segment.
+  void note(Trace& trace, Value* holder, PyObject* name, Value* found);
+  struct Name {
+    Owned<> holder;  // a cell, a dict, a module, a class or a function
+    PyObject* name;  // null: of a cell
+  };
+  const std::vector<Name>& names() const { return names_; }
 
  private:
   struct Kept {
@@ -27,6 +38,7 @@ class ReadLater {
   };
   std::vector<Kept> kept_;
   std::unordered_set<const Value*> known_;
+  std::vector<Name> names_;
 };
 
 }  // namespace gramme::trace

@@ -1,4 +1,8 @@
 // What a call returns, as values: tensors and numbers of the graph, what they alias.
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -19,6 +23,32 @@ Tensor* Scope::unwrap(Tensor* tensor, int levels) {
     tensor = tensor->inner;
   }
   return tensor;
+}
+
+namespace {
+
+/// A method that returns what is as it asks for already. Other calls that return an operand unwritten are passed by:
+/// for some of them (dropout, dequantize) functionalizing backends make a copy, and lose a write to it.
+bool is_conversion(const meta::Call& call) {
+  static constexpr std::string_view kNames[] = {"contiguous", "to",   "type", "type_as", "float", "double",
+                                                "half",       "long", "int",  "bool",    "cpu"};
+  return call.kind == meta::Call::Method && std::ranges::find(kNames, utf8_of(call.target)) != std::end(kNames);
+}
+
+/// In functions that torch.utils._pytree.tree_map calls. PyTorch's front end has another way to do what they do.
+bool is_mapping_tree(const graph::Position* at) {
+  for (; at; at = at->caller) {
+    if (!utf8_of(at->code->co_filename).ends_with("torch/utils/_pytree.py")) return false;
+    if (utf8_of(at->code->co_name) == "tree_map") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Scope::name_after(const Tensor* tensor, PyObject* variable) {
+  graph::Node* node = tensor->node;
+  if (node && !node->hinted && !is_mapping_tree(capture_.position())) graph_->hint(node, variable);
 }
 
 Value* Scope::result_value(const meta::Result& result, graph::Node* node, const std::vector<Tensor*>& leaves) {
@@ -42,9 +72,9 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       node->record = result.record;
       if (unbacked_ && result.record->symbolic) bind_sizes(*result.record, node);
       if (result.same_as >= 0) {
-        // What returns its input unwritten is passed by: functionalizing backends lose a write to its result.
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
-        if (!same->node || (!same->used && !result.unwrapped && is_of_graph(same->node))) same->node = node;
+        const bool moves = !same->used || (!same->existing() && is_conversion(node->call));
+        if (!same->node || (moves && !result.unwrapped && is_of_graph(same->node))) same->node = node;
         if (asks_ || !levels_.empty()) remembered_[node] = same;
         return same;
       }

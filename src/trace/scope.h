@@ -24,9 +24,6 @@ struct FunctionMode {
 /// Is it a function of torch.optim that is being traced?
 bool is_in_optimizer(const Capture& capture);
 
-/// Is it a Python function that the program put in graphs (torch.compiler.allow_in_graph)?
-bool is_of_program(const meta::Call& call);
-
 class Scope {
  public:
   explicit Scope(Capture& capture);
@@ -43,6 +40,10 @@ class Scope {
   T& state() {
     return states_.get<T>();
   }
+  template <class T>
+  const T& state() const {
+    return const_cast<Scope*>(this)->state<T>();  // made where nobody has asked before
+  }
 
   // ---- operations (emit.cpp, arguments.cpp)
   /// The node of a tensor; makes the placeholder of an input at its first use.
@@ -54,6 +55,8 @@ class Scope {
   void note_sizes(value::Tensor* tensor, size_t items);
   /// Nodes made from now on are named as if a call of the function, or of the method of that name, stood before them.
   void skip_name(PyObject* function);
+  /// The program stored the tensor in a variable. The first that it does so with is what its node is called.
+  void name_after(const value::Tensor* tensor, PyObject* variable);
   /// Computes the expression in the graph, which is no constant.
   graph::Node* node(shape::Expr e);
   /// The placeholder of a symbol.

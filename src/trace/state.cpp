@@ -2,6 +2,7 @@
 // of.
 #include "cpython/objects.h"
 #include "trace/capture.h"
+#include "trace/read_later.h"
 
 namespace gramme::trace {
 
@@ -39,7 +40,7 @@ void Capture::refuse_late(Value* object, PyObject* name) {
 Value* Capture::own_attribute(Value* object, PyObject* name) {
   Attributes& attributes = own_attributes(object);
   if (Attribute* known = find(attributes, name)) {
-    reads(object, known->value);
+    reads(object, known->value, object, name);
     return known->value;
   }
   refuse_late(object, name);
@@ -56,7 +57,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
   }
   Value* result = found ? found_at(found, pool->child(object->source, SK::Attr, name)) : nullptr;
   attributes.push_back({name, result});
-  reads(object, result);
+  reads(object, result, object, name);
   return result;
 }
 
@@ -153,7 +154,7 @@ Attributes Capture::all_attributes(Value* object) {
 Value* Capture::global(Namespace* names, PyObject* name) {
   auto known = names->names.find(name);
   if (known != names->names.end()) {
-    reads(nullptr, known->second.value);
+    reads(nullptr, known->second.value, names, name);
     return known->second.value;
   }
   PyObject* found = nullptr;
@@ -163,7 +164,7 @@ Value* Capture::global(Namespace* names, PyObject* name) {
   if (!found) guard_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   names->names[name] = {result, false};
-  reads(nullptr, result);
+  reads(nullptr, result, names, name);
   return result;
 }
 
@@ -175,7 +176,7 @@ void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
 
 // ---- cells
 
-Value* Capture::cell_content(Cell* cell) {
+Value* Capture::cell_content(Cell* cell, Namespace* reader) {
   if (!cell->read) {
     cell->read = true;
     PyObject* content = PyCell_GET(cell->object);
@@ -183,7 +184,7 @@ Value* Capture::cell_content(Cell* cell) {
     if (!content) guard_absent(source);
     cell->content = content ? found_at(content, source) : nullptr;
   }
-  reads(nullptr, cell->content);
+  if (confined_) confined_->read(nullptr, cell->content, reader && is_of_library(reader) ? nullptr : cell, nullptr);
   return cell->content;
 }
 

@@ -1,0 +1,68 @@
+#include "meta/origin.h"
+
+#include "base/imported.h"
+#include "base/once.h"
+
+namespace gramme::meta {
+namespace {
+
+bool is_type_of_pytorch(PyTypeObject* type) {
+  static PyObject* const key = intern("__module__");
+  return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type->tp_dict, key) == "torch";
+}
+
+constexpr int kDeepest = 8;
+
+bool is_of_pytorch(PyObject* object, int depth);
+
+bool holds_pytorch_alone(PyObject* function, int depth) {
+  PyObject* cells = PyFunction_GET_CLOSURE(function);
+  for (Py_ssize_t i = 0; cells && i < PyTuple_GET_SIZE(cells); ++i) {
+    PyObject* content = PyCell_GET(PyTuple_GET_ITEM(cells, i));
+    if (content && !is_of_pytorch(content, depth + 1)) return false;
+  }
+  return true;
+}
+
+bool is_of_pytorch(PyObject* object, int depth) {
+  static PyObject* const key = intern("__name__");
+  if (depth > kDeepest) return false;
+  if (PyFunction_Check(object))
+    return package_of(PyFunction_GET_GLOBALS(object), key) == "torch" && holds_pytorch_alone(object, depth);
+  if (PyMethod_Check(object))
+    return is_of_pytorch(PyMethod_GET_FUNCTION(object), depth + 1) &&
+           is_of_pytorch(PyMethod_GET_SELF(object), depth + 1);
+  if (PyType_Check(object)) return is_type_of_pytorch(reinterpret_cast<PyTypeObject*>(object));
+  if (PyCFunction_Check(object)) {
+    PyObject* self = PyCFunction_GET_SELF(object);
+    if (!self || PyModule_Check(self)) return true;
+    return is_type_of_pytorch(PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self));
+  }
+  if (Py_IS_TYPE(object, &PyMethodDescr_Type) || Py_IS_TYPE(object, &PyWrapperDescr_Type))
+    return is_type_of_pytorch(PyDescr_TYPE(object));
+  const bool plain = object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) ||
+                     PyFloat_CheckExact(object) || PyUnicode_CheckExact(object);
+  return plain || is_operator(object);
+}
+
+}  // namespace
+
+std::string_view package_of(PyObject* names, PyObject* key) {
+  PyObject* module = names && PyDict_Check(names) ? PyDict_GetItemWithError(names, key) : nullptr;
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!name) PyErr_Clear();  // lone surrogates
+  const std::string_view all = name ? name : "";
+  return all.substr(0, all.find('.'));
+}
+
+bool is_operator(PyObject* object) {
+  PyTypeObject* const overload = once([] { return imported_type("torch._ops", "OpOverload"); });
+  PyTypeObject* const packet = once([] { return imported_type("torch._ops", "OpOverloadPacket"); });
+  return PyObject_TypeCheck(object, overload) || PyObject_TypeCheck(object, packet);
+}
+
+bool is_of_pytorch(PyObject* callable) { return is_of_pytorch(callable, 0); }
+
+bool is_of_program(const Call& call) { return call.kind == Call::Function && !is_of_pytorch(call.target); }
+
+}  // namespace gramme::meta

@@ -1,0 +1,23 @@
+// Whose code a call runs: PyTorch's own, or the program's, which may look at anything.
+#pragma once
+#include <string_view>
+
+#include "meta/argument.h"
+
+namespace gramme::meta {
+
+/// The first part of the name of a module, by its namespace and __name__, or that of a class and __module__. Empty if
+/// there is none.
+std::string_view package_of(PyObject* names, PyObject* key);
+
+/// Is it one of torch.ops, or an overload of one?
+bool is_operator(PyObject* object);
+
+/// Is it in C or of PyTorch's Python, and all that it holds, too? Of operators this says nothing.
+bool is_of_pytorch(PyObject* callable);
+
+/// Does it call what is not: a function that the program put in graphs (torch.compiler.allow_in_graph), perhaps in a
+/// wrapper of PyTorch's?
+bool is_of_program(const Call& call);
+
+}  // namespace gramme::meta

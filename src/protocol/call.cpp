@@ -216,11 +216,21 @@ class ModuleScope {
   const graph::ModuleCall* before_ = nullptr;
 };
 
+/// torch.fx prints what a graph calls by its name.
+bool has_name(PyObject* callable) {
+  auto name = Owned<>::steal(PyObject_GetAttrString(callable, "__name__"));
+  PyErr_Clear();
+  return name && PyUnicode_Check(name.get());
+}
+
 /// `path`: how the program got to the object at this place.
 Value* call_object(Trace& trace, Object* object, const Args& args, const source::Source* path) {
   if (object->object) {
     if (auto model = find_model(object->object)) return model(trace, args);
-    if (treatment(object->object) == Treatment::InGraph) return trace.emit(object->object, args);
+    if (treatment(object->object) == Treatment::InGraph) {
+      if (!has_name(object->object)) cannot(Reason::CallSkipped, callable_name(object->object));
+      return trace.emit(object->object, args);
+    }
     if (PyInstanceMethod_Check(object->object)) {  // what pybind11 keeps in its classes calls what it is made of
       if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
       return call(trace, trace.pinned(PyInstanceMethod_GET_FUNCTION(object->object)), args);

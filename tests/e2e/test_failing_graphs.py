@@ -471,3 +471,35 @@ def test_a_write_before_what_refuses(name: str, backend: str) -> None:
                     seen.append(f"raised {type(error).__name__}")
             assert x.item() == n, a
             assert seen[0] == seen[1], a
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_frames_of_the_traceback_can_be_looked_into(backend: str, deep: bool) -> None:
+    """As debuggers, pytest and `traceback.TracebackException(capture_locals=True)` do."""
+    wrong = False
+
+    @torch.compiler.allow_in_graph
+    def raises(x: torch.Tensor) -> torch.Tensor:
+        if wrong:
+            raise KeyError("wrong")
+        return x + 1
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return raises(x) * 2
+
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return inner(x) if deep else raises(x)
+
+    compiled = gramme.compile(outer, backend=backend)
+    compiled(torch.ones(2))
+    wrong = True
+    with pytest.raises(KeyError) as caught:
+        compiled(torch.ones(2))
+    frames = [entry.frame for entry in caught.traceback]
+    names = [frame.code.name for frame in frames]
+    assert names[1 : 2 + deep] == ["outer", "inner"][: 1 + deep]
+    assert all(isinstance(frame.f_locals, dict) for frame in frames)
+    text = traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+    assert "KeyError: 'wrong'" in "".join(text)

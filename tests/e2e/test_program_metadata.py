@@ -124,3 +124,21 @@ def test_gradients_follow_what_a_function_gives(monkeypatch: pytest.MonkeyPatch)
     for size in (3, 5, 3):
         monkeypatch.setitem(globals(), "SIZE", size)
         assert gramme.compile(second)(torch.ones(2)).tolist() == second(torch.ones(2)).tolist() == [6.0 * size] * 2
+
+
+def test_what_has_no_name_is_called_for_real() -> None:
+    class Unnamed:
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return x.new_ones(SIZE)
+
+    unnamed = torch._dynamo.allow_in_graph(Unnamed())
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return unnamed(x + 1) * 2
+
+    compiled = gramme.compile(program, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2)).tolist() == [2.0] * SIZE
+    assert gramme.statistics(compiled).plain_runs == 0
+    with pytest.raises(gramme.CaptureError, match="Unnamed"):
+        gramme.compile(program, backend="eager", fullgraph=True)(torch.ones(2))

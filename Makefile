@@ -37,7 +37,7 @@ WORKERS ?= 2
 PYTEST  := OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(WORKERS) --dist=worksteal
 test: lint build
 	@echo "== tests"
-	@$(PYTEST) --session-timeout=3600
+	@$(PYTEST) --session-timeout=3600 --durations=25
 
 quick: build
 	@$(PYTEST) -q -m "not slow"

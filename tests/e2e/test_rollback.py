@@ -86,7 +86,7 @@ def stops(program: Program) -> Iterator[int]:
         at = max(at, ended["steps"] if ended else at) + 1
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @each_program
@@ -103,7 +103,7 @@ def test_ended_anywhere(program: Program, soak: bool) -> None:
             assert_same(eager[1], observe(compiled.call, program, 1), what + ", other data")
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @each_program

@@ -218,7 +218,7 @@ class ModuleScope {
 
 /// torch.fx prints what a graph calls by its name.
 bool has_name(PyObject* callable) {
-  auto name = Owned<>::steal(PyObject_GetAttrString(callable, "__name__"));
+  auto name = Owned<>::steal(PyObject_GetAttr(callable, names::k_name));
   PyErr_Clear();
   return name && PyUnicode_Check(name.get());
 }

@@ -48,7 +48,8 @@ bool is_mapping_tree(const graph::Position* at) {
 
 void Scope::name_after(const Tensor* tensor, PyObject* variable) {
   graph::Node* node = tensor->node;
-  if (node && !node->hinted && !is_mapping_tree(capture_.position())) graph_->hint(node, variable);
+  if (!node || node->hinted || node->kind == graph::Node::Placeholder) return;  // before asking where it is
+  if (!is_mapping_tree(capture_.position())) graph_->hint(node, variable);
 }
 
 Value* Scope::result_value(const meta::Result& result, graph::Node* node, const std::vector<Tensor*>& leaves) {

@@ -6,13 +6,13 @@ too, what was captured prints the same as what is captured when told to end ther
 prints the same as the first did.
 """
 
-import random
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from programs import ON_BREAKS, Program, programs
+from sampling import some
 
 from e2e import front
 from e2e.front import GRAMME
@@ -67,14 +67,6 @@ def captured(program: Program, **limits: Any) -> dict[str, Any] | None:
     return compiled.first()
 
 
-def some(program: Program, what: str, count: int, soak: bool) -> list[int]:
-    """Numbers from 1 to `count`, seeded; all of them in a soak."""
-    everything = list(range(1, count + 1))
-    if soak:
-        return everything
-    return sorted(random.Random(program.name + what).sample(everything, min(SHARE, count)))
-
-
 def stops(program: Program) -> Iterator[int]:
     """The instructions of the function at which its first segment can be made to end."""
     whole = captured(program)
@@ -90,10 +82,10 @@ def stops(program: Program) -> Iterator[int]:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @each_program
-def test_ended_anywhere(program: Program, soak: bool) -> None:
+def test_ended_anywhere(program: Program) -> None:
     ends = list(stops(program))
     eager = observe(program.function, program), observe(program.function, program, 1)
-    for at in [ends[i - 1] for i in some(program, "ends", len(ends), soak)]:
+    for at in some(ends, SHARE, f"{program.name} ends"):
         for everywhere in (False, True):
             front.reset()
             compiled = Limited(program, stop_at=at, everywhere=everywhere)
@@ -107,10 +99,10 @@ def test_ended_anywhere(program: Program, soak: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @each_program
-def test_abandoned_anywhere(program: Program, soak: bool) -> None:
+def test_abandoned_anywhere(program: Program) -> None:
     undisturbed = captured(program)
     told: dict[int, Any] = {}
-    for at in some(program, "refusals", instructions(program), soak):
+    for at in some(range(1, instructions(program) + 1), SHARE, f"{program.name} refusals"):
         refused = captured(program, refuse_at=at)
         assert refused is not None
         steps = refused["steps"]

@@ -105,9 +105,10 @@ void ForwardCall::drop() {
   for (size_t i = 0; i < kept.size(); ++i)
     if (kept[i].defined() && is_done(i)) kept[i].reset();
   if (std::ranges::find(released, false) != released.end()) return;
+  graph.reset();
+  if (!training->needs_no_data()) return;
   inputs.clear();
   before.clear();
-  graph.reset();
 }
 
 bool ForwardCall::is_done(size_t kept) const {

@@ -221,7 +221,7 @@ void Recorder::begin(const at::RecordFunction& function) {
         for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
     }
   }
-  open_.push_back({&record, next_, takes_apart(known), known.opaque});
+  open_.push_back({&record, next_, learnt_.size(), takes_apart(known), known.opaque});
 }
 
 void Recorder::end(const at::RecordFunction& function) {
@@ -243,6 +243,21 @@ void Recorder::end(const at::RecordFunction& function) {
   });
   open.record->only_tells = tells && open.record->written.empty() && !makes_tensor(open.record->call);
   open_.pop_back();
+  if (open_.empty()) forget_parts(open);
+}
+
+/// A part that gave back what was there before the call has a register of its own for it, which is nobody's if the
+/// call stays whole; behind the call the tensor is what it was, unless the call gives it.
+void Recorder::forget_parts(const Open& open) {
+  for (size_t i = learnt_.size(); i-- > std::min(open.first_learnt, learnt_.size());) {
+    const auto& [tensor, before] = learnt_[i];
+    const auto known = known_.find(tensor);
+    if (before == kNone || before >= open.first_new || known == known_.end()) continue;
+    const bool given = std::ranges::any_of(open.record->call.results, [&](const OperatorResult& result) {
+      return std::ranges::find(result.registers, known->second) != result.registers.end();
+    });
+    if (!given) known->second = before;
+  }
 }
 
 OperatorArgument Recorder::argument(const c10::IValue& value, const c10::Argument& declared, Observed& record) {

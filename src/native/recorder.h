@@ -122,6 +122,7 @@ class Recorder {
   struct Open {
     Observed* record;
     Register first_new;  // registers from here on were made by the call
+    size_t first_learnt;
     bool apart;
     bool opaque;
   };
@@ -139,6 +140,7 @@ class Recorder {
   Register made(const at::Tensor& tensor, const Open& open);
   Seen describe(const at::Tensor& tensor) const;
   void forget_dead_wrappers();
+  void forget_parts(const Open& open);
 
   const Apart apart_;
   const bool any_sizes_;

@@ -12,6 +12,7 @@
 
 #include "aten/state.h"
 #include "base/error.h"
+#include "meta/traits.h"
 #include "native/assemble.h"
 #include "native/backward_node.h"
 #include "native/invoke.h"
@@ -40,6 +41,15 @@ bool draws(const Tape& tape) {
   });
 }
 
+/// May the forward run on any data of the same form? as_strided looks past its input.
+bool needs_no_data(const Tape& tape) {
+  return std::ranges::none_of(tape.instructions, [](const Instruction& instruction) {
+    if (!instruction.call) return false;
+    const c10::OperatorName& name = instruction.call->op.operator_name();
+    return meta::may_raise(name) || name.name.starts_with("aten::as_strided");
+  });
+}
+
 /// Does somebody hear of the gradients that come to the tensor in the end, one by one?
 bool is_hooked(const Edge& edge) {
   auto* const accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get());
@@ -61,7 +71,10 @@ std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat) {
 }
 
 Training::Training(std::unique_ptr<const Tape> flat)
-    : flat_(std::move(flat)), draws_(native::draws(*flat_)), written_(flat_->inputs.size(), Written::No) {
+    : flat_(std::move(flat)),
+      draws_(native::draws(*flat_)),
+      needs_no_data_(native::needs_no_data(*flat_)),
+      written_(flat_->inputs.size(), Written::No) {
   auto note = [this](Register r, Written how) {
     if (r < static_cast<Register>(written_.size())) written_[static_cast<size_t>(r)] = how;
   };

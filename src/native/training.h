@@ -52,6 +52,8 @@ class Training : public std::enable_shared_from_this<Training> {
   // For the nodes.
 
   const Tape& flat() const { return *flat_; }
+  /// May the forward run again on other data of the same form, whatever it is?
+  bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
   /// Once the layout is known.
   const std::vector<Saver>& savers() const { return savers_; }
@@ -88,6 +90,7 @@ class Training : public std::enable_shared_from_this<Training> {
 
   std::unique_ptr<const Tape> flat_;
   bool draws_ = false;            // random numbers
+  bool needs_no_data_ = false;    // the forward, to run again
   std::vector<Written> written_;  // by input
   std::vector<bool> used_once_;   // by input
   std::atomic<bool> stopped_ = false;

@@ -3,14 +3,14 @@
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import gramme
 import torch
 import torch.utils._pytree as pytree
 
-from native.same import nodes, twin
+from native.same import nodes, twin, values_of
 
 
 class Training(NamedTuple):
@@ -61,6 +61,43 @@ def more() -> Iterator[Training]:
     for name, call, sizes in MORE:
         torch.manual_seed(1)
         yield Training(name, call, (tuple(torch.randn(*size).requires_grad_() for size in sizes), {}))
+
+
+def joined(value: Any, earlier: torch.Tensor, whole: bool) -> Any:
+    """An operator's first argument, of which the first tensor depends on what an operator before it gave."""
+    leaves, spec = pytree.tree_flatten(value)
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
+            continue
+        if whole and earlier.shape == leaf.shape and earlier.dtype == leaf.dtype:
+            leaves[i] = earlier
+        else:
+            real = earlier.abs() if earlier.is_complex() else earlier
+            leaves[i] = leaf * (1 + 0.1 * real.to(leaf.dtype).sum().tanh())
+        break
+    return pytree.tree_unflatten(leaves, spec)
+
+
+def chain(trainings: list[Training], whole: bool) -> Training:
+    """The operators one after another: the next takes what one gave, if it may be `whole`, or a number made of it."""
+
+    def call(*given: Any) -> list[torch.Tensor]:
+        outputs: list[torch.Tensor] = []
+        for training, (args, kwargs) in zip(trainings, given, strict=True):
+            first = joined(args[0], outputs[-1], whole) if outputs else args[0]
+            made = pytree.tree_leaves(training.call(first, *args[1:], **kwargs))
+            outputs += [t for t in made if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())]
+        return outputs
+
+    return Training(", ".join(each.name for each in trainings), call, (tuple(each.given for each in trainings), {}))
+
+
+def chains(entries: Any, count: int, seed: int) -> Iterator[Training]:
+    """Programs of three operators drawn from op_db; those of which gradients are taken one by one are known to run."""
+    known = [training for entry in entries for training in operators(entry, 2)]
+    drawn = random.Random(seed)
+    for _ in range(count):
+        yield chain(drawn.sample(known, 3), drawn.random() < 0.5)
 
 
 def plain(value: Any) -> bool:
@@ -116,22 +153,49 @@ def train(training: Training) -> Trained:
     return Trained(seen, "recorded" if last == {"RecordedBackward"} else "engine")
 
 
-def known(entries: Any, samples: int) -> tuple[Counter[str], dict[str, set[str]]]:
-    """How many calls came out how, and by that the nodes that were in them."""
+def found_in(trainings: Iterable[Training]) -> tuple[Counter[str], dict[str, set[str]], list[str]]:
+    """How many calls came out how, by that the nodes that were in them, and the names of those that differ."""
     counts: Counter[str] = Counter()
     found: dict[str, set[str]] = {"recorded": set(), "engine": set(), "differs": set()}
-
-    def note(training: Training) -> None:
+    differ: list[str] = []
+    for i, training in enumerate(trainings):
         trained = train(training)
         counts[trained.outcome] += 1
         if trained.outcome in found:
             found[trained.outcome] |= trained.nodes
-
-    for i, entry in enumerate(entries):
-        for training in operators(entry, samples) if hasattr(entry, "op") else modules(entry):
-            note(training)
-        if i % 20 == 19:
+        if trained.outcome == "differs":
+            differ.append(training.name)
+        if i % 50 == 49:
             gramme.reset()
-    for training in more():
-        note(training)
-    return counts, found
+    return counts, found, differ
+
+
+def infers(training: Training) -> bool:
+    """Does the program give eager's values without gradients, also for other data? True, too, if it raises eagerly."""
+    leaves, spec = pytree.tree_flatten(training.given)
+    if not all(plain(x) for x in leaves if isinstance(x, torch.Tensor)):
+        return True
+
+    def call(*given: Any) -> Any:
+        args, kwargs = pytree.tree_unflatten(list(given), spec)
+        outputs = training.call(*args, **kwargs)
+        return outputs, [o * 2 for o in outputs]
+
+    def told(function: Callable[..., Any], number: int) -> Any:
+        torch.manual_seed(number)
+        outputs, doubled = function(*[data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves])
+        return [(values_of(o), o.shape, o.stride()) for o in [*outputs, *doubled]]
+
+    with torch.no_grad():
+        try:
+            wanted = [told(call, number) for number in range(3)]
+        except Exception:  # whatever eager raises is no matter here
+            return True
+        compiled = gramme.compile(call, backend="native")
+        return all(told(compiled, number) == wanted[number] for number in (0, 1, 2, 0))
+
+
+def known(entries: Any, samples: int) -> tuple[Counter[str], dict[str, set[str]], list[str]]:
+    """The calls of PyTorch's tables, and more of them."""
+    tables = (operators(entry, samples) if hasattr(entry, "op") else modules(entry) for entry in entries)
+    return found_in(itertools.chain(itertools.chain.from_iterable(tables), more()))

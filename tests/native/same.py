@@ -24,24 +24,24 @@ def twin(value: Any) -> Any:
     return copy.requires_grad_(value.requires_grad)
 
 
-def _bytes(tensor: torch.Tensor) -> Any:
+def values_of(tensor: torch.Tensor) -> Any:
     """The values, all NaN being one."""
     if tensor.is_nested:
-        return [_bytes(part) for part in tensor.unbind()]
+        return [values_of(part) for part in tensor.unbind()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [_bytes(part) for part in (tensor.crow_indices(), tensor.col_indices(), tensor.values())]
+        return [values_of(part) for part in (tensor.crow_indices(), tensor.col_indices(), tensor.values())]
     if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [_bytes(part) for part in (tensor.ccol_indices(), tensor.row_indices(), tensor.values())]
+        return [values_of(part) for part in (tensor.ccol_indices(), tensor.row_indices(), tensor.values())]
     if tensor.layout == torch.sparse_coo:
-        return [tensor.is_coalesced(), _bytes(tensor._indices()), _bytes(tensor._values())]
+        return [tensor.is_coalesced(), values_of(tensor._indices()), values_of(tensor._values())]
     if tensor.is_quantized:
-        return _bytes(tensor.int_repr())
+        return values_of(tensor.int_repr())
     if tensor.layout != torch.strided:
-        return _bytes(tensor.to_dense())
+        return values_of(tensor.to_dense())
     if tensor.device.type != "cpu":
         return None
     if tensor.is_complex():
-        return _bytes(torch.view_as_real(tensor.resolve_conj()))
+        return values_of(torch.view_as_real(tensor.resolve_conj()))
     values = tensor.resolve_neg().contiguous()
     if values.is_floating_point() and values.element_size() > 1:
         values = values.masked_fill(values.isnan(), float("nan"))
@@ -66,7 +66,7 @@ def facts_of(tensor: torch.Tensor, inputs: Sequence[torch.Tensor]) -> dict[str, 
             "offset": plain.storage_offset() if strided else None,
             "layout": plain.layout,
             "conj": (plain.is_conj(), plain.is_neg()),
-            "values": _bytes(plain),
+            "values": values_of(plain),
             "requires_grad": tensor.requires_grad,
             "autograd": _autograd(tensor),
             "inference": tensor.is_inference(),

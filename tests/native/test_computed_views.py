@@ -209,6 +209,32 @@ def test_random_chains(seed: int) -> None:
     assert native.counters(graph)["recorded"] == 1
 
 
+# What stays whole, since data makes its sizes, and gives what it got to operators inside.
+GIVEN_BACK_INSIDE: dict[str, Callable[..., Any]] = {
+    "hstack": lambda e: torch.hstack([e, e]),
+    "dstack": lambda e: torch.dstack([e, e]),
+    "block_diag": lambda e: torch.block_diag(e, e),
+    "cartesian_prod": lambda e: torch.cartesian_prod(e, e),
+    "hstack and more": lambda e: torch.hstack([e, torch.vstack([e, e]).sum(0)]),
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", GIVEN_BACK_INSIDE)
+def test_what_parts_give_back_is_what_it_was(name: str, training: bool) -> None:
+    def function(x: torch.Tensor) -> Any:
+        chosen = x[x > 0]
+        made = GIVEN_BACK_INSIDE[name](chosen)
+        chosen.add_(1)
+        return made, chosen, chosen * 2
+
+    compiled = gramme.compile(function, backend="native", options={"recorded_backward": True} if training else None)
+    with torch.set_grad_enabled(training):
+        for seed in range(4):
+            x = torch.randn(3, 3, generator=torch.Generator().manual_seed(seed)).requires_grad_(training)
+            torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
+
+
 class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()

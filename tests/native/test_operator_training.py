@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from sampling import SOAK
+from sampling import SEED, SOAK
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
-from native.operator_training import Training, known, more, train
+from native.operator_training import Training, chains, found_in, infers, known, more, train
 
 LISTED = set(re.findall(r'"(\w+)"', Path("src/native/nodes_2_13.def").read_text()))
 
@@ -32,10 +32,26 @@ def test_gradients_are_eagers() -> None:
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        counts, found = known(entries if SOAK else random.Random(5).sample(entries, 150), 6 if SOAK else 2)
+        counts, found, differ = known(entries if SOAK else random.Random(5).sample(entries, 150), 6 if SOAK else 2)
     seen = set().union(*found.values())
     unlisted = sorted(name for name in seen - LISTED if "::" not in name)
     print(f"{dict(counts)}; {len(seen & LISTED)} nodes are listed, {len(unlisted)} are left to the engine: {unlisted}")
-    assert not found["differs"]
+    assert not differ
     assert counts["recorded"] > 2 * counts["engine"]
     assert found["recorded"] <= LISTED
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if SOAK else 240)
+@pytest.mark.usefixtures("fresh")
+def test_three_operators() -> None:
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counts, found, differ = found_in(chains(op_db, 6000 if SOAK else 300, int(SEED)))
+        wrong = [chain.name for chain in chains(op_db, 6000 if SOAK else 300, int(SEED)) if not infers(chain)]
+    print(dict(counts))
+    assert not differ
+    assert not wrong
+    assert found["recorded"] <= LISTED
+    assert 4 * counts["recorded"] > counts.total()

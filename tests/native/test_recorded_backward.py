@@ -489,6 +489,36 @@ def test_a_backward_that_begins_behind_what_was_freed() -> None:
         torch.autograd.grad(total(value), leaves[0])
 
 
+BEHIND_WHAT_WAS_FREED: dict[str, Call] = {
+    "a place in a storage": lambda x, w: _used_twice(torch.as_strided(x, (2, 2), (1, 2), 0), w),
+    "pivots": lambda x, w: _used_twice(torch.lu_unpack(x[:4].view(2, 2), _PIVOTS)[1], w),
+    "indices": lambda x, w: _used_twice(x[:4].view(2, 2).gather(0, _PIVOTS[None].long() - 1), w),
+}
+_PIVOTS = torch.tensor([1, 2], dtype=torch.int32)
+
+
+def _used_twice(value: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two outputs lead to the value, so it has a piece of its own; what was saved is the first one's."""
+    return value * 1, w * (1 + value.sum())
+
+
+@pytest.mark.parametrize("name", BEHIND_WHAT_WAS_FREED)
+def test_pieces_behind_what_was_freed(name: str) -> None:
+    """Their forward runs again on the inputs, where it depends on more than their form."""
+    function = BEHIND_WHAT_WAS_FREED[name]
+    compiled = recorded(function)
+    for step in range(4):
+        told = []
+        for each in (function, compiled):
+            torch.manual_seed(step)
+            x, w = torch.randn(20)[5:15].detach().requires_grad_(), leaf(3)
+            outputs = each(x, w)
+            sum(o.double().sum() for o in outputs).backward()  # type: ignore[union-attr]
+            told.append(bits([*outputs, x.grad, w.grad]))
+        assert told[0] == told[1], step
+    assert is_recorded(outputs)
+
+
 def test_gradients_of_outputs() -> None:
     model, x = Two(), leaf(3, 8)
     compiled = recorded(model)

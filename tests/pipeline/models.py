@@ -1,5 +1,6 @@
 """Layers and models that the tests of pipelines share."""
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,11 @@ CPU = torch.device("cpu")
 
 def cpus(n: int) -> list[str]:
     return ["cpu"] * n
+
+
+def workers() -> list[str]:
+    """The names of the worker threads there are; threads of others (of RPC, of compilers) come and go as they like."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("gramme-stage")]
 
 
 class Call(nn.Module):

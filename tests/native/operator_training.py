@@ -94,10 +94,10 @@ def chain(trainings: list[Training], whole: bool) -> Training:
 
 def chains(entries: Any, count: int, seed: int) -> Iterator[Training]:
     """Programs of three operators drawn from op_db; those of which gradients are taken one by one are known to run."""
-    known = [training for entry in entries for training in operators(entry, 2)]
+    single = [training for entry in entries for training in operators(entry, 2)]
     drawn = random.Random(seed)
     for _ in range(count):
-        yield chain(drawn.sample(known, 3), drawn.random() < 0.5)
+        yield chain(drawn.sample(single, 3), drawn.random() < 0.5)
 
 
 def plain(value: Any) -> bool:
@@ -153,20 +153,26 @@ def train(training: Training) -> Trained:
     return Trained(seen, "recorded" if last == {"RecordedBackward"} else "engine")
 
 
+def reset_between(trainings: Iterable[Training]) -> Iterator[Training]:
+    """The same, with nothing left of what was compiled after each fifty."""
+    for i, training in enumerate(trainings):
+        if i % 50 == 49:
+            gramme.reset()
+        yield training
+
+
 def found_in(trainings: Iterable[Training]) -> tuple[Counter[str], dict[str, set[str]], list[str]]:
     """How many calls came out how, by that the nodes that were in them, and the names of those that differ."""
     counts: Counter[str] = Counter()
     found: dict[str, set[str]] = {"recorded": set(), "engine": set(), "differs": set()}
     differ: list[str] = []
-    for i, training in enumerate(trainings):
+    for training in reset_between(trainings):
         trained = train(training)
         counts[trained.outcome] += 1
         if trained.outcome in found:
             found[trained.outcome] |= trained.nodes
         if trained.outcome == "differs":
             differ.append(training.name)
-        if i % 50 == 49:
-            gramme.reset()
     return counts, found, differ
 
 

@@ -11,7 +11,7 @@ from sampling import SEED, SOAK
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
-from native.operator_training import Training, chains, found_in, infers, known, more, train
+from native.operator_training import Training, chains, found_in, infers, known, more, reset_between, train
 
 LISTED = set(re.findall(r'"(\w+)"', Path("src/native/nodes_2_13.def").read_text()))
 
@@ -48,8 +48,9 @@ def test_three_operators() -> None:
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        counts, found, differ = found_in(chains(op_db, 6000 if SOAK else 300, int(SEED)))
-        wrong = [chain.name for chain in chains(op_db, 6000 if SOAK else 300, int(SEED)) if not infers(chain)]
+        programs = list(chains(op_db, 6000 if SOAK else 300, int(SEED)))
+        counts, found, differ = found_in(programs)
+        wrong = [program.name for program in reset_between(programs) if not infers(program)]
     print(dict(counts))
     assert not differ
     assert not wrong

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import gramme
 import pytest
 import torch
 import torch.distributed as dist
@@ -17,7 +16,7 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from native.same import nodes
+from native.test_recorded_backward import is_recorded, recorded
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -40,12 +39,8 @@ class Net(nn.Module):
         return self.last(self.again(self.again(h).tanh()))
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return gramme.compile(function, backend="native", options={"recorded_backward": True})
-
-
-def wrapped(model: nn.Module, **options: Any) -> DistributedDataParallel:
-    return DistributedDataParallel(model, bucket_cap_mb=0.0001, find_unused_parameters=True, **options)
+def wrapped(model: nn.Module) -> DistributedDataParallel:
+    return DistributedDataParallel(model, bucket_cap_mb=0.0001, find_unused_parameters=True)
 
 
 def plain(model: nn.Module) -> Any:
@@ -55,17 +50,17 @@ def plain(model: nn.Module) -> Any:
 
 def inside(model: nn.Module) -> Any:
     """The module that is wrapped is a compiled one."""
-    ddp = wrapped(compiled(model))  # type: ignore[arg-type]
+    ddp = wrapped(recorded(model))  # type: ignore[arg-type]
     return ddp, ddp
 
 
 def outside(model: nn.Module) -> Any:
     ddp = wrapped(model)
-    return ddp, compiled(ddp)
+    return ddp, recorded(ddp)
 
 
 def told(wrap: Wrap, steps: int = 6) -> tuple[list[Any], bool]:
-    """What the hooks of DDP and of parameters heard in each step, and the gradients; whether the last was recorded."""
+    """What a hook of DDP heard in each step, and the gradients; whether the last was recorded."""
     torch.manual_seed(3)
     model = Net()
     names = {id(p): name for name, p in model.named_parameters()}
@@ -80,16 +75,14 @@ def told(wrap: Wrap, steps: int = 6) -> tuple[list[Any], bool]:
 
     ddp.register_comm_hook(None, reduce)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    recorded = False
     for step in range(steps):
         torch.manual_seed(step * 10 + dist.get_rank())
         optimizer.zero_grad()
         out = function(torch.randn(5, 4))
-        recorded = "RecordedBackward" in nodes(out)
         out.square().sum().backward()
         heard.append([None if p.grad is None else p.grad.tolist() for p in model.parameters()])
         optimizer.step()
-    return heard, recorded
+    return heard, is_recorded(out)
 
 
 @pytest.fixture
@@ -103,10 +96,10 @@ def alone() -> Iterator[None]:
 @pytest.mark.parametrize("wrap", [inside, outside])
 def test_hooks_hear_of_gradients_in_eagers_order(wrap: Wrap) -> None:
     wanted, _ = told(plain)
-    found, recorded = told(wrap)
+    found, last = told(wrap)
     assert sum(isinstance(each, tuple) for each in wanted) > 6 * 3  # several buckets a step
     assert found == wanted
-    assert not recorded
+    assert not last
 
 
 def rank(number: int, store: str) -> None:
@@ -115,9 +108,9 @@ def rank(number: int, store: str) -> None:
     )
     wanted, _ = told(plain)
     for wrap in (inside, outside):
-        found, recorded = told(wrap)
+        found, last = told(wrap)
         assert found == wanted, wrap.__name__
-        assert not recorded, wrap.__name__
+        assert not last, wrap.__name__
     dist.destroy_process_group()
 
 

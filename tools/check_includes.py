@@ -5,6 +5,8 @@
 Checks each file under src/<room>/ for
 - `#include "room/..."` of a room it may not use,
 - headers of torch outside the rooms that wrap it (c10/util is free to use),
+- headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for most
+  of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
 - knowledge of CPython versions and internals outside cpython,
 - imports that the frame that runs decides: import_module() of src/base/imported.h goes by no frame's `__import__`,
 - reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with
@@ -53,6 +55,10 @@ COUNTING_ROOMS = {"base", "cpython"}
 
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/")
+PYBIND_HEADER = re.compile(
+    r"pybind11/|torch/csrc/(Exceptions|utils/(pybind|python_symnode)|autograd/python_\w+|jit/python/\w+)\.h"
+)
+PYBIND_REASON = re.compile(r"//\s*sees pybind11:\s*\S")
 PYTHON_VERSION = re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b|\binternal/pycore")
 IMPORT = re.compile(r"\bPyImport_Import(Module)?\b")
 COUNT = re.compile(r"\bPy_X?(INCREF|DECREF)\b")
@@ -85,14 +91,18 @@ def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
         return
     for number, line in enumerate(lines, start=1):
         code = line.split("//")[0]
-        if (include := INCLUDE.match(line)) and (problem := check_include(room, include[1])):
+        near = lines[max(number - 2, 0) : number]
+        include = INCLUDE.match(line)
+        if include and (problem := check_include(room, include[1])):
             yield number, problem, True
+        if include and PYBIND_HEADER.match(include[1]) and not any(map(PYBIND_REASON.search, near)):
+            yield number, f"{include[1]} includes pybind11; use aten/python.h", True
         if PYTHON_VERSION.search(code) and room != "cpython":
             yield number, "CPython's versions and internals are known in src/cpython only", True
         if IMPORT.search(code):
             yield number, "imported by the frame's __import__; use import_module()", True
         if COUNT.search(code) and room not in COUNTING_ROOMS:
-            has_reason = any(COUNT_REASON.search(near) for near in lines[max(number - 2, 0) : number])
+            has_reason = any(map(COUNT_REASON.search, near))
             yield number, "reference counted by hand" + ("" if has_reason else "; use Owned, Borrowed"), not has_reason
 
 

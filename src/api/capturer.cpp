@@ -3,6 +3,7 @@
 #include "api/captured.h"
 #include "api/native.h"
 #include "api/settings.h"
+#include "aten/classes.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
 #include "backend/metadata.h"

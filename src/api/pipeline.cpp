@@ -6,11 +6,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <torch/csrc/Device.h>
-#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Exceptions.h>  // sees pybind11: python_error
 #include <torch/csrc/Stream.h>
-#include <torch/csrc/autograd/python_cpp_function.h>
-#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/python_cpp_function.h>  // sees pybind11: types of nodes
 
+#include "aten/python.h"
 #include "pipeline/checkpoint.h"
 #include "pipeline/halves.h"
 #include "pipeline/planner.h"
@@ -27,7 +27,7 @@ using pipeline::variable_list;
 // ---- Conversions
 
 const at::Tensor& tensor_of(nb::handle object) {
-  if (THPVariable_Check(object.ptr())) return THPVariable_Unpack(object.ptr());
+  if (aten::is_tensor(object.ptr())) return aten::tensor_of(object.ptr());
   throw nb::type_error(nb::str("expected a tensor, got {}").format(object.type()).c_str());
 }
 
@@ -36,9 +36,11 @@ at::Tensor tensor_or_none(nb::handle object) { return object.is_none() ? at::Ten
 /// None for an undefined one.
 nb::object object_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return nb::none();
-  PyObject* object = THPVariable_Wrap(tensor);
-  if (!object) throw nb::python_error();
-  return nb::steal(object);
+  try {
+    return nb::steal(aten::object_of(tensor).release());
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
 }
 
 nb::tuple pair_of(const std::pair<at::Tensor, at::Tensor>& tensors) {

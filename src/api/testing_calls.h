@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "aten/classes.h"
 #include "aten/spec.h"
 #include "base/error.h"
 #include "graph/graph.h"

@@ -5,6 +5,7 @@
 
 #include "api/testing.h"
 #include "api/testing_calls.h"
+#include "aten/classes.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
 

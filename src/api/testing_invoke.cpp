@@ -3,13 +3,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
+#include <torch/csrc/jit/python/pybind_utils.h>  // sees pybind11: arguments by schema
 
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "api/testing.h"
+#include "aten/python.h"
 #include "native/invoke.h"
 
 namespace nb = nanobind;
@@ -129,7 +130,7 @@ class BoundOperator {
   }
 
   static nb::object to_python(const OperatorResult& result, const std::vector<at::Tensor>& own) {
-    auto wrap = [&](Register r) { return nb::steal(THPVariable_Wrap(own[r])); };
+    auto wrap = [&](Register r) { return nb::steal(aten::object_of(own[r]).release()); };
     if (result.kind == OperatorResult::Dropped) return nb::none();
     if (result.kind == OperatorResult::Tensor) return wrap(result.registers[0]);
     nb::list list;

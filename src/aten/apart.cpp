@@ -1,10 +1,10 @@
 // Many tensors that share no memory with each other.
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 
 #include "aten/extent.h"
+#include "aten/python.h"
 #include "aten/spec.h"
 
 namespace gramme::aten {
@@ -12,14 +12,12 @@ namespace {
 
 /// Where the tensor's data begins; 0 if it has none that others could share.
 uintptr_t address_of(PyObject* object) {
-  const at::Tensor& tensor = THPVariable_Unpack(object);
+  const at::Tensor& tensor = tensor_of(object);
   return has_plain_storage(tensor) ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
 /// Nothing if it has no data that others could share.
-Extent shared_extent_of(PyObject* object) {
-  return address_of(object) ? extent_of(THPVariable_Unpack(object)) : Extent{0, 0};
-}
+Extent shared_extent_of(PyObject* object) { return address_of(object) ? extent_of(tensor_of(object)) : Extent{0, 0}; }
 
 bool lie_apart(std::vector<Extent>& extents) {
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
@@ -64,7 +62,7 @@ bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std
 }
 
 bool is_stale_view(PyObject* tensor) {
-  const at::Tensor& view = THPVariable_Unpack(tensor);
+  const at::Tensor& view = tensor_of(tensor);
   if (!view.is_view() || !view.is_leaf()) return false;
   const auto* meta = torch::autograd::impl::get_autograd_meta(view);
   return meta && !meta->requires_grad_ && view.requires_grad();

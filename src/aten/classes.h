@@ -4,6 +4,8 @@
 
 namespace gramme::aten {
 
+/// Is it a torch.Tensor (or subclass)?
+bool is_tensor(PyObject* object);
 /// Is it torch.Tensor or torch.nn.Parameter, not a subclass?
 bool is_exact_tensor_type(PyTypeObject* type);
 

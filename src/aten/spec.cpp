@@ -7,7 +7,6 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/forward_grad.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "aten/python.h"
 #include "base/error.h"
 #include "base/once.h"
 #include "base/ref.h"
@@ -178,7 +178,7 @@ std::string signature_key(const Interned& spec) {
 }
 
 Interned describe(PyObject* tensor) {
-  const at::Tensor& self = THPVariable_Unpack(tensor);
+  const at::Tensor& self = tensor_of(tensor);
   const c10::TensorImpl* impl = self.unsafeGetTensorImpl();
   Interned spec;
   spec.type = Py_TYPE(tensor);
@@ -207,10 +207,6 @@ Interned describe(PyObject* tensor) {
 }
 
 }  // namespace
-
-bool is_tensor(PyObject* object) {
-  return THPVariableClass && PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(THPVariableClass));
-}
 
 namespace {
 const Interned* intern(Interned spec) {
@@ -260,20 +256,20 @@ const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t 
 }
 
 int64_t size_at(PyObject* tensor, int64_t dim) {
-  return Peek::stored(THPVariable_Unpack(tensor).unsafeGetTensorImpl()).size_at_unchecked(static_cast<size_t>(dim));
+  return Peek::stored(tensor_of(tensor).unsafeGetTensorImpl()).size_at_unchecked(static_cast<size_t>(dim));
 }
 
 int64_t stride_at(PyObject* tensor, int64_t dim) {
-  return Peek::stored(THPVariable_Unpack(tensor).unsafeGetTensorImpl()).stride_at_unchecked(static_cast<size_t>(dim));
+  return Peek::stored(tensor_of(tensor).unsafeGetTensorImpl()).stride_at_unchecked(static_cast<size_t>(dim));
 }
 
-int64_t offset_of(PyObject* tensor) { return Peek::stored_offset(THPVariable_Unpack(tensor).unsafeGetTensorImpl()); }
+int64_t offset_of(PyObject* tensor) { return Peek::stored_offset(tensor_of(tensor).unsafeGetTensorImpl()); }
 
 namespace {
 [[gnu::always_inline]] inline bool match(const TensorSpec& signature, PyObject* object, bool tangents) {
   if (Py_TYPE(object) != signature.type) return false;
   const auto& spec = static_cast<const Interned&>(signature);
-  const at::Tensor& tensor = THPVariable_Unpack(object);
+  const at::Tensor& tensor = tensor_of(object);
   if (!tensor.defined()) return false;
   bool same =
       spec.by_image ? same_image(spec.expected.data(), spec.mask.data(), words_of(tensor)) : same_stored(spec, tensor);
@@ -284,7 +280,7 @@ constexpr size_t kAhead = 12;  // tensors; a graph run has usually driven them o
 
 [[gnu::always_inline]] inline void prefetch_impl(const TensorSpec& spec, PyObject* object) {
   if (Py_TYPE(object) != spec.type) return;
-  const char* impl = reinterpret_cast<const char*>(words_of(THPVariable_Unpack(object)));
+  const char* impl = reinterpret_cast<const char*>(words_of(tensor_of(object)));
   __builtin_prefetch(impl + kFirst * 8);
   __builtin_prefetch(impl + kWords * 8 - 1);
 }

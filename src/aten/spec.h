@@ -34,8 +34,6 @@ struct TensorSpec {
   std::string print() const;  // "Tensor float32[2, ?] strides [?, 1] cpu"
 };
 
-/// Is it a torch.Tensor (or subclass)?
-bool is_tensor(PyObject* object);
 /// The interned signature of a tensor as it is now.
 const TensorSpec* tensor_spec(PyObject* tensor);
 /// The same signature for whoever does not care about requires_grad and is_leaf; half the memory to look at.

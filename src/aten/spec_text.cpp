@@ -7,6 +7,7 @@
 
 #include <cctype>
 
+#include "aten/classes.h"
 #include "aten/spec.h"
 
 namespace gramme::aten {

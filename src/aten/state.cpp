@@ -13,8 +13,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/forward_grad.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
+
+#include "aten/python.h"
 
 namespace gramme::aten {
 namespace {
@@ -162,7 +163,7 @@ void SavedModes::restore() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   try {
     std::lock_guard<std::mutex> lock(generator.mutex());
-    state_ = take(THPVariable_Wrap(generator.get_state()));
+    state_ = object_of(generator.get_state());
     return true;
   } catch (const PythonError&) {
     PyErr_Clear();
@@ -175,7 +176,7 @@ void SavedModes::restore() {
   if (!state_) return;
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(THPVariable_Unpack(state_.get()));
+  generator.set_state(tensor_of(state_.get()));
 }
 
 bool can_capture() {

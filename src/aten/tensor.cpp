@@ -1,15 +1,15 @@
 // Questions about tensors that guards and replay ask.
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <cmath>
 
 #include "aten/extent.h"
+#include "aten/python.h"
 #include "aten/spec.h"
 
 namespace gramme::aten {
 bool overlap(PyObject* a, PyObject* b) {
-  const at::Tensor &x = THPVariable_Unpack(a), &y = THPVariable_Unpack(b);
+  const at::Tensor &x = tensor_of(a), &y = tensor_of(b);
   if (x.is_same(y)) return true;
   if (!has_plain_storage(x) || !has_plain_storage(y)) return false;
   const auto &s = x.storage(), &t = y.storage();
@@ -22,21 +22,25 @@ bool overlap(PyObject* a, PyObject* b) {
 }
 
 bool same_storage(PyObject* a, PyObject* b) {
-  const at::Tensor &x = THPVariable_Unpack(a), &y = THPVariable_Unpack(b);
+  const at::Tensor &x = tensor_of(a), &y = tensor_of(b);
   return x.is_same(y) || (has_plain_storage(x) && has_plain_storage(y) &&
                           x.storage().unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl());
 }
 
 PyObject* grad_of(PyObject* tensor) {
   // Not Tensor::grad(), which warns when the tensor is no leaf.
-  const auto* meta = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta();
+  const auto* meta = tensor_of(tensor).unsafeGetTensorImpl()->autograd_meta();
   if (!meta || !meta->grad().defined()) Py_RETURN_NONE;
-  return THPVariable_Wrap(meta->grad());
+  try {
+    return object_of(meta->grad()).release();
+  } catch (const PythonError&) {
+    return nullptr;
+  }
 }
 
 bool number_in(PyObject* tensor, double& number) {
   if (!is_tensor(tensor)) return false;
-  const at::Tensor& self = THPVariable_Unpack(tensor);
+  const at::Tensor& self = tensor_of(tensor);
   if (!has_plain_storage(self) || !self.is_cpu() || self.dim() != 0 || self.is_conj() || self.is_neg()) return false;
   const bool wide = self.scalar_type() == at::kDouble;
   if ((!wide && self.scalar_type() != at::kFloat) || !self.storage().data()) return false;
@@ -53,7 +57,7 @@ bool number_in(PyObject* tensor, double& number) {
 }
 
 uint32_t version_of(PyObject* tensor) {
-  const at::Tensor& self = THPVariable_Unpack(tensor);
+  const at::Tensor& self = tensor_of(tensor);
   return self.is_inference() ? 0 : static_cast<uint32_t>(self._version());
 }
 
@@ -69,9 +73,9 @@ void copy_version(const at::Tensor& from, const at::Tensor& to) {
 Owned<> content_of(PyObject* tensor) {
   at::AutoDispatchBelowADInplaceOrView below;
   try {
-    at::Tensor content = THPVariable_Unpack(tensor).clone();
-    copy_version(THPVariable_Unpack(tensor), content);
-    return Owned<>::steal(THPVariable_Wrap(content));
+    at::Tensor content = tensor_of(tensor).clone();
+    copy_version(tensor_of(tensor), content);
+    return object_of(content);
   } catch (const std::exception& error) {  // out of memory
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return {};
@@ -80,8 +84,8 @@ Owned<> content_of(PyObject* tensor) {
 
 void put_back(PyObject* tensor, PyObject* content) {
   at::AutoDispatchBelowADInplaceOrView below;
-  THPVariable_Unpack(tensor).copy_(THPVariable_Unpack(content));
-  copy_version(THPVariable_Unpack(content), THPVariable_Unpack(tensor));
+  tensor_of(tensor).copy_(tensor_of(content));
+  copy_version(tensor_of(content), tensor_of(tensor));
 }
 
 }  // namespace gramme::aten

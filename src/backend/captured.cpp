@@ -1,12 +1,11 @@
 #include "backend/captured.h"
 
-#include <torch/csrc/utils/pybind.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "aten/python.h"
 #include "backend/computed.h"
 #include "meta/fakes.h"
 #include "meta/sympy.h"
@@ -64,8 +63,6 @@ void each_symbol(shape::Expr e, Visit&& visit) {
   if (e->kind == shape::Kind::Symbol) visit(e);
   for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
 }
-
-c10::SymInt symint(PyObject* number) { return pybind11::handle(number).cast<c10::SymInt>(); }
 
 /// Of a node among those of its torch.fx graph.
 size_t place_of(const graph::Node& node) {
@@ -194,7 +191,7 @@ Owned<> Captured::sizes(PyObject* values) {
 
 Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
   Computed computed(values);
-  meta::Fakes fakes(share(mode), [&](shape::SymInt number) { return symint(computed.of(number)); });
+  meta::Fakes fakes(share(mode), [&](shape::SymInt number) { return aten::symint_of(computed.of(number)); });
   auto of_graph = [&](auto&& self, const graph::Graph& graph, const graph::Graph* around) -> Owned<> {
     Owned<> result = take(PyList_New(0));
     auto example = [&](const graph::Node* node) {

@@ -27,5 +27,7 @@ struct Fact {
 };
 
 const char* kind_name(Kind kind);
+/// The float at the source, or in a tensor there, lies between these; `whole`: it is a whole number besides.
+Fact between(const source::Source* source, double low, double high, bool whole = false);
 
 }  // namespace gramme::guards

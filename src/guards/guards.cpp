@@ -71,6 +71,12 @@ std::string Fact::print() const {
   return name;
 }
 
+Fact between(const source::Source* source, double low, double high, bool whole) {
+  Fact fact{source, Kind::Content, take(Py_BuildValue("(dd)", low, high))};
+  fact.number = whole;
+  return fact;
+}
+
 const char* kind_name(Kind kind) {
   static constexpr const char* kNames[] = {
 #define GUARD(name, operand, text) #name,

@@ -1,4 +1,5 @@
 // Attributes, items, operators, imports.
+#include "aten/classes.h"
 #include "base/text.h"
 #include "interp/ops.h"
 

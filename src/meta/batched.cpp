@@ -3,8 +3,8 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/forward_grad.h>
-#include <torch/csrc/autograd/python_variable.h>
 
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/fakes.h"
@@ -88,7 +88,7 @@ bool tracks_gradients(const at::Tensor& tensor) {
 
 int32_t level_of(const at::Tensor& tensor) {
   PyObject* const level = once([] { return function("maybe_get_level"); });
-  Owned<> wrapper = take(THPVariable_Wrap(tensor));
+  Owned<> wrapper = aten::object_of(tensor);
   return static_cast<int32_t>(PyLong_AsLong(take(PyObject_CallOneArg(level, wrapper.get())).get()));
 }
 
@@ -96,8 +96,8 @@ at::Tensor unwrap(const at::Tensor& tensor) {
   if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) return batched->value();
   if (!tracks_gradients(tensor)) return {};
   PyObject* const value = once([] { return function("get_unwrapped"); });
-  Owned<> wrapper = take(THPVariable_Wrap(tensor));
-  return THPVariable_Unpack(take(PyObject_CallOneArg(value, wrapper.get())).get());
+  Owned<> wrapper = aten::object_of(tensor);
+  return aten::tensor_of(take(PyObject_CallOneArg(value, wrapper.get())).get());
 }
 
 at::Tensor innermost(const at::Tensor& tensor) {

@@ -1,9 +1,8 @@
 #include "meta/description.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <cstring>
 
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/environment.h"
@@ -65,14 +64,13 @@ PyTypeObject* result_type(PyObject* fake) {
   static PyObject* name = intern("_is_param");
   Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
   if (!mark) PyErr_Clear();
-  return mark.get() == Py_True ? reinterpret_cast<PyTypeObject*>(ParameterClass)
-                               : reinterpret_cast<PyTypeObject*>(THPVariableClass);
+  return mark.get() == Py_True ? aten::parameter_type() : aten::tensor_type();
 }
 
 }  // namespace
 
 bool Description::describe(PyObject* value, Result& result) {
-  if (THPVariable_Check(value)) return describe_tensor(value, result);
+  if (aten::is_tensor(value)) return describe_tensor(value, result);
   if (is_symbolic(value)) {
     result.kind = Result::Number;
     result.expr = environment_->read(value);
@@ -109,8 +107,8 @@ bool Description::describe_sequence(PyObject* value, Result& result) {
 
 bool Description::describe_tensor(PyObject* value, Result& result) {
   PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
-  const at::Tensor& tensor = THPVariable_Unpack(value);
-  Owned<> with_data = take(THPVariable_Wrap(innermost(tensor)));
+  const at::Tensor& tensor = aten::tensor_of(value);
+  Owned<> with_data = aten::object_of(innermost(tensor));
   if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
     message = "the result is a tensor that was there before the call";
     return false;

@@ -1,10 +1,10 @@
 // What a call on fakes returned, described. Only meta's own sources include this.
 #pragma once
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <string>
 #include <vector>
 
+#include "aten/python.h"
 #include "meta/batched.h"
 #include "meta/fakes.h"
 #include "meta/infer.h"
@@ -21,7 +21,7 @@ struct FakeInput {
   int64_t version = 0;
   const c10::StorageImpl* storage;
 
-  const at::Tensor& tensor() const { return THPVariable_Unpack(fake.get()); }
+  const at::Tensor& tensor() const { return aten::tensor_of(fake.get()); }
   at::Tensor physical() const { return innermost(tensor()); }
 };
 

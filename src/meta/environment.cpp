@@ -1,7 +1,6 @@
 #include "meta/environment.h"
 
-#include <torch/csrc/utils/python_symnode.h>
-
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/sympy.h"
@@ -42,7 +41,7 @@ Owned<> Environment::add(Expr e, Owned<> made) {
 
 c10::SymInt Environment::number(shape::SymInt number) {
   if (number.is_number()) return *number.number();
-  return py::cast<c10::SymInt>(py::handle(this->number(number.expr()).get()));
+  return aten::symint_of(this->number(number.expr()).get());
 }
 
 Expr Environment::unknown(PyObject*) { throw OutOfData("a number that comes out of data"); }
@@ -65,9 +64,9 @@ Expr Environment::read(PyObject* symbolic) {
 
 shape::SymInt Environment::read(const c10::SymInt& number) {
   if (!number.is_heap_allocated()) return number.as_int_unchecked();
-  const py::object object = py::cast(number);
-  return PyLong_CheckExact(object.ptr()) ? shape::SymInt(PyLong_AsLongLong(object.ptr()))
-                                         : shape::SymInt(read(object.ptr()));
+  const Owned<> object = aten::object_of(number);
+  return PyLong_CheckExact(object.get()) ? shape::SymInt(PyLong_AsLongLong(object.get()))
+                                         : shape::SymInt(read(object.get()));
 }
 
 std::vector<Expr> Environment::convert_all(const char* method) {
@@ -87,12 +86,12 @@ std::vector<Expr> Environment::guards() {
 }
 
 bool is_symbolic(PyObject* value) {
-  return torch::is_symint(value) || torch::is_symfloat(value) || torch::is_symbool(value);
+  return aten::is_symint(value) || aten::is_symfloat(value) || aten::is_symbool(value);
 }
 
 shape::Type type_of_symbolic(PyObject* value) {
-  if (torch::is_symint(value)) return shape::Type::Int;
-  return torch::is_symfloat(value) ? shape::Type::Float : shape::Type::Bool;
+  if (aten::is_symint(value)) return shape::Type::Int;
+  return aten::is_symfloat(value) ? shape::Type::Float : shape::Type::Bool;
 }
 
 }  // namespace gramme::meta

@@ -6,12 +6,12 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
+#include "aten/python.h"
 #include "meta/build.h"
 #include "meta/fakes.h"
 #include "meta/pattern.h"
@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMostBytes = 1 << 24;
 
 bool zeros_can_stand_for(const Record& record) {
-  return THPVariable_CheckTypeExact(record.type) && !record.symbolic && !record.inner && !record.is_conj &&
+  return aten::is_exact_tensor_type(record.type) && !record.symbolic && !record.inner && !record.is_conj &&
          !record.is_neg && record.device_type == static_cast<int8_t>(c10::kCPU) &&
          record.layout == static_cast<int8_t>(c10::kStrided);
 }
@@ -81,8 +81,7 @@ class Try {
 
   bool raises(const Call& call) {
     Builder builder([&](const Argument& argument) {
-      return argument.kind == Argument::Number ? share(argument.object)
-                                               : take(THPVariable_Wrap(made_.at(argument.node)));
+      return argument.kind == Argument::Number ? share(argument.object) : aten::object_of(made_.at(argument.node));
     });
     Owned<> args = builder.args(call), kwargs = builder.kwargs(call);
     Silence silence;

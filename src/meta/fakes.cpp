@@ -6,10 +6,10 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <memory>
 
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/batched.h"
@@ -60,7 +60,7 @@ at::Tensor meta_tensor(const Record& record) {
 
 c10::Device fake_device_of(const at::Tensor& tensor) {
   static PyObject* name = intern("_fake_device");
-  Owned<> fake = take(THPVariable_Wrap(innermost(tensor)));
+  Owned<> fake = aten::object_of(innermost(tensor));
   Owned<> device = take(PyObject_GetAttr(fake.get(), name));
   return reinterpret_cast<THPDevice*>(device.get())->device;
 }
@@ -96,13 +96,12 @@ Owned<> Fakes::make(const Record& record) const {
   at::Tensor made = record.symbolic ? symbolic_meta_tensor(record, numbers_) : meta_tensor(record);
   if (record.is_conj) made._set_conj(true);
   if (record.is_neg) made._set_neg(true);
-  Owned<> plain = take(THPVariable_Wrap(std::move(made)));
+  Owned<> plain = aten::object_of(std::move(made));
   PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));
-  require_gradients(THPVariable_Unpack(fake.get()), record);
-  if (record.type == reinterpret_cast<PyTypeObject*>(ParameterClass))
-    check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
+  require_gradients(aten::tensor_of(fake.get()), record);
+  if (record.type == aten::parameter_type()) check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
   return fake;
 }
 

@@ -1,11 +1,11 @@
 #include "meta/fill.h"
 
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <optional>
 
 #include "aten/dispatched.h"
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/interruption.h"
 #include "base/once.h"
@@ -152,7 +152,7 @@ class Fill {
   /// In the levels that they belong to.
   void wrap_inputs() {
     for (FakeInput& input : inputs_)
-      if (input.record->inner) input.fake = take(THPVariable_Wrap(wrapped(input.tensor(), *input.record)));
+      if (input.record->inner) input.fake = aten::object_of(wrapped(input.tensor(), *input.record));
   }
 
   void tell(PyObject* value) {
@@ -174,7 +174,7 @@ class Fill {
       outcome_.message = "a tensor argument is not strided";
     else if (c10::isQIntType(static_cast<c10::ScalarType>(argument.record->dtype)))
       outcome_.message = "a tensor argument is quantized";
-    else if (!THPVariable_CheckTypeExact(type))
+    else if (!aten::is_exact_tensor_type(type))
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     else if (argument.record->symbolic && argument.record->inner)
       throw Inexpressible("inside a transform");
@@ -183,7 +183,7 @@ class Fill {
     if (!outcome_.message.empty()) return;
     if (object_) {
       Owned<> live = (*object_)(argument);
-      const c10::StorageImpl* storage = storage_of(innermost(THPVariable_Unpack(live.get())));
+      const c10::StorageImpl* storage = storage_of(innermost(aten::tensor_of(live.get())));
       inputs_.push_back({argument.node, leaf, argument.record, std::move(live), nullptr, 0, storage});
       return;
     }

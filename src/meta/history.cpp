@@ -1,7 +1,5 @@
 #include "meta/history.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "aten/dispatched.h"
+#include "aten/python.h"
 #include "aten/state.h"
 #include "base/interruption.h"
 #include "meta/batched.h"
@@ -46,13 +45,13 @@ std::optional<uint64_t> item_of(const Call& call) {
 
 template <class Visit>
 void each_tensor(PyObject* value, Visit&& visit) {
-  if (THPVariable_Check(value)) return visit(value);
+  if (aten::is_tensor(value)) return visit(value);
   if (!PyTuple_Check(value) && !PyList_Check(value)) return;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
     each_tensor(PySequence_Fast_GET_ITEM(value, i), visit);
 }
 
-const c10::StorageImpl* storage_of(PyObject* value) { return meta::storage_of(innermost(THPVariable_Unpack(value))); }
+const c10::StorageImpl* storage_of(PyObject* value) { return meta::storage_of(innermost(aten::tensor_of(value))); }
 
 }  // namespace
 
@@ -255,7 +254,7 @@ const Record* History::Steps::now(const Record* record) const {
 Owned<> History::Steps::outside(const Argument& argument) {
   const Record* record = now(argument.record);
   if (record->inner) throw Unanswered("a tensor of a transform that was left");
-  if (record->layout != static_cast<int8_t>(c10::kStrided) || !THPVariable_CheckTypeExact(record->type) ||
+  if (record->layout != static_cast<int8_t>(c10::kStrided) || !aten::is_exact_tensor_type(record->type) ||
       c10::isQIntType(static_cast<c10::ScalarType>(record->dtype)))
     throw Unanswered("a tensor that a record does not describe");
   Fakes& fakes = **fakes_;
@@ -268,9 +267,9 @@ Owned<> History::Steps::outside(const Argument& argument) {
 // ---- what was said of it before
 
 void History::Steps::expect(const Step& step, PyObject* value) {
-  if (!THPVariable_Check(value) || !*step.record) return;
+  if (!aten::is_tensor(value) || !*step.record) return;
   const Record* expected = now(*step.record);
-  const at::Tensor& tensor = THPVariable_Unpack(value);
+  const at::Tensor& tensor = aten::tensor_of(value);
   if (record_of_tensor(tensor, fake_device_of(tensor), expected->type) != expected)
     throw Unanswered("an operation that is another one inside a transform");
 }

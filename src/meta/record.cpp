@@ -6,13 +6,13 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <unordered_set>
 
+#include "aten/python.h"
 #include "base/error.h"
 #include "meta/batched.h"
 #include "meta/fakes.h"
@@ -105,7 +105,7 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
 }
 
 const Record* record_of(PyObject* tensor) {
-  const at::Tensor& self = THPVariable_Unpack(tensor);
+  const at::Tensor& self = aten::tensor_of(tensor);
   return record_of_tensor(self, self.device(), Py_TYPE(tensor));
 }
 

@@ -2,13 +2,13 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <unordered_map>
 
+#include "aten/python.h"
 #include "aten/state.h"
 #include "base/imported.h"
 #include "base/once.h"
@@ -99,7 +99,7 @@ bool is_plain(const Argument& leaf) {
   if (leaf.kind == Argument::Number) return true;
   const Record& record = *leaf.record;
   return record.layout == static_cast<int8_t>(c10::kStrided) && !record.inner &&
-         !c10::isQIntType(static_cast<c10::ScalarType>(record.dtype)) && THPVariable_CheckTypeExact(record.type);
+         !c10::isQIntType(static_cast<c10::ScalarType>(record.dtype)) && aten::is_exact_tensor_type(record.type);
 }
 
 size_t count_tensors(const Result& result) {

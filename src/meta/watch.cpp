@@ -3,12 +3,12 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/Dtype.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <cmath>
 #include <string_view>
 #include <unordered_map>
 
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/kernels.h"
@@ -24,8 +24,8 @@ PyObject* positional(PyObject* args, int position) {
 }
 
 void note_written(Watch& watch, PyObject* value) {
-  if (value && THPVariable_Check(value)) {
-    const at::Tensor& tensor = THPVariable_Unpack(value);
+  if (value && aten::is_tensor(value)) {
+    const at::Tensor& tensor = aten::tensor_of(value);
     if (tensor.has_storage()) watch.written.insert(tensor.storage().unsafeGetStorageImpl());
   } else if (value && PyList_Check(value)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) note_written(watch, PyList_GET_ITEM(value, i));
@@ -71,14 +71,14 @@ bool are_refused(PyObject* args) {
     PyObject* value = positional(args, i);
     if (!value || PyFloat_Check(value)) return false;
     if (PyLong_Check(value) && i == 1 && _PyLong_Sign(value) > 0) return false;
-    if (THPVariable_Check(value) && !c10::isIntegralType(THPVariable_Unpack(value).scalar_type(), true)) return false;
+    if (aten::is_tensor(value) && !c10::isIntegralType(aten::tensor_of(value).scalar_type(), true)) return false;
   }
   return true;
 }
 
 const at::Tensor* tensor_at(PyObject* args, int position) {
   PyObject* value = positional(args, position);
-  return value && THPVariable_Check(value) ? &THPVariable_Unpack(value) : nullptr;
+  return value && aten::is_tensor(value) ? &aten::tensor_of(value) : nullptr;
 }
 
 PyObject* keyword(PyObject* kwargs, const char* name) {
@@ -127,8 +127,8 @@ void check_indices(PyObject* indices) {
   if (!indices || !(PyList_Check(indices) || PyTuple_Check(indices))) return;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(indices); ++i) {
     PyObject* index = PySequence_Fast_GET_ITEM(indices, i);
-    if (!THPVariable_Check(index)) continue;
-    const at::ScalarType dtype = THPVariable_Unpack(index).scalar_type();
+    if (!aten::is_tensor(index)) continue;
+    const at::ScalarType dtype = aten::tensor_of(index).scalar_type();
     if (dtype == at::kLong || dtype == at::kInt || dtype == at::kByte || dtype == at::kBool) continue;
     PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
     throw PythonError();
@@ -139,12 +139,11 @@ void check_indices(PyObject* indices) {
 bool writes_under_mask(const Traits& traits, PyObject* args) {
   PyObject *self = positional(args, 0), *indices = positional(args, traits.indices),
            *values = traits.indices < 0 ? nullptr : positional(args, traits.indices + 1);
-  if (!indices || !values || !THPVariable_Check(self) || !THPVariable_Check(values)) return false;
+  if (!indices || !values || !aten::is_tensor(self) || !aten::is_tensor(values)) return false;
   if (!(PyList_Check(indices) || PyTuple_Check(indices)) || PySequence_Fast_GET_SIZE(indices) != 1) return false;
   PyObject* only = PySequence_Fast_GET_ITEM(indices, 0);
-  if (!THPVariable_Check(only)) return false;
-  const at::Tensor &written = THPVariable_Unpack(self), &mask = THPVariable_Unpack(only),
-                   &value = THPVariable_Unpack(values);
+  if (!aten::is_tensor(only)) return false;
+  const at::Tensor &written = aten::tensor_of(self), &mask = aten::tensor_of(only), &value = aten::tensor_of(values);
   for (const at::Tensor* tensor : {&written, &mask, &value})
     if (tensor->unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
   return mask.scalar_type() == at::kBool && mask.sizes() == written.sizes() && value.dim() == 0 &&

@@ -1,9 +1,9 @@
 #include "native/call.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_variable.h>
 
+#include "aten/python.h"
+#include "base/gil.h"
 #include "native/invoke.h"
 #include "native/symbolic.h"
 
@@ -73,10 +73,10 @@ void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
     } else if (place.kind == Place::Number) {
       frame.numbers[index] = PyLong_AsLongLong(inputs[i]);
     } else if (retain) {
-      frame.own[index] = THPVariable_Unpack(inputs[i]);
+      frame.own[index] = aten::tensor_of(inputs[i]);
       frame.tensors[index] = &frame.own[index];  // the call before may have borrowed
     } else {
-      frame.tensors[index] = &THPVariable_Unpack(inputs[i]);
+      frame.tensors[index] = &aten::tensor_of(inputs[i]);
     }
   }
   shape::run(tape.at_start, frame.numbers.data());  // numbers_fit() has seen to it that it comes to its end
@@ -84,8 +84,8 @@ void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
 
 /// Is it a dual tensor of forward-mode AD? Asking locks the tensor.
 bool has_tangent(PyObject* object) {
-  const at::Tensor tensor = THPVariable_Unpack(object);
-  pybind11::gil_scoped_release released;
+  const at::Tensor tensor = aten::tensor_of(object);
+  const GilReleased released;
   return tensor._fw_grad(0).defined();
 }
 
@@ -95,7 +95,7 @@ bool has_tangent(PyObject* object) {
     throw;
   } catch (const PythonError&) {
   } catch (...) {
-    torch::translate_exception_to_python(std::current_exception());
+    aten::set_python_error(std::current_exception());
   }
   note_origin(program, step, failed);
   throw PythonError();
@@ -140,11 +140,11 @@ void note_origin(const Program& program, size_t step, size_t* failed) {
 
 Outside::Outside(PyObject* object)
     : type(Py_TYPE(object)),
-      keys(THPVariable_Unpack(object).key_set().raw_repr()),
-      dtype(THPVariable_Unpack(object).scalar_type()),
-      device(THPVariable_Unpack(object).device()),
-      rank(THPVariable_Unpack(object).dim()),
-      requires_grad(THPVariable_Unpack(object).requires_grad()),
+      keys(aten::tensor_of(object).key_set().raw_repr()),
+      dtype(aten::tensor_of(object).scalar_type()),
+      device(aten::tensor_of(object).device()),
+      rank(aten::tensor_of(object).dim()),
+      requires_grad(aten::tensor_of(object).requires_grad()),
       is_odd(has_tangent(object)) {}
 
 Conditions::Conditions(const Program& program, PyObject* const* inputs, bool any_sizes)
@@ -189,16 +189,12 @@ bool Conditions::hold(PyObject* const* inputs) const {
   run.below_autograd = below_autograd;
   size_t at = 0;
   try {
-    torch::PyWarningHandler warnings;
-    try {
+    aten::with_warnings([&] {
       std::optional<at::AutoDispatchBelowADInplaceOrView> below;
       if (straight) below.emplace();
       Released released(run, releases);
       tape.run(run, &at);
-    } catch (...) {
-      warnings.set_in_exception();
-      throw;
-    }
+    });
   } catch (...) {
     rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step, failed);
   }
@@ -209,21 +205,17 @@ bool Conditions::hold(PyObject* const* inputs) const {
 bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed) {
   std::vector<at::Tensor> given;
   given.reserve(training->flat().inputs.size());
-  for (size_t i = 0; i < training->flat().inputs.size(); ++i) given.push_back(THPVariable_Unpack(inputs[i]));
+  for (size_t i = 0; i < training->flat().inputs.size(); ++i) given.push_back(aten::tensor_of(inputs[i]));
   const std::optional<Training::Way> way = training->way(given);
   if (!way) return false;
   std::vector<at::Tensor> own;
   const Tape* made = nullptr;
   size_t step = 0;
   try {
-    torch::PyWarningHandler warnings;
-    try {
-      pybind11::gil_scoped_release released;
+    aten::with_warnings([&] {
+      const GilReleased released;
       made = &training->run(*way, given, own, &step);
-    } catch (...) {
-      warnings.set_in_exception();
-      throw;
-    }
+    });
   } catch (...) {
     rethrow(*tape->program, step, failed);
   }

@@ -3,13 +3,12 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <structmember.h>
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <optional>
 #include <span>
 
+#include "aten/python.h"
 #include "base/once.h"
 #include "native/call.h"
 #include "native/memory.h"
@@ -38,10 +37,11 @@ Executor* self_of(PyObject* object) { return reinterpret_cast<Executor*>(object)
 bool needs_python(PyObject* const* inputs, size_t count) {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled()) return true;
   for (size_t i = 0; i < count; ++i) {
-    if (!THPVariable_Check(inputs[i])) continue;
     const c10::DispatchKeySet odd =
         c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
-    if (!THPVariable_CheckExact(inputs[i]) || THPVariable_Unpack(inputs[i]).key_set().has_any(odd)) return true;
+    if (aten::is_exact_tensor(inputs[i]) ? aten::tensor_of(inputs[i]).key_set().has_any(odd)
+                                         : aten::is_tensor(inputs[i]))
+      return true;
   }
   return !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
 }
@@ -195,7 +195,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
     return true;
   } catch (const PythonError&) {
   } catch (...) {
-    torch::translate_exception_to_python(std::current_exception());
+    aten::set_python_error(std::current_exception());
   }
   return false;
 }

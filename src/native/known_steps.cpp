@@ -1,11 +1,11 @@
 // Steps of a recording that are known by their target, whatever operators they called: computations of numbers, changes
 // of modes, items of earlier results, literals.
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <limits>
 #include <span>
 
+#include "aten/python.h"
 #include "native/assemble.h"
 #include "native/modes.h"
 #include "native/recording.h"
@@ -92,13 +92,13 @@ bool Recording::add_element(size_t index) {
 /// A tensor made of Python numbers: a copy of it at each call.
 bool Recording::add_literal(size_t index, PyObject* result) {
   const Step& step = program_->steps[index];
-  if (!makes_literal(step) || !is_fixed(step) || !THPVariable_CheckExact(result) ||
-      THPVariable_Unpack(result).requires_grad())
+  if (!makes_literal(step) || !is_fixed(step) || !aten::is_exact_tensor(result) ||
+      aten::tensor_of(result).requires_grad())
     return false;
   // no Python: the dispatcher's table
   static const c10::OperatorHandle* const clone =
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
-  const at::Tensor& tensor = THPVariable_Unpack(result);
+  const at::Tensor& tensor = aten::tensor_of(result);
   const Register original = recorder_.constant(tensor.clone()), copy = recorder_.add(tensor);
   recorder_.forget();  // the copy made here
   place(program_->result(index)) = {Place::Tensor, copy, {}, {}};
@@ -141,7 +141,7 @@ bool Recording::add_index(size_t index, PyObject* result) {
   const Step& step = program_->steps[index];
   if (!is_getitem(step) || is_steady(step) || step.arguments[0].kind != Operand::Value) return false;
   const Place& source = place(step.arguments[0].value);
-  if (source.kind != Place::Tensor || !THPVariable_Check(result) || has_odd_tensor(result) ||
+  if (source.kind != Place::Tensor || !aten::is_tensor(result) || has_odd_tensor(result) ||
       has_odd_tensor(stepper_.value(step.arguments[0].value)))
     return false;
   const Operand& key = step.arguments[1];
@@ -153,7 +153,7 @@ bool Recording::add_index(size_t index, PyObject* result) {
     ellipsis |= item->kind == IndexItem::Ellipsis;
     view.items.push_back(*item);
   }
-  const Register from = source.index, to = recorder_.add(THPVariable_Unpack(result), true);
+  const Register from = source.index, to = recorder_.add(aten::tensor_of(result), true);
   place(program_->result(index)) = {Place::Tensor, to, {}, {}};
   bind_index(append(index), from, to, std::move(view));
   return true;
@@ -167,7 +167,7 @@ bool Recording::indexes_by_tensors(const Step& step, const std::vector<Observed>
   const auto items = key.kind == Operand::Tuple ? std::span(key.items) : std::span(&key, 1);
   return std::ranges::all_of(items, [this](const Operand& item) {
     if (item.kind != Operand::Value || place(item.value).kind != Place::Tensor) return false;
-    const at::Tensor& tensor = THPVariable_Unpack(stepper_.value(item.value));
+    const at::Tensor& tensor = aten::tensor_of(stepper_.value(item.value));
     return tensor.scalar_type() == c10::kLong && tensor.dim() > 0;
   });
 }
@@ -181,7 +181,7 @@ bool Recording::add_contiguous(size_t index, PyObject* result) {
   // no Python: the dispatcher's table
   static const c10::OperatorHandle* const contiguous =
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::contiguous", ""));
-  const Register to = recorder_.add(THPVariable_Unpack(result), true);
+  const Register to = recorder_.add(aten::tensor_of(result), true);
   place(program_->result(index)) = {Place::Tensor, to, {}, {}};
   append(index).call = std::make_unique<OperatorCall>(
       OperatorCall{*contiguous,

@@ -1,6 +1,6 @@
 #include "native/place.h"
 
-#include <torch/csrc/autograd/python_variable.h>
+#include "aten/python.h"
 
 namespace gramme::native {
 namespace {
@@ -47,9 +47,9 @@ Owned<> mapping_at(const Place& place, Run& run) {
     case Place::Tensor:
       if (place.last) {
         at::Tensor taken = std::move(run.own[place.index]);  // wrapping does not always take it
-        return take(THPVariable_Wrap(std::move(taken)));
+        return aten::object_of(std::move(taken));
       }
-      return take(THPVariable_Wrap(*run.tensors[place.index]));
+      return aten::object_of(*run.tensors[place.index]);
     case Place::Object:
       return run.objects[place.index];
     case Place::Number:
@@ -75,8 +75,8 @@ void put_object(PyObject* object, const Place& place, Run& run) {
     case Place::Range:
       return;  // no Python call's result has such a place
     case Place::Tensor:
-      if (!THPVariable_Check(object)) fail("a tensor", object);
-      run.own[place.index] = THPVariable_Unpack(object);
+      if (!aten::is_tensor(object)) fail("a tensor", object);
+      run.own[place.index] = aten::tensor_of(object);
       return;
     case Place::Object:
       run.objects[place.index] = share(object);

@@ -1,10 +1,10 @@
 #include "native/recording.h"
 
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 
+#include "aten/python.h"
 #include "aten/state.h"
 #include "native/assemble.h"
 #include "native/floats.h"
@@ -40,7 +40,7 @@ bool makes_list(const Observed& record) {
 
 /// Is every part a tensor, or nothing?
 bool holds_only_tensors(PyObject* object) {
-  if (object == Py_None || THPVariable_Check(object)) return true;
+  if (object == Py_None || aten::is_tensor(object)) return true;
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (!holds_only_tensors(PySequence_Fast_GET_ITEM(object, i))) return false;
@@ -55,8 +55,8 @@ bool holds_number(const Place& place) {
 }  // namespace
 
 bool has_odd_tensor(PyObject* object) {
-  if (object && THPVariable_Check(object))
-    return !THPVariable_CheckExact(object) || THPVariable_Unpack(object).key_set().has_any(c10::python_ks);
+  if (object && aten::is_tensor(object))
+    return !aten::is_exact_tensor(object) || aten::tensor_of(object).key_set().has_any(c10::python_ks);
   if (!object || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (has_odd_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
@@ -74,12 +74,11 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
   for (ValueId i = 0; i < program_->inputs; ++i) {
     PyObject* object = inputs[i];
     const bool varies = any_sizes && !program_->is_fixed(i);
-    if (THPVariable_Check(object))
-      place(i) = {Place::Tensor, recorder_.input(THPVariable_Unpack(object), varies), {}, {}};
+    if (aten::is_tensor(object)) place(i) = {Place::Tensor, recorder_.input(aten::tensor_of(object), varies), {}, {}};
   }
   inputs_ = recorder_.registers();
   for (ValueId i = 0; i < program_->inputs; ++i) {
-    if (THPVariable_Check(inputs[i])) continue;
+    if (aten::is_tensor(inputs[i])) continue;
     if (any_sizes && program_->may_be_symbol(i) && Numbers::fits(inputs[i]))
       place(i) = {Place::Number, recorder_.numbers().symbol(PyLong_AsLongLong(inputs[i]), false), {}, {}};
     else
@@ -216,8 +215,8 @@ bool Recording::gives_floats(const Step& step, std::vector<Observed>& observed) 
 
 /// Where the parts of an object are, all made by operators; none if one is not.
 std::optional<Place> Recording::find(PyObject* result) const {
-  if (THPVariable_Check(result)) {
-    const at::Tensor& tensor = THPVariable_Unpack(result);
+  if (aten::is_tensor(result)) {
+    const at::Tensor& tensor = aten::tensor_of(result);
     const Register r = recorder_.find(tensor);
     if (r == kNone) return std::nullopt;
     const bool is_input = r < inputs_;
@@ -259,7 +258,7 @@ bool Recording::is_steady(const Step& step) const {
 /// Places for what a Python call gave. `fixed`: a tuple has as many items at every call; `by_data`: data may decide
 /// sizes.
 Place Recording::add_result(PyObject* result, bool fixed, bool by_data) {
-  if (THPVariable_Check(result)) return {Place::Tensor, recorder_.add(THPVariable_Unpack(result), by_data), {}, {}};
+  if (aten::is_tensor(result)) return {Place::Tensor, recorder_.add(aten::tensor_of(result), by_data), {}, {}};
   if (!fixed || !PyTuple_Check(result)) return {Place::Object, objects_++, {}, {}};
   Place whole{Place::Sequence, 0, share(reinterpret_cast<PyObject*>(Py_TYPE(result))), {}};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)

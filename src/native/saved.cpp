@@ -1,10 +1,10 @@
 #include "native/saved.h"
 
-#include <pybind11/pybind11.h>
-#include <torch/csrc/autograd/python_function.h>
+#include <torch/csrc/autograd/python_function.h>  // sees pybind11: THPFunction
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
+#include "base/gil.h"
 #include "native/composites.h"
 
 namespace gramme::native {
@@ -15,7 +15,7 @@ using namespace torch::dynamo::autograd;
 std::vector<at::Tensor> saved_by(const c10::intrusive_ptr<torch::autograd::Node>& node) {
   std::vector<at::Tensor> saved;
   if (is_node_of_library(node->name())) {
-    pybind11::gil_scoped_acquire gil;
+    const GilHeld gil;
     const auto& python = static_cast<const torch::autograd::PyNode&>(*node);
     const auto* function = reinterpret_cast<const THPFunction*>(python.pyobj());
     for (const torch::autograd::SavedVariable& variable : function->saved_variables)

@@ -1,13 +1,12 @@
 #include "native/symbolic.h"
 
 #include <ATen/ScalarOps.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/pybind.h>
-#include <torch/csrc/utils/python_symnode.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
+#include "aten/python.h"
+#include "base/gil.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "native/place.h"
@@ -56,13 +55,13 @@ const Symbol* symbol_of(const c10::SymInt& number) {
 /// The symbol that a wrapped number was made of.
 std::optional<c10::SymInt> behind(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
-  pybind11::gil_scoped_acquire gil;
+  const GilHeld gil;
   static PyObject* const attribute = intern("_wrapped_number");
-  Owned<> wrapper = take(THPVariable_Wrap(tensor));
+  Owned<> wrapper = aten::object_of(tensor);
   Owned<> number = Owned<>::steal(PyObject_GetAttr(wrapper.get(), attribute));
   if (!number) PyErr_Clear();
-  if (!number || !torch::is_symint(number.get())) return std::nullopt;
-  return pybind11::handle(number.get()).cast<c10::SymInt>();
+  if (!number || !aten::is_symint(number.get())) return std::nullopt;
+  return aten::symint_of(number.get());
 }
 
 int64_t plain(const c10::SymInt& number) {
@@ -157,7 +156,7 @@ NumberId Numbers::keep(shape::Register number, int64_t value) {
 
 Owned<> Numbers::symbolic(NumberId number) const {
   auto node = c10::make_intrusive<Symbol>(number, value(number), watch_);
-  return Owned<>::steal(pybind11::cast(c10::SymInt(c10::SymNode(std::move(node)))).release().ptr());
+  return aten::object_of(c10::SymInt(c10::SymNode(std::move(node))));
 }
 
 std::optional<NumberId> number_of(const c10::SymInt& number) {

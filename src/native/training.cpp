@@ -2,7 +2,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <pybind11/pybind11.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
@@ -12,6 +11,7 @@
 
 #include "aten/state.h"
 #include "base/error.h"
+#include "base/gil.h"
 #include "meta/traits.h"
 #include "native/assemble.h"
 #include "native/backward_node.h"
@@ -30,7 +30,7 @@ template <class T>
 std::shared_ptr<T> with_gil(T* made) {
   return std::shared_ptr<T>(made, [](T* object) {
     if (!Py_IsInitialized()) return;
-    pybind11::gil_scoped_acquire gil;
+    const GilHeld gil;
     delete object;
   });
 }
@@ -99,7 +99,7 @@ std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs
   way.plan = plan();
   // Until there is a backward some calls may have to wait for theirs: fewer and fewer of them are tried.
   if (!way.plan && !std::has_single_bit(++starts_)) return std::nullopt;
-  pybind11::gil_scoped_release released;  // edges are found under a lock of the tensor
+  const GilReleased released;  // edges are found under a lock of the tensor
   way.edges.reserve(inputs.size());
   bool differentiable = false;
   for (const at::Tensor& input : inputs) {

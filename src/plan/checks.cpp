@@ -1,6 +1,7 @@
 // The facts about one object, and what to say when one does not hold.
 #include <algorithm>
 
+#include "aten/classes.h"
 #include "cpython/objects.h"
 #include "guards/marks.h"
 #include "guards/warnings.h"

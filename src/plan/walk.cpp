@@ -1,5 +1,6 @@
 #include "plan/walk.h"
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/iterators.h"

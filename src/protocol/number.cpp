@@ -155,7 +155,7 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
 
 /// What a varying float must lie between from now on.
 Interval guarded(Trace& trace, const Number* number, Interval around) {
-  trace.guard({number->source, guards::Kind::Content, take(Py_BuildValue("(dd)", around.low, around.high))});
+  trace.guard(guards::between(number->source, around.low, around.high));
   return around;
 }
 

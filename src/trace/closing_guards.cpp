@@ -56,9 +56,7 @@ void guard_overlaps(Trace& trace) {
 /// What the numbers that the program read of inputs lie between.
 void guard_contents(Trace& trace) {
   trace.scope().contents().each_start([&](const Tensor* input, meta::Interval range, bool whole) {
-    guards::Fact fact{input->source, guards::Kind::Content, take(Py_BuildValue("(dd)", range.low, range.high))};
-    fact.number = whole;
-    trace.guard(std::move(fact));
+    trace.guard(guards::between(input->source, range.low, range.high, whole));
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/iterators.h"

@@ -3,6 +3,7 @@
 // is never written twice: the exception leaves the frame. Nor is an operator in Python entered twice.
 #include <algorithm>
 
+#include "aten/classes.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {

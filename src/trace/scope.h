@@ -42,7 +42,7 @@ class Scope {
   }
   template <class T>
   const T& state() const {
-    return const_cast<Scope*>(this)->state<T>();  // made where nobody has asked before
+    return states_.get<T>();
   }
 
   // ---- operations (emit.cpp, arguments.cpp)
@@ -340,7 +340,7 @@ class Scope {
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
   Contents contents_;
-  Extensions states_;
+  mutable Extensions states_;  // each is made when somebody first asks for it
 };
 
 }  // namespace gramme::trace

@@ -93,7 +93,7 @@ Value* Capture::number(PyObject* object, const Source* source) {
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
   if (policy.locates && is_factor(object) && is_in_optimizer(*this)) {
     result->range = {0, 1};
-    guard({source, guards::Kind::Content, take(Py_BuildValue("(dd)", 0.0, 1.0))});
+    guard(guards::between(source, 0, 1));
   }
   if (policy.symbolic && PyLong_CheckExact(object))
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));

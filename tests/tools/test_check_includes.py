@@ -29,6 +29,8 @@ def errors(room: str, *lines: str) -> list[int]:
         ("meta", "#include <ATen/ATen.h>"),
         ("base", "Py_INCREF(object);"),
         ("value", "// never Py_INCREF here"),
+        ("native", "#include <torch/csrc/autograd/variable.h>"),
+        ("native", "#include <torch/csrc/Exceptions.h>  // sees pybind11: python_error"),
     ],
 )
 def test_allowed(room: str, line: str) -> None:
@@ -54,6 +56,8 @@ def test_allowed(room: str, line: str) -> None:
         ("runtime", "#if PY_VERSION_HEX < 0x030c0000"),
         ("interp", "#include <internal/pycore_code.h>"),
         ("value", "  Py_XDECREF(object);"),
+        ("native", "#include <torch/csrc/autograd/python_variable.h>"),
+        ("meta", "#include <pybind11/pybind11.h>"),
         ("attic", ""),
     ],
 )

@@ -1,0 +1,55 @@
+// Tensors and symbolic numbers as Python objects, and PyTorch's errors and warnings as Python's.
+//
+// PyTorch's own headers for this include pybind11, whose functions every file that sees them compiles once more: ten
+// seconds a file. They are included where these are defined, and nowhere else without need.
+#pragma once
+#include <Python.h>
+//
+#include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
+#include <torch/csrc/Export.h>
+
+#include <exception>
+
+#include "aten/classes.h"
+#include "base/ref.h"
+
+/// As PyTorch declares them; python.cpp sees both.
+TORCH_PYTHON_API extern PyObject* THPVariableClass;
+TORCH_PYTHON_API extern PyObject* ParameterClass;
+
+namespace gramme::aten {
+
+/// How an instance of torch.Tensor begins; python.cpp compares it with PyTorch's.
+struct TensorObject {
+  PyObject_HEAD at::Tensor tensor;
+};
+
+inline PyTypeObject* tensor_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
+inline PyTypeObject* parameter_type() { return reinterpret_cast<PyTypeObject*>(ParameterClass); }
+
+/// Is it a torch.Tensor or torch.nn.Parameter, not of a subclass?
+inline bool is_exact_tensor(PyObject* object) {
+  return Py_IS_TYPE(object, tensor_type()) || Py_IS_TYPE(object, parameter_type());
+}
+/// The tensor of an object that is one.
+inline const at::Tensor& tensor_of(PyObject* object) { return reinterpret_cast<TensorObject*>(object)->tensor; }
+/// The tensor's object, made if there is none yet; None of an undefined one. Throws PythonError.
+Owned<> object_of(const at::TensorBase& tensor);
+Owned<> object_of(at::TensorBase&& tensor);
+
+/// Is it a torch.SymInt, a torch.SymFloat, a torch.SymBool?
+bool is_symint(PyObject* object);
+bool is_symfloat(PyObject* object);
+bool is_symbool(PyObject* object);
+/// Of an int or torch.SymInt. Throws PythonError.
+c10::SymInt symint_of(PyObject* object);
+/// An int, or a torch.SymInt. Throws PythonError.
+Owned<> object_of(const c10::SymInt& number);
+
+/// Sets the Python exception that PyTorch sets for a C++ one; needs the GIL.
+void set_python_error(const std::exception_ptr& error);
+/// Runs it, and issues PyTorch's warnings of meanwhile at its end: the GIL may be released inside, not here.
+void with_warnings(c10::function_ref<void()> run);
+
+}  // namespace gramme::aten

@@ -8,6 +8,7 @@ from sampling import some
 from torch.distributed.pipelining._backward import stage_backward
 
 from pipeline import zoo
+from pipeline.data_parallel import trained
 from pipeline.processes import check_gradient, compare, loss_of, refused, run_processes, wrapped_and_saved
 
 SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2}  # stages a process
@@ -15,7 +16,10 @@ SCHEDULES = {"ScheduleGPipe": 1, "Schedule1F1B": 1, "ScheduleInterleaved1F1B": 2
 
 def check(size, folder, names, schedules):
     cases = [(name, schedule, size * stages) for name in names for schedule, stages in schedules.items()]
-    found = run_processes(size, folder, compare, cases)
+    check_told(cases, run_processes(size, folder, compare, cases))
+
+
+def check_told(cases, found):
     for case, told in zip(cases, found, strict=True):
         assert set(told) == {"equal"}, f"{case}\n" + "\n".join(told)
 
@@ -76,6 +80,13 @@ def test_other_schedules(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+def test_other_schedules_of_transformers(tmp_path):
+    pytest.importorskip("transformers")
+    check(2, tmp_path, some(zoo.TRANSFORMERS, 1, "other schedules"), MORE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_transformers_in_two_processes(tmp_path):
     pytest.importorskip("transformers")
     check(2, tmp_path, some(zoo.TRANSFORMERS, 2, "two processes"), SCHEDULES)
@@ -92,6 +103,26 @@ def test_small_models_in_four_processes(tmp_path):
 def test_transformers_in_four_processes(tmp_path):
     pytest.importorskip("transformers")
     check(4, tmp_path, some(zoo.TRANSFORMERS, 1, "four processes"), SCHEDULES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+def test_replicas_of_stages(way, tmp_path):
+    """Two stages, or four in turns, of two replicas each, in DistributedDataParallel or FSDP's fully_shard."""
+    cases = [
+        ("tied", "Schedule1F1B", way, 1),
+        ("unet", "ScheduleGPipe", way, 1),
+        ("densenet", "ScheduleInterleaved1F1B", way, 2),
+    ]
+    check_told(cases, run_processes(4, tmp_path, trained, cases))
+
+
+@pytest.mark.slow
+def test_replicas_of_a_transformers_stages(tmp_path):
+    pytest.importorskip("transformers")
+    every = [(name, "Schedule1F1B", way, 1) for name in zoo.TRANSFORMERS for way in ("ddp", "fsdp")]
+    cases = some(every, 1, "replicas")
+    check_told(cases, run_processes(4, tmp_path, trained, cases))
 
 
 @pytest.mark.parametrize("run", [wrapped_and_saved, refused])

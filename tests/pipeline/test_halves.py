@@ -10,10 +10,11 @@ from gramme.pipeline import Runtime, Schedule, split
 from torch import nn
 
 from pipeline import zoo
+from pipeline.cases import MODELS, UNet
 from pipeline.models import gradients, same
-from pipeline.test_runtime import MODELS, compare, loss_of
+from pipeline.runs import compare, loss_of
 from pipeline.test_schedule import texts, torchs_interleaved_zero_bubble, torchs_zbv
-from pipeline.test_split import UNet
+from pipeline.transformer_models import bert, distilbert, gpt2, llama, mixtral, t5, token_loss, tokens, uncut
 
 
 def of_torch(order):
@@ -59,6 +60,24 @@ def test_convolutions(name, one_thread):
     before = {key: value.clone() for key, value in model.state_dict().items()}
     run = Runtime(split(model, arguments(2)[0], stages=4), micro_batches=4, schedule="zero-bubble", loss=loss_of)
     compare(model, run, arguments(8)[0], 4, before=before)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"checkpoint": True}, {"backend": "native"}], ids=["kept", "again", "native"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("make", [llama, bert, distilbert, gpt2, t5, mixtral])
+def test_transformers(make, schedule, settings, one_thread):
+    torch.manual_seed(0)
+    model = make(pytest.importorskip("transformers")).train()
+    parts = SCHEDULES[schedule].micro_batches
+    run = Runtime(split(model, tokens(make, 3, 7), stages=4), schedule=SCHEDULES[schedule], loss=token_loss, **settings)
+    for n, length in ((3 * parts, 7), (3 * parts - 1, 5)):
+        args, target = tokens(make, n, length), torch.randint(0, 50, (n, length))
+        compare(model, run, args, parts, token_loss, target=target, uncut=uncut(make, model))
+    planned = [action for rank in range(len(run.schedule.rows)) for action in run.schedule.computations(rank)]
+    for kind in "BIW":
+        assert sum(span.action.kind == kind for span in run.spans) == sum(action.kind == kind for action in planned)
 
 
 def parts():

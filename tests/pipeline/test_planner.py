@@ -14,8 +14,8 @@ from gramme.torchgpipe.balance import blockpartition
 from torch import fx, nn
 
 from pipeline import zoo
+from pipeline.cases import CASES, backward, leaves
 from pipeline.models import Call, gradients, same
-from pipeline.test_split import CASES, backward, leaves
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,81 +13,8 @@ from sampling import SOAK
 from torch import nn
 from torch.nn import functional
 
+from pipeline.cases import CASES, Language, UNet, backward, leaves
 from pipeline.models import Call, gradients, same
-
-
-class UNet(nn.Module):
-    def __init__(self, depth=3, width=6):
-        super().__init__()
-        self.down = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
-        self.up = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(depth))
-        self.out = nn.Linear(width, 3)
-
-    def forward(self, x):
-        skips = []
-        for layer in self.down:
-            x = torch.tanh(layer(x))
-            skips.append(x)
-        for layer in self.up:
-            x = torch.tanh(layer(torch.cat([x, skips.pop()], 1)))
-        return self.out(x)
-
-
-class Language(nn.Module):
-    """Tied embeddings, a mask and a table that all layers take, dropout, a dict of results."""
-
-    def __init__(self, layers=3, width=8):
-        super().__init__()
-        self.embed = nn.Embedding(11, width)
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(0.2)
-        self.head = nn.Linear(width, 11, bias=False)
-        self.head.weight = self.embed.weight
-        self.register_buffer("scale", torch.ones(width) * 0.5)
-
-    def forward(self, ids):
-        x = self.embed(ids)
-        length = ids.shape[1]
-        with torch.no_grad():
-            table = torch.arange(length).unsqueeze(-1).cos() * self.scale
-        mask = torch.ones(length, length).tril().bool()
-        for layer in self.layers:
-            y = layer(x + table)
-            scores = (y @ y.transpose(1, 2)).masked_fill(~mask, float("-inf")).softmax(-1)
-            x = self.norm(x + self.dropout(scores @ y))
-        return {"logits": self.head(x), "hidden": (x, length)}
-
-
-class Normed(nn.Module):
-    """Statistics written in place, and a buffer that the model writes itself."""
-
-    def __init__(self):
-        super().__init__()
-        self.a, self.bn, self.b = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
-        self.register_buffer("seen", torch.zeros(()))
-
-    def forward(self, x):
-        self.seen.add_(1)
-        x = self.bn(self.a(x * self.seen))
-        x.mul_(2)
-        return self.b(x.relu()).chunk(2, 1)
-
-
-def leaves(result):
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-
-
-def backward(result):
-    sum((leaf.double() ** 2).sum() for leaf in leaves(result) if leaf.requires_grad).backward()
-
-
-CASES = {
-    "unet": (UNet, lambda n, length: (torch.randn(n, 6),)),
-    "language": (Language, lambda n, length: (torch.randint(0, 11, (n, length)),)),
-    "normed": (Normed, lambda n, length: (torch.randn(n, 4),)),
-    "sequential": (lambda: nn.Sequential(*[nn.Linear(3, 3) for _ in range(9)]), lambda n, length: (torch.randn(n, 3),)),
-}
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4])
@@ -133,6 +60,26 @@ def test_names_are_the_models():
     assert found.keys() == own.keys()
 
 
+def test_states_are_the_models():
+    """Buffers that the model does not save are not in the stages' states either."""
+
+    class Tables(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.linear.register_buffer("table", torch.ones(4), persistent=False)
+            self.register_buffer("shift", torch.ones(4), persistent=False)
+            self.register_buffer("scale", torch.ones(4))
+
+        def forward(self, x):
+            return torch.tanh(self.linear(x) * self.linear.table + self.shift) * self.scale
+
+    model = Tables()
+    cut = gramme.pipeline.split(model, (torch.ones(2, 4),), stages=2)
+    assert {name for stage in cut.stages for name, _ in stage.named_buffers()} == {"linear.table", "shift", "scale"}
+    assert {name for stage in cut.stages for name in stage.state_dict()} == model.state_dict().keys()
+
+
 def test_stages_alone_cut_at_their_inputs(one_thread):
     """Each stage's backward is a call of its own; gradients of what crosses are handed back."""
     torch.manual_seed(0)
@@ -167,7 +114,7 @@ def test_far_values_are_portals():
         assert portal.bytes == 4 * 6 * 4
         assert portal.life == len(portal.targets)
         assert portal.saved == portal.bytes * (portal.targets[-1] - portal.source - len(portal.targets))
-        assert "test_split.py:" in portal.line
+        assert "cases.py:" in portal.line
     text = str(plan)
     assert len(text.splitlines()) == 5 + len(plan.portals)
     assert f"portal {plan.portals[0].name}: " in text

@@ -11,6 +11,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from .. import _C
+from ._names import Names
 from ._observe import BYTES, HANDING_OVER, Clock, Observer, Operation, last_uses, line_of, modules_of, places, takers
 from ._order import orders
 from ._plan import Plan, PlannedStage, Portal
@@ -34,15 +35,15 @@ class Wishes:
 class Cut:
     """The graph of a capture cut into stages."""
 
-    def __init__(self, module: fx.GraphModule, names: dict[int, str], values: Sequence[Any], wishes: Wishes) -> None:
-        self.module, self.wishes = module, wishes
+    def __init__(self, module: fx.GraphModule, names: Names, values: Sequence[Any], wishes: Wishes) -> None:
+        self.module, self.names, self.wishes = module, names, wishes
         self.micro_batches = wishes.micro_batches or 4 * wishes.stages
         self.inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self.output: fx.Node = next(iter(reversed(module.graph.nodes)))
         self.attributes: dict[fx.Node, tuple[str, Any]] = {
-            node: (names[id(value)], value)
+            node: (names.of[id(value)], value)
             for node, value in zip(self.inputs, values, strict=True)
-            if isinstance(value, Tensor) and id(value) in names
+            if isinstance(value, Tensor) and id(value) in names.of
         }
         observer = Observer(module)
         observer.run(*values)
@@ -223,9 +224,17 @@ class Cut:
             copies[node] = graph.node_copy(node, lambda of: copies[of])
         gives = [node for node in self.own[index] if self.stage_of[node] == index and self._leaves(node)]
         graph.output(tuple(copies[node] for node in gives))
+        module = self.module_of(index, attributes, graph)
+        module.takes, module.gives = [node.name for node in takes], [node.name for node in gives]  # type: ignore[assignment]
+        return module
+
+    def module_of(self, index: int, attributes: dict[str, Any], graph: fx.Graph) -> fx.GraphModule:
+        """A stage's graph as a module in the model's mode, whose state has what the model's has of it."""
         module = fx.GraphModule(attributes, graph, class_name=f"Stage{index}")
         module.train(self.module.training)
-        module.takes, module.gives = [node.name for node in takes], [node.name for node in gives]  # type: ignore[assignment]
+        for name in attributes.keys() & self.names.unsaved:
+            owner, _, own = name.rpartition(".")
+            module.get_submodule(owner)._non_persistent_buffers_set.add(own)
         return module
 
     def _leaves(self, node: fx.Node) -> bool:

@@ -150,8 +150,7 @@ class Relay:
         for node in self.cut.own[index]:
             building.copies[node] = building.graph.node_copy(node, lambda of: building.copies[of])
         building.give()
-        module = fx.GraphModule(building.attributes, building.graph, class_name=f"Stage{index}")
-        module.train(self.cut.module.training)
+        module = self.cut.module_of(index, building.attributes, building.graph)
         first = [self.values[node] for node in self.arguments if isinstance(self.values[node], Tensor)]
         return RelayStage(
             module,

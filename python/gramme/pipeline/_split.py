@@ -18,6 +18,7 @@ from .._compile import entry_of
 from ..errors import CaptureError
 from ._batch import rows_alike
 from ._cut import Cut, Wishes
+from ._names import Names
 from ._observe import tensors_of
 from ._plan import Plan
 
@@ -94,10 +95,11 @@ class Split(nn.Module):
     def __init__(self, model: nn.Module, wishes: Wishes) -> None:
         super().__init__()
         self._wishes = wishes
-        self._names = {id(tensor): name for name, tensor in _named_tensors(model)}
+        self._names = Names(model)
         self._compiled = [_compile(model, backend=self._backend, fullgraph=True, dynamic=True)]  # not a submodule
         self._cut: Cut | None = None
         self._refusal: Exception | None = None
+        self._rows_decide = ""  # where the number of rows decides something
         self._bound: dict[str, Any] | None = None  # what bind() is told
         self._stand_ins: dict[int, str] = {}  # of the values that stages give, in what it is given
         self.grad_mode = torch.is_grad_enabled()
@@ -105,8 +107,9 @@ class Split(nn.Module):
     def _backend(self, module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         if self._cut is not None:
             self._refusal = RuntimeError(
-                "the model takes another way for these arguments than for the example: another mode, requires_grad, or "
-                "sizes that were equal in the example and are not now, or a size of one; split it anew"
+                "the model takes another way for these arguments than for the example: another mode, requires_grad, "
+                "or sizes that were equal in the example and are not now, or a size of one"
+                f"{self._rows_decide}; split it anew"
             )
             raise self._refusal
         return lambda *values: self._run(module, values)
@@ -270,15 +273,6 @@ def _names(stage: nn.Module, which: str) -> list[str]:
     return names
 
 
-def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The first name of each: of tied parameters there is one."""
-    seen: set[int] = set()
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            yield name, tensor
-
-
 def split(
     model: nn.Module,
     example_args: tuple[Any, ...],
@@ -337,14 +331,17 @@ def split(
     if costs not in ("estimated", "measured"):
         raise ValueError(f"costs: expected 'estimated' or 'measured', got {costs!r}")
     wishes, kwargs = Wishes(stages, tuple(begin), most_memory, micro_batches, costs), example_kwargs or {}
+    decides = ""
     for rows in (rows_alike((example_args, kwargs)), []):
         made = Split(model, wishes)
+        made._rows_decide = decides
         try:
             with undisturbed(model.buffers()), any_number_of_rows(rows):
                 made(*example_args, **kwargs)
-        except CaptureError:
+        except CaptureError as error:
             if not rows:  # else something in the model is decided by their number
                 raise
+            decides = f" (one row is apart: {error.file}:{error.line})"
         else:
             break
     return made

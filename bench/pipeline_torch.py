@@ -4,11 +4,12 @@
 
 Prints the rows of a table in docs/pipeline.md. Stages are marked by hand, since it finds none: in 2 stages the model is
 split; in 4 (experts: 3) one step of ScheduleGPipe is trained over gloo, a process a stage, and compared with the uncut
-model. A step that raises is told by its first error.
+model. A step that raises is told by the errors of all processes.
 """
 
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +25,7 @@ from torch.utils import _pytree as pytree
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from pipeline import zoo
 
-MICRO_BATCHES, SECONDS = 4, 60
+MICRO_BATCHES, SECONDS, MORE_SECONDS = 4, 60, 10
 #: Modules that a stage begins with; in 2 stages the one in the middle.
 MARKS = {
     "unet": ("down.1", "up.0", "up.2"),
@@ -64,12 +65,14 @@ def train(name: str, marks: tuple[str, ...]) -> str:
     args, kwargs = arguments(zoo.SHORT * MICRO_BATCHES)
     target = torch.rand(zoo.SHORT * MICRO_BATCHES, 1)
     for i in range(MICRO_BATCHES):
-        own, named, wanted = pytree.tree_map(
+        micro_batch, named, wanted = pytree.tree_map(
             lambda leaf, i=i: leaf[i * zoo.SHORT : (i + 1) * zoo.SHORT] if isinstance(leaf, Tensor) else leaf,
             (args, kwargs, target),
         )
-        loss_of(twin(*own, **named), wanted).backward()
-    schedule.step(*(args if rank == 0 else ()), **(kwargs if rank == 0 else {}), target=target)
+        loss_of(twin(*micro_batch, **named), wanted).backward()
+    takes = {node.target for node in stage.submod.graph.nodes if node.op == "placeholder"}
+    own = {key: value for key, value in kwargs.items() if key in takes}
+    schedule.step(*(args if rank == 0 else ()), **own, target=target)
     parameters = dict(twin.named_parameters())
     differ = []
     for key, value in stage.submod.named_parameters():
@@ -94,14 +97,19 @@ def process(rank: int, size: int, folder: str, work: Callable[..., str], name: s
     try:
         told = work(name, marks)
     except Exception as error:
-        told = "error: " + (str(error).strip().splitlines() or [type(error).__name__])[0]
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        told = "error: " + (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     temporary = Path(folder, f"{rank}.part")
     temporary.write_text(told)
     temporary.rename(Path(folder, f"{rank}.txt"))
+    if told.startswith("error"):
+        time.sleep(SECONDS)  # others would tell that this one has gone
 
 
 def outcome(work: Callable[..., str], size: int, name: str, marks: tuple[str, ...]) -> str:
-    """What the processes say; when one has failed the others are not waited for."""
+    """What the processes say; when one has failed the others have some seconds more."""
     with tempfile.TemporaryDirectory() as folder:
         context = mp.get_context("spawn")
         arguments = (size, folder, work, name, marks)
@@ -109,18 +117,18 @@ def outcome(work: Callable[..., str], size: int, name: str, marks: tuple[str, ..
         for each in processes:
             each.start()
         try:
-            while any(each.is_alive() for each in processes):
+            end = float("inf")
+            while any(each.is_alive() for each in processes) and time.monotonic() < end:
                 for each in processes:
                     each.join(0.1)
-                told = [file.read_text() for file in Path(folder).glob("*.txt")]
-                if any(words.startswith("error") for words in told):
-                    break
+                if any(file.read_text().startswith("error") for file in Path(folder).glob("*.txt")):
+                    end = min(end, time.monotonic() + MORE_SECONDS)
         finally:
             for each in processes:
                 each.terminate()
         told = [file.read_text() for file in Path(folder).glob("*.txt")]
-        errors = [words for words in told if words.startswith("error")]
-        return (errors or told or ["error: a process died"])[0]
+        errors = sorted({words.removeprefix("error: ") for words in told if words.startswith("error")})
+        return f"error: {'; '.join(errors)}" if errors else told[0] if told else "error: a process died"
 
 
 def main() -> None:

@@ -5,8 +5,8 @@
 Checks each file under src/<room>/ for
 - `#include "room/..."` of a room it may not use,
 - headers of torch outside the rooms that wrap it (c10/util is free to use),
-- headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for most
-  of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
+- headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for
+  most of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
 - knowledge of CPython versions and internals outside cpython,
 - imports that the frame that runs decides: import_module() of src/base/imported.h goes by no frame's `__import__`,
 - reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with

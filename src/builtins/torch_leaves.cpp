@@ -5,7 +5,6 @@
 #include "aten/classes.h"
 #include "base/once.h"
 #include "cpython/objects.h"
-#include "meta/fakes.h"
 
 namespace gramme::builtins {
 

@@ -6,7 +6,6 @@
 
 #include "base/imported.h"
 #include "base/once.h"
-#include "meta/batched.h"
 #include "meta/infer.h"
 #include "trace/bodies.h"
 

@@ -18,9 +18,6 @@ namespace gramme::meta {
 /// Sizes of fakes made in an environment may be symbolic.
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
                                Environment* environment = nullptr);
-const Record* with_type(const Record* record, PyTypeObject* type);
-const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
-                            shape::SymInt offset);
 
 /// The device that the fake stands for, or the one that a wrapper wraps.
 c10::Device fake_device_of(const at::Tensor& tensor);

@@ -2,10 +2,12 @@
 #pragma once
 #include <functional>
 
-#include "meta/fakes.h"
 #include "meta/infer.h"
 
 namespace gramme::meta {
+
+class Environment;
+class Fakes;
 
 struct Filled {
   Outcome outcome;

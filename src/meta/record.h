@@ -53,6 +53,10 @@ const Record* symbolic_record(const Record* record, const std::vector<shape::Exp
                               shape::Assumptions& assumptions);
 /// The same record with other sizes, strides and offset, further in too.
 const Record* mapped(const Record* record, const std::function<shape::SymInt(shape::SymInt)>& map);
+/// The same record but for its type, or its geometry.
+const Record* with_type(const Record* record, PyTypeObject* type);
+const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
+                            shape::SymInt offset);
 /// The same record but for requires_grad and is_leaf.
 const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf);
 /// Do they differ at most in requires_grad and is_leaf, here and further in?

@@ -1,6 +1,7 @@
 #include "meta/watch.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/Dtype.h>
 

@@ -1,9 +1,9 @@
 // What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is
 // random, may raise on data or warns, and which storages it writes. Only meta's own sources include this.
 #pragma once
-#include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 
+#include <cstdint>
 #include <optional>
 #include <unordered_set>
 
@@ -39,7 +39,7 @@ class Watch {
 
  private:
   Watch* outer_;
-  std::optional<at::CallbackHandle> callback_;
+  std::optional<uint64_t> callback_;  // an at::CallbackHandle
   bool drew_ = false;
   aten::RandomState generator_;
 };

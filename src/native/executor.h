@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "aten/spec.h"
-#include "native/tape.h"
+#include "base/ref.h"
+#include "native/program.h"
 
 namespace gramme::native {
 

@@ -103,6 +103,39 @@ class Try {
   std::unordered_map<const graph::Node*, int64_t> versions_;
 };
 
+enum class Category : uint8_t { Bool, Integer, Float, Complex };
+
+Category category_of(const Record& record) {
+  if (is_complex(record)) return Category::Complex;
+  if (is_floating_point(record)) return Category::Float;
+  return record.dtype == static_cast<int8_t>(at::kBool) ? Category::Bool : Category::Integer;
+}
+
+/// What the tensors and numbers of a call are.
+struct Categories {
+  Category highest = Category::Bool;
+  int count = 0;
+
+  void add(Category category) {
+    highest = std::max(highest, category);
+    ++count;
+  }
+  void add(const Argument& argument) {
+    if (argument.kind == Argument::Tensor)
+      add(category_of(*physical(argument.record)));
+    else if (!argument.object)
+      for (uint32_t i = 0; i < argument.count; ++i) add(argument.items[i]);
+    else if (PyBool_Check(argument.object))
+      add(Category::Bool);
+    else if (PyLong_Check(argument.object))
+      add(Category::Integer);
+    else if (PyFloat_Check(argument.object))
+      add(Category::Float);
+    else if (PyComplex_Check(argument.object))
+      add(Category::Complex);
+  }
+};
+
 }  // namespace
 
 bool raises_on_zeros(const Call& call) {
@@ -126,6 +159,17 @@ bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
     });
   });
   return known && raises_on_zeros(CallNow(call, now).call());
+}
+
+bool may_not_fit(const Call& call, const Outcome& outcome) {
+  if (outcome.mutations.empty()) return false;
+  Categories given;
+  for (uint32_t i = 0; i < call.arg_count; ++i) given.add(call.args[i]);
+  for (uint32_t i = 0; i < call.keyword_count; ++i) given.add(call.keyword_args[i]);
+  return std::ranges::any_of(outcome.mutations, [&](const Mutation& mutation) {
+    const Category written = category_of(*physical(mutation.record));
+    return written < given.highest || (written < Category::Float && given.count == 1);
+  });
 }
 
 }  // namespace gramme::meta

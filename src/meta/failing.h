@@ -11,9 +11,9 @@ bool raises_on_zeros(const Call& call);
 /// The same of a call whose sizes vary, as it is now.
 bool raises_on_zeros(const Call& call, shape::Assumptions& now);
 
-/// May the call write what the written tensor's type cannot hold? Operators raise then, fakes mostly do not, and a graph
-/// whose writes are made functional computes and converts. Certain: no argument is of a higher category (bool, integers,
-/// floats, complex) than what is written, nor is that the only one and cannot hold a fraction.
+/// May the call write what the written tensor's type cannot hold? Operators raise then, fakes mostly do not, and a
+/// graph whose writes are made functional computes and converts. Certain: no argument is of a higher category (bool,
+/// integers, floats, complex) than what is written, nor is that the only one and cannot hold a fraction.
 bool may_not_fit(const Call& call, const Outcome& outcome);
 
 }  // namespace gramme::meta

@@ -94,8 +94,7 @@ void Scope::fail(const meta::Call& call, const std::string& message) {
 /// Writes that fail on the real tensors, or that change what others share with them.
 void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<Tensor*>& leaves,
                           const Args& args) {
-  if (levels_.empty() && meta::may_not_fit(call, outcome) &&
-      meta::raises_on_zeros(call, capture_.shapes.assumptions))
+  if (levels_.empty() && meta::may_not_fit(call, outcome) && meta::raises_on_zeros(call, capture_.shapes.assumptions))
     capture_.raise_current();
   for (const meta::Mutation& mutation : outcome.mutations) {
     const meta::Record& shown = *leaves.at(mutation.leaf)->record;

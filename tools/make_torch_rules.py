@@ -130,7 +130,8 @@ RUN = """
 """
 
 # Functions of the standard library that make classes: by exec, by the caller's frame, by writes to a class that is not
-# done yet. Each instruction of them would be a break, each call another class that no guard accepts.
+# done yet. Each instruction of them would be a break, each call another class that no guard accepts. And what runs once
+# in a module's life, and changes its class.
 ALONE = """
     collections:namedtuple
     dataclasses:_process_class
@@ -141,6 +142,7 @@ ALONE = """
     typing:NamedTupleMeta.__new__
     typing:_make_nmtuple
     typing:_namedtuple_mro_entries
+    torch.nn.modules.lazy:LazyModuleMixin._infer_parameters
 """
 
 # Calls that ask for a break.

@@ -159,6 +159,7 @@ void register_makers() {
                      {"Generator", &refuse<Reason::CallUnknown, "torch.Generator(…)">}});
   add_rows("torch.nn.functional", {{"one_hot", &one_hot}});
   add_rows("torch.nn", {{"Buffer", &refuse<Reason::CallUnknown, "torch.nn.Buffer(…)">}});
+  add_rows("torch.nn.modules.lazy", {{"LazyModuleMixin._infer_parameters", &refuse<Reason::Uninitialized, "">}});
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "dtype")));
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "device")), {"__enter__", "__exit__", "__call__"});
 }

@@ -189,7 +189,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (compile_graph(attempt.trace, compile, *segment)) return segment;
       return hand_over(start, attempt, {"the backend takes no such graph", "", ""});
     } catch (const CannotCapture& reason) {
-      if (whole && reason.reason == Reason::OperatorFailed) return hand_over(start, attempt);
+      if (whole && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
+        return hand_over(start, attempt);
       if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
       if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
       bool rebuilding = reason.reason == Reason::ReplayUnsupported;

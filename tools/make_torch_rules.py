@@ -130,10 +130,12 @@ RUN = """
 """
 
 # Functions of the standard library that make classes: by exec, by the caller's frame, by writes to a class that is not
-# done yet. Each instruction of them would be a break, each call another class that no guard accepts. And what runs once
-# in a module's life, and changes its class.
+# done yet. Each instruction of them would be a break, each call another class that no guard accepts. What runs once in
+# a module's life, and changes its class. And copies of what no model copies, by what each class says in C.
 ALONE = """
     collections:namedtuple
+    copy:copy
+    copy:deepcopy
     dataclasses:_process_class
     dataclasses:make_dataclass
     enum:EnumType.__new__

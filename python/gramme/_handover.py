@@ -213,7 +213,7 @@ def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
     """What to raise for a graph's exception after the program ran plainly and did not raise it. Called from C++."""
     name = _name(backend)
     if str(error).startswith("Runtime assertion failed"):
-        return None  # a size was taken for granted that the program itself does not mind
+        return None  # what was taken for granted is not so, and the program itself does not mind, or handles it
     message = f"the compiled graph raised {type(error).__name__}, which the program itself does not raise: {error}"
     config = sys.modules.get("torch._dynamo.config")
     if getattr(config, "suppress_errors", False):

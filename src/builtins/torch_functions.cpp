@@ -36,6 +36,24 @@ Value* checked(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+/// What a lazy property of a distribution shows of itself at the class: a property around the function, which is asked
+/// what it is. All calls of a segment see one, where each makes its own eagerly.
+Value* shown_property(Trace& trace, const Args& args) {
+  PyObject* const type = once([] { return real("torch.distributions.utils", "_lazy_property_and_property"); });
+  PyObject* wrapped = args.positional == 1 && !args.keywords ? trace.see(args[0])->object : nullptr;
+  if (!wrapped || !PyFunction_Check(wrapped)) cannot(Reason::ArgumentKind, "_lazy_property_and_property()");
+  return trace.adopt(take(PyObject_CallOneArg(type, wrapped)));
+}
+
+/// torch._assert(condition, message): of a tensor's data the graph asserts it, where one is asked for.
+Value* asserted(Trace& trace, const Args& args) {
+  Value* message = args.positional > 1 ? trace.see(args[1]) : nullptr;
+  auto* tensor = message ? as<Tensor>(trace.see(args[0])) : nullptr;
+  if (tensor && trace.policy.whole && message->kind == Kind::Constant && PyUnicode_CheckExact(message->object))
+    if (trace.scope().assert_true(tensor, true, message)) return trace.none();
+  return checked<"torch._assert", 0>(trace, args);
+}
+
 // ---- making tensors
 
 /// A tensor, or a number that varies.
@@ -135,7 +153,7 @@ Value* one_hot(Trace& trace, const Args& args) {
 }
 
 void register_checks() {
-  add_rows("torch", {{"_assert", &checked<"torch._assert", 0>},
+  add_rows("torch", {{"_assert", &asserted},
                      {"_check", &checked<"torch._check", 0>},
                      {"_check_with", &checked<"torch._check_with", 1>},
                      {"_check_index", &checked<"torch._check_index", 0>},
@@ -159,6 +177,7 @@ void register_makers() {
                      {"Generator", &refuse<Reason::CallUnknown, "torch.Generator(…)">}});
   add_rows("torch.nn.functional", {{"one_hot", &one_hot}});
   add_rows("torch.nn", {{"Buffer", &refuse<Reason::CallUnknown, "torch.nn.Buffer(…)">}});
+  add_rows("torch.distributions.utils", {{"_lazy_property_and_property", &shown_property}});
   add_rows("torch.nn.modules.lazy", {{"LazyModuleMixin._infer_parameters", &refuse<Reason::Uninitialized, "">}});
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "dtype")));
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "device")), {"__enter__", "__exit__", "__call__"});

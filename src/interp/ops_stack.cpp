@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "interp/assertions.h"
 #include "interp/closing.h"
 #include "interp/ops.h"
 
@@ -207,7 +208,8 @@ Step jump_if(Frame& frame, bool taken) {
   return Step::Next;
 }
 bool pop_truth(Interpreter& interp, Frame& frame) {
-  const bool result = protocol::truth(interp.trace, frame.peek(1));
+  const std::optional<bool> asserted = asserted_truth(interp.trace, frame, frame.peek(1));
+  const bool result = asserted ? *asserted : protocol::truth(interp.trace, frame.peek(1));
   frame.drop(1);
   return result;
 }

@@ -1,4 +1,5 @@
 // Numbers and sizes that come out of data: nodes give them, and what is said of them is checked where the graph runs.
+#include <algorithm>
 #include <utility>
 
 #include "base/imported.h"
@@ -11,6 +12,7 @@ using meta::Argument;
 using meta::constant;
 using shape::Expr;
 using value::Number;
+using value::Tensor;
 
 namespace {
 
@@ -175,6 +177,21 @@ bool Scope::assert_true(Number* number) {
   if (!is_data(number)) return false;
   if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about what comes out of data in a body");
   assert_node(node(number), "Runtime assertion failed");
+  return true;
+}
+
+bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {
+  PyObject* const check = once([] { return imported("torch", "_assert_async").release(); });
+  PyObject* const invert = once([] { return imported("torch", "logical_not").release(); });
+  const std::vector<shape::SymInt>& sizes = tensor->record->sizes;
+  const bool single = std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; });
+  if (!single || graph_ != &root_ || !levels_.empty()) return false;
+  Value* condition = tensor;
+  if (!holds) condition = emit(invert, Args{&condition, 1, nullptr, 0});
+  if (capture_.inliner->handles(true))  // gramme._handover knows it then, where the program goes on
+    text = capture_.constant(take(PyUnicode_FromFormat("Runtime assertion failed: %U", text->object)));
+  Value* given[] = {condition, text};
+  emit(check, Args{given, 2, nullptr, 0});
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "interp/assertions.h"
 
-#include "base/ref.h"
+#include "base/imported.h"
+#include "base/once.h"
 
 namespace gramme::interp {
 
@@ -27,11 +28,30 @@ Value* text_of(trace::Trace& trace, const Frame& frame, const Instruction* from,
   return trace.constant(take(PyUnicode_FromString("assertion error")));
 }
 
+/// False where it is decided already, or guards can decide it, or a graph cannot check it.
+bool assert_number(trace::Trace& trace, value::Number* number, bool holds) {
+  if (number->type == &PyFloat_Type) return false;
+  const bool is_bool = number->type == &PyBool_Type;
+  if (!number->expr) {
+    PyObject* const invert = once([] { return imported("torch", "sym_not").release(); });
+    if (!is_bool || !trace.scope().is_data(number)) return false;
+    if (!holds) number = trace.scope().emit_number(invert, {number}, &PyBool_Type, {}, share(Py_True));
+    return trace.scope().assert_true(number);
+  }
+  const shape::Expr e = is_bool ? number->expr : not_equal(number->expr, shape::constant(0));
+  shape::Assumptions& known = trace.shapes.assumptions;
+  if (!e || !known.is_unbacked(e) || known.decide(e)) return false;
+  trace.scope().assert_true(holds ? e : shape::negation(e));
+  return true;
+}
+
 }  // namespace
 
 std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Value* operand) {
-  auto* tensor = value::as<value::Tensor>(trace.see(operand));
-  if (!tensor || !trace.policy.whole) return std::nullopt;
+  operand = trace.see(operand);
+  auto* tensor = value::as<value::Tensor>(operand);
+  auto* number = value::as<value::Number>(operand);
+  if ((!tensor && !number) || !trace.policy.whole) return std::nullopt;
   const auto& instructions = frame.code->instructions();
   const Instruction* next = &instructions[static_cast<size_t>(frame.code->index_of(frame.current->next))];
   const Instruction* target = &instructions[static_cast<size_t>(frame.code->index_of(frame.current->target))];
@@ -41,8 +61,8 @@ std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Valu
   const bool jumps_if = frame.current->op == Op::POP_JUMP_FORWARD_IF_TRUE;
   const bool holds = raised_next ? jumps_if : !jumps_if;
   Value* text = raised_next ? text_of(trace, frame, next, raised_next) : text_of(trace, frame, target, raised_target);
-  if (!trace.scope().assert_true(tensor, holds, text)) return std::nullopt;
-  return holds;
+  const bool done = tensor ? trace.scope().assert_true(tensor, holds, text) : assert_number(trace, number, holds);
+  return done ? std::optional(holds) : std::nullopt;
 }
 
 }  // namespace gramme::interp

@@ -1,4 +1,4 @@
-// `assert` and `if …: raise` on the data of a tensor.
+// `assert` and `if …: raise` on the data of a tensor, or on a number that comes out of them.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,7 @@
 
 namespace gramme::interp {
 
-/// The truth of what this conditional jump asks, if it is a tensor's, one side does nothing but raise, and one graph is
+/// The truth of what this conditional jump asks, if it is of data, one side does nothing but raise, and one graph is
 /// asked for: that of the other side, which the graph asserts. Where it does not hold the graph raises, and the frame
 /// runs plainly and raises what the program raises.
 std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Value* operand);

@@ -131,6 +131,40 @@ def of_a_module(x: torch.Tensor) -> Any:
     return LAYER(x).detach()
 
 
+def sum_of_data(x: torch.Tensor) -> Any:
+    total = x.sum().item()
+    assert total > 0, f"not positive: {total}"
+    return x * 2
+
+
+def largest_of_data(x: torch.Tensor) -> Any:
+    if x.max().item() > 10:
+        raise Refused("large")
+    return x + 1
+
+
+def count_of_data(x: torch.Tensor) -> Any:
+    found = (x > 0).nonzero()
+    assert found.shape[0] > 1, "few"
+    return found.sum()
+
+
+def size_of_data(x: torch.Tensor) -> Any:
+    n = x[0].nan_to_num().long().item()
+    if n < 1:
+        raise ValueError(f"{n} rows")
+    return torch.zeros(n) + 1
+
+
+def handled_number(x: torch.Tensor) -> Any:
+    try:
+        n = x.long().sum().item()
+        assert n > 0, "not positive"
+    except AssertionError as error:
+        return str(error), x - 1
+    return "well", x * 2
+
+
 def of_each(x: torch.Tensor) -> Any:
     assert x > 0, "which?"
     return x * 2
@@ -150,5 +184,10 @@ PROGRAMS: list[Callable[[torch.Tensor], Any]] = [
     suppressed,
     without_gradients,
     cleaned_up,
+    sum_of_data,
+    largest_of_data,
+    count_of_data,
+    size_of_data,
+    handled_number,
 ]
 PROGRAMS += [after_effects, distribution, of_a_module]

@@ -51,7 +51,7 @@ std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Valu
   operand = trace.see(operand);
   auto* tensor = value::as<value::Tensor>(operand);
   auto* number = value::as<value::Number>(operand);
-  if ((!tensor && !number) || !trace.policy.whole) return std::nullopt;
+  if (!tensor && !(number && trace.policy.whole)) return std::nullopt;
   const auto& instructions = frame.code->instructions();
   const Instruction* next = &instructions[static_cast<size_t>(frame.code->index_of(frame.current->next))];
   const Instruction* target = &instructions[static_cast<size_t>(frame.code->index_of(frame.current->target))];

@@ -6,9 +6,9 @@
 
 namespace gramme::interp {
 
-/// The truth of what this conditional jump asks, if it is of data, one side does nothing but raise, and one graph is
-/// asked for: that of the other side, which the graph asserts. Where it does not hold the graph raises, and the frame
-/// runs plainly and raises what the program raises.
+/// The truth of what this conditional jump asks, if it is of data and one side does nothing but raise: that of the
+/// other side, which the graph asserts. Where it does not hold the graph raises, and the frame runs plainly and raises
+/// what the program raises.
 std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Value* operand);
 
 }  // namespace gramme::interp

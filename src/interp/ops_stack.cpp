@@ -17,12 +17,20 @@ Step unsupported(Interpreter&, Frame& frame, int) {
 
 namespace {
 /// Does somebody wait for the object's death?
+/// Of the tables in which PyTorch's front end, once used, has each module: they forget what dies, and nobody sees when.
+bool is_of_front_end(PyObject* callback) {
+  if (PyMethod_Check(callback)) callback = PyMethod_GET_FUNCTION(callback);
+  PyObject* module = PyFunction_Check(callback) ? reinterpret_cast<PyFunctionObject*>(callback)->func_module : nullptr;
+  return module && PyUnicode_Check(module) && utf8_of(module).starts_with("torch._dynamo.");
+}
+
 bool has_callback(PyObject* object) {
   bool plain = PyType_Check(object) || PyFunction_Check(object) || PyModule_Check(object);
   if (plain || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE))
     return false;
   auto* reference = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object));
-  while (reference && !reference->wr_callback) reference = reference->wr_next;
+  while (reference && (!reference->wr_callback || is_of_front_end(reference->wr_callback)))
+    reference = reference->wr_next;
   return reference != nullptr;
 }
 

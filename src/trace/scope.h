@@ -136,7 +136,8 @@ class Scope {
   void assert_true(shape::Expr condition);
   /// The same of a number that is data to the capture; false if it is computed of what is none.
   bool assert_true(value::Number* number);
-  /// The data of this tensor are true, or false if it does not hold; false where a graph cannot assert that.
+  /// The data of this tensor are true, or false if it does not hold. False where a graph cannot assert that, or where
+  /// the program handles what it raises then: that may be no exception.
   bool assert_true(value::Tensor* tensor, bool holds, Value* text);
   /// Is it computed of data, without an expression?
   bool is_data(const value::Number* number) const;

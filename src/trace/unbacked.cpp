@@ -185,10 +185,11 @@ bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {
   PyObject* const invert = once([] { return imported("torch", "logical_not").release(); });
   const std::vector<shape::SymInt>& sizes = tensor->record->sizes;
   const bool single = std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; });
-  if (!single || graph_ != &root_ || !levels_.empty()) return false;
+  const bool handled = capture_.inliner->handles(true);
+  if (!single || graph_ != &root_ || !levels_.empty() || (handled && !capture_.policy.whole)) return false;
   Value* condition = tensor;
   if (!holds) condition = emit(invert, Args{&condition, 1, nullptr, 0});
-  if (capture_.inliner->handles(true))  // gramme._handover knows it then, where the program goes on
+  if (handled)  // gramme._handover knows it then, where the program goes on
     text = capture_.constant(take(PyUnicode_FromFormat("Runtime assertion failed: %U", text->object)));
   Value* given[] = {condition, text};
   emit(check, Args{given, 2, nullptr, 0});

@@ -191,3 +191,5 @@ PROGRAMS: list[Callable[[torch.Tensor], Any]] = [
     handled_number,
 ]
 PROGRAMS += [after_effects, distribution, of_a_module]
+WITH_BREAKS = [handled, suppressed, cleaned_up, without_gradients, handled_number]
+WITH_BREAKS += [sum_of_data, largest_of_data, count_of_data, size_of_data]

@@ -7,6 +7,7 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from torch import nn
 
 
 class Owner:
@@ -62,3 +63,30 @@ def test_runs_where_the_object_dies(program: Callable[..., Any], backend: str) -
         dead.clear()
         got = compiled(torch.ones(2))
         assert str(got) == str(want)
+
+
+class Broken(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        gramme.graph_break()
+        return y * 2
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_tables_of_pytorchs_front_end_hold_modules(own: bool) -> None:
+    """Once used, it has a weak reference with a callback to each module. Only the program's own end a segment early."""
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    module = Broken()
+    assert any(reference.__callback__ for reference in weakref.getweakrefs(module))
+    kept = weakref.ref(module, lambda reference: None) if own else None
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return module(x * 2) + 1
+
+    compiled = gramme.compile(program, backend="eager")
+    x = torch.ones(3)
+    for _ in range(3):
+        assert torch.equal(compiled(x), program(x))
+    segments = gramme.statistics(compiled).segments
+    assert segments > 2 if own else segments == 2
+    assert kept is None or kept() is module

@@ -257,7 +257,6 @@ def lazy_module_materialised(net, x):
     lambda t: (lazy(t), t(3, t.n)),
     one_graph=False,
     hits=False,
-    plain="what makes a parameter is called once for each, on another one",
 )
 def lazy_module(net, x):
     return net(x), net(x * 2)

@@ -27,6 +27,7 @@ struct Fx {
   Owned<> node = imported("torch.fx.node", "Node");
   Owned<> node_base = imported("torch._C", "_NodeBase");
   Owned<> symint = imported("torch", "SymInt");
+  Owned<> assertion = attribute(attribute(attribute(imported("torch", "ops"), "aten"), "_assert_scalar"), "default");
   Owned<> update = attribute(node_base, "_update_args_kwargs");
   Owned<> prepend = attribute(node_base, "_prepend");
   Owned<> no_args = take(PyTuple_New(0));
@@ -84,12 +85,25 @@ class Builder {
 
   void add_call(const Node& node) {
     bool method = node.kind == Node::CallMethod;
-    Owned<> args = tuple(node.call.args, node.call.arg_count);
+    Owned<> args =
+        node.call.target == fx_.assertion.get() ? asserted(node.call) : tuple(node.call.args, node.call.arg_count);
     Owned<> kwargs = node.call.keyword_count ? keywords(node.call) : fx_.no_kwargs;
     made_[node.id] =
         add(method ? kCallMethod : kCallFunction, text(names_.node[node.id]), node.call.target, args, kwargs, Py_None);
     const std::string& first = names_.first[node.id];
     metadata_.describe(node, made_[node.id], first.empty() ? names_.node[node.id] : first);
+  }
+
+  /// Where nobody gave it a text, PyTorch's names the condition's node, which has its name only now.
+  Owned<> asserted(const meta::Call& call) {
+    static PyObject* const start = intern("Runtime assertion failed for expression ");
+    Owned<> args = tuple(call.args, call.arg_count);
+    const Argument& condition = call.args[0];
+    PyObject* message = call.arg_count == 2 ? PyTuple_GET_ITEM(args.get(), 1) : Py_None;
+    if (!condition.node || !PyUnicode_Check(message) || !PyUnicode_Tailmatch(message, start, 0, PY_SSIZE_T_MAX, -1))
+      return args;
+    Owned<> whole = take(PyUnicode_FromFormat("%U on node '%s'", message, names_.node[condition.node->id].c_str()));
+    return take(PyTuple_Pack(2, PyTuple_GET_ITEM(args.get(), 0), whole.get()));
   }
 
   void add_node(const Node& node) {

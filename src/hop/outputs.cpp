@@ -186,7 +186,7 @@ void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items) {
     const shape::Range range = *items[i].range;
     graph::Node* node = trace.scope().item(call, i, nullptr);
     numbers.push_back(node);
-    items[i].number = trace.scope().whole_of(node, range);
+    items[i].number = trace.scope().whole_of(node, trace.policy.locates ? range : shape::Range{});
     const shape::Expr expr = as<Number>(items[i].number)->expr;
     if (range.low != shape::Range::kNoLow) trace.scope().assert_true(shape::at_least(expr, shape::constant(range.low)));
     if (range.high != shape::Range::kNoHigh)

@@ -1,7 +1,7 @@
 // Attributes, items, operators, imports.
-#include "aten/classes.h"
 #include "base/text.h"
 #include "interp/ops.h"
+#include "trace/shown.h"
 
 namespace gramme::interp {
 
@@ -10,8 +10,6 @@ using namespace value;
 Step load_attr(Interpreter& interp, Frame& frame, int index) {
   Value*& top = frame.peek(1);
   top = protocol::get_attribute(interp.trace, top, frame.name(index));
-  // PyTorch's front end takes a tensor as an input where its attribute is read; the order of inputs follows.
-  if (top->kind == Kind::Lazy && aten::is_tensor(top->object)) interp.trace.see(top);
   return Step::Next;
 }
 
@@ -34,6 +32,7 @@ Step load_method(Interpreter& interp, Frame& frame, int index) {
 }
 
 Step store_attr(Interpreter& interp, Frame& frame, int index) {
+  trace::show(interp.trace.scope(), frame.peek(2));
   protocol::set_attribute(interp.trace, frame.peek(1), frame.name(index), frame.peek(2));
   frame.drop(2);
   return Step::Next;

@@ -5,6 +5,7 @@
 #include "interp/assertions.h"
 #include "interp/closing.h"
 #include "interp/ops.h"
+#include "trace/shown.h"
 
 namespace gramme::interp {
 
@@ -167,6 +168,7 @@ Step copy_free_vars(Interpreter& interp, Frame& frame, int count) {
 Step load_deref(Interpreter& interp, Frame& frame, int slot) {
   Value* content = interp.trace.cell_content(cell_in(interp, frame, slot), frame.globals);
   if (!content) unbound(interp, frame, slot);
+  trace::show(interp.trace.scope(), content);
   frame.push(content);
   return Step::Next;
 }

@@ -1,10 +1,12 @@
 // Attributes of instances of Python classes, as object.__getattribute__ and object.__setattr__ give and take them.
+#include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
 #include "protocol/subscript.h"
 #include "source/constant.h"
+#include "trace/shown.h"
 
 namespace gramme::protocol {
 
@@ -80,8 +82,12 @@ Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
   if (found) return found;
   PyObject* fallback = trace.type_lookup(type, k_getattr);
   if (!fallback) return nullptr;
-  return call(trace, bind(trace, fallback, trace.type_attribute(type, k_getattr), object, type),
-              {trace.constant(name)});
+  found =
+      call(trace, bind(trace, fallback, trace.type_attribute(type, k_getattr), object, type), {trace.constant(name)});
+  if (fallback ==
+      once([] { return take(PyObject_GetAttr(imported("torch.nn", "Module").get(), k_getattr)).release(); }))
+    trace::show(trace.scope(), found);
+  return found;
 }
 
 Value* generic_get_attribute(Trace& trace, Value* value, PyObject* name) {

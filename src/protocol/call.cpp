@@ -10,6 +10,7 @@
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
 #include "source/constant.h"
+#include "trace/shown.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -107,6 +108,8 @@ class Frameless {
   Trace& trace_;
 };
 
+constexpr int kResumed = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
     if (auto model = find_model(function->object)) {
@@ -136,6 +139,7 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
     }
   }
   if (trace.depth >= trace.policy.max_depth) cannot(Reason::TooDeep);
+  if (function->code && !(function->code->co_flags & kResumed)) trace::show_as_constant(trace.scope(), function);
   return trace.inliner->call(function, args);
 }
 
@@ -277,6 +281,8 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   refuse_unseen_type(trace, cls->object);
   if (auto model = find_model(cls->object)) return model(trace, args);
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
+  for (size_t i = 0; i < args.positional + args.keywords; ++i)
+    if (!trace::show_as_constant(trace.scope(), args[i])) break;
   trace.enter_opaque();  // the instance is made already
   return construct(trace, cls, args);
 }

@@ -7,6 +7,7 @@
 #include "meta/functions.h"
 #include "shape/lower.h"
 #include "trace/scope.h"
+#include "trace/shown.h"
 
 namespace gramme::trace {
 
@@ -233,15 +234,18 @@ PyObject* Scope::specialize(Number* number) {
 
 /// Sizes stand before their tensor, or where it would if nothing but they are used of it.
 void Scope::place_symbols() {
-  if (capture_.shapes.empty()) return;
-  std::unordered_map<const Source*, uint32_t> made;  // tensors, also such as are no inputs any more
+  const auto& shown = state<Shown>();
+  if (capture_.shapes.empty() && shown.empty()) return;
+  std::unordered_map<const Source*, Shown::Place> places;  // also of such as are no inputs any more
+  size_t made = 0;
   for (const graph::Graph::Event& event : root_.events())
     if (!event.hint && event.node->kind == graph::Node::Placeholder)
-      made.try_emplace(event.node->source, event.node->id);
+      places.try_emplace(event.node->source, shown.place(inputs_.at(event.node), made++));
   auto is_size = [](const graph::Node* node) { return node->symbol && source::is_number(node->source->kind); };
   auto rank = [&](const graph::Node* node) {
-    const auto tensor = is_size(node) ? made.find(node->source->base) : made.end();
-    return std::tuple(tensor == made.end() ? node->id : tensor->second, node->source->kind, node->source->index);
+    const auto tensor = is_size(node) ? places.find(node->source->base) : places.end();
+    const Shown::Place& place = tensor == places.end() ? places.at(node->source) : tensor->second;
+    return std::tuple(place, node->source->kind, node->source->index);
   };
   std::vector<graph::Node*> inputs = root_.placeholders(), ordered;
   std::ranges::stable_sort(inputs, {}, rank);

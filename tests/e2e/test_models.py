@@ -19,11 +19,6 @@ from e2e.record_models import GOLDEN, sections, summary
 
 pytestmark = pytest.mark.slow
 
-# Where the placeholders come in another order than Dynamo's; all else is equal.
-ORDER_DIFFERS = {
-    "vit": "asks for the dtype of a weight before that of the pixels, which Dynamo wraps with a closure",
-    "wav2vec2": "weight_norm's two parameters: Dynamo wraps them when they are read, gramme when they are used",
-}
 # Not one graph in training, with Dynamo neither.
 TRAINING_BREAKS = {
     "wav2vec2": "assigns requires_grad of a tensor",
@@ -62,15 +57,7 @@ def test_one_graph_as_dynamo_records_it(name: str) -> None:
                 assert same(actual, model(**case.arguments(seed)))
     assert captured.captures == len(captured.graphs) == 1
     found, golden = summary(captured.graphs[0]), sections(GOLDEN.read_text())[name].rstrip()
-    if name in ORDER_DIFFERS:
-        assert found != golden, "no difference left to explain"
-        found, golden = without_order(found), without_order(golden)
     assert found == golden
-
-
-def without_order(section: str) -> list[str]:
-    words = section.split()
-    return words[:5] + words[6:]  # the hash of the inputs' names in order is the sixth
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in TRAINING_BREAKS])

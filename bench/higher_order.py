@@ -4,7 +4,8 @@ those of PyTorch's front end.
     python bench/higher_order.py [--captures]
 
 Times are of one process, side by side: medians of calls, of which to read the differences, and the least of captures,
-which count what the calling thread computes, so that others on the machine matter less.
+which count what the calling thread computes, so that others on the machine matter less. Of gramme's captures it is
+also printed how long torch.fx generates and compiles the Python of the graph and its bodies, which the first call does.
 """
 
 import argparse
@@ -49,6 +50,25 @@ def microseconds(run: Callable[[torch.Tensor], object], x: torch.Tensor) -> floa
     for _ in range(CALLS):
         run(x)
     return 1e6 * (time.perf_counter() - start) / CALLS
+
+
+class Generation:
+    """Milliseconds of the thread that torch.fx took to make Python of graphs."""
+
+    def __init__(self) -> None:
+        self.took, self._depth = 0.0, 0
+        self._recompile = torch.fx.GraphModule.recompile
+        torch.fx.GraphModule.recompile = lambda module: self._timed(module)  # type: ignore[method-assign]
+
+    def _timed(self, module: torch.fx.GraphModule) -> Any:
+        start = time.thread_time()
+        self._depth += 1
+        try:
+            return self._recompile(module)
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self.took += 1e3 * (time.thread_time() - start)
 
 
 def capture_milliseconds(front: Any, name: str, rounds: int) -> float | None:
@@ -97,13 +117,16 @@ class Torch:
 
 
 def captures() -> None:
-    ratios = []
+    ratios, rounds, generation = [], 9, Generation()
     for name in CASES:
-        theirs, mine = capture_milliseconds(Torch, name, 3), capture_milliseconds(gramme, name, 9)
+        theirs = capture_milliseconds(Torch, name, 3)
+        generation.took = 0
+        mine = capture_milliseconds(gramme, name, rounds)
         if theirs is None or mine is None:
             continue
         ratios.append(theirs / mine)
-        print(f"{name:26} gramme {mine:7.2f} ms  torch {theirs:8.1f} ms  {ratios[-1]:5.0f}x", flush=True)
+        fx = f"{generation.took / rounds:5.2f} of it torch.fx"
+        print(f"{name:26} gramme {mine:7.2f} ms, {fx}  torch {theirs:8.1f} ms  {ratios[-1]:5.0f}x", flush=True)
     for depth in (1, 2, 4, 8):
         took = least_milliseconds(gramme, nested(depth), [lambda: torch.ones(3)], 9)
         print(f"{depth} bodies in each other: {took:.2f} ms")

@@ -11,6 +11,19 @@ bool is_type_of_pytorch(PyTypeObject* type) {
   return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type->tp_dict, key) == "torch";
 }
 
+/// What functions that pybind11 made are bound to, whosever they are.
+bool is_record_of_pybind(PyObject* self) {
+  static constexpr std::string_view kName = "pybind11_builtins.pybind11_detail_function_record";
+  return std::string_view(Py_TYPE(self)->tp_name).starts_with(kName);
+}
+
+std::string_view first_part(PyObject* module) {
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!name) PyErr_Clear();  // lone surrogates
+  const std::string_view all = name ? name : "";
+  return all.substr(0, all.find('.'));
+}
+
 constexpr int kDeepest = 8;
 
 bool is_of_pytorch(PyObject* object, int depth);
@@ -36,6 +49,7 @@ bool is_of_pytorch(PyObject* object, int depth) {
   if (PyCFunction_Check(object)) {
     PyObject* self = PyCFunction_GET_SELF(object);
     if (!self || PyModule_Check(self)) return true;
+    if (is_record_of_pybind(self)) return first_part(reinterpret_cast<PyCFunctionObject*>(object)->m_module) == "torch";
     return is_type_of_pytorch(PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self));
   }
   if (Py_IS_TYPE(object, &PyMethodDescr_Type) || Py_IS_TYPE(object, &PyWrapperDescr_Type))
@@ -48,11 +62,7 @@ bool is_of_pytorch(PyObject* object, int depth) {
 }  // namespace
 
 std::string_view package_of(PyObject* names, PyObject* key) {
-  PyObject* module = names && PyDict_Check(names) ? PyDict_GetItemWithError(names, key) : nullptr;
-  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  if (!name) PyErr_Clear();  // lone surrogates
-  const std::string_view all = name ? name : "";
-  return all.substr(0, all.find('.'));
+  return first_part(names && PyDict_Check(names) ? PyDict_GetItemWithError(names, key) : nullptr);
 }
 
 bool is_operator(PyObject* object) {

@@ -45,8 +45,18 @@ bool holds_number(const meta::Result& result) {
 
 }  // namespace
 
+namespace {
+
+/// What was said of numbers before any call needed a ShapeEnv for them.
+struct SaidBefore : std::vector<Expr> {};
+
+}  // namespace
+
 meta::Unbacked& Scope::unbacked() {
-  if (!unbacked_) unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.policy.data);
+  if (!unbacked_) {
+    unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.policy.data);
+    for (const Expr condition : state<SaidBefore>()) unbacked_->assume(condition);
+  }
   return *unbacked_;
 }
 
@@ -169,7 +179,10 @@ void Scope::assert_true(Expr condition) {
   graph::Node* node = this->node(condition);
   if (!node) return;  // it follows
   assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
-  unbacked().assume(condition);
+  if (unbacked_)
+    unbacked_->assume(condition);
+  else
+    state<SaidBefore>().push_back(condition);
   capture_.shapes.assume(condition);
 }
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch._C._functorch import peek_interpreter_stack
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.func import (
     functional_call,
@@ -682,3 +683,21 @@ def test_the_name_of_what_a_transform_gives() -> None:
         return grad(named)(x), grad(named).__name__, jacrev(named).__name__
 
     assert gramme.compile(names, backend="eager")(vector())[1:] == names(vector())[1:]
+
+
+def test_gradients_in_a_transform_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of PyTorch in C are its own, whatever they are bound to."""
+    asked: list[object] = []
+    dispatch = FakeTensorMode.dispatch
+
+    def noting(mode: FakeTensorMode, func: object, *rest: Any) -> Any:
+        asked.append(func)
+        return dispatch(mode, func, *rest)
+
+    monkeypatch.setattr(FakeTensorMode, "dispatch", noting)
+    function, x = hessian(lambda a: (a.sin() * a).sum()), torch.arange(7.0)
+    for first in (True, False):
+        asked.clear()
+        torch.testing.assert_close(gramme.compile(function, backend="eager", fullgraph=True)(x), function(x))
+        assert bool(asked) == first
+        gramme.reset()

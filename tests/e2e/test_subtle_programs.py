@@ -5,6 +5,7 @@ from typing import Any
 import gramme
 import pytest
 import torch
+import torch._inductor.config
 
 from e2e.front import GRAMME
 from e2e.subtle_programs import PROGRAMS
@@ -39,6 +40,19 @@ def outcome(name: str, compiler: Any) -> str:
 def test_like_eager(name: str, backend: str) -> None:
     if backend == "aot_eager" and name in OF_COMPILERS:
         pytest.skip("told by the node")
+    assert_like_eager(name, backend)
+
+
+# Whether a tensor is a view of one that nobody has is the compiler's.
+@pytest.mark.sampled(10)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - OF_COMPILERS - {"view_output"}))
+def test_like_eager_under_inductor(name: str) -> None:
+    with torch._inductor.config.patch(fallback_random=True):
+        assert_like_eager(name, "inductor")
+
+
+def assert_like_eager(name: str, backend: str) -> None:
     want = BETTER.get(name) or outcome(name, lambda function: function)
     assert outcome(name, gramme.compile(backend=backend)) == want
     whole = outcome(name, gramme.compile(backend=backend, fullgraph=True))

@@ -34,13 +34,13 @@ bool assert_number(trace::Trace& trace, value::Number* number, bool holds) {
   const bool is_bool = number->type == &PyBool_Type;
   if (!number->expr) {
     PyObject* const invert = once([] { return imported("torch", "sym_not").release(); });
-    if (!is_bool || !trace.scope().is_data(number)) return false;
+    if (!is_bool || !trace.scope().is_data(number) || !trace.scope().may_assert()) return false;
     if (!holds) number = trace.scope().emit_number(invert, {number}, &PyBool_Type, {}, share(Py_True));
     return trace.scope().assert_true(number);
   }
   const shape::Expr e = is_bool ? number->expr : not_equal(number->expr, shape::constant(0));
   shape::Assumptions& known = trace.shapes.assumptions;
-  if (!e || !known.is_unbacked(e) || known.decide(e)) return false;
+  if (!e || !known.is_unbacked(e) || known.decide(e) || !trace.scope().may_assert()) return false;
   trace.scope().assert_true(holds ? e : shape::negation(e));
   return true;
 }

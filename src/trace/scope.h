@@ -136,6 +136,9 @@ class Scope {
   void assert_true(shape::Expr condition);
   /// The same of a number that is data to the capture; false if it is computed of what is none.
   bool assert_true(value::Number* number);
+  /// May a graph assert here what the program would raise for? If the graph raises the frame must run plainly then:
+  /// nothing was done that lasts, and from here on nothing may be.
+  bool may_assert();
   /// The data of this tensor are true, or false if it does not hold. False where a graph cannot assert that, or where
   /// the program handles what it raises then: that may be no exception.
   bool assert_true(value::Tensor* tensor, bool holds, Value* text);
@@ -319,7 +322,7 @@ class Scope {
   std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
   std::vector<Write> writes_;              // inputs written in place, by their first writes
   size_t restored_ = 0;                    // so many were written before an operation that may raise, or by it
-  bool caught_ = false;                    // the program may handle what an operation of the segment raises
+  bool caught_ = false;                    // what an operation of the segment raises must not leave the frame as it is
   const graph::Node* reshaped_ = nullptr;  // the first that changed more of an input than its content
   const graph::Node* entered_ = nullptr;   // the first operator in Python: what else it did nobody knows
   bool enters_ = false;                    // the next operator is one

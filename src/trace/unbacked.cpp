@@ -193,13 +193,21 @@ bool Scope::assert_true(Number* number) {
   return true;
 }
 
+bool Scope::may_assert() {
+  const bool lasts = reshaped_ || (entered_ && !repeats_) ||
+                     std::ranges::any_of(writes_, [](const Write& write) { return !write.content; });
+  if (lasts || graph_ != &root_ || !levels_.empty()) return false;
+  caught_ = caught_ || !capture_.policy.locates;
+  return true;
+}
+
 bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {
   PyObject* const check = once([] { return imported("torch", "_assert_async").release(); });
   PyObject* const invert = once([] { return imported("torch", "logical_not").release(); });
   const std::vector<shape::SymInt>& sizes = tensor->record->sizes;
   const bool single = std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; });
   const bool handled = capture_.inliner->handles(true);
-  if (!single || graph_ != &root_ || !levels_.empty() || (handled && !capture_.policy.whole)) return false;
+  if (!single || (handled && !capture_.policy.whole) || !may_assert()) return false;
   Value* condition = tensor;
   if (!holds) condition = emit(invert, Args{&condition, 1, nullptr, 0});
   if (handled)  // gramme._handover knows it then, where the program goes on

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 LOG: list[Any] = []
+KEPT = torch.zeros(2)
 
 
 class Refused(Exception):
@@ -71,6 +72,23 @@ def handled(x: torch.Tensor) -> Any:
     except (ValueError, AssertionError) as error:
         return str(error), x - 1
     return "well", y
+
+
+def before_a_write(x: torch.Tensor) -> Any:
+    assert x.sum() > 0, "negative"
+    x.mul_(2)
+    LOG.append("written")
+    return x + 1
+
+
+def between_lasting_writes(x: torch.Tensor) -> Any:
+    LOG.append("begin")
+    assert (x < 55).all(), "large"
+    KEPT.resize_(len(LOG) + 1).fill_(7)
+    if x.sum() < 0:
+        raise ValueError(len(LOG))
+    KEPT.add_(1)
+    return x + KEPT.sum()
 
 
 def suppressed(x: torch.Tensor) -> Any:
@@ -181,6 +199,8 @@ PROGRAMS: list[Callable[[torch.Tensor], Any]] = [
     in_a_callee,
     handled,
     after_a_write,
+    before_a_write,
+    between_lasting_writes,
     suppressed,
     without_gradients,
     cleaned_up,
@@ -191,5 +211,5 @@ PROGRAMS: list[Callable[[torch.Tensor], Any]] = [
     handled_number,
 ]
 PROGRAMS += [after_effects, distribution, of_a_module]
-WITH_BREAKS = [handled, suppressed, cleaned_up, without_gradients, handled_number]
+WITH_BREAKS = [handled, between_lasting_writes, suppressed, cleaned_up, without_gradients, handled_number]
 WITH_BREAKS += [sum_of_data, largest_of_data, count_of_data, size_of_data]

@@ -146,7 +146,7 @@ _MISSING = object()
 
 
 def watching(run: Run, names: list[_Name]) -> Run:
-    """The compiled graph, whose backward raises where a constant that it read under a name is another one by then."""
+    """The compiled graph, whose backward raises where what it read under a name is another thing by then."""
 
     def call(*inputs: Any) -> Any:
         before = [_held(name) for name in names]
@@ -180,7 +180,8 @@ def _held(name: _Name) -> Any:
             return holder.cell_contents
         except ValueError:
             return _MISSING
-    return holder.get(key, _MISSING) if isinstance(holder, dict) else getattr(holder, key, _MISSING)
+    held = holder.get(key, _MISSING) if isinstance(holder, dict) else getattr(holder, key, _MISSING)
+    return tuple(held.items()) if isinstance(held, dict) else held  # the defaults of keywords
 
 
 def _is_same(now: Any, before: Any) -> bool:

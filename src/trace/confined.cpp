@@ -67,9 +67,10 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
   const bool object = owner && !in_module && owner->kind != Kind::Function && !is_operator(owner);
   if (object && !is_own(owner))
     cannot(Reason::EffectInBody, "an attribute of an object from outside, read by what runs later");
-  static constexpr Kind kConstants[] = {Kind::Constant, Kind::Number, Kind::Tuple};
-  const bool constant = std::ranges::find(kConstants, capture_.see(found)->kind) != std::end(kConstants);
-  if (constant && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, found);
+  static constexpr Kind kRebound[] = {Kind::Constant, Kind::Number, Kind::Tuple,
+                                      Kind::Function, Kind::Class,  Kind::Builtin};
+  const bool rebound = std::ranges::find(kRebound, capture_.see(found)->kind) != std::end(kRebound);
+  if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, capture_.see(found));
   if (!(in_module && is_of_library(owner)) && !lasts(found))
     cannot(Reason::EffectInBody,
            std::string("a ") + kind_name(capture_.see(found)->kind) + " from outside, read by what runs later");

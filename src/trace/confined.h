@@ -20,7 +20,7 @@ class Capture;
 
 class Confined {
  public:
-  /// (holder, name, found): a constant was read of what another one can be put in.
+  /// (holder, name, found): it was read of what another one can be put in.
   using Rebindable = std::function<void(Value*, PyObject*, Value*)>;
 
   explicit Confined(Capture& capture);
@@ -41,14 +41,15 @@ class Confined {
   void write(const value::Tensor* tensor);
   /// Nor may it write to tensors that it did not make, or read what may be another thing by then: objects and
   /// containers that it did not make, but for those `kept` as they are. What a module or a cell holds under a name
-  /// counts as lasting, if it is a function, a class or a module; `rebindable` is asked about constants, and tuples.
+  /// counts as lasting, if it is a module; `rebindable` is asked about what the program may bind anew.
   void runs_later(const std::unordered_set<const Value*>& kept, Rebindable rebindable) {
     kept_ = &kept;
     rebindable_ = std::move(rebindable);
     writes_ = false;
   }
   /// Something, null if there is nothing, was read of the owner, null for the variables of modules and functions. The
-  /// holder, if any, is what another thing can be put in later, under the name or, without, as into a cell.
+  /// holder, if any, is what another thing can be put in later, under the name or, without, as into a cell. Defaults
+  /// are read of functions, under the name of all of them.
   void read(const Value* owner, Value* found, Value* holder, PyObject* name) const {
     if (kept_) refuse_passing(owner, found, holder, name);
   }

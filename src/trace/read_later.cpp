@@ -87,6 +87,12 @@ bool is_of_library(const Value* holder) {
 
 namespace {
 
+bool are_defaults(const Value* holder, PyObject* name) {
+  static PyObject* const k_defaults = intern("__defaults__");
+  static PyObject* const k_kwdefaults = intern("__kwdefaults__");
+  return holder->kind == Kind::Function && (name == k_defaults || name == k_kwdefaults);
+}
+
 /// What is there now, of what is not a container.
 Owned<> held_now(PyObject* holder, PyObject* name) {
   if (!name) return Owned<>::share(PyCell_GET(holder));
@@ -99,11 +105,19 @@ Owned<> held_now(PyObject* holder, PyObject* name) {
 void ReadLater::note(Trace& trace, Value* holder, PyObject* name, Value* found) {
   if (holder->kind != Kind::Cell && is_of_library(holder)) return;
   if (!holder->existing() && holder->kind == Kind::Cell) return keep(trace, holder);
-  if (!trace.policy.whole)
+  if (are_defaults(holder, name)) return add(holder, name);
+  const bool constant = found->kind == Kind::Constant || found->kind == Kind::Number || found->kind == Kind::Tuple;
+  if (constant && !trace.policy.whole)
     cannot(Reason::EffectInBody, "a constant that a name of the program holds, read by what runs later");
   if (!holder->existing() || !found->object || held_now(holder->object, name).get() != found->object)
     cannot(Reason::EffectInBody, "a name that the segment binds, read by what runs later");
-  names_.push_back({share(holder->object), name});
+  add(holder, name);
+}
+
+void ReadLater::add(Value* holder, PyObject* name) {
+  if (!holder->existing()) return;  // a function made in the capture
+  Name added{share(holder->object), name};
+  if (std::ranges::find(names_, added) == names_.end()) names_.push_back(std::move(added));
 }
 
 void ReadLater::check(Trace& trace, const Rebuilder& rebuild) const {

@@ -21,16 +21,18 @@ class ReadLater {
   /// Ends the segment before what keeps one that changed since, or that somebody gets who may change it.
   void check(Trace& trace, const Rebuilder& rebuild) const;
   const std::unordered_set<const Value*>& known() const { return known_; }
-  /// The constant, or tuple, is held under a name that may hold another one by then. Where one graph is asked for, the
-  /// name is noted: whoever runs the graph looks then. Else it ends the segment.
+  /// A name may hold another thing by then. It is noted: whoever runs the graph looks then. Constants and tuples under
+  /// the names of variables are bound anew often, so they end the segment where more than one graph is allowed.
   void note(Trace& trace, Value* holder, PyObject* name, Value* found);
   struct Name {
     Owned<> holder;  // a cell, a dict, a module, a class or a function
     PyObject* name;  // null: of a cell
+    bool operator==(const Name& other) const { return holder.get() == other.holder.get() && name == other.name; }
   };
   const std::vector<Name>& names() const { return names_; }
 
  private:
+  void add(Value* holder, PyObject* name);
   struct Kept {
     Value* value;
     std::vector<Value*> content;

@@ -142,6 +142,101 @@ def test_one_graph_that_writes_its_result_to_an_input() -> None:
         gradient(into, x)
 
 
+# ---- what is seldom bound anew: one graph or more, backward raises
+
+from_module = types.ModuleType("from_module")
+
+
+def by(k: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda g: g * k
+
+
+def scaled(g: torch.Tensor) -> torch.Tensor:
+    return g * 2.0
+
+
+def with_default(g: torch.Tensor, k: float = 2.0) -> torch.Tensor:
+    return g * k
+
+
+def with_keyword(g: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
+    return g * k
+
+
+class Doubles:
+    @staticmethod
+    def apply(g: torch.Tensor) -> torch.Tensor:
+        return g * 2.0
+
+
+class Quintuples:
+    @staticmethod
+    def apply(g: torch.Tensor) -> torch.Tensor:
+        return g * 5.0
+
+
+def reads(read: Callable[[torch.Tensor], torch.Tensor]) -> type[Function]:
+    """A Function whose backward is what is given, by its own code and names."""
+
+    class Made(Reads):
+        @staticmethod
+        def backward(ctx: Any, g: torch.Tensor) -> Any:
+            return read(g), None, None
+
+    return Made
+
+
+def of_cell() -> tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[float], None]]:
+    inner = scaled
+
+    def rebind(to: float) -> None:
+        nonlocal inner
+        inner = scaled if to == 2.0 else by(to)
+
+    return lambda g: inner(g), rebind
+
+
+def set_keyword(to: float) -> None:
+    with_keyword.__kwdefaults__["k"] = to
+
+
+read_cell, rebind_read = of_cell()
+SELDOM: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[float], None]]] = {
+    "function": (lambda g: scaled(g), lambda to: globals().update(scaled=by(to))),
+    "function of a module": (lambda g: from_module.scaled(g), lambda to: setattr(from_module, "scaled", by(to))),
+    "function in a cell": (read_cell, rebind_read),
+    "class": (lambda g: Doubles.apply(g), lambda to: globals().update(Doubles=Quintuples)),
+    "default": (lambda g: with_default(g), lambda to: setattr(with_default, "__defaults__", (to,))),
+    "default of a keyword": (lambda g: with_keyword(g), set_keyword),
+}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", SELDOM)
+def test_what_is_seldom_bound_anew(name: str, backend: str, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kept in ("scaled", "Doubles"):
+        monkeypatch.setitem(globals(), kept, globals()[kept])
+    monkeypatch.setattr(with_default, "__defaults__", (2.0,))
+    monkeypatch.setattr(with_keyword, "__kwdefaults__", {"k": 2.0})
+    from_module.scaled = scaled  # type: ignore[attr-defined]
+    rebind_read(2.0)
+    read, rebind = SELDOM[name]
+    function = reads(read)
+    compiled = gramme.compile(lambda x: function.apply(x, None, None) * 3, backend=backend, fullgraph=whole)
+    x = torch.ones(2, requires_grad=True)
+    assert gradient(compiled(x), x) == [6.0, 6.0]
+    assert gramme.statistics(compiled).captures == 1
+    result = compiled(x)
+    rebind(5.0)
+    if backend == "aot_eager":
+        with pytest.raises(RuntimeError, match="which the backward of an autograd.Function reads"):
+            gradient(result, x)
+    else:
+        assert gradient(result, x) == [15.0, 15.0]
+    assert gradient(compiled(x), x) == [15.0, 15.0]
+
+
 mean = 2.0
 
 

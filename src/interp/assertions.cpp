@@ -52,13 +52,14 @@ std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Valu
   auto* tensor = value::as<value::Tensor>(operand);
   auto* number = value::as<value::Number>(operand);
   if (!tensor && !(number && trace.policy.whole)) return std::nullopt;
+  const bool jumps_if = frame.current->op == Op::POP_JUMP_FORWARD_IF_TRUE;
+  if (!jumps_if && frame.current->op != Op::POP_JUMP_FORWARD_IF_FALSE) return std::nullopt;  // a loop would not end
   const auto& instructions = frame.code->instructions();
   const Instruction* next = &instructions[static_cast<size_t>(frame.code->index_of(frame.current->next))];
   const Instruction* target = &instructions[static_cast<size_t>(frame.code->index_of(frame.current->target))];
   const Instruction* raised_next = certain_raise(next);
   const Instruction* raised_target = certain_raise(target);
   if (!raised_next == !raised_target) return std::nullopt;
-  const bool jumps_if = frame.current->op == Op::POP_JUMP_FORWARD_IF_TRUE;
   const bool holds = raised_next ? jumps_if : !jumps_if;
   Value* text = raised_next ? text_of(trace, frame, next, raised_next) : text_of(trace, frame, target, raised_target);
   const bool done = tensor ? trace.scope().assert_true(tensor, holds, text) : assert_number(trace, number, holds);

@@ -91,6 +91,16 @@ def between_lasting_writes(x: torch.Tensor) -> Any:
     return x + KEPT.sum()
 
 
+def loops_before_it_raises(x: torch.Tensor) -> Any:
+    x = x.nan_to_num()
+    while x.sum() > 3:
+        x = x / 2
+        if len(LOG) > 2:
+            return x
+        LOG.append(len(LOG))
+    raise Refused("small")
+
+
 def suppressed(x: torch.Tensor) -> Any:
     with contextlib.suppress(AssertionError):
         assert x.sum() > 0, "negative"
@@ -201,6 +211,7 @@ PROGRAMS: list[Callable[[torch.Tensor], Any]] = [
     after_a_write,
     before_a_write,
     between_lasting_writes,
+    loops_before_it_raises,
     suppressed,
     without_gradients,
     cleaned_up,
@@ -211,5 +222,13 @@ PROGRAMS: list[Callable[[torch.Tensor], Any]] = [
     handled_number,
 ]
 PROGRAMS += [after_effects, distribution, of_a_module]
-WITH_BREAKS = [handled, between_lasting_writes, suppressed, cleaned_up, without_gradients, handled_number]
+WITH_BREAKS = [
+    loops_before_it_raises,
+    handled,
+    between_lasting_writes,
+    suppressed,
+    cleaned_up,
+    without_gradients,
+    handled_number,
+]
 WITH_BREAKS += [sum_of_data, largest_of_data, count_of_data, size_of_data]

@@ -61,9 +61,9 @@ std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Valu
   const Instruction* raised_target = certain_raise(target);
   if (!raised_next == !raised_target) return std::nullopt;
   const bool holds = raised_next ? jumps_if : !jumps_if;
+  if (number) return assert_number(trace, number, holds) ? std::optional(holds) : std::nullopt;
   Value* text = raised_next ? text_of(trace, frame, next, raised_next) : text_of(trace, frame, target, raised_target);
-  const bool done = tensor ? trace.scope().assert_true(tensor, holds, text) : assert_number(trace, number, holds);
-  return done ? std::optional(holds) : std::nullopt;
+  return trace.scope().assert_true(tensor, holds, text) ? std::optional(holds) : std::nullopt;
 }
 
 }  // namespace gramme::interp

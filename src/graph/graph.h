@@ -61,6 +61,9 @@ struct Node {
   const char* label = nullptr;         // Placeholder of a body that has no outer, Attribute: what it is called
 };
 
+/// Does the call set the grad mode?
+bool sets_grad_mode(const Node* node);
+
 class Graph {
  public:
   explicit Graph(Arena& arena) : arena_(arena) {}

@@ -18,15 +18,17 @@ PyObject* grad_mode_setter() {
 }
 
 /// 1 or 0 if the node sets the grad mode, else -1.
-int sets_grad(const Node* node) {
-  bool setter = node->kind == Node::CallFunction && node->call.target && node->call.target == grad_mode_setter();
-  if (!setter || node->call.arg_count != 1) return -1;
-  return node->call.args[0].object == Py_True;
-}
+int sets_grad(const Node* node) { return sets_grad_mode(node) ? node->call.args[0].object == Py_True : -1; }
 
 }  // namespace
 
+bool sets_grad_mode(const Node* node) {
+  return node->kind == Node::CallFunction && node->call.target && node->call.target == grad_mode_setter() &&
+         node->call.arg_count == 1;
+}
+
 void Graph::remove_redundant_grad_modes(bool grad_at_start) {
+  std::erase_if(nodes_, [](const Node* node) { return sets_grad_mode(node) && !node->effect; });
   bool grad = grad_at_start;
   std::vector<Node*> kept;
   for (size_t i = 0; i < nodes_.size(); ++i) {

@@ -179,8 +179,10 @@ Value* Applied::result(Trace& trace) const { return single ? outputs[0] : trace.
 
 namespace {
 
-/// May the operation depend on grad mode: on what needs a gradient, or by code in Python?
+/// May the operation depend on grad mode: on what needs a gradient, or by code in Python? What sets it does: to what it
+/// was before, perhaps.
 bool depends_on_grad_mode(const graph::Node* node) {
+  if (graph::sets_grad_mode(node)) return true;
   if (node->kind == graph::Node::Body) return true;
   if (node->kind == graph::Node::CallFunction && !PyCFunction_Check(node->call.target)) return true;
   bool depends = node->record && node->record->requires_grad;

@@ -940,3 +940,75 @@ def test_forward_breaks() -> None:
         got = outcome(gramme.compile(lambda x: Breaks.apply(x + 1) * 2, backend=backend), makers, False)
         want = outcome(lambda x: Breaks.apply(x + 1) * 2, makers, False)
         assert_same(got, want, 1e-6)
+
+
+# ---- grad mode around a call that differentiates nothing
+
+
+class InItsOwnMode(Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            y = x * 2
+        return y.detach()
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> Any:
+        return g * 2
+
+
+def behind_no_grad(x: torch.Tensor, w: torch.Tensor) -> Any:
+    with torch.no_grad():
+        k = x.sum()
+    return (PlusOne.apply(x) + k) * w
+
+
+def before_no_grad(x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = PlusOne.apply(x)
+    with torch.no_grad():
+        k = y.sum()
+    return y * w, k
+
+
+def between_two(x: torch.Tensor, w: torch.Tensor) -> Any:
+    with torch.no_grad():
+        k = x.sum()
+    y = PlusOne.apply(PlusOne.apply(x))
+    with torch.no_grad():
+        k = k + y.sum()
+    return y * w, k
+
+
+def enabled_inside(x: torch.Tensor, w: torch.Tensor) -> Any:
+    with torch.no_grad():
+        with torch.enable_grad():
+            pass
+        with torch.enable_grad():
+            y = PlusOne.apply(x)
+        k = w * 2
+    return y * w, k
+
+
+def in_its_own_mode(x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = InItsOwnMode.apply(x)
+    z = w - x
+    print(end="")
+    return y * w, z, torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+@pytest.mark.parametrize(
+    "function", [behind_no_grad, before_no_grad, between_two, enabled_inside, in_its_own_mode], ids=lambda f: f.__name__
+)
+def test_grad_mode_around(function: Any, backend: str) -> None:
+    def outcome(call: Any) -> Any:
+        x, w = torch.arange(3.0), torch.ones(3, requires_grad=True)
+        result = call(x, w)
+        parts = result if isinstance(result, tuple) else (result,)
+        tensors = [part for part in parts if isinstance(part, torch.Tensor)]
+        sum(t.sum() for t in tensors if t.requires_grad).backward()
+        seen = [(t.tolist(), t.requires_grad) for t in tensors]
+        return seen, parts[-1] is True, w.grad.tolist(), torch.is_grad_enabled()
+
+    compiled = gramme.compile(function, backend=backend)
+    assert [outcome(compiled) for _ in range(3)] == [outcome(function)] * 3

@@ -138,7 +138,7 @@ Value* divide_with_remainder(Trace& trace, const Args& args) {
   auto [left, right] = positional<2>(args, 2);
   Value *divided = trace.see(left), *divisor = trace.see(right);
   PyTypeObject *type = protocol::type_of(divided), *refined = protocol::type_of(divisor);
-  bool asked_first = type != refined && PyType_IsSubtype(refined, type);
+  bool asked_first = type != refined && trace.is_subtype(refined, type);
   if (asked_first && protocol::own_method(trace, divisor, kReflected))
     cannot(Reason::ArgumentKind, std::string("divmod() by a ") + type_name(divisor));
   if (Value* result = call_special(trace, divided, kDivmod, {divisor})) {

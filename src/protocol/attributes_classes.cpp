@@ -84,6 +84,7 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
 
 /// super().name: the MRO of start_type after `type`.
 Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
+  trace.guard_mro(super->start_type);
   PyObject* mro = super->start_type->tp_mro;
   Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
   while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(super->type)) ++i;

@@ -242,7 +242,7 @@ Value* user_compare(Trace& trace, int op, Value* left, Value* right) {
       cannot(Reason::ArgumentKind, "a comparison of a deque's subclass");  // asks its __iter__
   int swapped = comparison_row(op).swapped;
   PyTypeObject *a = type_of(left), *b = type_of(right);
-  bool right_first = a != b && PyType_IsSubtype(b, a);
+  bool right_first = a != b && trace.is_subtype(b, a);
   if (right_first)
     if (Value* result = one_side(trace, swapped, right, left)) return result;
   if (right_first)
@@ -264,7 +264,7 @@ Value* rich_compare(Trace& trace, int op, Value* left, Value* right) {
   }
   Value *a = builtin_part(left), *b = builtin_part(right);
   bool foreign = a->kind == Kind::Object || b->kind == Kind::Object;
-  bool right_first = type_of(left) != type_of(right) && PyType_IsSubtype(type_of(right), type_of(left));
+  bool right_first = type_of(left) != type_of(right) && trace.is_subtype(type_of(right), type_of(left));
   Value* result = nullptr;
   if (!foreign)
     result = on_parts(trace, left != a || right != b, [&] {

@@ -87,7 +87,7 @@ bool overrides_torch_functions(Trace& trace, Value* seen) {
 /// A subclass that overrides the reflected method comes first.
 bool reflected_first(Trace& trace, Value* left, Value* right, PyObject* reflected) {
   PyTypeObject *a = type_of(left), *b = type_of(right);
-  return a != b && PyType_IsSubtype(b, a) && trace.type_lookup(a, reflected) != trace.type_lookup(b, reflected);
+  return a != b && trace.is_subtype(b, a) && trace.type_lookup(a, reflected) != trace.type_lookup(b, reflected);
 }
 
 bool is_frozen(Value* seen) {

@@ -593,3 +593,66 @@ def test_class_attributes_that_keep_changing() -> None:
                 (y, scale, number), expected = compiled(x), f(x)
                 assert torch.equal(y.to_dense(), expected[0].to_dense())
                 assert (scale, number) == expected[1:]
+
+
+# ---- bases that change
+
+
+def test_bases_that_change() -> None:
+    """What super() finds, and which operand is asked first."""
+
+    class First:
+        def go(self) -> int:
+            return 1
+
+    class Second:
+        def go(self) -> int:
+            return 10
+
+    class Own(First):
+        def go(self) -> int:
+            return super().go() + 100
+
+    def by_super(x: torch.Tensor, made: Own) -> torch.Tensor:
+        return x + made.go()
+
+    class Left:
+        def __add__(self, other: Any) -> str:
+            return "left"
+
+        def __eq__(self, other: object) -> Any:
+            return "left"
+
+        def __lt__(self, other: object) -> Any:
+            return "left"
+
+        def __divmod__(self, other: object) -> Any:
+            return "left"
+
+    class Apart:
+        pass
+
+    class Right(Left):
+        def __radd__(self, other: Any) -> str:
+            return "right"
+
+        def __eq__(self, other: object) -> Any:
+            return "right"
+
+        def __gt__(self, other: object) -> Any:
+            return "right"
+
+    def by_operators(x: torch.Tensor, a: Any, b: Any) -> Any:
+        return x + 1, a + b, a == b, a < b
+
+    compiled, made = compile(by_super), Own()
+    x = torch.zeros(1)
+    for bases in ((First,), (Second,), (First,), (Second, First)):
+        Own.__bases__ = bases
+        for _ in range(3):
+            assert compiled(x, made).item() == by_super(x, made).item()
+    compiled = compile(by_operators)
+    for bases in ((Left,), (Apart,), (Left,)):
+        Right.__bases__ = bases
+        for _ in range(3):
+            assert compiled(x, Left(), Right())[1:] == by_operators(x, Left(), Right())[1:]

@@ -66,6 +66,7 @@ class RecordedBackward final : public NodeOfForward {
     std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
     std::shared_ptr<const BackwardTape> tape = key ? call->training->find(piece_, *key) : nullptr;
     if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
+    if (create_graph) return run_for_graph(gradients, wanted);
     if (!call->graph) {
       if (const std::optional<size_t> changed = call->changed_input()) {
         if (!tape && key) tape = record_on_other_data(*key, gradients);
@@ -74,8 +75,15 @@ class RecordedBackward final : public NodeOfForward {
       }
       call->graph = call->run_again();
     }
-    if (!key || tape) return call->graph->run(piece_, gradients, wanted, create_graph);
+    if (!key || tape) return call->graph->run(piece_, gradients, wanted, false);
     return record(*call->graph, std::move(*key), gradients).found;
+  }
+
+  /// The nodes that the gradients' own graph leads to are of a forward that nobody else goes back through: the engine
+  /// frees what they saved before it comes here again.
+  variable_list run_for_graph(const variable_list& gradients, const std::vector<bool>& wanted) {
+    if (const std::optional<size_t> changed = call->changed_input()) fail(*changed);
+    return call->run_again()->run(piece_, gradients, wanted, true);
   }
 
   variable_list run_tape(const BackwardTape& tape, variable_list& gradients, bool alone,

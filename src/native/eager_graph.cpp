@@ -84,6 +84,7 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
       note(r, tensor);
       if (!outside.contains(storage_of(tensor)) || !tensor.requires_grad()) return;
       const Edge made = torch::autograd::impl::gradient_edge(tensor);
+      if (!made.function) return;  // a view of a leaf, made with grad mode off
       layout_.origins[r] = {made.function->forward_op_name(), made.input_nr};
     });
     for (Register r : instruction.frees) run.own[r].reset();

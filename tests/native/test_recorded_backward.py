@@ -1324,3 +1324,59 @@ def test_nothing_leaks() -> None:
     rounds = [grown() for _ in range(3)]  # the first ones warm up
     assert rounds[-1][0] <= 200_000
     assert rounds[-1][1] <= 20
+
+
+@pytest.mark.parametrize("view", ["t", "first", "flat", "expanded"])
+def test_views_of_parameters_made_without_gradient(view: str) -> None:
+    """As spectral norms have them: such a view says that it needs a gradient, and has no edge."""
+    views = {
+        "t": torch.t,
+        "first": lambda w: w[0],
+        "flat": lambda w: w.view(-1),
+        "expanded": lambda w: w.expand(2, 3, 3),
+    }
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            scale = views[view](w).abs().sum()
+        return (x @ w / scale).sin()
+
+    def outcome(call: Any) -> Any:
+        torch.manual_seed(0)
+        x, w = torch.randn(3, 3), torch.randn(3, 3, requires_grad=True)
+        for _ in range(4):
+            result = call(x, w)
+            result.sum().backward()
+        return result, w.grad
+
+    compiled = gramme.compile(function, backend="native", options={"recorded_backward": True})
+    assert all(map(torch.equal, outcome(compiled), outcome(function)))
+
+
+@pytest.mark.parametrize("penalty", ["alone", "added"])
+@pytest.mark.parametrize("wanted", ["parameter", "input"])
+@pytest.mark.parametrize("square", [True, False])
+def test_gradients_of_gradients_from_some_call_on(penalty: str, wanted: str, square: bool) -> None:
+    """The nodes of one forward are not gone through twice."""
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = ((x @ w).sin() @ w).sum()
+        return y.square() if square else y
+
+    def outcome(call: Any) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        x, w = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True)
+        found = []
+        for i in range(5):
+            w.grad = None
+            loss = call(x, w)
+            if i >= 2:
+                (made,) = torch.autograd.grad(loss, w if wanted == "parameter" else x, create_graph=True)
+                loss = made.square().sum() + (loss if penalty == "added" else 0)
+            loss.backward()
+            found.append(w.grad)
+        return found
+
+    compiled = gramme.compile(function, backend="native", options={"recorded_backward": True})
+    for got, expected in zip(outcome(compiled), outcome(function), strict=True):
+        torch.testing.assert_close(got, expected)

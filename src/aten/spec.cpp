@@ -109,6 +109,29 @@ bool is_leaf(const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta
   return meta.is_view_ ? tensor.is_leaf() : !meta.grad_fn_;  // a view's grad_fn may be out of date: asking rebuilds it
 }
 
+using ViewMeta = torch::autograd::DifferentiableViewMeta;
+
+bool is_special(const torch::autograd::AutogradMeta& meta) {
+  if (!meta.is_view_) return false;
+  const auto& view = static_cast<const ViewMeta&>(meta);
+  if (!view.has_bw_view()) return false;
+  if (view.get_creation_meta() != torch::autograd::CreationMeta::DEFAULT) return true;
+  const at::Tensor& base = view.get_backward_view().base_;
+  return base.requires_grad() && base.is_leaf();
+}
+
+/// A special view whose memory was written since: to ask for its grad_fn raises. No guard accepts one.
+bool is_refused(const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
+  return is_special(meta) && !tensor.is_inference() &&
+         static_cast<const ViewMeta&>(meta).get_attr_version() != tensor._version();
+}
+
+bool same_view(const TensorSpec& spec, const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
+  if (is_special(meta) != spec.special_view || meta.requires_grad() != spec.requires_grad) return false;
+  if (!spec.requires_grad) return true;
+  return !is_refused(tensor, meta) && tensor.is_leaf() == spec.is_leaf;
+}
+
 /// Can any tensor have a tangent now? A lock, so it pays for many tensors only.
 bool dual_level_entered() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
 
@@ -118,12 +141,13 @@ bool has_tangent(const torch::autograd::AutogradMeta& meta) { return meta.fw_gra
 [[gnu::always_inline]] inline bool same_autograd(const TensorSpec& spec, const at::Tensor& tensor, bool tangents) {
   if (!spec.compares_autograd && !tangents) return true;
   const auto* meta = autograd_of(tensor.unsafeGetTensorImpl());
-  if (!meta) return !spec.compares_autograd || !spec.requires_grad;
+  if (!meta) return !spec.compares_autograd || !(spec.requires_grad || spec.special_view);
   if (tangents && has_tangent(*meta)) return false;
   if (!spec.compares_autograd) return true;
-  bool requires_grad = meta->is_view_ ? meta->requires_grad() : meta->requires_grad_ || meta->grad_fn_;
-  if (requires_grad != spec.requires_grad) return false;
-  return !requires_grad || is_leaf(tensor, *meta) == spec.is_leaf;
+  if (meta->is_view_) return same_view(spec, tensor, *meta);
+  const bool requires_grad = meta->requires_grad_ || meta->grad_fn_;
+  if (requires_grad != spec.requires_grad || spec.special_view) return false;
+  return !requires_grad || !meta->grad_fn_ == spec.is_leaf;
 }
 
 /// The loop has a fixed length so that it is unrolled and vectorised where it is inlined.
@@ -168,7 +192,7 @@ std::string signature_key(const Interned& spec) {
   std::string key;
   auto add = [&key](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   add(spec.type), add(spec.keys), add(spec.dtype), add(spec.device_type), add(spec.device_index), add(spec.layout);
-  add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.storage_offset);
+  add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.special_view), add(spec.storage_offset);
   add(spec.sparse_dims), add(spec.comparable), add(spec.strides.empty()), add(spec.compares_autograd);
   // Flags that have no member of their own; sizes and strides follow in full.
   for (size_t i = 0; i < kWords; ++i) add(spec.expected[i] & layout().fixed[i]);
@@ -191,10 +215,12 @@ Interned describe(PyObject* tensor) {
   spec.layout = static_cast<int8_t>(sparse ? self.layout() : c10::kStrided);
   const auto* meta = autograd_of(impl);
   spec.requires_grad = meta && meta->requires_grad();
-  spec.is_leaf = !spec.requires_grad || is_leaf(self, *meta);
+  const bool refused = spec.requires_grad && is_refused(self, *meta);
+  spec.is_leaf = !spec.requires_grad || (!refused && is_leaf(self, *meta));
+  spec.special_view = meta && is_special(*meta);
   spec.is_inference = self.is_inference();
-  spec.comparable = !(meta && has_tangent(*meta)) && !impl->has_symbolic_sizes_strides() && !Peek::python_sizes(impl) &&
-                    !impl->is_nested() && (sparse || Peek::default_policy(impl));
+  spec.comparable = !refused && !(meta && has_tangent(*meta)) && !impl->has_symbolic_sizes_strides() &&
+                    !Peek::python_sizes(impl) && !impl->is_nested() && (sparse || Peek::default_policy(impl));
   if (spec.comparable) {
     const auto& stored = Peek::stored(impl);
     spec.sizes = stored.sizes_arrayref().vec();
@@ -231,7 +257,7 @@ const TensorSpec* tensor_spec(PyObject* tensor) {
 
 const TensorSpec* without_autograd(const TensorSpec& spec) {
   Interned twin = static_cast<const Interned&>(spec);
-  twin.compares_autograd = twin.requires_grad = false;
+  twin.compares_autograd = twin.requires_grad = twin.special_view = false;
   twin.is_leaf = true;
   return intern(std::move(twin));
 }

@@ -49,7 +49,7 @@ bool Interpreter::holds_its_start() {
   auto all = [](const std::vector<Value*>& then, const std::vector<Value*>& now) {
     return now.size() >= then.size() && std::equal(then.begin(), then.end(), now.begin(), still_holds);
   };
-  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.handled) &&
+  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.handled_exception()) &&
          all(first_slots_, root_->slots) && all(first_stack_, root_->stack);
 }
 
@@ -129,9 +129,17 @@ bool is_of_program(const bytecode::Code& code, const bytecode::Handler& handler)
 }
 }  // namespace
 
+namespace {
+/// Does it stand in a `try` or `with`, which is left when it dies?
+bool waits_in_block(const Generator* generator) {
+  const Frame* frame = generator->started && !generator->running ? generator->frame : nullptr;
+  return frame && frame->current && frame->code->handler(frame->current->at);
+}
+}  // namespace
+
 /// What a graph raises in a frame that the segment returned into is not the first one's to see.
 bool Interpreter::handles(bool with) const {
-  if (returned_into_) return true;
+  if (returned_into_ || std::ranges::any_of(trace.generators(), waits_in_block)) return true;
   for (const Frame* frame = frame_; frame; frame = frame->back) {
     if (!frame->current) continue;
     const bytecode::Handler* handler = frame->code->handler(frame->current->at);

@@ -179,6 +179,40 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   return *outcome;
 }
 
+/// Is it a view that autograd may refuse, or would one of it be?
+bool Scope::is_special_to_autograd(const Tensor& tensor) const {
+  return tensor.special_view || (tensor.existing() && tensor.record->requires_grad && tensor.record->is_leaf);
+}
+
+/// What autograd checks before a kernel runs, and metadata does not say: writes to views of some kinds, uses of such
+/// views after another write to their memory.
+bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) const {
+  if (!aten::grad_enabled()) return false;
+  const auto written = [&](const meta::Mutation& mutation) {
+    return mutation.record->requires_grad && leaves.at(mutation.leaf)->special_view;
+  };
+  return std::ranges::any_of(outcome.mutations, written) || std::ranges::any_of(leaves, [&](const Tensor* leaf) {
+           return leaf->special_view && leaf->record->requires_grad && is_written_around(leaf);
+         });
+}
+
+namespace {
+/// Tensors of the inference mode that would be saved for a backward.
+bool may_be_refused(const std::vector<Tensor*>& leaves) {
+  return aten::grad_enabled() &&
+         std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->is_inference; }) &&
+         std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->requires_grad; });
+}
+}  // namespace
+
+/// Was memory that the tensor shares written in the segment?
+bool Scope::is_written_around(const Tensor* tensor) const {
+  while (tensor->base) tensor = tensor->base;
+  return tensor->memory_written || (tensor->existing() && std::ranges::any_of(writes_, [&](const Write& write) {
+                                      return aten::same_storage(write.root->object, tensor->object);
+                                    }));
+}
+
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
   const std::vector<Value*> values = with_numbers(call, args);
   return emit_filled(call, values.empty() ? args : Args{values.data(), args.positional, args.names, args.keywords});
@@ -200,18 +234,24 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   const std::vector<Tensor*> leaves = leaves_;
   const bool python = outcome.runs_python || meta::is_of_program(call);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
+  const auto of_inference = [](const Tensor* leaf) { return leaf->record->is_inference; };
+  if (outcome.error && !aten::inference_mode() && std::ranges::any_of(leaves, of_inference))
+    cannot(Reason::OperatorFailed, outcome.message);  // the kernel wrote before it raised, perhaps
   if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
   if (outcome.error) cannot(Reason::CallUnknown, outcome.message);
   if (outcome.warns && !capture_.policy.whole) cannot(Reason::OperatorWarns);
-  expect_write(outcome, leaves);
-  if (outcome.may_raise) expect_raise();
+  const bool refused = is_refused(outcome, leaves);
+  if (refused && !capture_.policy.whole) cannot(Reason::OperatorFailed, "autograd refuses this use of a view");
+  const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves);
+  expect_write(outcome, leaves, may_raise);
+  if (may_raise) expect_raise();
   if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
   if (!capture_.effects().empty() && aten::saved_tensors_hooked())
     cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
   if (!capture_.policy.whole && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
-  if (python || (entered_ && outcome.may_raise)) expect_python(!outcome.mutations.empty());
+  if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);
   refuse_writes(call, outcome, leaves, args);
   random_ |= outcome.random;
@@ -220,7 +260,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   graph::Node* node = graph_->call(call, capture_.position());
   node->operators = outcome.operators;
   if (python && !entered_) entered_ = node;
-  node->effect = call.target != getitem() || outcome.may_raise;
+  node->effect = call.target != getitem() || may_raise;
   if (asks_ || !levels_.empty()) {
     size_t i = 0;
     meta::each_leaf(node->call, [&](const Argument& leaf) {
@@ -235,7 +275,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
     writes = contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);
   contents_.write(writes);
-  if (outcome.may_raise || caught_) restored_ = writes_.size();
+  if (may_raise || caught_) restored_ = writes_.size();
   Value* result = result_value(outcome.result, node, leaves);
   if (follows_contents)
     contents_.note_made(call, leaves, result, [this](const Tensor* input) { return is_written(input); });

@@ -94,6 +94,7 @@ void Scope::note_written(Tensor* tensor, const meta::Record* before) {
     capture_.writes(t);
     t->made_at = now;
     if (t->existing()) inputs_written_ = true;
+    t->memory_written |= !t->base;
   }
   if (!meta::gains(before, tensor->record)) return;
   Tensor* root = tensor;

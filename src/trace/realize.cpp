@@ -260,6 +260,7 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
+  result->special_view = fact.spec->special_view;
   if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {
     result->record = shapes.describe(result->record, sizes, source, *pool);
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));

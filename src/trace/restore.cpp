@@ -42,12 +42,12 @@ void Scope::expect_raise() {
   caught_ = caught_ || (!capture_.policy.locates && capture_.inliner->handles(false));
 }
 
-void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) {
+void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, bool may_raise) {
   for (const meta::Mutation& mutation : outcome.mutations) {
     const bool content = mutation.record == leaves.at(mutation.leaf)->record;
     for (Tensor* root = leaves.at(mutation.leaf); root; root = root->base) {
       if (!root->existing() || (content && can_be_put_back(root))) continue;
-      if (outcome.may_raise) refuse_lasting_write();
+      if (may_raise) refuse_lasting_write();
       if (caught_) cannot(Reason::OperatorMayRaise);
     }
   }

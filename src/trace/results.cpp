@@ -97,6 +97,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       tensor->base = leaves.at(result.view_of);
       tensor->differentiable = result.differentiable_view;
       if (tensor->differentiable) tensor->base->views.push_back(tensor);
+      tensor->special_view = tensor->differentiable && (!aten::grad_enabled() || is_special_to_autograd(*tensor->base));
       return tensor;
     }
     case meta::Result::Sequence:
@@ -116,6 +117,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     graph::Node* taken = this->item(node, i, nullptr);
     if (asks_ || !levels_.empty()) remember(taken);
     items.push_back(result_value(item, taken, leaves));
+    if (auto* view = as<Tensor>(items.back()); view && item.view_of >= 0) view->special_view = view->differentiable;
     if (item.same_as < 0) continue;
     Tensor* same = unwrap(leaves.at(item.same_as), item.unwrapped);
     if (!same->node || is_of_graph(same->node)) same->node = taken;

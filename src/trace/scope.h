@@ -266,6 +266,9 @@ class Scope {
   value::Tensor* unwrap(value::Tensor* tensor, int levels);
   void note_leaf(const meta::Result& result);
   bool is_leaf_view(const value::Tensor* tensor) const;
+  bool is_special_to_autograd(const value::Tensor& tensor) const;
+  bool is_written_around(const value::Tensor* tensor) const;
+  bool is_refused(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
   void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
@@ -277,7 +280,7 @@ class Scope {
   bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
   void note_input_written(value::Tensor* tensor, const graph::Node* node, bool overwritten);
   /// An operation comes next that writes, and may raise by itself.
-  void expect_write(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves);
+  void expect_write(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool may_raise);
   void refuse_lasting_write() const;
   /// An operator in Python comes next, or one that may raise after such.
   void expect_python(bool writes);

@@ -81,10 +81,12 @@ struct Tensor : ValueOf<Tensor> {
   Attributes attributes;                 // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
-  bool retains_grad = false;  // retain_grad() was called on it in the capture
-  bool used = false;          // by an operation since it was made or last written
-  bool dict_seen = false;     // its Python attributes were asked for or set
-  size_t made_at = 0;         // root step (Inliner::steps) when it was made or last written; 0: before the segment
+  bool special_view = false;  // autograd may refuse to write it, or to use it after its base was written (aten/spec.h)
+  bool memory_written = false;  // of one without a base: it or a view of it was written in the segment
+  bool retains_grad = false;    // retain_grad() was called on it in the capture
+  bool used = false;            // by an operation since it was made or last written
+  bool dict_seen = false;       // its Python attributes were asked for or set
+  size_t made_at = 0;           // root step (Inliner::steps) when it was made or last written; 0: before the segment
 };
 
 struct Number : ValueOf<Number> {

@@ -4,9 +4,9 @@
 
 namespace gramme::interp {
 
-/// Something that the object's death may run: its own finalizer, or one of what a container holds. A callback of a weak
-/// reference counts where nothing holds the object but the program in one place and the capture.
-bool runs_code(const trace::Capture& capture, PyObject* object);
+/// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
+/// the segment.
+void drop(const Interpreter& interp, const Frame& frame, const Value* value);
 
 #define GRAMME_OP(name) Step name(Interpreter& interp, Frame& frame, int arg)
 // ops_stack.cpp

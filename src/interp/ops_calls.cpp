@@ -4,6 +4,7 @@
 #include "cpython/iterators.h"
 #include "interp/ops.h"
 #include "protocol/iterate.h"
+#include "trace/dying.h"
 
 namespace gramme::interp {
 
@@ -97,7 +98,7 @@ namespace {
 bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
   const bool dies = through && *through && Py_REFCNT(*through) <= 1 + capture.references_to(*through);
-  if (dies && runs_code(capture, *through)) return true;
+  if (dies && trace::runs_code(capture, *through)) return true;
   return std::any_of(iterator->parts.begin(), iterator->parts.end(), [&](Value* part) {
     auto* inner = as<Iterator>(part);
     return inner && ends_with_code(capture, inner);

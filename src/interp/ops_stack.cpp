@@ -5,6 +5,7 @@
 #include "interp/assertions.h"
 #include "interp/closing.h"
 #include "interp/ops.h"
+#include "trace/dying.h"
 #include "trace/shown.h"
 
 namespace gramme::interp {
@@ -16,58 +17,16 @@ Step unsupported(Interpreter&, Frame& frame, int) {
   cannot(Reason::OpcodeUnsupported, bytecode::name(frame.current->op));
 }
 
-namespace {
-/// Does somebody wait for the object's death?
-/// Of the tables in which PyTorch's front end, once used, has each module: they forget what dies, and nobody sees when.
-bool is_of_front_end(PyObject* callback) {
-  if (PyMethod_Check(callback)) callback = PyMethod_GET_FUNCTION(callback);
-  PyObject* module = PyFunction_Check(callback) ? reinterpret_cast<PyFunctionObject*>(callback)->func_module : nullptr;
-  return module && PyUnicode_Check(module) && utf8_of(module).starts_with("torch._dynamo.");
-}
-
-bool has_callback(PyObject* object) {
-  bool plain = PyType_Check(object) || PyFunction_Check(object) || PyModule_Check(object);
-  if (plain || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE))
-    return false;
-  auto* reference = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object));
-  while (reference && (!reference->wr_callback || is_of_front_end(reference->wr_callback)))
-    reference = reference->wr_next;
-  return reference != nullptr;
-}
-
-bool has_finalizer(PyObject* object) { return Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del; }
-
-/// Is something so of the object, or if it is a container of what it holds?
-template <class Is>
-bool any_held(PyObject* object, const Is& is) {
-  if (is(object)) return true;
-  const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object);
-  auto visit = [](PyObject* held, void* is) { return static_cast<int>((*static_cast<const Is*>(is))(held)); };
-  return container && Py_TYPE(object)->tp_traverse(object, visit, const_cast<Is*>(&is)) != 0;
-}
-
-}  // namespace
-
-bool runs_code(const trace::Capture& capture, PyObject* object) {
-  auto runs = [&](PyObject* held) {
-    return has_finalizer(held) || (has_callback(held) && Py_REFCNT(held) <= 1 + capture.references_to(held));
-  };
-  return any_held(object, runs);
-}
-
-namespace {
-/// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
-/// the segment.
 void drop(const Interpreter& interp, const Frame& frame, const Value* value) {
   if (!frame.root || !value || !value->source || !value->object) return;
   const source::Source* holder = value->source;  // an item of a temporary dies with it
   if (holder->kind == source::Kind::Item && holder->base->kind == source::Kind::Stack) holder = holder->base;
-  if (holder->kind != source::Kind::Local && holder->kind != source::Kind::Stack) return;
-  if (runs_code(interp.trace, value->object))
+  const bool of_frame = holder->kind == source::Kind::Local || holder->kind == source::Kind::Stack;
+  if (!of_frame && holder->kind != source::Kind::Exception) return;
+  if (trace::runs_code(interp.trace, value->object))
     cannot(Reason::CallSkipped,
            std::string("dropping a ") + Py_TYPE(value->object)->tp_name + ", which has a finalizer");
 }
-}  // namespace
 
 namespace {
 /// The loop over a generator is left, and nothing else refers to it: it dies, which runs its finally blocks.
@@ -244,8 +203,8 @@ Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
 /// What the frame holds and the caller gets is held twice until the segment is done: references are not counted.
 bool Interpreter::lets_go_of_code(const Frame& frame) {
   return std::any_of(frame.slots.begin(), frame.slots.end(), [](const Value* value) {
-    auto runs = [](PyObject* held) { return has_finalizer(held) || has_callback(held); };
-    return value && value->source && value->object && any_held(value->object, runs);
+    auto runs = [](PyObject* held) { return trace::has_finalizer(held) || trace::has_callback(held); };
+    return value && value->source && value->object && trace::any_held(value->object, runs);
   });
 }
 
@@ -254,7 +213,7 @@ Step return_value(Interpreter& interp, Frame& frame, int) {
   int dying = 0;
   for (const Value* value : frame.slots) {
     bool real = frame.root && value && value->source && value->object && value != frame.peek(1);
-    if (real && runs_code(interp.trace, value->object) && ++dying > 1) drop(interp, frame, value);
+    if (real && trace::runs_code(interp.trace, value->object) && ++dying > 1) drop(interp, frame, value);
   }
   return Step::Return;
 }

@@ -2,6 +2,7 @@
 // of.
 #include "cpython/objects.h"
 #include "trace/capture.h"
+#include "trace/dying.h"
 #include "trace/read_later.h"
 
 namespace gramme::trace {
@@ -69,7 +70,11 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
   if (confined_) confined_->change(object, PyUnicode_AsUTF8(name), [=, this] { return own_attribute(object, name); });
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
-  bool deleted = known && !known->value && effects_.contains(effects::Kind::StoreAttr, object, name);
+  const bool written = effects_.contains(effects::Kind::StoreAttr, object, name);
+  bool deleted = known && !known->value && written;
+  PyObject* old = nullptr;
+  if (object->existing() && !written) cpython::instance_attribute(object->object, name, &old);
+  refuse_death(*this, old);
   if (object->existing() && deleted && value)
     effects_.add_anew(effects::Kind::StoreAttr, object, name, moment());
   else if (object->existing())
@@ -108,6 +113,8 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
 
 void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
   changes(object);
+  if (object->existing() && !effects_.contains(effects::Kind::StoreSlot, object, name))
+    if (Value* old = slot_attribute(object, name)) refuse_death(*this, old->object);
   if (object->existing()) effects_.add(effects::Kind::StoreSlot, object, name, moment());
   if (Attribute* known = find(object->slots, name))
     known->value = value;
@@ -170,6 +177,9 @@ Value* Capture::global(Namespace* names, PyObject* name) {
 
 void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
   if (confined_) confined_->change(names, PyUnicode_AsUTF8(name), [=, this] { return global(names, name); });
+  PyObject* old = nullptr;
+  if (!effects_.contains(effects::Kind::StoreGlobal, names, name)) cpython::dict_lookup(names->object, name, &old);
+  refuse_death(*this, old);
   effects_.add(effects::Kind::StoreGlobal, names, name, moment());
   names->names[name] = {value, true};
 }
@@ -190,6 +200,8 @@ Value* Capture::cell_content(Cell* cell, Namespace* reader) {
 
 void Capture::store_cell(Cell* cell, Value* content) {
   if (confined_) confined_->change(cell, "a variable", [=, this] { return cell_content(cell); });
+  if (cell->existing() && !effects_.contains(effects::Kind::StoreCell, cell, nullptr))
+    refuse_death(*this, PyCell_GET(cell->object));
   if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());
   cell->read = true;
   cell->content = content;

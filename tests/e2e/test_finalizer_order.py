@@ -90,3 +90,125 @@ def test_finalizer_that_the_class_gets_later() -> None:
     assert trace(compiled) == (["-"], ["-"])
     Plain.__del__ = lambda self: order.append("d")  # type: ignore[attr-defined]
     assert trace(compiled) == trace(f) == (["d", "-"], ["d", "-"])
+
+
+# ---- held by what dies
+
+
+class Holder:
+    held: Any = None
+
+
+def pieces(x: torch.Tensor) -> Any:
+    try:
+        yield x
+        yield x + 1
+    finally:
+        order.append("closed")
+
+
+def by_an_attribute(x: torch.Tensor) -> Any:
+    holder = Holder()
+    holder.held = T("held")
+    del holder
+    return x + len(order)
+
+
+def by_nothing(x: torch.Tensor) -> Any:
+    y = x + len(T("abc").name)
+    return y + len(order)
+
+
+def by_an_argument(x: torch.Tensor) -> Any:
+    def used(made: T) -> torch.Tensor:
+        return x + len(made.name)
+
+    y = used(T("abc"))
+    return y + len(order)
+
+
+def by_a_traceback(x: torch.Tensor) -> Any:
+    def fails() -> None:
+        made = T("in a frame")
+        raise ValueError(len(made.name))
+
+    try:
+        fails()
+    except ValueError:
+        pass
+    return x + len(order)
+
+
+def by_an_exception(x: torch.Tensor) -> Any:
+    try:
+        raise ValueError(T("argument"))
+    except ValueError:
+        order.append("handled")
+    return x + len(order)
+
+
+def by_a_zip(x: torch.Tensor) -> Any:
+    for _, _ in zip(pieces(x), [1, 2], strict=False):
+        break
+    return x + len(order)
+
+
+def by_an_enumerate(x: torch.Tensor) -> Any:
+    numbered = enumerate(pieces(x))
+    next(numbered)
+    numbered = None
+    return x + len(order)
+
+
+def by_an_attribute_stored_over(x: torch.Tensor) -> Any:
+    holder = Holder()
+    holder.held = T("first")
+    holder.held = T("second")
+    order.append("stored")
+    del holder.held
+    return x + len(order)
+
+
+def by_a_list_that_is_cleared(x: torch.Tensor) -> Any:
+    print(end="")
+    held = [pieces(x)]
+    next(held[0])
+    order.append("started")
+    held.clear()
+    return x + len(order)
+
+
+def by_a_starred_name(x: torch.Tensor) -> Any:
+    first, *others = [T("a"), T("b"), T("c")]
+    others = None
+    order.append("dropped")
+    return x + len(order) + len(first.name)
+
+
+HELD = [
+    by_an_attribute,
+    by_nothing,
+    by_an_argument,
+    by_a_traceback,
+    by_an_exception,
+    by_a_zip,
+    by_an_enumerate,
+    by_an_attribute_stored_over,
+    by_a_list_that_is_cleared,
+    by_a_starred_name,
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("function", HELD, ids=lambda each: each.__name__)
+def test_held_by_what_dies(function: Any, backend: str) -> None:
+    def outcome(call: Any) -> Any:
+        order.clear()
+        result = call(torch.zeros(1)).item()
+        return result, list(order)
+
+    import gramme
+
+    expected = outcome(function)
+    compiled = gramme.compile(function, backend=backend)
+    assert [outcome(compiled) for _ in range(3)] == [expected] * 3

@@ -235,8 +235,8 @@ bool Capturer::generalize(const runtime::FrameView& frame) {
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
   Compilation compilation(frame);
   Report report(frame);
-  interp::Start start{frame.function, frame.code,   frame.locals,    frame.stack,
-                      frame.depth,    frame.offset, frame.exception, {}};
+  interp::Start start{frame.function, frame.code,      frame.locals, frame.stack, frame.depth,
+                      frame.offset,   frame.exception, frame.outer,  {}};
   for (const runtime::WaitingView& caller : frame.callers)
     start.callers.push_back({caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit});
   const std::shared_ptr<trace::Policy> held = policy_of(frame);

@@ -95,7 +95,7 @@ nb::object phases(nb::handle entry, nb::tuple args) {
   PyObject* const* items = reinterpret_cast<PyTupleObject*>(args.ptr())->ob_item;
   if (!table.binder.bind(function, items, static_cast<Py_ssize_t>(args.size()), nullptr, bound)) return nb::none();
   plan::Dropped dropped;
-  for (const runtime::SegmentPtr& segment : table.point(0, false).segments) {
+  for (const runtime::SegmentPtr& segment : table.point(0, runtime::Handling::Nothing).segments) {
     std::array<Clock::time_point, 5> times{Clock::now()};
     runtime::SegmentRun run(segment);
     const plan::Roots roots{bound.locals(), nullptr, function, nullptr};

@@ -8,10 +8,11 @@ namespace {
 /// The traceback is a stand-in that cannot leave the capture.
 Value* exception_info(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  if (!trace.handled) return trace.tuple({trace.none(), trace.none(), trace.none()});
+  Value* handled = trace.handled_exception();
+  if (!handled) return trace.tuple({trace.none(), trace.none(), trace.none()});
   auto* traceback = trace.make<value::Object>();
   traceback->type = &PyTraceBack_Type;
-  Value* exception = trace.see(trace.handled);
+  Value* exception = trace.see(handled);
   return trace.tuple({protocol::class_value(trace, protocol::type_of(exception)), exception, traceback});
 }
 

@@ -14,7 +14,7 @@ class Resumer {
   virtual ~Resumer() = default;
   /// Does it take the frame this time? Runs no Python.
   virtual bool wants(PyThreadState* thread) noexcept = 0;
-  /// Runs the frame in the evaluator's place, to where it yields, returns or raises.
+  /// Runs the frame in the evaluator's place, to where it yields, returns or raises. What is thrown into it is set.
   virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
   /// For the garbage collector: visits what this holds, as if the generator did.
   virtual int traverse(visitproc visit, void* arg) const = 0;
@@ -23,10 +23,10 @@ class Resumer {
 /// Is it a generator or coroutine, no asynchronous generator, that can be resumed?
 bool can_watch(PyObject* object);
 
-/// From now on the resumer gets the generator's frame where a value is sent into it and nothing else is going on:
-/// nobody traces, and whoever resumes it handles no exception. throw() and close() stay CPython's. Nothing of this
-/// shows to the program: it is the slots of CPython's own types that look for it, which costs other generators a
-/// comparison.
+/// From now on the resumer gets the generator's frame where it is sent a value, or an exception by throw() or close(),
+/// which is then set, and nobody traces. What dies or is reached through another generator that delegates stays
+/// CPython's. Nothing of this shows to the program: it is the slots and methods of CPython's own types that look for
+/// it, which costs other generators a comparison.
 void watch(PyObject* generator, std::unique_ptr<Resumer> resumer);
 bool is_watched(PyObject* generator);
 /// From now on only CPython resumes it, if the object is a generator or coroutine.

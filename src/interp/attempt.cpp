@@ -5,6 +5,7 @@
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
+#include "trace/dying.h"
 
 namespace gramme::interp {
 
@@ -30,8 +31,8 @@ size_t index_at(const bytecode::Code& code, int unit) {
 void Attempt::set_up() {
   set_up(start_.function, start_.code, start_.locals);
   push_stack(start_.stack, start_.depth);
-  if (start_.exception && start_.exception != Py_None)
-    trace.handled = trace.wrap(start_.exception, trace.pool->exception());
+  if (start_.exception) trace.handled = trace.wrap(start_.exception, trace.pool->exception());
+  if (start_.outer) trace.outer_handled = trace.wrap(start_.outer, trace.pool->exception(true));
   handled_at_start_ = trace.handled;
   root_->jump(start_.offset);
 }
@@ -60,8 +61,10 @@ void Attempt::set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* c
 
 void Attempt::push_stack(PyObject* const* stack, int depth) {
   const int number = static_cast<int>(callers_.size());
-  for (int i = 0; i < depth; ++i)
+  for (int i = 0; i < depth; ++i) {
     root_->push(stack[i] ? trace.wrap(stack[i], trace.pool->stack(i, number)) : trace.null());
+    if (stack[i] && trace::runs_code(trace, stack[i])) interp.watch(root_->stack.back());
+  }
 }
 
 /// May the segment go on in the frame that waits for the root's value? Not where the root's death runs code of the

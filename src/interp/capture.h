@@ -26,8 +26,9 @@ struct Start {
   PyObject* const* locals;
   PyObject* const* stack;
   int depth;
-  int offset;  // code unit
-  PyObject* exception;
+  int offset;           // code unit
+  PyObject* exception;  // being handled, or null; `outer` is that around the generator under way
+  PyObject* outer;
   std::vector<Waiting> callers;  // the nearest first
 };
 

@@ -63,8 +63,23 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
     trace.tick();
     ++frame.pc;
     Step step = table[static_cast<int>(instruction.op)](*this, frame, instruction.arg);
+    if (frame.root && !watched_.empty() && step == Step::Next) [[unlikely]]
+      check_watched(frame);
     if (step != Step::Next) return {step, frame.pop()};
   }
+}
+
+/// A temporary with a finalizer dies with the instruction that takes it: that one is carried out for real.
+void Interpreter::check_watched(const Frame& frame) {
+  auto holds = [](const std::vector<Value*>& values, Value* watched) {
+    return std::ranges::any_of(values, [&](Value* value) {
+      const bool seen = watched->kind == Kind::Lazy && static_cast<Lazy*>(watched)->target == value;
+      return value == watched || (value && seen);
+    });
+  };
+  for (Value* watched : watched_)
+    if (!holds(frame.stack, watched) && !holds(frame.slots, watched))
+      trace.stop_at(frame.begun_step, Reason::CallSkipped, "what takes a temporary that has a finalizer");
 }
 
 namespace {
@@ -125,6 +140,7 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   if (frame.chained && raise_step == SIZE_MAX) raise_step = resumable_step_;
   frame.keyword_names = nullptr;
   frame.stack.resize(handler->depth);
+  if (frame.root && !watched_.empty()) check_watched(frame);
   if (handler->lasti) frame.push(trace.integer(frame.current->at));
   frame.push(error.exception);
   frame.jump(handler->target);
@@ -227,7 +243,6 @@ Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator
   static PyObject* const throw_name = intern("throw");
   Value* inner = generator.started ? delegate_of(trace, *generator.frame) : nullptr;
   if (!inner) return {};
-  if (generator.handled) cannot(Reason::OpaqueCallback, "an exception thrown through a generator that handles one");
   Frame& frame = *generator.frame;
   Current current(trace, frame_, frame);
   Delegated result;
@@ -264,23 +279,24 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     return nullptr;
   }
   Frame& frame = *generator->frame;
-  Value* outside = trace.handled;
   struct Running {
     trace::Trace& trace;
     Generator* generator;
-    Value* outside;
+    Value *handled = trace.handled, *outer = trace.outer_handled;
     ~Running() {
       generator->running = false;
-      trace.handled = outside;
+      trace.handled = handled;
+      trace.outer_handled = outer;
     }
-  } running{trace, generator, outside};
+  } running{trace, generator};
   generator->running = true;
-  if (generator->started && generator->handled) trace.handled = generator->handled;
   Outcome outcome;
   std::optional<UserError> raised;  // by what it delegates to
   Delegated delegated = thrown ? throw_in_delegate(*generator, *thrown, raised) : Delegated{};
   if (delegated.yielded) return delegated.yielded;
   if (raised) thrown = &*raised;
+  trace.outer_handled = trace.handled_exception();
+  trace.handled = generator->handled;
   try {
     if (delegated.returned) {
       frame.push(delegated.returned);
@@ -304,7 +320,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     }
     throw;
   }
-  generator->handled = trace.handled == outside ? nullptr : trace.handled;
+  generator->handled = trace.handled;
   if (outcome.step == Step::Yield) return outcome.value;
   generator->frame = nullptr;
   if (returned) *returned = outcome.value;

@@ -74,6 +74,8 @@ class Interpreter final : public trace::Inliner {
   bool handles(bool with) const override;
   int root_line() override;
   size_t steps() override { return steps_ ? resumable_step_ + 1 : 0; }
+  /// The instruction that takes the temporary of a live frame is carried out for real.
+  void watch(Value* value) { watched_.push_back(value); }
   /// Does the frame hold a real object whose death runs code of the program?
   static bool lets_go_of_code(const Frame& frame);
   /// locals() of the current frame: one dict a frame, brought up to date at each call.
@@ -82,6 +84,7 @@ class Interpreter final : public trace::Inliner {
   Value* run_body(value::Function* body, value::Dict* names);
 
  private:
+  void check_watched(const Frame& frame);
   /// What came of an exception thrown into a generator that delegates: a value it yielded, or the one it returned.
   struct Delegated {
     Value *yielded = nullptr, *returned = nullptr;
@@ -119,6 +122,7 @@ class Interpreter final : public trace::Inliner {
   bool from_start_ = false;                        // the root frame, too
   std::vector<Value*> first_slots_, first_stack_;  // of the first root
   Value* first_handled_ = nullptr;
+  std::vector<Value*> watched_;  // temporaries of the live frames that have finalizers
   bool ended_iterator_ = false;  // one from before is at its end
   bool returned_ = false, yielded_ = false;
   int returned_into_ = 0;        // frames after the first root

@@ -1,4 +1,4 @@
-// try, except, with. sys.exc_info() is trace.handled; older values are ordinary stack items, as in CPython.
+// try, except, with. What the frame handles is trace.handled; older values are ordinary stack items, as in CPython.
 #include "interp/ops.h"
 
 namespace gramme::interp {
@@ -14,9 +14,10 @@ Step push_exc_info(Interpreter& interp, Frame& frame, int) {
 }
 
 Step pop_except(Interpreter& interp, Frame& frame, int) {
+  drop(interp, frame, interp.trace.handled);
   Value* before = interp.trace.see(frame.pop());
   interp.trace.handled = before == interp.trace.none() ? nullptr : before;
-  if (!interp.trace.handled) interp.raise_step = SIZE_MAX;
+  if (!interp.trace.handled_exception()) interp.raise_step = SIZE_MAX;
   return Step::Next;
 }
 
@@ -52,8 +53,9 @@ Value* called(trace::Trace& trace, Value* cls) {
 Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
   trace::Trace& trace = interp.trace;
   if (count == 0) {
-    if (!trace.handled) protocol::raise(trace, PyExc_RuntimeError, "No active exception to reraise");
-    throw UserError{trace.handled, true};
+    Value* handled = trace.handled_exception();
+    if (!handled) protocol::raise(trace, PyExc_RuntimeError, "No active exception to reraise");
+    throw UserError{handled, true};
   }
   Value* cause = count == 2 ? trace.see(frame.pop()) : nullptr;
   Value* raised = trace.see(frame.pop());

@@ -28,7 +28,8 @@ struct Roots {
   PyObject* const* locals = nullptr;
   PyObject* const* stack = nullptr;
   PyFunctionObject* function = nullptr;
-  PyObject* exception = nullptr;   // the exception being handled, or null
+  PyObject* exception = nullptr;   // what the frame's generator or, if it is of none, the function handles, or null
+  PyObject* outer = nullptr;       // what whoever resumed that generator handles, or null
   const Roots* callers = nullptr;  // of the frames that wait for this one's value, the nearest first
   int caller_count = 0;
 };

@@ -199,7 +199,7 @@ namespace {
     case SourceKind::Function:
       return step.index >> 32 ? read_caller(step, roots) : reinterpret_cast<PyObject*>(roots.function);
     case SourceKind::Exception:
-      return roots.exception;
+      return step.index ? roots.outer : roots.exception;
     case SourceKind::Pinned:
       return step.key;
     default:

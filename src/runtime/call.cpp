@@ -161,15 +161,16 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   if (runs_plainly(thread)) return call_plainly(*family, function, args, nargsf, kwnames);
   if (suspends(function)) return call_suspending(family, function, args, nargsf, kwnames);
   CodeTable& table = *family->table(cpython::code_of(function));  // as long as no Python runs
-  PyObject* handled = cpython::handled_exception(thread);
-  ResumePoint& start = table.point(0, handled != nullptr);
+  const cpython::Handled handled = cpython::handled_exceptions(thread);
+  ResumePoint& start = table.point(0, handling_of(handled));
   if (start.returning) {
     BoundArguments bound(table.code()->co_nlocalsplus);
     if (!table.binder.bind(function, args, PyVectorcall_NARGS(nargsf), kwnames, bound))
       return call_plainly(*family, function, args, nargsf, kwnames);
     PyObject* result;
     std::unique_ptr<Failure> failure;
-    switch (answer(family, thread, start, {bound.locals(), nullptr, function, handled}, &result, failure)) {
+    switch (answer(family, thread, start, {bound.locals(), nullptr, function, handled.own, handled.outer}, &result,
+                   failure)) {
       case Answer::Given:
         return result;
       case Answer::Refused:

@@ -28,7 +28,8 @@ struct FrameView {
   PyObject* const* stack;
   int depth;
   int offset;           // code unit of the next instruction; 0 at the function's start (prologue not run yet)
-  PyObject* exception;  // the exception being handled (sys.exc_info), or null
+  PyObject* exception;  // the exception being handled, or null
+  PyObject* outer;      // that around the generator under way
   std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
   bool iterates = true;                   // and may take items of iterators from before
 };

@@ -28,6 +28,7 @@ Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpyth
 PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);
   if (!linked.entered()) return nullptr;
+  if (thread_->curexc_type && !raise_thrown()) return nullptr;
   const bool calls = pushed_ && index_ + 1 < pushed_->segment->exit.pushed.size();  // its operands are no arguments
   for (bool first = true;; first = false) {
     Turn next = linked.tracing() && !(first && calls) ? Turn::Evaluate : first && pushed_ ? begin() : turn();
@@ -42,21 +43,31 @@ PyObject* Chain::run() {
   }
 }
 
+/// A generator gets an exception where it waits: is there a handler?
+bool Chain::raise_thrown() {
+  return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.current()});
+}
+
 const bytecode::Instruction& Chain::instruction() const {
   return code_.instructions()[static_cast<size_t>(code_.index_of(frame_.next()))];
 }
 
 ResumePoint& Chain::point_here() {
-  return table_->point(frame_.next(), cpython::handled_exception(thread_) != nullptr);
+  return table_->point(frame_.next(), handling_of(cpython::handled_exceptions(thread_)));
 }
 
 plan::Roots Chain::roots() {
   callers_roots_.clear();
   for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_)
     callers_roots_.push_back({chain->frame_.locals(), chain->frame_.stack(), chain->frame_.function()});
-  return {frame_.locals(),       frame_.stack(),
-          frame_.function(),     cpython::handled_exception(thread_),
-          callers_roots_.data(), static_cast<int>(callers_roots_.size())};
+  const cpython::Handled handled = cpython::handled_exceptions(thread_);
+  return {frame_.locals(),
+          frame_.stack(),
+          frame_.function(),
+          handled.own,
+          handled.outer,
+          callers_roots_.data(),
+          static_cast<int>(callers_roots_.size())};
 }
 
 /// Are the frames that the segment returns into those that wait for this one?
@@ -70,8 +81,9 @@ bool Chain::is_called_from(const plan::Segment& segment) const {
 }
 
 FrameView Chain::view() const {
-  FrameView view{frame_.function(), frame_.code(),  frame_.locals(), frame_.local_count(),
-                 frame_.stack(),    frame_.depth(), frame_.next(),   cpython::handled_exception(thread_)};
+  const cpython::Handled handled = cpython::handled_exceptions(thread_);
+  FrameView view{frame_.function(), frame_.code(), frame_.locals(), frame_.local_count(), frame_.stack(),
+                 frame_.depth(),    frame_.next(), handled.own,     handled.outer};
   for (Chain* chain = view.offset ? caller_ : nullptr; chain && view.callers.size() < kMostCallers;
        chain = chain->caller_) {
     const cpython::LiveFrame& frame = chain->frame_;

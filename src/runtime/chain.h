@@ -87,6 +87,7 @@ class Chain {
   Turn again_without_callers(const plan::Segment& segment);
   void put(Content content);
   void set_handled(const SegmentRun& run);
+  bool raise_thrown();
   Turn raise_here();
   Turn leave_past_handlers(SegmentRun& run);
   Turn abandon();

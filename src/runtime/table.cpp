@@ -65,15 +65,14 @@ void ResumePoint::move_forward(size_t index) {
   std::rotate(first, moved, moved + 1);
 }
 
-[[gnu::hot]] ResumePoint& CodeTable::point(int offset, bool handling) {
-  const size_t at = 2 * static_cast<size_t>(offset) + handling;
+[[gnu::hot]] ResumePoint& CodeTable::point(int offset, Handling handling) {
+  const size_t at = 4 * static_cast<size_t>(offset) + static_cast<size_t>(handling);
   if (at >= points_.size() || !points_[at]) [[unlikely]]
-    add_point(offset, handling);
+    add_point(at, offset, handling);
   return *points_[at];
 }
 
-[[gnu::cold]] void CodeTable::add_point(int offset, bool handling) {
-  const size_t at = 2 * static_cast<size_t>(offset) + handling;
+[[gnu::cold]] void CodeTable::add_point(size_t at, int offset, Handling handling) {
   if (at >= points_.size()) points_.resize(at + 1);
   points_[at] = std::make_unique<ResumePoint>();
   points_[at]->offset = offset;

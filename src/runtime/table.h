@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "cpython/frame.h"
 #include "plan/segment.h"
 #include "runtime/binding.h"
 #include "runtime/capturer.h"
@@ -16,10 +17,16 @@ using SegmentPtr = std::shared_ptr<plan::Segment>;  // a running segment outlive
 
 inline constexpr int kPatience = 8192;
 
+/// What is handled where a segment starts: by its frames, around the generator that they are of.
+enum class Handling : uint8_t { Nothing, Own, Outer, Both };
+inline Handling handling_of(const cpython::Handled& handled) {
+  return static_cast<Handling>((handled.own != nullptr) + 2 * (handled.outer != nullptr));
+}
+
 /// A place where a segment may start: a code unit, with or without an exception being handled.
 struct ResumePoint {
   int offset = 0;
-  bool handling = false;
+  Handling handling = Handling::Nothing;
   std::vector<SegmentPtr> segments;  // last hit first
   bool capturing = false;            // by some thread; the others run plainly meanwhile
   bool frozen = false;               // no more captures: the limit was reached, or several in a row failed
@@ -52,15 +59,15 @@ class CodeTable {
   explicit CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)) {}
   PyCodeObject* code() const { return code_.get(); }
   /// Made at the first request; the address stays.
-  ResumePoint& point(int offset, bool handling);
+  ResumePoint& point(int offset, Handling handling);
   const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
   Binder binder;  // binding runs no Python either: the table is still there afterwards
 
  private:
-  void add_point(int offset, bool handling);
+  void add_point(size_t at, int offset, Handling handling);
 
   Owned<PyCodeObject> code_;
-  std::vector<std::unique_ptr<ResumePoint>> points_;  // 2 * offset + handling; null where nothing happened yet
+  std::vector<std::unique_ptr<ResumePoint>> points_;  // 4 * offset + handling; null where nothing happened yet
 };
 
 /// Everything that belongs to one entry: its function's table and those of callees that are captured on their own.

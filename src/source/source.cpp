@@ -74,7 +74,7 @@ std::string print_root(const Source& source) {
     case Kind::Stack:
       return quoted("L", variable_name(source).get());
     case Kind::Exception:
-      return "___exception";
+      return source.index ? "___outer_exception" : "___exception";
     case Kind::Pinned:
       return print_pinned(source.key.get());
     case Kind::Module:

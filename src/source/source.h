@@ -56,7 +56,7 @@ class Pool {
     return intern(Kind::Stack, nullptr, nullptr, in_frame(frame, index));
   }
   const Source* function(int frame = 0) { return intern(Kind::Function, nullptr, nullptr, in_frame(frame, 0)); }
-  const Source* exception() { return intern(Kind::Exception, nullptr, nullptr, 0); }
+  const Source* exception(bool outer = false) { return intern(Kind::Exception, nullptr, nullptr, outer); }
   const Source* module(PyObject* name) { return intern(Kind::Module, nullptr, name, 0); }
   /// Keeps the object alive as long as the pool.
   const Source* pinned(PyObject* object) { return intern(Kind::Pinned, nullptr, object, 0); }

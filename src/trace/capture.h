@@ -36,10 +36,11 @@ class Capture {
   const Policy& policy;
   Shapes shapes;
   Inliner* inliner = nullptr;
-  Value* handled = nullptr;  // the exception being handled (sys.exc_info()), or null
-  int depth = 0;             // inlined calls
-  int deepest = 0;           // that depth was
-  int frameless = 0;         // Python functions under way in place of which models run
+  Value* handled = nullptr;  // the exception that the innermost generator under way or, if none is, functions handle
+  Value* outer_handled = nullptr;  // what whoever resumed that generator handles
+  int depth = 0;                   // inlined calls
+  int deepest = 0;                 // that depth was
+  int frameless = 0;               // Python functions under way in place of which models run
   /// What a room further up keeps with the capture.
   template <class T>
   T& state() {
@@ -217,6 +218,8 @@ class Capture {
   // ---- the program's exceptions (raise.cpp)
   value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
   [[noreturn]] void raise(value::Object* exception);
+  /// What sys.exc_info() tells, and is the context of what is raised; null if there is none.
+  Value* handled_exception() const { return handled ? handled : outer_handled; }
   /// Turns the Python error that is set into the program's exception.
   [[noreturn]] void raise_current();
   /// The exception's text is the capture's own: the names in it are guarded once the program gets hold of it.

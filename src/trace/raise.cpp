@@ -18,11 +18,12 @@ Object* Capture::exception(PyTypeObject* type, std::vector<Value*> args) {
 }
 
 void Capture::raise(Object* exception) {
-  if (handled && see(handled) != exception) {
+  Value* during = handled_exception();
+  if (during && see(during) != exception) {
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the context of an exception that existed before");
     if (!exception->context) {
       changes(exception);
-      exception->context = handled;
+      exception->context = during;
     }
   }
   throw UserError{exception};

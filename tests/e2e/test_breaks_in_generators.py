@@ -32,10 +32,8 @@ OUTSIDE = {
     "consumed_by_c": 5,
     "zipped_and_mapped": 2,
     "generator_expressions": 5,
-    # behind a throw() until the generator yields, or where the frame raises
-    "thrown_into": 3,
+    # behind the close() of one that dies, not of one that is closed
     "closed": 2,
-    "context_manager_that_swallows": 3,
     # the dict of the frame's variables was made
     "what_the_attributes_say": 2,
 }

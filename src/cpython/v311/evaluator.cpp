@@ -99,11 +99,11 @@ constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
 constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
 /// Is it a function's frame, and nothing else going on?
-bool can_be_taken(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+bool can_be_taken(PyThreadState* thread, const _PyInterpreterFrame* raw, bool throwing = false) {
   const PyCodeObject* code = raw->f_code;
   return (code->co_flags & kFunction) == kFunction && !raw->f_locals &&
          raw->f_func->func_code == reinterpret_cast<const PyObject*>(code) && !tracing_active(thread) &&
-         !thread->curexc_type;
+         (thread->curexc_type != nullptr) == throwing;
 }
 
 bool begins(PyThreadState* thread, const _PyInterpreterFrame* raw) {
@@ -111,35 +111,28 @@ bool begins(PyThreadState* thread, const _PyInterpreterFrame* raw) {
          raw->prev_instr == _PyCode_CODE(raw->f_code) - 1 && can_be_taken(thread, raw);
 }
 
-/// Does whoever resumes the generator handle an exception? The generator sees it until it handles one itself.
-bool handles_outside(const PyThreadState* thread) {
-  for (const _PyErr_StackItem* item = thread->exc_info->previous_item; item; item = item->previous_item)
-    if (item->exc_value && item->exc_value != Py_None) return true;
-  return false;
-}
-
-/// Is it a generator's or coroutine's frame that gets a value?
-bool is_resumed(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+/// Is it a generator's or coroutine's frame that gets a value, or an exception?
+bool is_resumed(PyThreadState* thread, const _PyInterpreterFrame* raw, bool throwing) {
   const int suspends = raw->f_code->co_flags & kSuspends;
   return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && raw->owner == FRAME_OWNED_BY_GENERATOR &&
-         can_be_taken(thread, raw) && !handles_outside(thread);
+         can_be_taken(thread, raw, throwing);
 }
 
-bool is_awaited(const Pending& pending, const _PyInterpreterFrame* raw) {
-  if (pending.resumed) return pending.resumed == raw && is_resumed(pending.thread, raw);
-  return pending.function == raw->f_func &&
+bool is_awaited(const Pending& pending, const _PyInterpreterFrame* raw, bool throwing) {
+  if (pending.resumed) return pending.resumed == raw && is_resumed(pending.thread, raw, throwing);
+  return !throwing && pending.function == raw->f_func &&
          (!pending.caller || pending.caller == pending.thread->cframe->current_frame);
 }
 
-Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw) {
+Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
   for (Pending* pending = hook_state.newest; pending; pending = pending->older)
-    if (pending->thread == thread) return is_awaited(*pending, raw) ? pending : nullptr;
+    if (pending->thread == thread) return is_awaited(*pending, raw, throwing) ? pending : nullptr;
   return nullptr;
 }
 
 /// A watched generator is its family's, or nobody's.
-bool is_resumed_unclaimed(PyThreadState* thread, _PyInterpreterFrame* raw) {
-  return is_resumed(thread, raw) && !is_watched(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
+bool is_resumed_unclaimed(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
+  return is_resumed(thread, raw, throwing) && !is_watched(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
 }
 
 /// A frame for a signal handler, a reference whose object died: the program called nothing here.
@@ -168,18 +161,26 @@ bool interrupts(PyThreadState* thread, const _PyInterpreterFrame* raw) {
          (code->co_argcount == 0 && Py_SIZE(rest) > 0 && is_finalizer_of(rest->ob_item[0], raw->f_func));
 }
 
-PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw) {
-  FrameTaker& taker = *Takers::current();
+/// The taker may run Python, to which what is thrown into the frame must not show.
+FrameRule ask(FrameTaker& taker, PyThreadState* thread, const _PyInterpreterFrame* raw) {
+  PyObject *type, *thrown, *traceback;
+  PyErr_Fetch(&type, &thrown, &traceback);
   FrameRule rule = taker.ask(raw->f_func);
   if (rule != FrameRule::Leave && interrupts(thread, raw)) rule = FrameRule::Alone;
-  switch (rule) {
+  PyErr_Restore(type, thrown, traceback);
+  return rule;
+}
+
+PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 0) {
+  FrameTaker& taker = *Takers::current();
+  switch (ask(taker, thread, raw)) {
     case FrameRule::Take: {
       TakesNone scope;
       return taker.run(thread, LiveFrame(raw));
     }
     case FrameRule::Alone: {
       TakesNone scope;
-      PyObject* result = pass_on(thread, raw, 0);
+      PyObject* result = pass_on(thread, raw, throwing);
       if (result) leave_alone(result);  // the call only made it
       return result;
     }
@@ -191,18 +192,20 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw) {
     case FrameRule::PassOn:
       break;
   }
-  return pass_on(thread, raw, 0);
+  return pass_on(thread, raw, throwing);
 }
 
 /// A generator that is closed may be one that dies.
-PyObject* pass_on_throwing(PyThreadState* thread, _PyInterpreterFrame* raw) {
-  if (!PyErr_ExceptionMatches(PyExc_GeneratorExit)) return pass_on(thread, raw, 1);
-  TakesNone scope;
-  return pass_on(thread, raw, 1);
+PyObject* offer_thrown_into(PyThreadState* thread, _PyInterpreterFrame* raw) {
+  if (PyErr_ExceptionMatches(PyExc_GeneratorExit)) {
+    TakesNone scope;
+    return pass_on(thread, raw, 1);
+  }
+  return is_resumed_unclaimed(thread, raw, true) ? offer(thread, raw, 1) : pass_on(thread, raw, 1);
 }
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  if (Pending* pending = throwing ? nullptr : find(thread, raw)) {
+  if (Pending* pending = find(thread, raw, throwing)) {
     take(pending);
     remove(thread->interp);
     TakesNone scope;
@@ -212,8 +215,8 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
   if (!surely_has_room(Room::Hook)) [[unlikely]]
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
-  if (throwing) return pass_on_throwing(thread, raw);
-  return begins(thread, raw) || is_resumed_unclaimed(thread, raw) ? offer(thread, raw) : pass_on(thread, raw, 0);
+  if (throwing) return offer_thrown_into(thread, raw);
+  return begins(thread, raw) || is_resumed_unclaimed(thread, raw, false) ? offer(thread, raw) : pass_on(thread, raw, 0);
 }
 
 /// What a forked process computes is its own: workers of data loaders capture nothing.

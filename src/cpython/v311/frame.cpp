@@ -41,6 +41,17 @@ PyObject* handled_exception(PyThreadState* thread) {
   return exception == Py_None ? nullptr : exception;
 }
 
+namespace {
+PyObject* in_item(const _PyErr_StackItem* item) { return item->exc_value == Py_None ? nullptr : item->exc_value; }
+}  // namespace
+
+[[gnu::hot]] Handled handled_exceptions(PyThreadState* thread) {
+  const _PyErr_StackItem* item = thread->exc_info;
+  Handled found{in_item(item), nullptr};
+  while (!found.outer && (item = item->previous_item)) found.outer = in_item(item);
+  return found;
+}
+
 void set_handled_exception(PyThreadState* thread, PyObject* owned) {
   PyObject* old = thread->exc_info->exc_value;
   thread->exc_info->exc_value = owned;

@@ -103,6 +103,12 @@ inline bool tracing_active(PyThreadState* thread) {
 
 /// The exception being handled, as sys.exc_info() sees it; borrowed, null if there is none.
 PyObject* handled_exception(PyThreadState* thread);
+struct Handled {
+  PyObject* own;    // by the innermost generator under way or, if there is none, by functions
+  PyObject* outer;  // by whoever resumed that generator
+};
+/// Borrowed; null where there is none. The former hides the latter.
+Handled handled_exceptions(PyThreadState* thread);
 /// Sets the exception that the current function or generator handles, and drops the old one. Takes a reference over.
 void set_handled_exception(PyThreadState* thread, PyObject* owned);
 

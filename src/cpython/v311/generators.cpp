@@ -30,7 +30,8 @@ std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
 struct Slots {
   iternextfunc next;
   sendfunc send;
-  PyCFunction send_method;
+  PyCFunction send_method, close_method;
+  _PyCFunctionFast throw_method;
   destructor deallocate;
   traverseproc traverse;
 };
@@ -78,6 +79,20 @@ PyObject* send_method(PyObject* generator, PyObject* value) {
   return result;
 }
 
+PyObject* throw_method(PyObject* generator, PyObject* const* args, Py_ssize_t count) {
+  if (!may_be_watched(generator)) return slots_of(generator).throw_method(generator, args, count);
+  PyObject* result = nullptr;
+  resume_watched(generator, [&] { result = slots_of(generator).throw_method(generator, args, count); });
+  return result;
+}
+
+PyObject* close_method(PyObject* generator, PyObject* none) {
+  if (!may_be_watched(generator)) return slots_of(generator).close_method(generator, none);
+  PyObject* result = nullptr;
+  resume_watched(generator, [&] { result = slots_of(generator).close_method(generator, none); });
+  return result;
+}
+
 /// A finalizer may bring it back to life.
 void deallocate(PyObject* generator) {
   if (!may_be_watched(generator)) return slots_of(generator).deallocate(generator);
@@ -98,11 +113,27 @@ int traverse(PyObject* generator, visitproc visit, void* arg) {
 
 PyObject* own_attribute(PyTypeObject& type, const char* name) { return PyDict_GetItemString(type.tp_dict, name); }
 
+PyCFunction& method_of(PyTypeObject& type, const char* name) {
+  return reinterpret_cast<PyMethodDescrObject*>(own_attribute(type, name))->d_method->ml_meth;
+}
+
+template <class To, class From>
+To as_method(From function) {
+  return reinterpret_cast<To>(reinterpret_cast<void (*)()>(function));
+}
+
 void take_slots(PyTypeObject& type, Slots& original) {
-  PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(own_attribute(type, "send"))->d_method;
-  original = {type.tp_iternext, type.tp_as_async->am_send, method->ml_meth, type.tp_dealloc, type.tp_traverse};
+  original = {type.tp_iternext,
+              type.tp_as_async->am_send,
+              method_of(type, "send"),
+              method_of(type, "close"),
+              as_method<_PyCFunctionFast>(method_of(type, "throw")),
+              type.tp_dealloc,
+              type.tp_traverse};
   type.tp_as_async->am_send = send;
-  method->ml_meth = send_method;
+  method_of(type, "send") = send_method;
+  method_of(type, "close") = close_method;
+  method_of(type, "throw") = as_method<PyCFunction>(throw_method);
   type.tp_dealloc = deallocate;
   type.tp_traverse = traverse;
   if (!type.tp_iternext) return;

@@ -133,6 +133,13 @@ bool fix(trace::Policy& policy, Trace& trace, std::vector<size_t>& needed) {
   return learned;
 }
 
+/// Sizes of one stood for any size. Of those that they alone make fail the segment would end too early for all others.
+bool fix_ones(trace::Policy& policy, const Trace& trace) {
+  bool learned = false;
+  for (const source::Source* size : trace.shapes.ones()) learned |= policy.fixed.insert(size->path).second;
+  return learned;
+}
+
 /// A size that was needed as a number by several captures is one for good.
 void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
   for (size_t path : needed)
@@ -201,6 +208,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (stop_at == 0) return step_over(start, attempt.trace, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
+      if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) continue;
       if (!specialize(policy, needed.sources)) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
     } catch (const trace::HookLeaves& hook) {
       if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
@@ -214,3 +222,4 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
 }
 
 }  // namespace gramme::interp
+      if (fix_ones(policy, attempt.trace)) continue;

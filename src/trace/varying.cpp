@@ -220,8 +220,9 @@ shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64
   return known->second;
 }
 
-/// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers, unless nothing is
-/// to be known of the size.
+/// Null for those that stay: what changed since an earlier capture is a symbol. 0 is a number, and so is 1 but where
+/// the size has been another one and the graph is run as it is: compilers, as PyTorch's front end, tell it from all
+/// others.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
   if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
@@ -238,9 +239,9 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t now = meta::known(record->sizes[d]);
     const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
-    const bool changed = all || (named && is_named(policy.named_dynamic, source, d)) ||
-                         (by_value && policy.dynamic_values.contains(now)) ||
-                         (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
+    const bool was_other = seen && !other_rank && (policy.dynamic.contains(size->path) || before->second[d] != now);
+    const bool changed = all || was_other || (named && is_named(policy.named_dynamic, source, d)) ||
+                         (by_value && policy.dynamic_values.contains(now));
     if (changed) dynamic_.push_back(size);
     if ((marks.is_unbacked(d) || (unbacked && is_named(policy.named_unbacked, source, d))) &&
         !is_known_constant(size)) {
@@ -248,13 +249,14 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
       any = true;
       continue;
     }
-    if (now < 2 || marks.is_static(d) || is_known_constant(size)) continue;
+    if (marks.is_static(d) || is_known_constant(size)) continue;
+    if (now < 2 && !(now == 1 && was_other && policy.locates && !marks.is_dynamic(d))) continue;
     if (marks.is_dynamic(d)) {
       sizes[d] = shapes.add(size, marks.range(d, now), now);
       const bool special = decide_special(marks.specializations(d), sizes[d]);
       if (marks.must_vary(d) && !special) shapes.insist(size);
     } else if (changed) {
-      shape::Expr known = policy.all_dynamic ? shapes.equal_now(now) : nullptr;
+      shape::Expr known = policy.all_dynamic && now > 1 ? shapes.equal_now(now) : nullptr;
       sizes[d] = known ? known : shapes.add(size, {1, shape::Range::kNoHigh}, now);
     }
     any |= sizes[d] != nullptr;

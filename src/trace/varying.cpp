@@ -7,6 +7,7 @@
 #include "cpython/objects.h"
 #include "meta/predicate.h"
 #include "source/constant.h"
+#include "trace/left_open.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -18,6 +19,13 @@ using SK = source::Kind;
 bool may_vary(const Source* source) {
   SK root = source->root()->kind;
   return root == SK::Local || root == SK::Stack || root == SK::Function;
+}
+
+bool is_left_open(const Policy& policy, const Source* source, PyObject* number) {
+  if (!PyFloat_CheckExact(number) || policy.whole || policy.fixed.contains(source->path)) return false;
+  const auto found = policy.times_fixed.find(source->path);
+  if (found == policy.times_fixed.end()) return false;
+  return policy.general || (source->kind == SK::Stack && found->second >= kTimesFixed);
 }
 
 namespace {
@@ -77,7 +85,8 @@ bool Capture::is_below_module(const Source* source) const {
 
 /// A constant, unless it changed since an earlier capture.
 Value* Capture::number(PyObject* object, const Source* source) {
-  if (!varies(object, source) || is_known_constant(source)) {
+  const bool is_bound = is_known_constant(source) && !is_left_open(policy, source, object);
+  if (!varies(object, source) || is_bound) {
     guard({source, guards::Kind::Constant, share(object)});
     return make<Constant>(source, object);
   }

@@ -133,10 +133,26 @@ bool fix(trace::Policy& policy, Trace& trace, std::vector<size_t>& needed) {
   return learned;
 }
 
+/// Sizes of one stood for any size. Of those that they alone make fail the segment would end too early for all others.
+bool fix_ones(trace::Policy& policy, const Trace& trace) {
+  bool learned = false;
+  for (const source::Source* size : trace.shapes.ones()) learned |= policy.fixed.insert(size->path).second;
+  return learned;
+}
+
 /// A size that was needed as a number by several captures is one for good.
 void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
   for (size_t path : needed)
     if (++policy.times_fixed[path] >= trace::kTimesFixed) policy.specialized.insert(path);
+}
+
+/// Is the segment for one value of a float that the program has needed as a constant?
+void note_floats(trace::Policy& policy, const std::unordered_set<size_t>& needed, const plan::Segment& segment) {
+  for (const guards::Fact& fact : segment.guards.description().facts) {
+    const size_t path = fact.source->path;
+    const bool is_float = fact.kind == guards::Kind::Constant && PyFloat_CheckExact(fact.object.get());
+    if (is_float && (needed.contains(path) || policy.times_fixed.contains(path))) ++policy.times_fixed[path];
+  }
 }
 
 constexpr int kMostRuns = 3;  // of one capture, because sizes turned out to be numbers
@@ -168,6 +184,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   if (policy.general)
     for (const auto& [path, times] : policy.times_fixed) policy.specialized.erase(path);
   std::vector<size_t> needed;
+  std::unordered_set<size_t> needed_floats;
   int runs = 1;
   for (;;) {
     Attempt attempt(start, policy, stop_at);
@@ -180,15 +197,18 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       }
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
       attempt.check_generators();
+      for (const source::Source* number : attempt.trace.specialized()) needed_floats.insert(number->path);
       if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace.specialized())) continue;
       for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
       note_needed(policy, needed);
+      note_floats(policy, needed_floats, *segment);
       segment->start = start.offset;
       segment->steps = attempt.interp.steps_begun();
       segment->ending = ending;
       if (compile_graph(attempt.trace, compile, *segment)) return segment;
       return hand_over(start, attempt, {"the backend takes no such graph", "", ""});
     } catch (const CannotCapture& reason) {
+      if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) continue;
       if (whole && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
         return hand_over(start, attempt);
       if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
@@ -201,10 +221,13 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (stop_at == 0) return step_over(start, attempt.trace, ending);
       stop_at = std::min(step, stop_at - 1);
     } catch (const trace::NeedsConstant& needed) {
-      if (!specialize(policy, needed.sources)) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
+      bool learned = specialize(policy, needed.sources);
+      for (const source::Source* source : needed.sources) learned |= policy.fixed.insert(source->path).second;
+      if (!learned) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
     } catch (const trace::HookLeaves& hook) {
       if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
     } catch (const UserError& error) {
+      if (fix_ones(policy, attempt.trace)) continue;
       const size_t step = last_step(attempt);
       if (ending.reason.empty()) ending = describe_raise(error);
       if (step == 0 || !keeps_what_came_before(attempt)) return hand_over(start, attempt, ending);

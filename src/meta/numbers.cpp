@@ -1,5 +1,6 @@
 #include "meta/numbers.h"
 
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/ScalarType.h>
 
 #include <limits>
@@ -63,6 +64,7 @@ const Takers& takers() {
       add_function(*made, "operator", "i" + name, row);
       add_function(*made, "torch", name, row);
       add_function(*made, "torch", name + "_", row);
+      add_function(*made, "torch.nn.functional", name, row);
       for (const std::string& method : {name, name + "_", "__" + name + "__", "__r" + name + "__", "__i" + name + "__"})
         add((*made)[intern(method.c_str())], row);
     }
@@ -146,6 +148,8 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
       return !fits;
     case Takes::Raises:
       return !fits || !tensors.all_floating;
+    case Takes::Fills:
+      return !is_float || number.range.bound() > largest_of(c10::get_default_dtype_as_scalartype());
     case Takes::Makes:
       return !is_float;
   }
@@ -167,9 +171,9 @@ void each_number(const Call& call, const std::function<void(const Argument&, boo
   const NumberPlaces places(call);
   const Tensors tensors = tensors_of(call);
   auto look = [&](const Argument& argument, Takes how) {
+    const bool is_of_tensors = how != Takes::Makes && how != Takes::Fills;
     each_leaf(argument, [&](const Argument& leaf) {
-      if (leaf.kind == Argument::Number)
-        visit(leaf, (!tensors.any && how != Takes::Makes) || depends(how, leaf, tensors));
+      if (leaf.kind == Argument::Number) visit(leaf, (!tensors.any && is_of_tensors) || depends(how, leaf, tensors));
     });
   };
   for (uint32_t i = 0; i < call.arg_count; ++i) look(call.args[i], places.at(i));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <tuple>
 #include <unordered_set>
 
 #include "aten/python.h"
@@ -111,7 +112,8 @@ const Record* record_of(PyObject* tensor) {
 
 namespace {
 
-/// The strides of one record, smallest first, each as a size times its stride where that is what it is.
+/// The strides of one record, smallest first, each as a size times its stride where that is what it is. Of equal ones a
+/// size of one is the inner one, as in a new tensor.
 class Strides {
  public:
   Strides(const Record& record, const std::vector<shape::SymInt>& sizes, shape::Assumptions& assumptions)
@@ -119,18 +121,19 @@ class Strides {
     const std::vector<int64_t> sizes_now = known(record.sizes);
     std::vector<size_t> order(now_.size());
     for (size_t d = 0; d < order.size(); ++d) order[d] = d;
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return now_[a] < now_[b]; });
-    for (size_t d : order)
-      if (now_[d] <= 1) place(d, now_[d], sizes_now[d]);
-    for (size_t d : order) {
-      if (now_[d] <= 1) continue;
-      auto spanned = spans_.find(now_[d]);
-      place(d, spanned == spans_.end() ? new_symbol(now_[d]) : spanned->second, sizes_now[d]);
-    }
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::tuple(now_[a], sizes_now[a], b) < std::tuple(now_[b], sizes_now[b], a);
+    });
+    for (size_t d : order) place(d, stride_of(d), sizes_now[d]);
   }
   std::vector<shape::SymInt> take() { return std::move(result_); }
 
  private:
+  shape::SymInt stride_of(size_t d) {
+    const auto spanned = spans_.find(now_[d]);
+    if (now_[d] != 0 && spanned != spans_.end()) return spanned->second;
+    return now_[d] <= 1 ? shape::SymInt(now_[d]) : new_symbol(now_[d]);
+  }
   void place(size_t d, shape::SymInt stride, int64_t size_now) {
     result_[d] = stride;
     if (const auto span = product(sizes_[d], stride)) spans_.insert_or_assign(size_now * now_[d], *span);

@@ -37,8 +37,17 @@ void dropout(Operands& call) {
   call.results.push_back(meta::pointwise({self, like(self, call.decide)}, false, call.decide));
 }
 
+namespace {
+
+/// A number by which no size goes.
+bool is_plain_number(const Argument* argument) {
+  return argument && !argument->expr && (argument->kind == Argument::Constant || argument->kind == Argument::Number);
+}
+
+}  // namespace
+
 void full_like(Operands& call) {
-  if (call.at(1) && call.at(1)->kind != Argument::Constant) throw NoRule();
+  if (!is_plain_number(call.at(1))) throw NoRule();
   copied(call);
 }
 
@@ -63,7 +72,7 @@ void add_sized(Operands& call, size_t place) {
 }
 
 void add_filled(Operands& call, size_t place) {
-  if (!call.at(place + 1) || call.at(place + 1)->kind != Argument::Constant) throw NoRule();
+  if (!is_plain_number(call.at(place + 1))) throw NoRule();
   add_sized(call, place);
 }
 

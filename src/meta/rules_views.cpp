@@ -1,4 +1,6 @@
 // Rules of views, and of what is joined out of several tensors.
+#include <c10/core/ScalarType.h>
+
 #include "meta/rule_list.h"
 
 namespace gramme::meta::rules {
@@ -104,26 +106,38 @@ bool is_slice(const Argument& argument) {
   return argument.kind == Argument::Slice || (argument.kind == Argument::Constant && PySlice_Check(argument.object));
 }
 
+bool is_integral(const Argument& index) {
+  const auto dtype = static_cast<c10::ScalarType>(index.record->dtype);
+  return dtype == c10::ScalarType::Long || dtype == c10::ScalarType::Int;
+}
+
 /// Parts of x[parts].
 class Indexing {
  public:
   explicit Indexing(Operands& call) : call_(call), g_(call.tensor(0)) {}
 
   Geometry result(const Argument& index) {
-    if (index.kind != Argument::Tuple) {
-      apply(index, 0);
-      return g_;
-    }
+    take(index);
+    return rows_ ? gathered() : g_;
+  }
+  /// Of what stands where; a copy is none.
+  Geometry part(const Argument& index) {
+    take(index);
+    if (rows_) throw NoRule();
+    return g_;
+  }
+
+ private:
+  void take(const Argument& index) {
+    if (index.kind != Argument::Tuple) return apply(index, 0);
     size_t indexed = 0;
     for (uint32_t i = 0; i < index.count; ++i)
       indexed += !is_constant(index.items[i], Py_None) && !is_constant(index.items[i], Py_Ellipsis);
     const size_t before = g_.dim();
     if (indexed > before) throw NoRule();
     for (uint32_t i = 0; i < index.count; ++i) apply(index.items[i], before - indexed);
-    return g_;
   }
 
- private:
   void apply(const Argument& index, size_t skipped) {
     if (is_constant(index, Py_None)) {
       g_ = unsqueezed(g_, at_++);
@@ -133,6 +147,8 @@ class Indexing {
       throw NoRule();
     } else if (is_slice(index)) {
       slice(index);
+    } else if (index.kind == Argument::Tensor) {
+      take_rows(index);
     } else {
       g_ = selected(g_, at_, call_.integer_of(&index), call_.decide);
     }
@@ -140,15 +156,31 @@ class Indexing {
 
   void slice(const Argument& index) {
     Expr parts[3];
-    for (size_t i = 0; i < 3; ++i) parts[i] = part(index, i);
+    for (size_t i = 0; i < 3; ++i) parts[i] = bound(index, i);
     const Expr step = parts[2] ? parts[2] : number(1);
     if (!shape::is_constant(step) || step->constant < 1) throw NoRule();
     g_ = sliced(g_, at_, parts[0], parts[1], step->constant, call_.decide);
     ++at_;
   }
 
+  /// One tensor of whole numbers.
+  void take_rows(const Argument& index) {
+    Geometry rows(*index.record);
+    if (rows_ || !is_integral(index) || rows.dim() == 0) throw NoRule();
+    rows_ = std::move(rows);
+    rows_at_ = at_++;
+  }
+
+  Geometry gathered() {
+    if (!is_standard(g_, call_.decide) || !is_standard(*rows_, call_.decide)) throw NoRule();
+    Extents sizes = g_.sizes;
+    const auto at = sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(rows_at_));
+    sizes.insert(at, rows_->sizes.begin(), rows_->sizes.end());
+    return contiguous(std::move(sizes));
+  }
+
   /// Null for None.
-  Expr part(const Argument& index, size_t i) const {
+  Expr bound(const Argument& index, size_t i) const {
     if (index.kind == Argument::Slice)
       return is_constant(index.items[i], Py_None) ? nullptr : call_.integer_of(&index.items[i]);
     const auto* slice = reinterpret_cast<PySliceObject*>(index.object);
@@ -158,7 +190,9 @@ class Indexing {
 
   Operands& call_;
   Geometry g_;
-  size_t at_ = 0;  // the next dimension
+  size_t at_ = 0;                 // the next dimension
+  std::optional<Geometry> rows_;  // the tensor among the parts
+  size_t rows_at_ = 0;            // its dimension
 };
 
 }  // namespace
@@ -170,7 +204,7 @@ void getitem(Operands& call) {
 
 void setitem(Operands& call) {
   if (!call.at(1) || !call.at(2)) throw NoRule();
-  const Geometry part = Indexing(call).result(*call.at(1));
+  const Geometry part = Indexing(call).part(*call.at(1));
   call.decide.require_elements(part.sizes);
   if (!call.is_tensor(2)) {
     if (call.at(2)->kind != Argument::Constant) throw NoRule();
@@ -272,15 +306,43 @@ void stack(Operands& call) {
   call.results.push_back(joined(parts, dim, call.decide));
 }
 
-void repeat(Operands& call) {
-  const Geometry g = call.tensor(0);
-  Extents sizes = call.integers(1);
-  if (sizes.size() < g.dim()) throw NoRule();
+namespace {
+
+void add_repeated(Operands& call, const Geometry& g, Extents sizes) {
   call.decide.require_elements(sizes);
   for (size_t d = 0; d < g.dim(); ++d) {
     Expr& size = sizes[sizes.size() - g.dim() + d];
     size = times(size, g.sizes[d]);
   }
+  call.results.push_back(contiguous(std::move(sizes)));
+}
+
+}  // namespace
+
+void repeat(Operands& call) {
+  const Geometry g = call.tensor(0);
+  const Extents repeats = call.integers(1);
+  if (repeats.size() < g.dim()) throw NoRule();
+  add_repeated(call, g, repeats);
+}
+
+void tile(Operands& call) {
+  const Geometry g = call.tensor(0);
+  Extents repeats = call.integers(1);
+  if (repeats.size() < g.dim()) repeats.insert(repeats.begin(), g.dim() - repeats.size(), number(1));
+  add_repeated(call, g, repeats);
+}
+
+/// Each row as often as one number says: how often a tensor says is data.
+void repeat_interleave(Operands& call) {
+  const Geometry g = call.tensor(0);
+  if (!call.at(1) || call.is_tensor(1) || !call.is_absent(3)) throw NoRule();
+  const Expr repeats = call.integer(1);
+  call.decide.require(at_least(repeats, number(1)));
+  const bool flat = call.is_absent(2);
+  Extents sizes = flat ? Extents{product(g.sizes)} : g.sizes;
+  Expr& size = sizes[flat ? 0 : call.dimension(2, g.dim())];
+  size = times(size, repeats);
   call.results.push_back(contiguous(std::move(sizes)));
 }
 

@@ -19,6 +19,9 @@ AtenName aten_name(const c10::OperatorName& op) {
           op.overload_name.empty() ? "default" : op.overload_name};
 }
 
+/// The one view whose schema says that it writes.
+bool says_that_a_view_writes(const c10::FunctionSchema& schema) { return schema.name() == "prims::as_strided"; }
+
 void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool statistics) {
   const auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -26,7 +29,8 @@ void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool stat
     const std::string& name = arguments[i].name();
     int position = static_cast<int>(i);
     bool hidden = statistics && (name == "running_mean" || name == "running_var");
-    if ((alias && alias->isWrite()) || hidden) traits.written.emplace_back(position, intern(name.c_str()));
+    const bool writes = alias && alias->isWrite() && !says_that_a_view_writes(schema);
+    if (writes || hidden) traits.written.emplace_back(position, intern(name.c_str()));
     if (name == "dropout_p") traits.dropout = position;
     if (statistics && name == "training") traits.training = position;
   }

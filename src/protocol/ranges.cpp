@@ -3,6 +3,7 @@
 // Where the numbers are computed of the whole number in one tensor (an optimizer's step), the decision holds for all
 // whole numbers from the one of now up and down for which it can be shown, and what the tensor holds is guarded to be
 // one of them.
+#include <cmath>
 #include <unordered_map>
 
 #include "base/once.h"
@@ -182,6 +183,21 @@ void refine(Value* value, int op, Value* other) {
   if (op == Py_LT || op == Py_LE || op == Py_EQ) number->range.high = std::min(number->range.high, limit.high);
 }
 
+/// A float of an input that is compared with a constant is guarded to stay on its side of it, or to be it.
+bool keep_side(Trace& trace, Value* value, Value* other) {
+  constexpr double kExact = 0x1p53;
+  auto* number = as<Number>(value);
+  if (!number || number->type != &PyFloat_Type || number->expr || !number->source) return false;
+  const Interval limit = range_of(other);
+  if (other->kind != Kind::Constant || !limit.is_point() || limit.bound() >= kExact) return false;
+  const double now = PyFloat_AS_DOUBLE(number->object), at = limit.low;
+  if (!number->range.known() || !number->range.holds(now)) return false;
+  if (now >= at) number->range.low = std::max(number->range.low, now == at ? at : std::nextafter(at, HUGE_VAL));
+  if (now <= at) number->range.high = std::min(number->range.high, now == at ? at : std::nextafter(at, -HUGE_VAL));
+  trace.guard(guards::between(number->source, number->range.low, number->range.high));
+  return true;
+}
+
 int opposite(int op) {
   static constexpr int kOpposites[] = {Py_GE, Py_GT, Py_NE, Py_EQ, Py_LE, Py_LT};
   return kOpposites[op];
@@ -198,7 +214,10 @@ std::optional<bool> truth_by_ranges(Trace& trace, Number* number) {
   const auto found = number->node ? made.find(number->node) : made.end();
   if (found == made.end()) return std::nullopt;
   const Compared& asked = found->second;
-  std::optional<bool> truth = compared(asked.op, range_of(asked.left), range_of(asked.right));
+  auto by_ranges = [&] { return compared(asked.op, range_of(asked.left), range_of(asked.right)); };
+  std::optional<bool> truth = by_ranges();
+  if (!truth && (keep_side(trace, asked.left, asked.right) || keep_side(trace, asked.right, asked.left)))
+    truth = by_ranges();
   if (!truth) {
     trace::Contents& contents = trace.scope().contents();
     const trace::Contents::Content* below = content_below(contents, asked);

@@ -255,6 +255,19 @@ Value* Capture::adopt(Owned<> object) {
 
 // ---- guards
 
+namespace {
+
+/// What one number lies between, where two facts say it: in both.
+void narrow(guards::Fact& known, const guards::Fact& other) {
+  auto end = [](const guards::Fact& fact, Py_ssize_t i) {
+    return PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), i));
+  };
+  known = guards::between(known.source, std::max(end(known, 0), end(other, 0)), std::min(end(known, 1), end(other, 1)),
+                          known.number || other.number);
+}
+
+}  // namespace
+
 void Capture::guard(guards::Fact fact) {
   using K = guards::Kind;
   bool about_itself =
@@ -263,7 +276,10 @@ void Capture::guard(guards::Fact fact) {
   const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
   uint64_t other = second ? second->id + 1 : 0;
   uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
-  if (fact_keys_.insert(key).second) facts_.push_back(std::move(fact));
+  if (fact_keys_.insert(key).second) return facts_.push_back(std::move(fact));
+  if (fact.kind != K::Content) return;
+  auto is_same = [&](const guards::Fact& known) { return known.kind == K::Content && known.source == fact.source; };
+  narrow(*std::ranges::find_if(facts_, is_same), fact);
 }
 
 void Capture::guard_type(const Source* source, PyTypeObject* type) {

@@ -6,6 +6,7 @@
 #include "base/once.h"
 #include "meta/functions.h"
 #include "shape/lower.h"
+#include "trace/left_open.h"
 #include "trace/scope.h"
 #include "trace/shown.h"
 
@@ -216,6 +217,8 @@ PyObject* Scope::specialize(Number* number) {
   if (number->expr) {
     capture_.shapes.fix(number->expr, capture_.position());
   } else if (number->source) {
+    if (is_left_open(capture_.policy, number->source, number->object))
+      cannot(Reason::DataDependentValue, "a float of which each value had a capture of its own");
     capture_.note_specialized(number);
   } else {
     std::unordered_set<const graph::Node*> seen;

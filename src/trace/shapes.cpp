@@ -75,9 +75,12 @@ const meta::Record* Shapes::describe(const meta::Record* record, const std::vect
   // Symbols are numbered from the smallest stride on.
   std::vector<size_t> order;
   for (size_t d = 0; d < described->strides.size(); ++d) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return meta::known(record->strides[a]) < meta::known(record->strides[b]);
-  });
+  auto rank = [&](size_t d) {
+    const SymInt stride = described->strides[d];
+    const bool is_symbol = !stride.is_number() && stride.expr()->kind == shape::Kind::Symbol;
+    return std::pair(meta::known(record->strides[d]), is_symbol ? stride.expr()->constant : -1);
+  };
+  std::ranges::stable_sort(order, {}, rank);
   for (size_t d : order)
     note(described->strides[d], record->strides[d], pool.child(tensor, SK::StrideOf, static_cast<int64_t>(d)));
   note(described->storage_offset, record->storage_offset, pool.child(tensor, SK::OffsetOf));
@@ -182,6 +185,15 @@ std::vector<Shapes::Fixed> Shapes::fixed() {
     const bool needed =
         std::any_of(needed_.begin(), needed_.end(), [&](Expr e) { return shape::may_share_symbols(e, symbol); });
     result.push_back({symbols_[i], needed});
+  }
+  return result;
+}
+
+std::vector<const Source*> Shapes::ones() const {
+  std::vector<const Source*> result;
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    const bool is_size = symbols_[i] && symbols_[i]->kind == SK::SizeOf && now_[i] == 1;
+    if (is_size && !assumptions.is_unbacked(shape::symbol(static_cast<int64_t>(i)))) result.push_back(symbols_[i]);
   }
   return result;
 }

@@ -63,6 +63,8 @@ class Shapes {
     bool needed;
   };
   std::vector<Fixed> fixed();
+  /// Sizes that are one now, and are not known to stay it.
+  std::vector<const source::Source*> ones() const;
   /// What the segment's guards say.
   guards::ShapeGuards guards() const;
 

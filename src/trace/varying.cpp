@@ -7,6 +7,7 @@
 #include "cpython/objects.h"
 #include "meta/predicate.h"
 #include "source/constant.h"
+#include "trace/left_open.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -18,6 +19,13 @@ using SK = source::Kind;
 bool may_vary(const Source* source) {
   SK root = source->root()->kind;
   return root == SK::Local || root == SK::Stack || root == SK::Function;
+}
+
+bool is_left_open(const Policy& policy, const Source* source, PyObject* number) {
+  if (!PyFloat_CheckExact(number) || policy.whole || policy.fixed.contains(source->path)) return false;
+  const auto found = policy.times_fixed.find(source->path);
+  if (found == policy.times_fixed.end()) return false;
+  return policy.general || (source->kind == SK::Stack && found->second >= kTimesFixed);
 }
 
 namespace {
@@ -77,7 +85,8 @@ bool Capture::is_below_module(const Source* source) const {
 
 /// A constant, unless it changed since an earlier capture.
 Value* Capture::number(PyObject* object, const Source* source) {
-  if (!varies(object, source) || is_known_constant(source)) {
+  const bool is_bound = is_known_constant(source) && !is_left_open(policy, source, object);
+  if (!varies(object, source) || is_bound) {
     guard({source, guards::Kind::Constant, share(object)});
     return make<Constant>(source, object);
   }
@@ -220,8 +229,9 @@ shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64
   return known->second;
 }
 
-/// Null for those that stay: what changed since an earlier capture is a symbol; 0 and 1 are numbers, unless nothing is
-/// to be known of the size.
+/// Null for those that stay: what changed since an earlier capture is a symbol. 0 is a number, and so is 1 but where
+/// the size has been another one and the graph is run as it is: compilers, as PyTorch's front end, tell it from all
+/// others.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
   if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
@@ -238,9 +248,9 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t now = meta::known(record->sizes[d]);
     const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
-    const bool changed = all || (named && is_named(policy.named_dynamic, source, d)) ||
-                         (by_value && policy.dynamic_values.contains(now)) ||
-                         (seen && (policy.dynamic.contains(size->path) || before->second[d] != now));
+    const bool was_other = seen && !other_rank && (policy.dynamic.contains(size->path) || before->second[d] != now);
+    const bool changed = all || was_other || (named && is_named(policy.named_dynamic, source, d)) ||
+                         (by_value && policy.dynamic_values.contains(now));
     if (changed) dynamic_.push_back(size);
     if ((marks.is_unbacked(d) || (unbacked && is_named(policy.named_unbacked, source, d))) &&
         !is_known_constant(size)) {
@@ -248,13 +258,14 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
       any = true;
       continue;
     }
-    if (now < 2 || marks.is_static(d) || is_known_constant(size)) continue;
+    if (marks.is_static(d) || is_known_constant(size)) continue;
+    if (now < 2 && !(now == 1 && was_other && policy.locates && !marks.is_dynamic(d))) continue;
     if (marks.is_dynamic(d)) {
       sizes[d] = shapes.add(size, marks.range(d, now), now);
       const bool special = decide_special(marks.specializations(d), sizes[d]);
       if (marks.must_vary(d) && !special) shapes.insist(size);
     } else if (changed) {
-      shape::Expr known = policy.all_dynamic ? shapes.equal_now(now) : nullptr;
+      shape::Expr known = policy.all_dynamic && now > 1 ? shapes.equal_now(now) : nullptr;
       sizes[d] = known ? known : shapes.add(size, {1, shape::Range::kNoHigh}, now);
     }
     any |= sizes[d] != nullptr;

@@ -497,3 +497,74 @@ def test_a_divisor_that_varies_keeps_its_sign(backend: str) -> None:
     for d in (2.0, 3.0, 5.0, 1e-3, 1e6):
         entry(X, d)
     assert gramme.statistics(entry).captures == 2
+
+
+# ---- floats that are compared, and floats that are needed
+
+
+def branches(x, s):
+    if s > 5:
+        x = x * s
+    if s != 0.0 and 2 <= s < 1e6:
+        x = x + s
+    return max(s, 1.0) * x
+
+
+SIDES = [2.5, 3.5, 4.5, 6.0, 7.0, 5.0, 0.0, -0.0, -3.0, 2.0, 2.25, 1e6, 2e6, float("nan"), float("inf"), 1e300, 5]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("first", [2.5, 6.0, 0.0])
+def test_a_float_that_is_compared_stays_on_its_side(first: float, backend: str) -> None:
+    same_as_eager(branches, [(X, first), *((X, s) for s in SIDES)], backend)
+
+
+def test_each_side_of_a_comparison_is_captured_once() -> None:
+    compiled = gramme.compile(lambda x, s: x * s if s > 5 else x + s, backend="eager")
+    captures = []
+    for s in (1.5, 2.5, 3.5, 6.0, 7.0, 4.0, 100.5, -8.0):
+        compiled(X, s)
+        captures.append(gramme.statistics(compiled).captures)
+    assert captures == [1, 2, 2, 3, 3, 3, 3, 3]
+
+
+MADE_OF_FLOATS: dict[str, Callable[..., Any]] = {
+    "where": lambda x, s: torch.where(x > s, x, s),
+    "full_like": lambda x, s: torch.full_like(x, s),
+    "new_full": lambda x, s: x.new_full((x.shape[0], 2), s),
+    "full": lambda x, s: torch.full((x.shape[0],), s) + torch.full((), s),
+    "linspace": lambda x, s: torch.linspace(0.5, s, 5),
+    "addmm": lambda x, s: torch.addmm(x, DATA[:8].t(), DATA[:8, :1].expand(-1, 8), alpha=s, beta=0.5),
+    "leaky_relu": lambda x, s: F.leaky_relu(x - 4, s),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", MADE_OF_FLOATS)
+def test_what_takes_any_float(name: str, backend: str) -> None:
+    compiled = gramme.compile(MADE_OF_FLOATS[name], backend=backend)
+    for s in (0.5, 1.5, -2.5, 2.0**20, 0.0, 1e-300, float("inf"), 1e300, float("nan")):
+        expected, found = (outcome(f, (X, s)) for f in (MADE_OF_FLOATS[name], compiled))
+        assert expected == found
+    if backend == "eager":
+        assert gramme.statistics(compiled).captures <= 6
+
+
+def up_to(x):
+    return torch.arange(0.0, x.max().item()).shape[0]
+
+
+def test_a_float_just_computed_is_needed_in_two_captures_only() -> None:
+    compiled = gramme.compile(up_to, backend="eager", recompile_limit=50)
+    captures = []
+    for n in (2.0, 9.0, 5.0, 11.0, 3.0, 9.0, 30.0, 2.0):
+        assert compiled(T([n])) == up_to(T([n]))
+        captures.append(gramme.statistics(compiled).captures)
+    assert captures[3:] == [captures[3]] * 5
+
+
+def test_at_the_recompile_limit_a_float_is_left_open() -> None:
+    compiled = gramme.compile(lambda x, p: F.dropout(x * p, p, training=False) + 1, backend="eager", recompile_limit=4)
+    for p in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
+        assert torch.equal(compiled(X, p), X * p + 1)
+    assert gramme.statistics(compiled).plain_runs == 0

@@ -449,3 +449,53 @@ def test_runs_of_a_capture_do_not_grow_with_its_numbers(count: int) -> None:
         got = compiled(torch.ones(3), sizes, factors)
         assert len(ran) <= 3 * (captures(compiled) - before)
         assert torch.allclose(got, scaled(torch.ones(3), sizes, factors))
+
+
+# ---- a size of one
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + x.shape[0]
+
+
+def centred(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.instance_norm(x[None])
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_a_size_of_one_that_has_been_another_is_any_size(backend: str) -> None:
+    compiled = gramme.compile(doubled, backend=backend)
+    for count, sizes in enumerate([(4, 3), (1, 3), (7, 3), (1, 3), (9, 3)]):
+        assert torch.equal(compiled(torch.ones(sizes)), doubled(torch.ones(sizes)))
+        assert captures(compiled) == min(count + 1, 2)
+
+
+@pytest.mark.parametrize("strides", [(5, 1), (1, 1), (1, 7), (5, 2)])
+@pytest.mark.parametrize("sizes", [(1, 5), (5, 1), (1, 1)])
+def test_strides_at_a_size_of_one(sizes: tuple[int, int], strides: tuple[int, int]) -> None:
+    def told(x: torch.Tensor) -> Any:
+        return x + 1, x.stride(), x.is_contiguous(), x.reshape(-1), x.t() @ x
+
+    def calls() -> list[torch.Tensor]:
+        few = torch.arange(99.0).as_strided(sizes, strides, 1)
+        return [torch.ones(3, 4), few, torch.ones(6, 7), torch.ones(7, 6).t(), torch.arange(60.0).view(6, 10)[:, ::2]]
+
+    for backend in ("eager", "native"):
+        compiled = gramme.compile(told, backend=backend)
+        for x, again in zip(calls(), calls(), strict=True):
+            expected, found = told(x), compiled(again)
+            assert [torch.equal(expected[i], found[i]) for i in (0, 3, 4)] == [True] * 3
+            assert [t.stride() for t in (expected[0], expected[3])] == [t.stride() for t in (found[0], found[3])]
+            assert (expected[1], expected[2]) == (found[1], found[2])
+            assert (expected[3].data_ptr() == x.data_ptr()) == (found[3].data_ptr() == again.data_ptr())
+
+
+def test_what_raises_at_one_ends_no_segment_of_other_sizes() -> None:
+    compiled = gramme.compile(centred, backend="eager")
+    compiled(torch.ones(3, 4))
+    with pytest.raises(ValueError, match="more than 1 spatial element"):
+        compiled(torch.ones(3, 1))
+    before = captures(compiled)
+    for n in (5, 6, 7):
+        assert torch.equal(compiled(torch.ones(3, n)), centred(torch.ones(3, n)))
+    assert captures(compiled) == before + 1

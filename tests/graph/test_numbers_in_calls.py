@@ -93,7 +93,21 @@ def other_calls() -> dict[str, Call]:
         "foreach_lerp": lambda x, n: (torch._foreach_lerp, ([x], [x], n), {}),
         "foreach_addcmul": lambda x, n: (torch._foreach_addcmul, ([x], [x], [x], n), {}),
         "foreach_addcdiv_": lambda x, n: (torch._foreach_addcdiv_, ([x], [x], [x]), {"value": n}),
+        "where": lambda x, n: (torch.where, (mask(x), x, n), {}),
+        "where of two": lambda x, n: (torch.where, (mask(x), n, x), {}),
+        "x.where": lambda x, n: (torch.Tensor.where, (x, mask(x), n), {}),
+        "new_full": lambda x, n: (torch.Tensor.new_full, (x, (2,), n), {}),
+        "new_full(dtype=)": lambda x, n: (torch.Tensor.new_full, (x, (2,), n), {"dtype": torch.int8}),
+        "addmm(alpha=, beta=)": lambda x, n: (torch.addmm, (x, x, x.new_ones(3, 3)), {"alpha": n, "beta": n}),
+        "baddbmm(alpha=)": lambda x, n: (torch.baddbmm, (*(x.new_ones(1, 2, 2),) * 3,), {"alpha": n}),
+        "leaky_relu": lambda x, n: (torch.nn.functional.leaky_relu, (x, n), {}),
+        "leaky_relu(negative_slope=)": lambda x, n: (torch.nn.functional.leaky_relu, (x,), {"negative_slope": n}),
         "full": lambda x, n: (torch.full, ((2,), n), {}),
+        "full(fill_value=)": lambda x, n: (torch.full, ((2,),), {"fill_value": n, "device": "cpu"}),
+        "full(dtype=)": lambda x, n: (torch.full, ((2,), n), {"dtype": torch.int8}),
+        "linspace to": lambda x, n: (torch.linspace, (0, n, 3), {}),
+        "linspace from": lambda x, n: (torch.linspace, (n, 2.5, 3), {}),
+        "linspace of so many": lambda x, n: (torch.linspace, (0.0, 2.5, n), {}),
         "full_like": lambda x, n: (torch.full_like, (x, n), {}),
         "zeros": lambda x, n: (torch.zeros, (n,), {}),
         "tensor": lambda x, n: (torch.tensor, (n,), {}),
@@ -153,7 +167,9 @@ def test_what_is_in_the_list() -> None:
     free = {name for name, call in CALLS.items() if not depends(call, x, 1.5, NARROW)}
     print(f"{len(free)} of {len(CALLS)} forms take any number beside a float tensor; the others want it known")
     assert {"torch.add(x, n)", "operator.truediv(n, x)", "x.__rsub__(n)", "x.clamp_min_(n)"} <= free
-    for known in ("zeros", "full", "tensor", "getitem", "getitem of a slice", "setitem at", "torch.add(x, n, x)"):
+    for known in ("zeros", "full(dtype=)", "linspace of so many", "tensor", "getitem", "getitem of a slice"):
+        assert known not in free
+    for known in ("setitem at", "torch.add(x, n, x)"):
         assert known not in free
     assert not [name for name in free if "rounding_mode" in name]
     assert not [name for name in free if name.split("(")[0].split(".")[-1] in UNLISTED.split()]

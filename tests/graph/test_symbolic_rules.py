@@ -17,7 +17,7 @@ from graph.test_op_db import calls as op_calls
 from graph.test_symbolic_metadata import CALLS, Number, at, records, tensors
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 35)
-WITHOUT = {"add_mixed", "by_mask_of_indices", "interpolate", "unfold", "transposed_in_place", "transposed"}
+WITHOUT = {"add_mixed", "interpolate", "unfold", "transposed_in_place", "transposed"}
 """Calls that no rule answers."""
 
 
@@ -107,6 +107,13 @@ MORE: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "arange_down": lambda a, b: (torch.arange, Number(a), -1, -2),
     "arange_of_floats": lambda a, b: (torch.arange, 0.0, Number(a), 0.3),
     "arange_of_floats_down": lambda a, b: (torch.arange, Number(a), -0.5, -0.7),
+    "tile_less": lambda a, b: (torch.tile, ones(a, 2, b), (3, 1)),
+    "tile_more": lambda a, b: ("tile", ones(a, b), (Number(b), 1, 2)),
+    "repeat_interleave": lambda a, b: (torch.repeat_interleave, ones(a, 3), Number(b), 0),
+    "repeat_interleave_flat": lambda a, b: ("repeat_interleave", ones(a, b).t(), 2),
+    "rows_and_axis": lambda a, b: (operator.getitem, ones(a), (ids(b), None)),
+    "rows_of_indices": lambda a, b: (operator.getitem, ones(3, a, 4), (slice(None), ids(b, 2))),
+    "rows_of_few": lambda a, b: (operator.getitem, ones(a, 1, 3), (ids(b).int(), Ellipsis)),
     "roll_by_a_size": lambda a, b: ("roll", ones(a, b), (Number(b), 1), (0, 1)),
     "contiguous_part": lambda a, b: ("contiguous", ones(a, b, 4)[:, :, :3]),
     "contiguous_rows": lambda a, b: ("contiguous", ones(a, 1, b)[:, :, 1:]),

@@ -21,7 +21,7 @@ Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpyth
       table_(family->table(frame.code())),
       thread_(thread),
       frame_(frame),
-      code_(bytecode::decode(frame.code())),
+      code_(table_->decoded()),
       taken_(taken),
       handled_(share(frame.of_generator() ? nullptr : thread->exc_info->exc_value)) {}
 
@@ -153,7 +153,7 @@ PyObject* call_callee(void* context, PyObject* callable, PyObject* const* args, 
 
 Chain::Turn Chain::step(bool into_callee) {
   family_->count(&Counters::steps);
-  const cpython::CallHook hook{call_callee, &family_};
+  const cpython::CallHook hook{call_callee, const_cast<std::shared_ptr<Family>*>(&family_)};
   return after(capturing_callees([&] { return cpython::step(thread_, frame_, into_callee ? &hook : nullptr); }));
 }
 

@@ -97,7 +97,7 @@ class Chain {
   bool is_called_from(const plan::Segment& segment) const;
   FrameView view() const;
 
-  std::shared_ptr<Family> family_;
+  const std::shared_ptr<Family>& family_;  // of whoever makes the chain
   std::shared_ptr<CodeTable> table_;
   PyThreadState* thread_;
   cpython::LiveFrame frame_;

@@ -82,8 +82,8 @@ void ResumePoint::move_forward(size_t index) {
 const std::shared_ptr<CodeTable>& Family::find_table(PyCodeObject* code) {
   std::shared_ptr<CodeTable>& table = tables_[code];
   if (!table) table = std::make_shared<CodeTable>(code);
-  last_ = table;
-  return last_;
+  recent_[place_of(code)] = &table;
+  return table;
 }
 
 namespace {

@@ -1,10 +1,12 @@
 // What one entry has captured: segments by code object and resume point.
 #pragma once
+#include <array>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ref.h"
+#include "bytecode/code.h"
 #include "cpython/frame.h"
 #include "plan/segment.h"
 #include "runtime/binding.h"
@@ -56,8 +58,10 @@ struct ResumePoint {
 /// The resume points of one code object and the binder of its calls.
 class CodeTable {
  public:
-  explicit CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)) {}
+  explicit CodeTable(PyCodeObject* code)
+      : code_(Owned<PyCodeObject>::share(code)), decoded_(bytecode::decode(code)) {}
   PyCodeObject* code() const { return code_.get(); }
+  const bytecode::Code& decoded() const { return decoded_; }
   /// Made at the first request; the address stays.
   ResumePoint& point(int offset, Handling handling);
   const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
@@ -67,6 +71,7 @@ class CodeTable {
   void add_point(size_t at, int offset, Handling handling);
 
   Owned<PyCodeObject> code_;
+  const bytecode::Code& decoded_;
   std::vector<std::unique_ptr<ResumePoint>> points_;  // 4 * offset + handling; null where nothing happened yet
 };
 
@@ -77,11 +82,12 @@ class Family {
   Capturer& capturer() const { return *capturer_; }
   /// Shared: a call that runs keeps its table when the family is reset.
   const std::shared_ptr<CodeTable>& table(PyCodeObject* code) {
-    return last_ && last_->code() == code ? last_ : find_table(code);
+    const std::shared_ptr<CodeTable>* recent = recent_[place_of(code)];
+    return recent && (*recent)->code() == code ? *recent : find_table(code);
   }
   /// Drops all segments; the family is empty before the first of them is.
   void clear() {
-    last_.reset();
+    recent_.fill(nullptr);
     std::exchange(tables_, {}).clear();
   }
   const std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>>& tables() const { return tables_; }
@@ -99,10 +105,14 @@ class Family {
   PyObject* entry = nullptr;  // borrowed; null once it has died
 
  private:
+  static size_t place_of(PyCodeObject* code) {
+    const auto address = reinterpret_cast<uintptr_t>(code);
+    return (address >> 5 ^ address >> 9) & 15;
+  }
   const std::shared_ptr<CodeTable>& find_table(PyCodeObject* code);
 
   std::shared_ptr<Capturer> capturer_;
-  std::shared_ptr<CodeTable> last_;
+  std::array<const std::shared_ptr<CodeTable>*, 16> recent_{};  // items of the tables, by place_of()
   std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>> tables_;
 };
 

@@ -113,6 +113,7 @@ Argument Scope::passed(Number* number) {
     result.expr = capture_.shapes.assumptions.simplified(number->expr);
     if (is_constant(result.expr)) {
       result.expr = nullptr;
+      result.object = specialize(number);
       return result;
     }
   }

@@ -33,12 +33,24 @@ bool is_negative(Value* seen) {
 // ---- numbers over the symbols of sizes and ints
 
 /// A power to a constant. What is no natural number makes a float of both.
+/// What an operator takes for granted: of what comes out of data it is asserted, and the frame runs plainly if it is
+/// not so.
+bool holds(Trace& trace, Expr condition) {
+  if (!condition) return false;
+  shape::Assumptions& known = trace.shapes.assumptions;
+  if (!known.is_unbacked(condition) || known.decide(condition)) return trace.decide(condition);
+  trace.scope().assert_true(condition);
+  return true;
+}
+
 Expr powered(Trace& trace, Expr base, Expr exponent) {
   using shape::Type;
   if (!is_constant(exponent)) return nullptr;
   if (exponent->type == Type::Int && exponent->constant >= 0) return power(base, exponent);
-  const Expr real = to_float(base), positive = less(shape::float_constant(0), real);
-  return positive && trace.decide(positive) ? power(real, to_float(exponent)) : nullptr;
+  const Expr real = to_float(base), zero = shape::float_constant(0), up = to_float(exponent);
+  const bool of_zero = up && shape::float_value(up) > 0;
+  const Expr has_power = of_zero ? at_least(real, zero) : less(zero, real);
+  return holds(trace, has_power) ? power(real, up) : nullptr;
 }
 
 /// The operator's value; null if it has no form, or raises.
@@ -60,7 +72,7 @@ Expr combined(Trace& trace, int op, Expr left, Expr right) {
       const Expr quotient = op == NB_FLOOR_DIVIDE ? floor_divide(left, right)
                             : op == NB_REMAINDER  ? modulo(left, right)
                                                   : true_divide(left, right);
-      return quotient && divides && trace.decide(divides) ? quotient : nullptr;
+      return quotient && holds(trace, divides) ? quotient : nullptr;
     }
     default:
       return nullptr;

@@ -10,7 +10,7 @@
 namespace gramme::meta {
 
 /// How a target takes the numbers in one of its places.
-enum class Takes : uint8_t { Not, Mixes, Divides, Scales, Raises, Makes };
+enum class Takes : uint8_t { Not, Mixes, Divides, Scales, Raises, Makes, Fills };
 
 /// The places of one call.
 class NumberPlaces {
@@ -22,6 +22,9 @@ class NumberPlaces {
  private:
   const struct NumberTaker* taker_;  // null: none takes a number
 };
+
+/// What a float that a tensor holds may be.
+Interval floats_of(const Record& record);
 
 /// Calls `visit` with each Number of the call, in order, and whether the Outcome depends on its value.
 void each_number(const Call& call, const std::function<void(const Argument&, bool)>& visit);

@@ -94,7 +94,14 @@ def other_calls() -> dict[str, Call]:
         "foreach_addcmul": lambda x, n: (torch._foreach_addcmul, ([x], [x], [x], n), {}),
         "foreach_addcdiv_": lambda x, n: (torch._foreach_addcdiv_, ([x], [x], [x]), {"value": n}),
         "full": lambda x, n: (torch.full, ((2,), n), {}),
+        "full of a dtype": lambda x, n: (torch.full, ((2,), n), {"dtype": x.dtype}),
         "full_like": lambda x, n: (torch.full_like, (x, n), {}),
+        "new_full": lambda x, n: (torch.Tensor.new_full, (x, (2,), n), {}),
+        "where": lambda x, n: (torch.where, (mask(x), x, n), {}),
+        "where of numbers": lambda x, n: (torch.where, (mask(x), n, n), {}),
+        "linspace": lambda x, n: (torch.linspace, (0.0, n, 3), {}),
+        "linspace in steps": lambda x, n: (torch.linspace, (0.0, 1.0, n), {}),
+        "threshold": lambda x, n: (torch.threshold, (x, n, n), {}),
         "zeros": lambda x, n: (torch.zeros, (n,), {}),
         "tensor": lambda x, n: (torch.tensor, (n,), {}),
     }
@@ -153,7 +160,8 @@ def test_what_is_in_the_list() -> None:
     free = {name for name, call in CALLS.items() if not depends(call, x, 1.5, NARROW)}
     print(f"{len(free)} of {len(CALLS)} forms take any number beside a float tensor; the others want it known")
     assert {"torch.add(x, n)", "operator.truediv(n, x)", "x.__rsub__(n)", "x.clamp_min_(n)"} <= free
-    for known in ("zeros", "full", "tensor", "getitem", "getitem of a slice", "setitem at", "torch.add(x, n, x)"):
+    unlisted = "zeros|full of a dtype|linspace in steps|tensor|getitem|getitem of a slice|setitem at|torch.add(x, n, x)"
+    for known in unlisted.split("|"):
         assert known not in free
     assert not [name for name in free if "rounding_mode" in name]
     assert not [name for name in free if name.split("(")[0].split(".")[-1] in UNLISTED.split()]

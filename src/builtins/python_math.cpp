@@ -5,6 +5,7 @@
 
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/data_numbers.h"
 #include "protocol/number.h"
 
 namespace gramme::builtins {
@@ -25,6 +26,11 @@ auto rounding_of(std::string_view function) -> shape::Expr (*)(shape::Expr) {
   return function == "floor" ? shape::floor : function == "ceil" ? shape::ceil : shape::truncate;
 }
 
+protocol::Whole whole_by(std::string_view function) {
+  using protocol::Whole;
+  return function == "floor" ? Whole::Floor : function == "ceil" ? Whole::Ceil : Whole::Truncate;
+}
+
 /// math.floor, ceil, trunc: a method of the class, else the real function.
 template <Text function, Text method>
 Value* rounding(Trace& trace, const Args& args) {
@@ -39,6 +45,8 @@ Value* rounding(Trace& trace, const Args& args) {
     if (Value* result = protocol::number_by(trace, rounding_of(function.text)(rounded->expr), real_function, rounded))
       return result;
   }
+  if (protocol::is_data_float(trace, seen))
+    return protocol::data_whole(trace, whole_by(function.text), static_cast<value::Number*>(seen));
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
@@ -52,7 +60,16 @@ Value* square_root(Trace& trace, const Args& args) {
   if (has_root && trace.decide(has_root))
     if (Value* root = protocol::number_by(trace, shape::square_root(e), sym_sqrt, number)) return root;
   if (args.positional && trace.see(args[0])->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "math.sqrt");
+  if (args.positional == 1 && !args.keywords)
+    if (Value* result = protocol::data_root(trace, trace.see(args[0]))) return result;
+  if (Value* result = protocol::data_function(trace, function, args, &PyFloat_Type)) return result;
   return fold_or_stop(trace, function, args, "sqrt");
+}
+
+/// What it gives; null if that is no single number.
+PyTypeObject* type_by(std::string_view function) {
+  if (function == "frexp" || function == "modf") return nullptr;
+  return function.starts_with("is") ? &PyBool_Type : &PyFloat_Type;
 }
 
 /// A function that takes the float of its argument.
@@ -62,6 +79,12 @@ Value* of_float(Trace& trace, const Args& args) {
   for (size_t i = 0; i < args.positional; ++i)
     if (trace.see(args[i])->kind == Kind::Tensor)
       cannot(Reason::DataDependentValue, std::string("math.") + function.text);
+  if (args.positional == 1 && !args.keywords && protocol::is_data_float(trace, trace.see(args[0]))) {
+    if (std::string_view(function.text) == "fabs") return protocol::data_absolute(trace, trace.see(args[0]));
+    if (std::string_view(function.text) == "isnan") return protocol::compare(trace, Py_NE, args[0], args[0]);
+  }
+  if (PyTypeObject* type = type_by(function.text))
+    if (Value* result = protocol::data_function(trace, real_function, args, type)) return result;
   return fold_or_stop(trace, real_function, args, function.text);
 }
 

@@ -6,6 +6,7 @@
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/answers.h"
+#include "protocol/data_numbers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
@@ -37,13 +38,19 @@ Value* convert_symbolic(Trace& trace, value::Number* number, PyTypeObject* type)
 
 /// The same of one that is data to the capture.
 Value* converted_data(Trace& trace, value::Number* number, PyTypeObject* type) {
-  PyObject* const sym_int = once([] { return real("torch", "sym_int"); });
   PyObject* const sym_ite = once([] { return real("torch", "sym_ite"); });
   if (number->type == type) return number;
-  if (number->type == &PyFloat_Type && type == &PyLong_Type) return trace.scope().emit_whole(sym_int, {number});
+  if (number->type == &PyFloat_Type && type == &PyLong_Type)
+    return protocol::data_whole(trace, protocol::Whole::Truncate, number);
   if (number->type == &PyBool_Type && type == &PyLong_Type)
     return trace.scope().emit_whole(sym_ite, {number, trace.integer(1), trace.integer(0)}, {0, 1});
   cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
+}
+
+/// A number without an expression that the graph may have.
+value::Number* data_number(Trace& trace, Value* seen) {
+  auto* number = value::as<value::Number>(seen);
+  return number && trace.policy.data.scalars && trace.scope().is_data(number) ? number : nullptr;
 }
 
 /// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
@@ -59,6 +66,7 @@ Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which,
     seen = item;
   }
   if (auto* number = value::as<value::Number>(seen); number && number->type == type) return number;
+  if (auto* number = data_number(trace, seen)) return converted_data(trace, number, type);
   if (auto* number = symbolic_number(seen))
     if (Value* converted = convert_symbolic(trace, number, type)) return converted;
   if (Value* plain = plain_number(trace, seen, type, method)) return plain;
@@ -89,6 +97,8 @@ Value* make_bool(Trace& trace, const Args& args) {
     auto* item = trace.see_as<value::Number>(protocol::item(trace, tensor, "bool() of a tensor"));
     if (item && item->type == &PyBool_Type) return item;
   }
+  if (auto* number = object ? data_number(trace, trace.see(object)) : nullptr)
+    return number->type == &PyBool_Type ? number : protocol::compare(trace, Py_NE, number, trace.integer(0));
   return trace.boolean(object && protocol::truth(trace, object));
 }
 
@@ -115,6 +125,7 @@ Value* absolute(Trace& trace, const Args& args) {
                ? number
                : protocol::unary(trace, protocol::Unary::Negative, number);
   }
+  if (Value* result = protocol::data_absolute(trace, seen)) return result;
   return fold_or_stop(trace, operator_abs, args, "abs");
 }
 
@@ -128,6 +139,10 @@ Value* round_number(Trace& trace, const Args& args) {
   if (auto* rounded = result ? nullptr : symbolic_number(seen); rounded && is_none(trace, digits)) {
     if (rounded->type == &PyLong_Type) return rounded;
     result = protocol::number_by(trace, shape::round(rounded->expr), kRound, rounded);
+  }
+  if (!result && protocol::is_data_float(trace, seen)) {
+    if (is_none(trace, digits)) return protocol::data_whole(trace, protocol::Whole::Round, data_number(trace, seen));
+    result = protocol::data_function(trace, real_round, args, &PyFloat_Type);
   }
   return result ? result : fold_or_stop(trace, real_round, args, "round");
 }
@@ -146,7 +161,8 @@ Value* divide_with_remainder(Trace& trace, const Args& args) {
     if (result->kind != Kind::Constant || result->object != Py_NotImplemented) return result;
     cannot(Reason::ArgumentKind, std::string("divmod() that a ") + type_name(divided) + " does not implement");
   }
-  if (symbolic_number(divided) || symbolic_number(divisor))
+  const bool varies = symbolic_number(divided) || symbolic_number(divisor);
+  if (varies || protocol::is_data_float(trace, divided) || protocol::is_data_float(trace, divisor))
     return trace.tuple({protocol::binary(trace, NB_FLOOR_DIVIDE, divided, divisor),
                         protocol::binary(trace, NB_REMAINDER, divided, divisor)});
   return fold_or_stop(trace, real_divmod, args, "divmod");
@@ -215,9 +231,9 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
 /// Of floats that only a run of the graph tells; null if there are others among the items.
 template <int op>
 Value* extreme_float(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
+  auto* const extreme = trace::is_in_optimizer(trace) ? &protocol::number_extreme : &protocol::data_extreme;
   Value* best = trace.see(items.front());
-  for (size_t i = 1; best && i < items.size(); ++i)
-    best = protocol::number_extreme(trace, op, function, best, trace.see(items[i]));
+  for (size_t i = 1; best && i < items.size(); ++i) best = extreme(trace, op, function, best, trace.see(items[i]));
   return items.size() > 1 ? best : nullptr;
 }
 
@@ -260,7 +276,7 @@ Value* extreme(Trace& trace, const Args& args) {
     if (Value* constant = extreme_constant(trace, function, items)) return constant;
   if (!key)
     if (Value* number = extreme_number<op>(trace, items)) return number;
-  if (!key && trace::is_in_optimizer(trace))
+  if (!key && (trace::is_in_optimizer(trace) || trace.policy.data.scalars))
     if (Value* number = extreme_float<op>(trace, function, items)) return number;
   return extreme_item<op>(trace, items, key);
 }

@@ -91,6 +91,7 @@ const NumberTaker* taker_of(const Call& call) {
 /// The tensors of a call, as far as they say which numbers fit.
 struct Tensors {
   bool any = false, all_floating = true, all_discrete = true;
+  bool real = false;          // floats, and masks at most
   double largest = HUGE_VAL;  // that can be converted to the dtype of each
 };
 
@@ -117,15 +118,19 @@ double largest_of(c10::ScalarType dtype) {
 
 Tensors tensors_of(const Call& call) {
   Tensors result;
+  bool floating = false, others = false;
   each_leaf(call, [&](const Argument& leaf) {
     if (leaf.kind != Argument::Tensor || !leaf.record) return;
     auto dtype = static_cast<c10::ScalarType>(leaf.record->dtype);
     result.any = true;
+    floating |= c10::isFloatingType(dtype);
+    others |= !c10::isFloatingType(dtype) && dtype != c10::ScalarType::Bool;
     result.all_floating &= c10::isFloatingType(dtype);
     result.all_discrete &= c10::isIntegralType(dtype, true);
     // A mask is never what a number is converted to, but what is filled under it.
     if (dtype != c10::ScalarType::Bool) result.largest = std::min(result.largest, largest_of(dtype));
   });
+  result.real = floating && !others;
   return result;
 }
 
@@ -135,7 +140,7 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
   const bool is_whole = number.expr && number.expr->type == shape::Type::Int;  // of 64 bits, as all expressions are
   const bool fits_64_bits = is_float || is_whole || number.range.bound() < kSixtyFourBits;
   // Among integers a float is converted to the default dtype, whichever that is.
-  const double bound = tensors.all_floating && is_float ? number.range.finite_bound() : number.range.bound();
+  const double bound = tensors.real && is_float ? number.range.finite_bound() : number.range.bound();
   const bool fits = bound <= tensors.largest && !(is_float && tensors.all_discrete);
   switch (how) {
     case Takes::Not:
@@ -148,15 +153,23 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
       return !fits;
     case Takes::Raises:
       return !fits || !tensors.all_floating;
-    case Takes::Fills:
-      return !is_float || number.range.bound() > largest_of(c10::get_default_dtype_as_scalartype());
     case Takes::Makes:
       return !is_float;
+    case Takes::Fills:
+      return !is_float || number.range.finite_bound() > largest_of(c10::get_default_dtype_as_scalartype());
   }
   return true;
 }
 
 }  // namespace
+
+Interval floats_of(const Record& record) {
+  const bool wide = largest_of(static_cast<c10::ScalarType>(record.dtype)) == std::numeric_limits<double>::max();
+  Interval result =
+      Interval::around_zero(wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max());
+  result.special = true;
+  return result;
+}
 
 NumberPlaces::NumberPlaces(const Call& call) : taker_(taker_of(call)) {}
 

@@ -23,6 +23,9 @@ class NumberPlaces {
   const struct NumberTaker* taker_;  // null: none takes a number
 };
 
+/// What a float that a tensor holds may be.
+Interval floats_of(const Record& record);
+
 /// Calls `visit` with each Number of the call, in order, and whether the Outcome depends on its value.
 void each_number(const Call& call, const std::function<void(const Argument&, bool)>& visit);
 

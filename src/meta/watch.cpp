@@ -117,7 +117,7 @@ bool warns(Warns when, PyObject* args, PyObject* kwargs) {
       PyObject* correction = keyword(kwargs, "correction");
       const double subtracted = correction && correction != Py_None ? number_or(correction, 1) : 1;
       const auto least = static_cast<int64_t>(std::floor(subtracted));  // where sizes vary, asking is a guard
-      return first && reduced_elements(*first, positional(args, 1)).sym_le(least).guard_bool(__FILE__, __LINE__);
+      return first && reduced_elements(*first, positional(args, 1)).sym_le(least).guard_or_true(__FILE__, __LINE__);
     }
   }
   return false;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/once.h"
+#include "protocol/data_numbers.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
 #include "source/constant.h"
@@ -32,13 +33,25 @@ bool is_negative(Value* seen) {
 
 // ---- numbers over the symbols of sizes and ints
 
+/// What an operator takes for granted: of what comes out of data it is asserted, and the frame runs plainly if it is
+/// not so.
+bool holds(Trace& trace, Expr condition) {
+  if (!condition) return false;
+  shape::Assumptions& known = trace.shapes.assumptions;
+  if (!known.is_unbacked(condition) || known.decide(condition)) return trace.decide(condition);
+  trace.scope().assert_true(condition);
+  return true;
+}
+
 /// A power to a constant. What is no natural number makes a float of both.
 Expr powered(Trace& trace, Expr base, Expr exponent) {
   using shape::Type;
   if (!is_constant(exponent)) return nullptr;
   if (exponent->type == Type::Int && exponent->constant >= 0) return power(base, exponent);
-  const Expr real = to_float(base), positive = less(shape::float_constant(0), real);
-  return positive && trace.decide(positive) ? power(real, to_float(exponent)) : nullptr;
+  const Expr real = to_float(base), zero = shape::float_constant(0), up = to_float(exponent);
+  const bool of_zero = up && shape::float_value(up) > 0;
+  const Expr has_power = of_zero ? at_least(real, zero) : less(zero, real);
+  return holds(trace, has_power) ? power(real, up) : nullptr;
 }
 
 /// The operator's value; null if it has no form, or raises.
@@ -60,7 +73,7 @@ Expr combined(Trace& trace, int op, Expr left, Expr right) {
       const Expr quotient = op == NB_FLOOR_DIVIDE ? floor_divide(left, right)
                             : op == NB_REMAINDER  ? modulo(left, right)
                                                   : true_divide(left, right);
-      return quotient && divides && trace.decide(divides) ? quotient : nullptr;
+      return quotient && holds(trace, divides) ? quotient : nullptr;
     }
     default:
       return nullptr;
@@ -273,6 +286,8 @@ Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
       if (auto* number = as<Number>(made); number && result.type) number->range = narrower(number->range, result.range);
       return made;
     }
+  if (numeric)
+    if (Value* made = data_binary(trace, plain_operator(op), left, right, result.type)) return made;
   if (!result.type) return binary(trace, op, known(trace, left), known(trace, right));
   return emit_number(trace, operator_row(op).function, {left, right}, result);
 }
@@ -287,6 +302,7 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
   }
   if (const Expr a = expression_of(left), b = expression_of(right); a && b)
     if (Value* made = number_by(trace, compared(op, a, b), comparison_row(op).function, left, right)) return made;
+  if (Value* made = data_compare(trace, op, left, right)) return made;
   Number* made = emit_number(trace, comparison_row(op).function, {left, right}, {&PyBool_Type, {0, 1}});
   note_comparison(trace, made, op, left, right);
   return made;
@@ -315,6 +331,9 @@ Value* number_unary(Trace& trace, Unary op, Number* operand) {
     const Expr e = op == Unary::Negative ? negated : subtract(negated, shape::constant(1));
     if (Value* made = number_by(trace, e, function, operand)) return made;
   }
+  if (op == Unary::Negative)
+    if (Value* made = data_negative(trace, operand)) return made;
+  if (op == Unary::Positive && operand->type == &PyFloat_Type) return operand;
   PyTypeObject* type = operand->type == &PyFloat_Type ? &PyFloat_Type : &PyLong_Type;
   const Interval range = op == Unary::Negative   ? meta::negative(operand->range)
                          : op == Unary::Positive ? operand->range

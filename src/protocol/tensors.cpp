@@ -161,7 +161,9 @@ Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
     if (Value* number = trace.scope().content(tensor)) return number;
   if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, wanted);
   Value* self = tensor;
-  return trace.emit_method(name, Args{&self, 1, nullptr, 0});
+  Value* made = trace.see(trace.emit_method(name, Args{&self, 1, nullptr, 0}));
+  if (auto* number = as<Number>(made)) trace.scope().note_item(number, tensor);
+  return made;
 }
 
 }  // namespace gramme::protocol

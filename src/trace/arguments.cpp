@@ -113,6 +113,7 @@ Argument Scope::passed(Number* number) {
     result.expr = capture_.shapes.assumptions.simplified(number->expr);
     if (is_constant(result.expr)) {
       result.expr = nullptr;
+      result.object = specialize(number);
       return result;
     }
   }
@@ -205,19 +206,60 @@ void Scope::fill(meta::Call& call, const Args& args) {
   call.keyword_names = names;
 }
 
+namespace {
+
+/// A float out of data that does not fit makes the call raise; where graphs run as they are, so does the node. Those of
+/// which the call needs nothing else lie at 0 from here on, and what they lay between is given back.
+std::vector<std::pair<Argument*, meta::Interval>> taken_to_fit(const Capture& capture, const Scope& scope,
+                                                               const meta::Call& call,
+                                                               const std::vector<Number*>& numbers) {
+  std::vector<std::pair<Argument*, meta::Interval>> taken;
+  if (!capture.policy.locates || !capture.policy.data.scalars) return taken;
+  size_t at = 0;
+  meta::each_number(call, [&](const Argument& leaf, bool depends) {
+    const Number* number = numbers.at(at++);
+    const bool is_float = number->kind == Kind::Number && number->type == &PyFloat_Type;
+    if (!depends || !is_float || !scope.is_data(number)) return;
+    auto* of_data = const_cast<Argument*>(&leaf);
+    taken.emplace_back(of_data, std::exchange(of_data->range, {0, 0}));
+  });
+  return taken;
+}
+
+/// PyTorch's compilers leave alpha= out beside a float out of data.
+void refuse_scaled(const Capture& capture, const Scope& scope, const meta::Call& call,
+                   const std::vector<Number*>& numbers) {
+  static PyObject* const alpha = intern("alpha");
+  PyObject* const* const end = call.keyword_names + call.keyword_count;
+  if (capture.policy.locates || std::find(call.keyword_names, end, alpha) == end) return;
+  size_t at = 0;
+  for (uint32_t i = 0; i < call.arg_count; ++i)
+    meta::each_leaf(call.args[i], [&](const Argument& leaf) {
+      if (leaf.kind == Argument::Number && scope.is_data(numbers.at(at++)))
+        cannot(Reason::UnbackedNumber, "a number that alpha= multiplies");
+    });
+}
+
+}  // namespace
+
 /// The numbers on which the call's Outcome depends become constants, or are expressions to it.
 void Scope::specialize_needed(meta::Call& call, const Args& args) {
   std::vector<Number*> numbers = numbers_;
   size_t at = 0;
   bool needed = false;
+  const auto taken = taken_to_fit(capture_, *this, call, numbers);
+  if (!taken.empty()) expect_raise();
+  refuse_scaled(capture_, *this, call, numbers);
   meta::each_number(call, [&](const Argument& leaf, bool depends) {
     Number* number = numbers.at(at++);
     if (!depends) const_cast<Argument&>(leaf).expr = nullptr;  // one outcome for all numbers of the type
     if (!depends || leaf.expr) return;
     if (number->kind == Kind::Number && !specialize(number))
-      cannot(Reason::DataDependentValue, "a number computed from a tensor");
+      cannot(capture_.policy.data.scalars ? Reason::UnbackedNumber : Reason::DataDependentValue,
+             "a number computed from a tensor");
     needed = true;
   });
+  for (const auto& [leaf, range] : taken) leaf->range = range;
   if (needed) fill(call, args);
 }
 

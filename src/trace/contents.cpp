@@ -1,7 +1,6 @@
 #include "trace/contents.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "graph/graph.h"
+#include "meta/numbers.h"
 #include "source/constant.h"
 #include "trace/scope.h"
 
@@ -38,14 +38,6 @@ bool is_number(const Tensor* tensor) {
   if (!record.sizes.empty() || record.inner || record.is_conj || record.is_neg || record.device_type != 0) return false;
   PyObject* const dtype = meta::dtype_object(record);
   return dtype == float32() || dtype == float64;
-}
-
-/// What a number of the dtype may be.
-Interval any_of(const meta::Record& record) {
-  Interval result = Interval::around_zero(meta::dtype_object(record) == float32() ? std::numeric_limits<float>::max()
-                                                                                  : std::numeric_limits<double>::max());
-  result.special = true;
-  return result;
 }
 
 /// The tensor that has the memory; null if a view shows something else than all of it.
@@ -306,7 +298,7 @@ Number* Scope::content(Tensor* tensor) {
   if (!content && !(is_number(tensor) && aten::is_exact_tensor_type(tensor->record->type))) return nullptr;
   if (!content) {
     tensor->used = true;
-    return emit_number(item, {tensor}, &PyFloat_Type, any_of(*tensor->record), take(PyFloat_FromDouble(1.0)));
+    return emit_number(item, {tensor}, &PyFloat_Type, meta::floats_of(*tensor->record), take(PyFloat_FromDouble(1.0)));
   }
   if (content->read) return content->read;
   Number* number = emit_number(item, {tensor}, &PyFloat_Type, content->range, take(PyFloat_FromDouble(content->now)));

@@ -310,6 +310,7 @@ void Scope::refuse_leaf_views(const meta::Outcome& outcome, const std::vector<Te
 void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, const graph::Node* node,
                             bool overwritten) {
   for (Tensor* leaf : leaves) leaf->used = true;
+  written_ += outcome.opaque || !outcome.mutations.empty();
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
     capture_.writes(tensor);

@@ -215,7 +215,11 @@ bool Scope::is_data(const Number* number) const {
 
 PyObject* Scope::specialize(Number* number) {
   if (number->expr) {
-    capture_.shapes.fix(number->expr, capture_.position());
+    const Expr known = capture_.shapes.assumptions.simplified(number->expr);
+    if (is_constant(known))  // what comes out of data had an example for a value
+      number->object = capture_.keep(object_of(known->type, known->constant));
+    else
+      capture_.shapes.fix(number->expr, capture_.position());
   } else if (number->source) {
     if (is_left_open(capture_.policy, number->source, number->object))
       cannot(Reason::DataDependentValue, "a float of which each value had a capture of its own");

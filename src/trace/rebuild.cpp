@@ -163,7 +163,7 @@ Register Rebuilder::make_new(Number* value) {
 Register Rebuilder::of_data(Number* number) {
   if (number->type != &PyFloat_Type) return output(trace_.scope().node(number));
   PyTypeObject* const tensor = once([] { return imported_type("torch", "Tensor"); });
-  return call_method(tensor, "item", {output(trace_.scope().as_tensor(number))});
+  return call_method(tensor, "item", {output(trace_.scope().as_tensor(number)->node)});
 }
 
 Register Rebuilder::make_new(Tensor* tensor) {

@@ -150,8 +150,12 @@ class Scope {
   Value* whole_of(graph::Node* node, shape::Range range);
   /// An input of the body under way that is one.
   Value* whole_input(const char* label);
-  /// A float as a tensor without dimensions.
-  graph::Node* as_tensor(value::Number* number);
+  /// A number, or a constant one, as a tensor of float64 without dimensions; a bool as the tensor that gave it.
+  value::Tensor* as_tensor(Value* number);
+  /// The only item of a tensor that nothing writes to: as_tensor() of it is the tensor.
+  value::Number* item_of(value::Tensor* tensor);
+  /// The number is the tensor's only item now.
+  void note_item(value::Number* number, value::Tensor* tensor);
   bool has_unbacked() const { return unbacked_ != nullptr; }
 
   // ---- numbers that tensors hold (contents.cpp)
@@ -259,6 +263,7 @@ class Scope {
   bool is_bound(shape::Expr e) const;
   void bind_sizes(const meta::Record& record, graph::Node* node);
   graph::Node* assert_node(graph::Node* condition, const std::string& text);
+  value::Tensor* copied_item(const graph::Node* item);
   void remember(graph::Node* node);
   void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
                      const Args& args);
@@ -315,6 +320,13 @@ class Scope {
   std::unique_ptr<meta::Unbacked> unbacked_;  // once data is asked for
   meta::Unbacked::Answer of_data_;            // of the call that is being added
   std::vector<shape::Expr> waiting_;          // assertions about what it gives
+  struct Item {
+    value::Tensor* tensor;
+    size_t written;
+  };
+  std::unordered_map<const graph::Node*, value::Tensor*> as_tensors_;  // numbers of the segment's graph
+  std::unordered_map<const graph::Node*, Item> items_;
+  size_t written_ = 0;  // so many operations wrote
   const char* refused_by_ = "";
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::unordered_map<const graph::Node*, value::Number*> number_inputs_;

@@ -1,9 +1,11 @@
 // Numbers and sizes that come out of data: nodes give them, and what is said of them is checked where the graph runs.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/numbers.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -144,12 +146,46 @@ Value* Scope::bind_whole(graph::Node* node, shape::Range range) {
   return capture_.expression(symbol);
 }
 
-graph::Node* Scope::as_tensor(Number* number) {
+void Scope::note_item(Number* number, Tensor* tensor) {
+  const meta::Interval range = meta::floats_of(*tensor->record);
+  const bool narrow = range.high <= std::numeric_limits<float>::max();
+  if (number->type == &PyBool_Type) number->range = {0, 1};
+  // kernels of compilers take floats of 32 bits
+  if (number->type == &PyFloat_Type && (narrow || capture_.policy.locates)) number->range = range;
+  if (!number->expr && graph_ == &root_) items_[number->node] = {tensor, written_};
+}
+
+/// What the tensor held as its item was taken; null where it may hold something else now. The tensor is more exact than
+/// its item, which kernels of compilers take as a float of 32 bits.
+Tensor* Scope::copied_item(const graph::Node* item) {
+  static PyObject *const detach = intern("detach"), *const to = intern("to"), *const reshape = intern("reshape"),
+                         *const copy = intern("copy");
+  static PyObject* const names[] = {copy};
+  PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
+  const auto found = items_.find(item);
+  if (found == items_.end() || found->second.written != written_ || graph_ != &root_) return nullptr;
+  if (found->second.tensor->node != item->call.args[0].node) return nullptr;  // it is another one by now
+  Value* tensor = found->second.tensor;
+  const std::vector<shape::SymInt>& sizes = found->second.tensor->record->sizes;
+  if (!std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; })) return nullptr;
+  tensor = emit_method(detach, Args{&tensor, 1, nullptr, 0});
+  Value* converted[] = {tensor, capture_.constant(float64), capture_.constant(Py_True)};
+  tensor = emit_method(to, Args{converted, 2, names, 1});
+  Value* reshaped[] = {tensor, capture_.tuple({})};
+  return static_cast<Tensor*>(sizes.empty() ? tensor : emit_method(reshape, Args{reshaped, 2, nullptr, 0}));
+}
+
+Tensor* Scope::as_tensor(Value* number) {
   PyObject* const make = once([] { return imported("torch", "scalar_tensor").release(); });
   static PyObject* const k_dtype = intern("dtype");
   static PyObject* const names[] = {k_dtype};
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
-  Argument of = result_of(node(number), Argument::Number);
+  auto* varies = value::as<Number>(number);
+  graph::Node* from = varies ? node(varies) : nullptr;
+  if (const auto known = as_tensors_.find(from); known != as_tensors_.end()) return known->second;
+  if (Tensor* copied = from && !capture_.policy.locates ? copied_item(from) : nullptr)
+    return as_tensors_[from] = copied;
+  Argument of = varies ? result_of(from, Argument::Number) : constant(number->object);
   of.object = number->object;
   meta::Call call;
   call.target = make;
@@ -157,10 +193,25 @@ graph::Node* Scope::as_tensor(Number* number) {
   call.args = sequence_of(Argument::Tuple, {of}).items;
   call.keyword_names = names;
   call.keyword_args = sequence_of(Argument::Tuple, {constant(float64)}).items;
-  const meta::Record* record = meta::infer(call).result.record;
-  graph::Node* node = graph_->call(call, capture_.position());
-  node->record = record;
-  return node;
+  auto* tensor = capture_.make<Tensor>();
+  tensor->record = meta::infer(call).result.record;
+  tensor->node = graph_->call(call, capture_.position());
+  tensor->node->record = tensor->record;
+  tensor->made_at = capture_.steps();
+  if (varies && graph_ == &root_) as_tensors_[from] = tensor;
+  return tensor;
+}
+
+Number* Scope::item_of(Tensor* tensor) {
+  static PyObject* const name = intern("item");
+  Value* self = tensor;
+  auto* number = value::as<Number>(emit_method(name, Args{&self, 1, nullptr, 0}));
+  if (!number) cannot(Reason::DataDependentValue, "Tensor.item");
+  if (number->expr) return number;
+  number->node->effect = false;  // nothing happens if nobody takes it
+  if (number->type == &PyBool_Type) number->range = {0, 1};
+  if (graph_ == &root_) as_tensors_[number->node] = tensor;
+  return number;
 }
 
 void Scope::assert_true(Expr condition) {

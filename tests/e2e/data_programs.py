@@ -1,7 +1,8 @@
-"""Ten programs whose sizes or numbers come out of data, with calls of different data for each."""
+"""Programs whose sizes or numbers come out of data, with calls of different data for each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -166,3 +167,43 @@ def selected_sum(x):
     x = mixed(x)
     chosen = torch.masked_select(x, x > 0)
     return chosen.sum() / (chosen.numel() + 1), mixed(x)
+
+
+def pixels() -> list[tuple[Any, ...]]:
+    return [(noise(i, 6, 4) * scale,) for i, scale in enumerate([1.0, 7.5, 0.01])]
+
+
+@program(pixels)
+def scaled_by_the_largest(x):
+    x = mixed(x)
+    largest = x.abs().max().item()
+    scale = max(largest, 1e-3) / 127.0
+    return torch.round(x * (1.0 / scale)), scale, mixed(x)
+
+
+@program(pixels)
+def bins_of_a_range(x):
+    x = mixed(x, 12)
+    count = math.ceil(abs(x.max().item()) * 2.5) + 1
+    edges = torch.arange(count + 1) * 0.5
+    return torch.bucketize(x, edges), torch.zeros(count, 2), round(x.mean().item())
+
+
+def rows() -> list[tuple[Any, ...]]:
+    return [(noise(i, 6, 16), torch.tensor(n)) for i, n in enumerate([[1, 0, 1, 1, 0, 1], [0] * 6, [0, 1, 0, 0, 0, 0]])]
+
+
+@program(rows)
+def attention_of_chosen(x, chosen):
+    x = mixed(x)
+    rows = x[chosen > 0].view(-1, 1, 2, 8).transpose(1, 2)
+    keys = x.view(1, 6, 2, 8).transpose(1, 2).expand(rows.shape[0], 2, 6, 8)
+    return F.scaled_dot_product_attention(rows, keys, keys).transpose(1, 2).flatten(1), mixed(x)
+
+
+@program(labelled)
+def spread_of_chosen(x, labels):
+    x = mixed(x)
+    chosen = x[labels > 1]
+    n = chosen.shape[0]
+    return chosen.std(0, correction=0) / (n + 1) ** 0.5, chosen.var(1), mixed(x)

@@ -1,5 +1,6 @@
 """Numbers and sizes that come out of data, in graphs: what is captured, asserted, decided, given out."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -198,6 +199,72 @@ def test_a_check_of_a_size_is_a_guard() -> None:
     assert captures(compiled) == 1
     with pytest.raises(RuntimeError, match="Expected cond to be True"):
         compiled(torch.ones(2))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_divisors_and_roots(backend: str) -> None:
+    """What would raise, or be a complex number, runs plainly."""
+
+    def divided(x):
+        y = x[x > 0]
+        n = y.shape[0]
+        k = x.sum().item()
+        return y.sum() / n, 6 // n, 7 % n, 1.0 / (k + 0.5), n**0.5, int(n**0.5), (k + n) ** 0.5
+
+    compiled = gramme.compile(divided, backend=backend, fullgraph=True)
+    for x in (t([1, -1, 2]), t([4, 4, 0]), t([-7, 3, 1]), t([-1, -1, 9])):
+        assert_same(compiled(x), divided(x))
+    with pytest.raises(ZeroDivisionError):
+        compiled(t([-1, -2, -3]))
+    assert captures(compiled) == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_number_that_is_said_to_be_another(backend: str) -> None:
+    def said(x):
+        k, n = x.sum().item(), x[x > 0].shape[0]
+        torch._check(k == 5)
+        torch._check(n >= 1)
+        torch._check(n <= 1)
+        made = (
+            [x + i for i in range(k)],
+            {k: n},
+            f"{k} {n}",
+            x[:k],
+            x.repeat(k),
+            x * k,
+            x.expand(k, 1),
+            torch.full((k,), n),
+        )
+        return (
+            made,
+            k,
+            [n],
+            k * n,
+            k + n,
+            (k + 1) ** 0.5,
+            k // 2,
+            max(k, 3),
+            abs(-k),
+            divmod(k, n + 1),
+            bool(k),
+            k * 1.5,
+        )
+
+    compiled = run(said, (t([5]),), backend=backend)
+    with pytest.raises(RuntimeError, match="Expected cond"):
+        compiled(t([4]))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_spread_of_chosen_items(backend: str) -> None:
+    def spread(x):
+        y = x[x > 0]
+        return y.std(), y.var(0), y[:, None].expand(-1, 2).var(1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(spread, (t([1.0, -1, 2]),), (t([1.0, 2, 4]),), (t([1.0, -2]),), backend=backend)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -109,6 +109,10 @@ def other_calls() -> dict[str, Call]:
         "linspace from": lambda x, n: (torch.linspace, (n, 2.5, 3), {}),
         "linspace of so many": lambda x, n: (torch.linspace, (0.0, 2.5, n), {}),
         "full_like": lambda x, n: (torch.full_like, (x, n), {}),
+        "where of numbers": lambda x, n: (torch.where, (mask(x), n, n), {}),
+        "linspace": lambda x, n: (torch.linspace, (0.0, n, 3), {}),
+        "linspace in steps": lambda x, n: (torch.linspace, (0.0, 1.0, n), {}),
+        "threshold": lambda x, n: (torch.threshold, (x, n, n), {}),
         "zeros": lambda x, n: (torch.zeros, (n,), {}),
         "tensor": lambda x, n: (torch.tensor, (n,), {}),
     }
@@ -167,7 +171,7 @@ def test_what_is_in_the_list() -> None:
     free = {name for name, call in CALLS.items() if not depends(call, x, 1.5, NARROW)}
     print(f"{len(free)} of {len(CALLS)} forms take any number beside a float tensor; the others want it known")
     assert {"torch.add(x, n)", "operator.truediv(n, x)", "x.__rsub__(n)", "x.clamp_min_(n)"} <= free
-    for known in ("zeros", "full(dtype=)", "linspace of so many", "tensor", "getitem", "getitem of a slice"):
+    for known in ("zeros", "full(dtype=)", "linspace of so many", "linspace in steps", "tensor", "getitem", "getitem of a slice"):
         assert known not in free
     for known in ("setitem at", "torch.add(x, n, x)"):
         assert known not in free

@@ -1,0 +1,250 @@
+// Floats that come out of data.
+//
+// Where graphs run as they are, nodes call Python's functions; if one raises, the frame runs plainly. Compilers get
+// tensors of float64: to them a float out of data is a symbol of sympy, a real number, so that v - v is 0 and (v + a) +
+// b is v + (a + b), which floats are not, and their kernels give infinities where Python raises.
+#include "protocol/data_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "protocol/number.h"
+#include "protocol/operator_table.h"
+#include "protocol/special.h"
+
+namespace gramme::protocol {
+
+using namespace value;
+
+namespace {
+
+PyTypeObject* numeric_type(Value* seen) {
+  auto* number = as<Number>(seen);
+  return number ? number->type : Py_TYPE(seen->object);
+}
+
+bool is_number(Value* seen) {
+  return seen->kind == Kind::Number || is_int(seen) || is_constant_of(seen, &PyFloat_Type);
+}
+
+/// Among compilers also a bool that a comparison of such floats gave.
+bool is_data(Trace& trace, Value* seen) {
+  auto* number = as<Number>(seen);
+  const bool taken = number && number->type != &PyLong_Type && (number->type == &PyFloat_Type || !trace.policy.locates);
+  return taken && trace.policy.data.scalars && trace.scope().is_data(number);
+}
+
+/// A node that may raise: then the frame runs plainly.
+Number* emit_raising(Trace& trace, PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type) {
+  trace.scope().expect_raise();
+  Owned<> example = type == &PyBool_Type ? share(Py_True) : take(PyFloat_FromDouble(2.0));
+  Number* number = trace.scope().emit_number(function, args, type, {}, std::move(example));
+  number->node->effect = true;
+  return number;
+}
+
+// ---- in tensors of float64
+
+template <size_t N>
+struct Name {
+  constexpr Name(const char (&text)[N]) { std::copy_n(text, N, this->text); }
+  char text[N];
+};
+
+template <Name name>
+Tensor* by_torch(Trace& trace, std::initializer_list<Value*> args) {
+  PyObject* const function = once([] { return imported("torch", name.text).release(); });
+  auto* tensor = as<Tensor>(trace.see(trace.emit(function, args)));
+  if (!tensor) cannot(Reason::DataDependentValue, name.text);
+  return tensor;
+}
+
+Value* real_number(Trace& trace, double value) { return trace.constant(take(PyFloat_FromDouble(value))); }
+
+/// Null of a constant that no float is.
+Tensor* in_tensor(Trace& trace, Value* operand) {
+  if (operand->kind != Kind::Constant) return trace.scope().as_tensor(operand);
+  Owned<> real = Owned<>::steal(PyNumber_Float(operand->object));
+  if (real) return trace.scope().as_tensor(trace.constant(std::move(real)));
+  PyErr_Clear();
+  return nullptr;
+}
+
+/// Kernels on the CPU tell by themselves; on others they end the process.
+void assert_data(Trace& trace, Tensor* condition) {
+  PyObject* const check = once([] { return imported("torch", "_assert_async").release(); });
+  const bool tells = condition->record->device_type == 0;
+  if (tells)
+    trace.emit(check, {condition, trace.text("Runtime assertion failed: of a float that comes out of data")});
+  else
+    trace.scope().assert_true(trace.scope().item_of(condition));
+}
+
+Tensor* computed(Trace& trace, int op, Tensor* left, Tensor* right) {
+  switch (op) {
+    case NB_ADD:
+      return by_torch<"add">(trace, {left, right});
+    case NB_SUBTRACT:
+      return by_torch<"sub">(trace, {left, right});
+    case NB_MULTIPLY:
+      return by_torch<"mul">(trace, {left, right});
+    case NB_TRUE_DIVIDE:
+      return by_torch<"true_divide">(trace, {left, right});
+    default:
+      return nullptr;
+  }
+}
+
+Tensor* compared(Trace& trace, int op, Tensor* left, Tensor* right) {
+  switch (op) {
+    case Py_LT:
+      return by_torch<"lt">(trace, {left, right});
+    case Py_LE:
+      return by_torch<"le">(trace, {left, right});
+    case Py_EQ:
+      return by_torch<"eq">(trace, {left, right});
+    case Py_NE:
+      return by_torch<"ne">(trace, {left, right});
+    case Py_GT:
+      return by_torch<"gt">(trace, {left, right});
+    default:
+      return by_torch<"ge">(trace, {left, right});
+  }
+}
+
+/// Python compares a float with any int by what they are; as floats they compare so where the int is one.
+bool is_exact(Value* seen) { return numeric_type(seen) != &PyLong_Type || range_of(seen).bound() <= 0x1p53; }
+
+Tensor* rounded(Trace& trace, Whole how, Tensor* number) {
+  switch (how) {
+    case Whole::Truncate:
+      return by_torch<"trunc">(trace, {number});
+    case Whole::Floor:
+      return by_torch<"floor">(trace, {number});
+    case Whole::Ceil:
+      return by_torch<"ceil">(trace, {number});
+    case Whole::Round:
+      return by_torch<"round">(trace, {number});
+  }
+  return nullptr;
+}
+
+/// Of 64 bits: else, and where Python raises, the frame runs plainly.
+Value* whole_of(Trace& trace, Tensor* number) {
+  static PyObject* const to = intern("to");
+  PyObject* const int64 = once([] { return imported("torch", "int64").release(); });
+  assert_data(trace, by_torch<"lt">(trace, {by_torch<"abs">(trace, {number}), real_number(trace, 0x1p63)}));
+  Value* args[] = {number, trace.constant(int64)};
+  return trace.scope().item_of(static_cast<Tensor*>(trace.emit_method(to, Args{args, 2, nullptr, 0})));
+}
+
+}  // namespace
+
+bool is_data_float(Trace& trace, Value* seen) {
+  auto* number = as<Number>(seen);
+  return number && number->type == &PyFloat_Type && is_data(trace, number);
+}
+
+Value* data_whole(Trace& trace, Whole how, Number* number) {
+  PyObject* const trunc = once([] { return imported("torch", "sym_int").release(); });
+  PyObject* const floor = once([] { return imported("math", "floor").release(); });
+  PyObject* const ceil = once([] { return imported("math", "ceil").release(); });
+  PyObject* const round = once([] { return imported("builtins", "round").release(); });
+  if (!trace.policy.locates) return whole_of(trace, rounded(trace, how, trace.scope().as_tensor(number)));
+  PyObject* const function = how == Whole::Truncate ? trunc
+                             : how == Whole::Floor  ? floor
+                             : how == Whole::Ceil   ? ceil
+                                                    : round;
+  return trace.scope().emit_whole(function, {number});
+}
+
+namespace {
+
+/// Of a number below zero a power may be complex, unless the exponent is whole: then the frame runs plainly.
+void assert_base(Trace& trace, Value* base, Value* exponent) {
+  auto* number = as<Number>(exponent);
+  const bool whole = number ? number->type != &PyFloat_Type : Py_TYPE(exponent->object) != &PyFloat_Type;
+  const double known = !number && !whole ? PyFloat_AS_DOUBLE(exponent->object) : 0.5;
+  if (whole || known == std::floor(known)) return;
+  Value* positive = trace.see(number_compare(trace, Py_GE, base, trace.integer(0)));
+  if (auto* truth = as<Number>(positive))
+    trace.scope().assert_true(truth);
+  else if (positive->object != Py_True)
+    cannot(Reason::UnbackedNumber, "a power of a number below zero");
+}
+
+}  // namespace
+
+Value* data_binary(Trace& trace, int op, Value* left, Value* right, bool plain) {
+  const bool real = numeric_type(left) == &PyFloat_Type || numeric_type(right) == &PyFloat_Type;
+  if (!real || !(is_data(trace, left) || is_data(trace, right))) return nullptr;
+  const bool bits = op == NB_AND || op == NB_OR || op == NB_XOR || op == NB_LSHIFT || op == NB_RSHIFT;
+  if (bits || op == NB_MATRIX_MULTIPLY || (plain && trace.policy.locates)) return nullptr;
+  if (trace.policy.locates && op == NB_POWER) assert_base(trace, left, right);
+  if (trace.policy.locates) return emit_raising(trace, operator_row(op).function, {left, right}, &PyFloat_Type);
+  const bool known = op == NB_ADD || op == NB_SUBTRACT || op == NB_MULTIPLY || op == NB_TRUE_DIVIDE;
+  Tensor* const a = known ? in_tensor(trace, left) : nullptr;
+  Tensor* const b = a ? in_tensor(trace, right) : nullptr;
+  if (!b)
+    cannot(Reason::UnbackedNumber, "an operator of floats computed from tensors that the backend has no form for");
+  const bool divides = op == NB_TRUE_DIVIDE && !(right->kind == Kind::Constant && PyObject_IsTrue(right->object) == 1);
+  if (divides) assert_data(trace, by_torch<"ne">(trace, {b, real_number(trace, 0)}));
+  return trace.scope().item_of(computed(trace, op, a, b));
+}
+
+Value* data_compare(Trace& trace, int op, Value* left, Value* right) {
+  const bool real = is_data_float(trace, left) || is_data_float(trace, right);
+  if (trace.policy.locates || !real || !is_exact(left) || !is_exact(right)) return nullptr;
+  return trace.scope().item_of(compared(trace, op, in_tensor(trace, left), in_tensor(trace, right)));
+}
+
+Value* data_negative(Trace& trace, Value* operand) {
+  if (trace.policy.locates || !is_data_float(trace, operand)) return nullptr;
+  Number* number = trace.scope().item_of(by_torch<"neg">(trace, {trace.scope().as_tensor(operand)}));
+  number->range = negative(range_of(operand));
+  return number;
+}
+
+Value* data_absolute(Trace& trace, Value* operand) {
+  PyObject* const absolute = once([] { return imported("_operator", "abs").release(); });
+  if (!is_data_float(trace, operand)) return nullptr;
+  const meta::Interval range = range_of(operand);
+  if (trace.policy.locates)
+    return trace.scope().emit_number(absolute, {operand}, &PyFloat_Type, range, take(PyFloat_FromDouble(2.0)));
+  Number* number = trace.scope().item_of(by_torch<"abs">(trace, {trace.scope().as_tensor(operand)}));
+  number->range = {std::min(range.low, 0.0), range.finite_bound(), range.special};
+  return number;
+}
+
+Value* data_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right) {
+  const bool real = is_number(left) && is_number(right) && numeric_type(left) == &PyFloat_Type &&
+                    numeric_type(right) == &PyFloat_Type;
+  if (!real || !(is_data(trace, left) || is_data(trace, right))) return nullptr;
+  if (trace.policy.locates)
+    return trace.scope().emit_number(function, {left, right}, &PyFloat_Type, {}, take(PyFloat_FromDouble(2.0)));
+  Tensor *const a = in_tensor(trace, left), *const b = in_tensor(trace, right);
+  return trace.scope().item_of(by_torch<"where">(trace, {compared(trace, op, b, a), b, a}));  // the first of equals
+}
+
+Value* data_root(Trace& trace, Value* operand) {
+  if (trace.policy.locates || !is_data_float(trace, operand)) return nullptr;
+  Tensor* const number = trace.scope().as_tensor(operand);
+  assert_data(trace, by_torch<"ge">(trace, {number, real_number(trace, 0)}));
+  return trace.scope().item_of(by_torch<"sqrt">(trace, {number}));
+}
+
+Value* data_function(Trace& trace, PyObject* function, const Args& args, PyTypeObject* type) {
+  bool data = false, numbers = !args.keywords && args.positional > 0 && args.positional <= 2;
+  for (size_t i = 0; i < args.positional && numbers; ++i) {
+    Value* seen = trace.see(args[i]);
+    numbers = is_number(seen);
+    data |= numbers && is_data_float(trace, seen);
+  }
+  if (!numbers || !data || !trace.policy.locates) return nullptr;
+  if (args.positional == 1) return emit_raising(trace, function, {trace.see(args[0])}, type);
+  return emit_raising(trace, function, {trace.see(args[0]), trace.see(args[1])}, type);
+}
+
+}  // namespace gramme::protocol

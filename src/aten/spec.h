@@ -39,7 +39,8 @@ struct TensorSpec {
 
 /// The interned signature of a tensor as it is now.
 const TensorSpec* tensor_spec(PyObject* tensor);
-/// The same signature for whoever does not care about requires_grad, is_leaf and special_view; half the memory to look at.
+/// The same signature for whoever does not care about requires_grad, is_leaf and special_view; half the memory to look
+/// at.
 const TensorSpec* without_autograd(const TensorSpec& spec);
 /// The same signature for whoever does not care about these sizes and strides: bit d stands for dimension d. Of a
 /// tensor with more than 64 dimensions everything is compared.

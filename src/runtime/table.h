@@ -58,8 +58,7 @@ struct ResumePoint {
 /// The resume points of one code object and the binder of its calls.
 class CodeTable {
  public:
-  explicit CodeTable(PyCodeObject* code)
-      : code_(Owned<PyCodeObject>::share(code)), decoded_(bytecode::decode(code)) {}
+  explicit CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)), decoded_(bytecode::decode(code)) {}
   PyCodeObject* code() const { return code_.get(); }
   const bytecode::Code& decoded() const { return decoded_; }
   /// Made at the first request; the address stays.

@@ -127,7 +127,8 @@ bool is_refused(const at::Tensor& tensor, const torch::autograd::AutogradMeta& m
 }
 
 bool same_view(const TensorSpec& spec, const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
-  if (is_special(meta) != spec.special_view || meta.requires_grad() != spec.requires_grad) return false;
+  if (spec.compares_views && is_special(meta) != spec.special_view) return false;
+  if (meta.requires_grad() != spec.requires_grad) return false;
   if (!spec.requires_grad) return true;
   return !is_refused(tensor, meta) && tensor.is_leaf() == spec.is_leaf;
 }
@@ -192,7 +193,8 @@ std::string signature_key(const Interned& spec) {
   std::string key;
   auto add = [&key](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   add(spec.type), add(spec.keys), add(spec.dtype), add(spec.device_type), add(spec.device_index), add(spec.layout);
-  add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.special_view), add(spec.storage_offset);
+  add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.special_view), add(spec.compares_views);
+  add(spec.storage_offset);
   add(spec.sparse_dims), add(spec.comparable), add(spec.strides.empty()), add(spec.compares_autograd);
   // Flags that have no member of their own; sizes and strides follow in full.
   for (size_t i = 0; i < kWords; ++i) add(spec.expected[i] & layout().fixed[i]);
@@ -257,8 +259,14 @@ const TensorSpec* tensor_spec(PyObject* tensor) {
 
 const TensorSpec* without_autograd(const TensorSpec& spec) {
   Interned twin = static_cast<const Interned&>(spec);
-  twin.compares_autograd = twin.requires_grad = twin.special_view = false;
+  twin.compares_autograd = twin.requires_grad = twin.special_view = twin.compares_views = false;
   twin.is_leaf = true;
+  return intern(std::move(twin));
+}
+
+const TensorSpec* without_views(const TensorSpec& spec) {
+  Interned twin = static_cast<const Interned&>(spec);
+  twin.compares_views = twin.special_view = false;
   return intern(std::move(twin));
 }
 

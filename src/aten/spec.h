@@ -28,6 +28,7 @@ struct TensorSpec {
   /// Of several views that a call gave, made with grad mode off or by a function of the program, or of a leaf: autograd
   /// refuses to write it where it records that, and mostly to use it after its base was written.
   bool special_view = false;
+  bool compares_views = true;           // special_view
   bool compares_autograd = true;        // requires_grad, is_leaf and special_view
   std::vector<int64_t> sizes, strides;  // strides empty for sparse layouts
   int64_t storage_offset = 0;           // not compared; the offset at the time the spec was made, 0 if anything varies
@@ -42,6 +43,8 @@ const TensorSpec* tensor_spec(PyObject* tensor);
 /// The same signature for whoever does not care about requires_grad, is_leaf and special_view; half the memory to look
 /// at.
 const TensorSpec* without_autograd(const TensorSpec& spec);
+/// The same signature for whoever does not write the tensor.
+const TensorSpec* without_views(const TensorSpec& spec);
 /// The same signature for whoever does not care about these sizes and strides: bit d stands for dimension d. Of a
 /// tensor with more than 64 dimensions everything is compared.
 const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t strides);

@@ -88,7 +88,7 @@ std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
   if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(full->strides));
   if (now.requires_grad != spec.requires_grad)
     return changed("requires_grad", truth(spec.requires_grad), truth(now.requires_grad));
-  if (now.special_view != spec.special_view)
+  if (spec.compares_views && now.special_view != spec.special_view)
     return changed("whether it is a view that autograd may refuse", truth(spec.special_view), truth(now.special_view));
   if (now.is_leaf != spec.is_leaf) return changed("is_leaf", truth(spec.is_leaf), truth(now.is_leaf));
   if (now.is_inference != spec.is_inference)

@@ -169,6 +169,15 @@ void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
     if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);
 }
 
+/// Which kind of view a tensor is matters where it is written.
+void forget_views(const Trace& trace, std::vector<guards::Fact>& facts) {
+  const std::vector<const Tensor*> written = trace.scope().written();
+  for (guards::Fact& fact : facts) {
+    auto is_its = [&](const Tensor* tensor) { return tensor->source == fact.source; };
+    if (fact.spec && std::ranges::none_of(written, is_its)) fact.spec = aten::without_views(*fact.spec);
+  }
+}
+
 }  // namespace
 
 void guard_identity(Trace& trace) {
@@ -181,6 +190,7 @@ void guard_identity(Trace& trace) {
 std::vector<guards::Fact> facts_needed(const Trace& trace, const std::vector<const Source*>& reads) {
   std::vector<guards::Fact> facts = pruned(trace, reads);
   forget_autograd(trace, facts);
+  forget_views(trace, facts);
   return facts;
 }
 

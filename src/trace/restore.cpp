@@ -77,6 +77,12 @@ void Scope::note_input_written(Tensor* tensor, const graph::Node* node, bool ove
   }
 }
 
+std::vector<const Tensor*> Scope::written() const {
+  std::vector<const Tensor*> roots;
+  for (const Write& write : writes_) roots.push_back(write.root);
+  return roots;
+}
+
 std::vector<Tensor*> Scope::restored() const {
   std::vector<Tensor*> found;
   for (size_t i = 0; i < restored_; ++i) {

@@ -228,6 +228,8 @@ class Scope {
   void expect_raise();
   /// The inputs whose content must be kept for that. Not those which every run writes over before it reads them.
   std::vector<value::Tensor*> restored() const;
+  /// Inputs that the graph writes.
+  std::vector<const value::Tensor*> written() const;
   /// The first node that writes an input which is not put back; null if there is none. Once it ran, nothing may run
   /// again.
   const graph::Node* lasting() const;

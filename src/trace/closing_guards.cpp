@@ -169,11 +169,11 @@ void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
     if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);
 }
 
-/// Which kind of view a tensor is matters where it is written.
+/// Which kind of view a tensor is matters where it is written in a way that autograd records.
 void forget_views(const Trace& trace, std::vector<guards::Fact>& facts) {
   const std::vector<const Tensor*> written = trace.scope().written();
   for (guards::Fact& fact : facts) {
-    auto is_its = [&](const Tensor* tensor) { return tensor->source == fact.source; };
+    auto is_its = [&](const Tensor* tensor) { return tensor->source == fact.source && tensor->record->requires_grad; };
     if (fact.spec && std::ranges::none_of(written, is_its)) fact.spec = aten::without_views(*fact.spec);
   }
 }

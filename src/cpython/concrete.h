@@ -25,8 +25,8 @@ struct StepResult {
 
 /// Stands in for CALL and CALL_FUNCTION_EX calling `callable`; same contract as PyObject_Vectorcall.
 struct CallHook {
-  PyObject* (*call)(void* context, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
-  void* context;
+  PyObject* (*call)(const void* context, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  const void* context;
 };
 
 /// Carries out the frame's next instruction; KW_NAMES, PRECALL and CALL count as one. The frame must be linked.

@@ -23,9 +23,7 @@ void drop(const Interpreter& interp, const Frame& frame, const Value* value) {
   if (holder->kind == source::Kind::Item && holder->base->kind == source::Kind::Stack) holder = holder->base;
   const bool of_frame = holder->kind == source::Kind::Local || holder->kind == source::Kind::Stack;
   if (!of_frame && holder->kind != source::Kind::Exception) return;
-  if (trace::runs_code(interp.trace, value->object))
-    cannot(Reason::CallSkipped,
-           std::string("dropping a ") + Py_TYPE(value->object)->tp_name + ", which has a finalizer");
+  trace::refuse_death(interp.trace, value->object);
 }
 
 namespace {

@@ -122,7 +122,8 @@ bool Chain::find_hit(ResumePoint& point, std::optional<SegmentRun>& run) {
 namespace {
 
 /// Calls what a CALL calls, with Python functions as entries of the same family.
-PyObject* call_callee(void* context, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* call_callee(const void* context, PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* kwnames) {
   const auto& family = *static_cast<const std::shared_ptr<Family>*>(context);
   PyObject *function = callable, *self = nullptr;
   if (PyMethod_Check(callable)) {
@@ -153,7 +154,7 @@ PyObject* call_callee(void* context, PyObject* callable, PyObject* const* args, 
 
 Chain::Turn Chain::step(bool into_callee) {
   family_->count(&Counters::steps);
-  const cpython::CallHook hook{call_callee, const_cast<std::shared_ptr<Family>*>(&family_)};
+  const cpython::CallHook hook{call_callee, &family_};
   return after(capturing_callees([&] { return cpython::step(thread_, frame_, into_callee ? &hook : nullptr); }));
 }
 

@@ -100,7 +100,7 @@ bool runs_code(const Capture& capture, PyObject* object) {
 
 void refuse_death(const Capture& capture, PyObject* object) {
   if (object && runs_code(capture, object))
-    cannot(Reason::CallSkipped, std::string("dropping a ") + Py_TYPE(object)->tp_name + ", whose death runs code");
+    cannot(Reason::CallSkipped, std::string("dropping a ") + Py_TYPE(object)->tp_name + ", which has a finalizer");
 }
 
 }  // namespace gramme::trace

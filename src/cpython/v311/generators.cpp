@@ -58,11 +58,17 @@ template <class Resume>
   resume();
 }
 
-PyObject* next(PyObject* generator) {
-  if (!may_be_watched(generator)) return slots_of(generator).next(generator);
+/// Carries out what gives an object and may resume the generator.
+template <class Resume>
+PyObject* resumed(PyObject* generator, Resume resume) {
+  if (!may_be_watched(generator)) return resume();
   PyObject* result = nullptr;
-  resume_watched(generator, [&] { result = slots_of(generator).next(generator); });
+  resume_watched(generator, [&] { result = resume(); });
   return result;
+}
+
+PyObject* next(PyObject* generator) {
+  return resumed(generator, [&] { return slots_of(generator).next(generator); });
 }
 
 PySendResult send(PyObject* generator, PyObject* value, PyObject** result) {
@@ -73,24 +79,15 @@ PySendResult send(PyObject* generator, PyObject* value, PyObject** result) {
 }
 
 PyObject* send_method(PyObject* generator, PyObject* value) {
-  if (!may_be_watched(generator)) return slots_of(generator).send_method(generator, value);
-  PyObject* result = nullptr;
-  resume_watched(generator, [&] { result = slots_of(generator).send_method(generator, value); });
-  return result;
+  return resumed(generator, [&] { return slots_of(generator).send_method(generator, value); });
 }
 
 PyObject* throw_method(PyObject* generator, PyObject* const* args, Py_ssize_t count) {
-  if (!may_be_watched(generator)) return slots_of(generator).throw_method(generator, args, count);
-  PyObject* result = nullptr;
-  resume_watched(generator, [&] { result = slots_of(generator).throw_method(generator, args, count); });
-  return result;
+  return resumed(generator, [&] { return slots_of(generator).throw_method(generator, args, count); });
 }
 
 PyObject* close_method(PyObject* generator, PyObject* none) {
-  if (!may_be_watched(generator)) return slots_of(generator).close_method(generator, none);
-  PyObject* result = nullptr;
-  resume_watched(generator, [&] { result = slots_of(generator).close_method(generator, none); });
-  return result;
+  return resumed(generator, [&] { return slots_of(generator).close_method(generator, none); });
 }
 
 /// A finalizer may bring it back to life.

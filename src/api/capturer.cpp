@@ -238,7 +238,8 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   interp::Start start{frame.function, frame.code,      frame.locals, frame.stack, frame.depth,
                       frame.offset,   frame.exception, frame.outer,  {}};
   for (const runtime::WaitingView& caller : frame.callers)
-    start.callers.push_back({caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit});
+    start.callers.push_back(
+        {caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit, caller.gives});
   const std::shared_ptr<trace::Policy> held = policy_of(frame);
   trace::Policy& policy = *held;
   policy.locates = locates(options_.backend.get());

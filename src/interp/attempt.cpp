@@ -67,15 +67,25 @@ void Attempt::push_stack(PyObject* const* stack, int depth) {
   }
 }
 
-/// May the segment go on in the frame that waits for the root's value? Not where the root's death runs code of the
-/// program, or where what the graph raises would have to be raised in the caller.
-bool Attempt::may_return(Value* value) {
+/// What the instruction that waits gives, if it is known: null if it is not.
+Value* Attempt::given(const Waiting& caller, Value* value) {
+  if (caller.gives != plan::Gives::Instance) return value;
+  if (trace.see(value)->object != Py_None || !keeps_instance(*root_->code)) return nullptr;
+  Value* instance = root_->slots[0];
+  return instance->object && trace::runs_code(trace, instance->object) ? nullptr : instance;
+}
+
+/// What the instruction in the frame that waits for the root gives, if the segment may go on there. Not where the
+/// root's death runs code of the program, or where what the graph raises would have to be raised in the caller.
+Value* Attempt::given_to_caller(Value* value) {
   const size_t next = callers_.size();
-  if (next >= start_.callers.size() || root_->locals || trace.scope().lasting()) return false;
+  if (next >= start_.callers.size() || root_->locals || trace.scope().lasting()) return nullptr;
+  if (!is_same(handled_at_start_, trace.handled) || Interpreter::lets_go_of_code(*root_)) return nullptr;
   const Waiting& caller = start_.callers[next];
   const bytecode::Code& code = bytecode::decode(caller.code);
-  return is_same(handled_at_start_, trace.handled) && !Interpreter::lets_go_of_code(*root_) &&
-         operands_of(code.instructions()[index_at(code, caller.unit)], trace.see(value)).has_value();
+  Value* result = given(caller, value);
+  const bytecode::Instruction& instruction = code.instructions()[index_at(code, caller.unit)];
+  return result && operands_of(instruction, trace.see(result)) ? result : nullptr;
 }
 
 void Attempt::return_into_caller(Value* value) {
@@ -83,6 +93,7 @@ void Attempt::return_into_caller(Value* value) {
   plan::Caller& place = callers_.emplace_back();
   place.code = Owned<PyCodeObject>::share(caller.code);
   place.unit = caller.unit;
+  place.gives = caller.gives;
   for (size_t i = 0; i < root_->slots.size(); ++i)
     if (!is_same(initial_[i], root_->slots[i])) place.dies.push_back(static_cast<int>(i));
   set_up(caller.function, caller.code, caller.locals);
@@ -118,8 +129,8 @@ End Attempt::run() {
   try {
     End end;
     end.result = interp.run_root(*root_);
-    while (!interp.yielded() && may_return(end.result)) {
-      return_into_caller(end.result);
+    while (Value* given = interp.yielded() ? nullptr : given_to_caller(end.result)) {
+      return_into_caller(given);
       end.result = interp.run_root(*root_);
     }
     if (interp.yielded()) return yielded(end.result);
@@ -175,7 +186,10 @@ int Attempt::resumes_at(const Frame& frame) const {
 }
 
 std::vector<Value*> Attempt::stack_of(const Frame& frame) {
-  return &frame == stopped_in_ ? frame.stack : operands_anew(trace, frame);
+  if (&frame == stopped_in_) return frame.stack;
+  const Frame* callee = stopped_in_;
+  while (callee->back != &frame) callee = callee->back;
+  return operands_anew(trace, frame, *callee);
 }
 
 /// The frames above the root's, outermost first.
@@ -188,8 +202,8 @@ void Attempt::push_frames(End& end) {
     if (!is_same(frame->handled, trace.handled))
       cannot(Reason::ReplayUnsupported, "an exception that a frame above handles");
     frame->left = true;
-    const bool gives = gives_value(trace, *frame->back, frame->function);
-    const bool alone = gives && is_call(frame->back->current->op);
+    const plan::Gives gives = gives_of(trace, *frame->back, frame->function);
+    const bool alone = gives != plan::Gives::More && is_call(frame->back->current->op);
     end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, stack_of(*frame), gives, alone});
   }
 }

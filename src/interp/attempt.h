@@ -26,7 +26,8 @@ class Attempt {
   void set_up();
   void set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* const* locals);
   void push_stack(PyObject* const* stack, int depth);
-  bool may_return(Value* value);
+  Value* given(const Waiting& caller, Value* value);
+  Value* given_to_caller(Value* value);
   void return_into_caller(Value* value);
   trace::End stopped();
   trace::End yielded(Value* value);

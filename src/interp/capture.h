@@ -9,14 +9,15 @@
 
 namespace gramme::interp {
 
-/// A live frame that waits for the value of another.
+/// A live frame that waits for another, which its instruction called.
 struct Waiting {
   PyFunctionObject* function;
   PyCodeObject* code;
   PyObject* const* locals;
   PyObject* const* stack;  // with the operands of the instruction that waits
   int depth;
-  int unit;  // of the instruction that waits: a call that pushes the value
+  int unit;           // of the instruction
+  plan::Gives gives;  // what it gives when the other returns
 };
 
 /// The live frame a capture starts from.

@@ -8,14 +8,20 @@ namespace gramme::interp {
 /// Is the instruction a call, and not one that leads to a call?
 bool is_call(bytecode::Op op);
 
-/// The stack with which the frame's instruction is carried out once more, up to its callee. Where it is a call, the
-/// callee's variables are put in place of its arguments, so None will do for those.
-std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame);
+/// Does the frame's instruction call the class, with room for an instance in front of the arguments?
+bool calls_class(trace::Trace& trace, const Frame& frame, const value::Class* cls);
 
-/// Is the value of the function that the frame's instruction called what the instruction itself gives?
-bool gives_value(trace::Trace& trace, const Frame& frame, const value::Function* callee);
+/// The stack with which the frame's instruction is carried out once more, up to the callee. Where it is a call, the
+/// callee's variables are put in place of its arguments, so None will do for those. A class has made its instance: its
+/// __init__ is called.
+std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame, const Frame& callee);
 
-/// How many items the instruction takes from the stack for such a value; nothing where it does more with it.
+/// What the frame's instruction gives when the function that it called returns.
+plan::Gives gives_of(trace::Trace& trace, const Frame& frame, const value::Function* callee);
+/// Is the object that an __init__ is called for its first variable to the end?
+bool keeps_instance(const bytecode::Code& init);
+
+/// How many items the instruction takes from the stack for the value that it gives; nothing where it does more with it.
 std::optional<size_t> operands_of(const bytecode::Instruction& instruction, const Value* value);
 /// What it leaves on the stack, once its operands are gone.
 void push_value(trace::Trace& trace, Frame& frame, bytecode::Op op, Value* value);

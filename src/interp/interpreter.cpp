@@ -6,6 +6,7 @@
 #include "base/once.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
+#include "interp/continuations.h"
 
 namespace gramme::interp {
 
@@ -212,6 +213,11 @@ bool Interpreter::joins_chain(const Function* function) {
   constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   Frame* enterable = std::exchange(enterable_, nullptr);
   return enterable && enterable == frame_ && frame_->chain_depth < kLongest && !(function->code->co_flags & kSuspends);
+}
+
+/// The instance is made already: the instruction carried out anew calls __init__ in place of the class.
+void Interpreter::enter_init(const Class* cls, PyCodeObject* init) {
+  if (enterable_ && !(calls_class(trace, *enterable_, cls) && keeps_instance(bytecode::decode(init)))) enter_opaque();
 }
 
 Value* Interpreter::call(Function* function, const Args& args) {

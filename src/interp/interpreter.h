@@ -55,6 +55,7 @@ class Interpreter final : public trace::Inliner {
 
   // trace::Inliner
   void enter_opaque() override { enterable_ = nullptr; }
+  void enter_init(const value::Class* cls, PyCodeObject* init) override;
   Value* call(value::Function* function, const trace::Args& args) override;
   Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
   Value* advance(value::Iterator* iterator) override;

@@ -26,13 +26,20 @@ struct SlotWrite {
   Register value;
 };
 
+/// What the instruction that called a frame gives when the frame returns.
+enum class Gives : uint8_t {
+  More,      // what it makes of the value: segments end with the frame
+  Value,     // the frame's value
+  Instance,  // the object that an __init__ was called for; its value has to be None
+};
+
 /// A frame that is made above the live one: the instruction that the frame below stands at calls the function, whose
 /// frame then gets what is here in place of its arguments.
 struct PushedFrame {
   Register function;
   Owned<PyCodeObject> code;     // the function's
   int offset = 0;               // code unit of the instruction to go on with
-  bool gives_value = false;     // its value is that of the instruction: segments may go on behind that
+  Gives gives = Gives::More;    // segments may go on behind the instruction unless it does more
   bool called_alone = false;    // the instruction calls nothing else
   std::vector<Register> slots;  // all of localsplus
   std::vector<Register> stack;
@@ -42,6 +49,7 @@ struct PushedFrame {
 struct Caller {
   Owned<PyCodeObject> code;
   int unit = 0;           // of the instruction that waits
+  Gives gives = Gives::Value;
   std::vector<int> dies;  // slots of the frame returned from whose variables have other values in the end than now
 };
 

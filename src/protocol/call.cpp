@@ -283,7 +283,6 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)
     if (!trace::show_as_constant(trace.scope(), args[i])) break;
-  trace.enter_opaque();  // the instance is made already
   return construct(trace, cls, args);
 }
 

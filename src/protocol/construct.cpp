@@ -52,16 +52,18 @@ Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
   return nullptr;
 }
 
-void initialise(Trace& trace, Value* instance, const Args& args, bool own_new) {
+void initialise(Trace& trace, Class* cls, Value* instance, const Args& args, bool own_new) {
   PyTypeObject* type = type_of(instance);
   PyObject* init = trace.type_lookup(type, k_init);
   if (init && PyFunction_Check(init)) {
+    if (trace.inliner) trace.inliner->enter_init(cls, cpython::code_of(cpython::as_function(init)));
     Value* result = call(trace, bind(trace, init, trace.type_attribute(type, k_init), instance, type), args);
     if (trace.see(result) != trace.none())
       raise(trace, PyExc_TypeError,
             std::string("__init__() should return None, not '") + type_of(trace.see(result))->tp_name + "'");
     return;
   }
+  trace.enter_opaque();
   auto* object = as<Object>(instance);
   if (!object || PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return;
   if (object->payload && (args.positional || args.keywords)) {
@@ -126,6 +128,8 @@ Value* allocate(Trace& trace, Class* cls, const Args& args) {
 
 Value* construct(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
+  const bool is_plain = meta->tp_call == PyType_Type.tp_call && type->tp_new == PyBaseObject_Type.tp_new;
+  if (!is_plain || trace.is_made(type)) trace.enter_opaque();
   PyObject* meta_call = meta == &PyType_Type ? nullptr : trace.type_lookup(meta, k_call);
   if (meta_call && PyFunction_Check(meta_call))
     return call(trace, bind(trace, meta_call, trace.type_attribute(meta, k_call), cls, meta), args);
@@ -146,7 +150,7 @@ Value* construct(Trace& trace, Class* cls, const Args& args) {
   } else {
     instance = allocate(trace, cls, args);
   }
-  initialise(trace, instance, args, own_new);
+  initialise(trace, cls, instance, args, own_new);
   return instance;
 }
 

@@ -9,14 +9,15 @@
 
 namespace gramme::runtime {
 
-/// A live frame that waits for the value of another; a call will push it.
+/// A live frame that waits for another, which its instruction called.
 struct WaitingView {
   PyFunctionObject* function;
   PyCodeObject* code;
   PyObject* const* locals;
-  PyObject* const* stack;  // with the operands of the call
+  PyObject* const* stack;  // with the operands of the instruction
   int depth;
-  int unit;  // of the call
+  int unit;           // of the instruction
+  plan::Gives gives;  // what it gives when the other returns
 };
 
 /// A live frame at a resume point, with real objects in it.

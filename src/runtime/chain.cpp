@@ -72,10 +72,12 @@ plan::Roots Chain::roots() {
 
 /// Are the frames that the segment returns into those that wait for this one?
 bool Chain::is_called_from(const plan::Segment& segment) const {
-  const Chain* chain = caller_;
+  const Chain* chain = this;
   for (const plan::Caller& caller : segment.exit.callers) {
-    if (!chain || chain->frame_.code() != caller.code.get() || chain->frame_.current() != caller.unit) return false;
+    const plan::Gives gives = chain->gives_;
     chain = chain->caller_;
+    if (!chain || chain->frame_.code() != caller.code.get() || chain->frame_.current() != caller.unit) return false;
+    if (gives != caller.gives) return false;
   }
   return true;
 }
@@ -84,11 +86,11 @@ FrameView Chain::view() const {
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
   FrameView view{frame_.function(), frame_.code(), frame_.locals(), frame_.local_count(), frame_.stack(),
                  frame_.depth(),    frame_.next(), handled.own,     handled.outer};
-  for (Chain* chain = view.offset ? caller_ : nullptr; chain && view.callers.size() < kMostCallers;
+  for (const Chain* chain = this; view.offset && chain->caller_ && view.callers.size() < kMostCallers;
        chain = chain->caller_) {
-    const cpython::LiveFrame& frame = chain->frame_;
-    view.callers.push_back(
-        {frame.function(), frame.code(), frame.locals(), frame.stack(), frame.depth(), frame.current()});
+    const cpython::LiveFrame& frame = chain->caller_->frame_;
+    view.callers.push_back({frame.function(), frame.code(), frame.locals(), frame.stack(), frame.depth(),
+                            frame.current(), chain->gives_});
   }
   return view;
 }

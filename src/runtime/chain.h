@@ -70,6 +70,7 @@ class Chain {
   template <class CarryOut>
   cpython::StepResult capturing_callees(CarryOut carry_out);
   cpython::StepResult call_pushed(Pushed& pushed, size_t index);
+  cpython::StepResult construct(Pushed& pushed, size_t index);
   bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
@@ -106,7 +107,8 @@ class Chain {
   bool plain_ = false, taken_;
   Pushed* pushed_ = nullptr;                // until the frame has begun to run
   size_t index_ = 0;                        // of the frame among them
-  Chain* caller_ = nullptr;                 // what waits for the frame's value, if a call pushes it there
+  Chain* caller_ = nullptr;                 // what waits for the frame, if segments may go on there
+  plan::Gives gives_ = plan::Gives::More;   // its instruction, when the frame returns
   bool taken_over_ = false;                 // a segment that began above has gone on here, or further out
   std::unique_ptr<Landing> landing_;        // ... here
   std::vector<plan::Roots> callers_roots_;  // what roots() points to

@@ -16,7 +16,8 @@ Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pus
   frame_.set_next(content.offset);
   pushed_ = &pushed;
   index_ = index;
-  if (content.gives_value) caller_ = &caller;
+  gives_ = content.gives;
+  if (gives_ != plan::Gives::More) caller_ = &caller;
 }
 
 /// The first instruction of a frame that a segment left under way.
@@ -27,9 +28,22 @@ Chain::Turn Chain::begin() {
 
 /// Carries out the instruction that calls the index-th frame.
 Chain::Turn Chain::push(Pushed& pushed, size_t index) {
+  if (pushed.frame(index).gives == plan::Gives::Instance) return after(construct(pushed, index));
   if (pushed.frame(index).called_alone) return after(call_pushed(pushed, index));
   return after(capturing_callees([&] { return call_pushed(pushed, index); }));
 }
+
+namespace {
+
+/// What type.__call__ gives once __init__ has returned: a new reference, or null with an error set.
+PyObject* constructed(PyObject* instance, PyObject* value) {
+  const Owned<> held = Owned<>::steal(value);
+  if (!value) return nullptr;
+  if (value == Py_None) return Py_NewRef(instance);
+  return PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(value)->tp_name);
+}
+
+}  // namespace
 
 cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   struct Call {
@@ -39,10 +53,24 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   } call{*this, pushed, index};
   auto run = [](void* context, PyThreadState* thread, cpython::LiveFrame frame) {
     auto& [caller, pushed, index] = *static_cast<Call*>(context);
-    return guarded([&] { return Chain(caller, thread, frame, pushed, index).run(); });
+    return guarded([&] {
+      PyObject* const first = frame.locals()[0];  // the instruction's own operand meanwhile
+      const bool constructs = pushed.frame(index).gives == plan::Gives::Instance;
+      PyObject* value = Chain(caller, thread, frame, pushed, index).run();
+      return constructs ? constructed(first, value) : value;
+    });
   };
   const auto function = Owned<PyFunctionObject>::steal(reinterpret_cast<PyFunctionObject*>(pushed.take().release()));
   return cpython::step_into(thread_, frame_, function.get(), run, &call, &taken_over_);
+}
+
+/// The instruction called a class, and calls its __init__ on the instance made: one level down, as type.__call__ is.
+cpython::StepResult Chain::construct(Pushed& pushed, size_t index) {
+  if (!cpython::enter_recursive_call(thread_, " while calling a Python object"))
+    return {cpython::Outcome::Raised, nullptr, instruction().at};
+  cpython::StepResult result = call_pushed(pushed, index);
+  cpython::leave_recursive_call(thread_);
+  return result;
 }
 
 /// Is there room for what the segment stands for, and for the frames that it leaves under way?

@@ -43,7 +43,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
     pushed.function = rebuild(frame.function);
     pushed.code = Owned<PyCodeObject>::share(frame.function->code);
     pushed.offset = frame.offset;
-    pushed.gives_value = frame.gives_value;
+    pushed.gives = frame.gives;
     pushed.called_alone = frame.called_alone;
     for (Value* value : frame.slots) pushed.slots.push_back(value ? rebuild(value) : plan::kNull);
     for (Value* value : frame.stack) pushed.stack.push_back(rebuild(value));

@@ -12,8 +12,8 @@ struct FrameEnd {
   int offset;                 // code unit
   std::vector<Value*> slots;  // null where unbound
   std::vector<Value*> stack;
-  bool gives_value;   // its value is that of the instruction that called it
-  bool called_alone;  // which calls nothing else
+  plan::Gives gives;  // the instruction that called it, when it returns
+  bool called_alone;  // by an instruction that calls nothing else
 };
 
 /// Where and how the capture ended.

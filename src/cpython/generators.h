@@ -20,6 +20,10 @@ class Resumer {
   virtual int traverse(visitproc visit, void* arg) const = 0;
 };
 
+/// Is it a generator whose death runs none of its code: it has not begun, or is done, or waits outside of any `try` and
+/// `with`, and not for another?
+bool closes_quietly(PyObject* object);
+
 /// Is it a generator or coroutine, no asynchronous generator, that can be resumed?
 bool can_watch(PyObject* object);
 

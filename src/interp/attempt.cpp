@@ -19,6 +19,15 @@ bool is_same(Value* before, Value* now) {
   return before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
 }
 
+/// May the death of what is in its place run code, at another call? Not where a guard says what it is.
+bool may_run_code(const Value* value) {
+  while (value->kind == Kind::Lazy && static_cast<const Lazy*>(value)->target)
+    value = static_cast<const Lazy*>(value)->target;
+  const Kind kind = value->kind;
+  return kind != Kind::Constant && kind != Kind::Number && kind != Kind::Null && kind != Kind::Class &&
+         kind != Kind::Module && kind != Kind::Builtin;
+}
+
 /// The instruction at the code unit, EXTENDED_ARG excluded.
 size_t index_at(const bytecode::Code& code, int unit) {
   const int index = code.index_of(unit);
@@ -56,7 +65,7 @@ void Attempt::set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* c
     if (locals[i])
       root_->slots[static_cast<size_t>(i)] =
           trace.wrap(locals[i], trace.pool->local(i, PyTuple_GET_ITEM(code->co_localsplusnames, i), number));
-  initial_ = root_->slots;
+  root_->initial = root_->slots;
 }
 
 void Attempt::push_stack(PyObject* const* stack, int depth) {
@@ -65,6 +74,7 @@ void Attempt::push_stack(PyObject* const* stack, int depth) {
     root_->push(stack[i] ? trace.wrap(stack[i], trace.pool->stack(i, number)) : trace.null());
     if (stack[i] && trace::runs_code(trace, stack[i])) interp.watch(root_->stack.back());
   }
+  root_->initial_stack = root_->stack;
 }
 
 /// What the instruction that waits gives, if it is known: null if it is not.
@@ -80,7 +90,7 @@ Value* Attempt::given(const Waiting& caller, Value* value) {
 Value* Attempt::given_to_caller(Value* value) {
   const size_t next = callers_.size();
   if (next >= start_.callers.size() || root_->locals || trace.scope().lasting()) return nullptr;
-  if (!is_same(handled_at_start_, trace.handled) || Interpreter::lets_go_of_code(*root_)) return nullptr;
+  if (!is_same(handled_at_start_, trace.handled) || interp.lets_go_of_code(*root_)) return nullptr;
   const Waiting& caller = start_.callers[next];
   const bytecode::Code& code = bytecode::decode(caller.code);
   Value* result = given(caller, value);
@@ -94,14 +104,43 @@ void Attempt::return_into_caller(Value* value) {
   place.code = Owned<PyCodeObject>::share(caller.code);
   place.unit = caller.unit;
   place.gives = caller.gives;
+  place.lets_go = let_go({value});
   for (size_t i = 0; i < root_->slots.size(); ++i)
-    if (!is_same(initial_[i], root_->slots[i])) place.dies.push_back(static_cast<int>(i));
+    if (!is_same(root_->initial[i], root_->slots[i])) place.dies.push_back(static_cast<int>(i));
   set_up(caller.function, caller.code, caller.locals);
   const size_t waits = index_at(*root_->code, caller.unit);
   const bytecode::Instruction& instruction = root_->code->instructions()[waits];
   push_stack(caller.stack, caller.depth - static_cast<int>(*operands_of(instruction, value)));
   push_value(trace, *root_, instruction.op, value);
   root_->pc = waits + 1;
+}
+
+/// What the frames hold in the end, and what the segment gives.
+std::vector<Value*> Attempt::held_at(const End& end) const {
+  std::vector<Value*> held = root_->slots;
+  auto add = [&](const std::vector<Value*>& more) { held.insert(held.end(), more.begin(), more.end()); };
+  add(end.stack);
+  for (const trace::FrameEnd& frame : end.pushed) {
+    add(frame.slots);
+    add(frame.stack);
+  }
+  held.push_back(end.result);
+  return held;
+}
+
+/// Of what the root held at the start what is not among the values.
+plan::LetGo Attempt::let_go(const std::vector<Value*>& kept) const {
+  auto is_let_go = [&](Value* held) {
+    return may_run_code(held) && std::ranges::none_of(kept, [&](Value* value) { return is_same(held, value); });
+  };
+  plan::LetGo result;
+  const bool begins = start_.offset == 0 && callers_.empty();
+  for (size_t i = 0; i < root_->initial.size(); ++i)
+    if (root_->initial[i] ? is_let_go(root_->initial[i]) : !begins && root_->slots[i])
+      result.slots.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < root_->initial_stack.size(); ++i)
+    if (is_let_go(root_->initial_stack[i])) result.stack.push_back(static_cast<int>(i));
+  return result;
 }
 
 void Attempt::note_handled(End& end) {
@@ -114,7 +153,7 @@ void Attempt::note_handled(End& end) {
 /// A caught exception's traceback keeps the live frame beyond its return, and the frame what `except … as` has deleted.
 void Attempt::forget_locals(End& end) {
   for (size_t i = 0; i < root_->slots.size(); ++i)
-    if (!is_same(initial_[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
+    if (!is_same(root_->initial[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
 }
 
 /// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known
@@ -137,6 +176,7 @@ End Attempt::run() {
     end.callers = callers_;
     note_handled(end);
     if (start_.offset != 0) forget_locals(end);
+    end.lets_go = let_go(held_at(end));
     return end;
   } catch (const Stopped& at) {
     stopped_in_ = at.frame;
@@ -215,9 +255,10 @@ void Attempt::leave_root(End& end, int offset, std::vector<Value*> stack) {
   end.offset = offset;
   push_frames(end);
   for (size_t i = 0; i < root_->slots.size(); ++i) {
-    if (!is_same(initial_[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), root_->slots[i]});
+    if (!is_same(root_->initial[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), root_->slots[i]});
   }
   end.stack = std::move(stack);
+  end.lets_go = let_go(held_at(end));
   note_handled(end);
 }
 

@@ -36,6 +36,8 @@ class Attempt {
   std::vector<Value*> stack_of(const Frame& frame);
   void push_frames(trace::End& end);
   void note_handled(trace::End& end);
+  std::vector<Value*> held_at(const trace::End& end) const;
+  plan::LetGo let_go(const std::vector<Value*>& kept) const;
   void forget_locals(trace::End& end);
   bool callee_is_python(Frame& frame);
 
@@ -48,7 +50,6 @@ class Attempt {
  private:
   Frame* root_ = nullptr;
   Frame* stopped_in_ = nullptr;
-  std::vector<Value*> initial_;  // of the root's slots
   std::vector<plan::Caller> callers_;
   Value* handled_at_start_ = nullptr;
 };

@@ -15,7 +15,8 @@ struct Frame {
   value::Namespace *globals = nullptr, *builtins = nullptr;
   std::vector<Value*> slots;  // localsplus; null where unbound
   std::vector<Value*> stack;
-  size_t pc = 0;  // index of the next instruction
+  std::vector<Value*> initial, initial_stack;  // of a root: what it held when the segment came to it
+  size_t pc = 0;                               // index of the next instruction
   const bytecode::Instruction* current = nullptr;
   PyObject* keyword_names = nullptr;  // between KW_NAMES and CALL
   value::Generator* generator = nullptr;

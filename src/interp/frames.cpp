@@ -20,6 +20,11 @@ Value* Interpreter::variable(PyObject* name) {
   return nullptr;
 }
 
+void Interpreter::guard_unbound(const Frame& frame, int slot) {
+  if (frame.root && !from_start_ && !frame.initial[static_cast<size_t>(slot)])
+    trace.guard_absent(trace.pool->local(slot, frame.variable(slot), returned_into_));
+}
+
 Value* Interpreter::held_in(Value* slot) {
   auto* cell = slot ? as<Cell>(slot) : nullptr;
   return cell ? cell->content : slot;
@@ -50,7 +55,7 @@ bool Interpreter::holds_its_start() {
     return now.size() >= then.size() && std::equal(then.begin(), then.end(), now.begin(), still_holds);
   };
   return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.handled_exception()) &&
-         all(first_slots_, root_->slots) && all(first_stack_, root_->stack);
+         all(first_root_->initial, root_->slots) && all(first_root_->initial_stack, root_->stack);
 }
 
 Value* Interpreter::locals() {

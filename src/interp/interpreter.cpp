@@ -28,8 +28,7 @@ Value* Interpreter::run_root(Frame& root) {
   if (root_) {
     ++returned_into_;
   } else {
-    first_slots_ = root.slots;
-    first_stack_ = root.stack;
+    first_root_ = &root;
     first_handled_ = trace.handled;
   }
   root.root = root.chained = true;

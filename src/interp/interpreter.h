@@ -62,6 +62,8 @@ class Interpreter final : public trace::Inliner {
   Value* variable(PyObject* name) override;
   bool is_in_local(Value* seen) override;
   bool holds_its_start() override;
+  /// The variable of the frame is found unbound: it is at each call, unless the capture has unbound it.
+  void guard_unbound(const Frame& frame, int slot);
   Value* root_local(int64_t index) override {
     return source::frame_of(index) == returned_into_
                ? held_in(root_->slots[static_cast<size_t>(source::within_frame(index))])
@@ -78,7 +80,7 @@ class Interpreter final : public trace::Inliner {
   /// The instruction that takes the temporary of a live frame is carried out for real.
   void watch(Value* value) { watched_.push_back(value); }
   /// Does the frame hold a real object whose death runs code of the program?
-  static bool lets_go_of_code(const Frame& frame);
+  bool lets_go_of_code(const Frame& frame) const;
   /// locals() of the current frame: one dict a frame, brought up to date at each call.
   Value* locals();
   /// Runs the body of a class; its names go into the dict.
@@ -120,8 +122,8 @@ class Interpreter final : public trace::Inliner {
   size_t steps_ = 0, resumable_step_ = 0, advance_step_ = SIZE_MAX;
   /// The steps of the instructions that asked iterators from before for items.
   std::map<std::pair<value::Iterator*, const bytecode::Instruction*>, size_t> advanced_;
-  bool from_start_ = false;                        // the root frame, too
-  std::vector<Value*> first_slots_, first_stack_;  // of the first root
+  bool from_start_ = false;  // the root frame, too
+  const Frame* first_root_ = nullptr;
   Value* first_handled_ = nullptr;
   std::vector<Value*> watched_;  // temporaries of the live frames that have finalizers
   bool ended_iterator_ = false;  // one from before is at its end

@@ -72,6 +72,7 @@ Step load_assertion_error(Interpreter& interp, Frame& frame, int) {
 
 namespace {
 [[noreturn]] void unbound(Interpreter& interp, Frame& frame, int slot) {
+  interp.guard_unbound(frame, slot);
   bool free = slot >= frame.object()->co_nlocals + frame.object()->co_nplaincellvars;
   std::string name = utf8_of(frame.variable(slot));
   if (free)
@@ -198,11 +199,13 @@ Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
   return pop_top(interp, frame, 0);
 }
 
-/// What the frame holds and the caller gets is held twice until the segment is done: references are not counted.
-bool Interpreter::lets_go_of_code(const Frame& frame) {
-  return std::any_of(frame.slots.begin(), frame.slots.end(), [](const Value* value) {
-    auto runs = [](PyObject* held) { return trace::has_finalizer(held) || trace::has_callback(held); };
-    return value && value->source && value->object && trace::any_held(value->object, runs);
+/// What the frame holds and the caller gets is held twice until the segment is done: references to what has a callback
+/// are not counted.
+bool Interpreter::lets_go_of_code(const Frame& frame) const {
+  return std::any_of(frame.slots.begin(), frame.slots.end(), [&](const Value* value) {
+    if (!value || !value->source || !value->object) return false;
+    auto waited_for = [](PyObject* held) { return cpython::has_callback(held); };
+    return cpython::any_held(value->object, waited_for) || trace::runs_code(trace, value->object);
   });
 }
 

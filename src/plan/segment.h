@@ -45,21 +45,29 @@ struct PushedFrame {
   std::vector<Register> stack;
 };
 
+/// What a frame held at the segment's start and does not in its end, as far as no guard says that its death runs no
+/// code: that would come late.
+struct LetGo {
+  std::vector<int> slots, stack;
+};
+
 /// A frame that waits for the value of the one below; the segment goes on in it.
 struct Caller {
   Owned<PyCodeObject> code;
-  int unit = 0;           // of the instruction that waits
+  int unit = 0;  // of the instruction that waits
   Gives gives = Gives::Value;
   std::vector<int> dies;  // slots of the frame returned from whose variables have other values in the end than now
+  LetGo lets_go;          // that frame
 };
 
 struct Exit {
   ExitKind kind = ExitKind::Return;
-  std::vector<Caller> callers;      // the frames returned into, the nearest first; all else is about the last of them
-  Register result = kNull;          // Return, Yield
-  int offset = 0;                   // code unit of the instruction to go on with
-  std::vector<SlotWrite> locals;    // localsplus slots that changed; Return: only cleared
-  std::vector<Register> stack;      // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
+  std::vector<Caller> callers;    // the frames returned into, the nearest first; all else is about the last of them
+  Register result = kNull;        // Return, Yield
+  int offset = 0;                 // code unit of the instruction to go on with
+  std::vector<SlotWrite> locals;  // localsplus slots that changed; Return: only cleared
+  std::vector<Register> stack;    // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
+  LetGo lets_go;
   Register exception = kNull;       // the exception being handled; kKeep leaves it as it is
   bool makes_generator = false;     // Return: of a generator
   bool frame_unchanged = false;     // HandOver where the segment began: nothing is written back

@@ -1,5 +1,6 @@
 #include "runtime/chain.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "aten/state.h"
 #include "base/error.h"
 #include "base/stack.h"
+#include "cpython/dying.h"
 #include "cpython/evaluator.h"
 #include "cpython/objects.h"
 #include "runtime/call.h"
@@ -82,6 +84,24 @@ bool Chain::is_called_from(const plan::Segment& segment) const {
   return true;
 }
 
+namespace {
+bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
+  auto of = [](PyObject* const* objects) { return [=](int at) { return cpython::dies_quietly(objects[at]); }; };
+  return std::ranges::all_of(lets_go.slots, of(frame.locals())) &&
+         std::ranges::all_of(lets_go.stack, of(frame.stack()));
+}
+}  // namespace
+
+/// Does what the segment lets go of run no code when it dies? It would after all that the segment does.
+bool Chain::lets_go_quietly(const plan::Segment& segment) const {
+  const Chain* chain = this;
+  for (const plan::Caller& caller : segment.exit.callers) {
+    if (!all_die_quietly(chain->frame_, caller.lets_go)) return false;
+    chain = chain->caller_;
+  }
+  return all_die_quietly(chain->frame_, segment.exit.lets_go);
+}
+
 FrameView Chain::view() const {
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
   FrameView view{frame_.function(), frame_.code(), frame_.locals(), frame_.local_count(), frame_.stack(),
@@ -89,8 +109,8 @@ FrameView Chain::view() const {
   for (const Chain* chain = this; view.offset && chain->caller_ && view.callers.size() < kMostCallers;
        chain = chain->caller_) {
     const cpython::LiveFrame& frame = chain->caller_->frame_;
-    view.callers.push_back({frame.function(), frame.code(), frame.locals(), frame.stack(), frame.depth(),
-                            frame.current(), chain->gives_});
+    view.callers.push_back(
+        {frame.function(), frame.code(), frame.locals(), frame.stack(), frame.depth(), frame.current(), chain->gives_});
   }
   return view;
 }
@@ -112,7 +132,7 @@ bool Chain::find_hit(ResumePoint& point, std::optional<SegmentRun>& run) {
   plan::Dropped dropped;
   const plan::Roots now = roots();
   for (size_t i = 0; i < point.segments.size(); ++i) {
-    if (!is_called_from(*point.segments[i])) continue;
+    if (!is_called_from(*point.segments[i]) || !lets_go_quietly(*point.segments[i])) continue;
     run.emplace(point.segments[i]);
     if (!run->check(now, dropped)) continue;
     point.hit(i);

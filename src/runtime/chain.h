@@ -96,6 +96,7 @@ class Chain {
   const bytecode::Instruction& instruction() const;
   plan::Roots roots();
   bool is_called_from(const plan::Segment& segment) const;
+  bool lets_go_quietly(const plan::Segment& segment) const;
   FrameView view() const;
 
   const std::shared_ptr<Family>& family_;  // of whoever makes the chain

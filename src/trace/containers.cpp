@@ -33,7 +33,7 @@ void Capture::will_store_item(Value* sequence) { note_content(see(sequence)); }
 namespace {
 /// What leaves the container dies when replay changes it, after the effects that come later in the program.
 void refuse_finalizers(PyObject* container) {
-  auto visit = [](PyObject* held, void*) { return static_cast<int>(has_finalizer(held)); };
+  auto visit = [](PyObject* held, void*) { return static_cast<int>(cpython::has_finalizer(held)); };
   traverseproc traverse = container ? Py_TYPE(container)->tp_traverse : nullptr;
   if (traverse && traverse(container, visit, nullptr))
     cannot(Reason::CallSkipped, "a change of a container that holds objects with finalizers");

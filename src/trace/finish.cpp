@@ -28,6 +28,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   exit.kind = end.kind;
   exit.offset = end.offset;
   exit.callers = end.callers;
+  exit.lets_go = end.lets_go;
   exit.capture_callee = end.capture_callee;
   exit.exception = plan::kKeep;
   if (end.exception_changed) exit.exception = end.exception ? rebuild(end.exception) : plan::kNull;

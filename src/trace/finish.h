@@ -23,7 +23,8 @@ struct End {
   int offset = 0;                              // code unit to go on at
   std::vector<std::pair<int, Value*>> locals;  // changed slots; a null value unbinds
   std::vector<Value*> stack;                   // bottom first
-  Value* exception = nullptr;                  // being handled; null if none
+  plan::LetGo lets_go;
+  Value* exception = nullptr;  // being handled; null if none
   bool exception_changed = false;
   std::vector<plan::Caller> callers;  // the frames returned into
   std::vector<FrameEnd> pushed;       // frames above the root's, outermost first

@@ -1,7 +1,9 @@
 #include "cpython/generators.h"
 
+#include <string_view>
 #include <unordered_map>
 
+#include "cpython/code.h"
 #include "cpython/evaluator.h"
 #include "cpython/v311/internal.h"
 
@@ -151,7 +153,23 @@ class LeftAlone final : public Resumer {
   int traverse(visitproc, void*) const override { return 0; }
 };
 
+/// Is the instruction behind it where a generator goes on that waits for another?
+bool awaits(PyCodeObject* code, int unit) {
+  const RawUnit next = raw_unit(code, unit + 1);
+  return std::string_view(opcode_name(next.opcode)) == "RESUME" && (next.arg & 3) >= 2;
+}
+
 }  // namespace
+
+bool closes_quietly(PyObject* object) {
+  if (!PyGen_CheckExact(object)) return false;  // a coroutine's death may warn
+  const PyGenObject* generator = as_generator(object);
+  if (generator->gi_frame_state != FRAME_SUSPENDED) return generator->gi_frame_state != FRAME_EXECUTING;
+  const auto* frame = reinterpret_cast<const _PyInterpreterFrame*>(generator->gi_iframe);
+  const int unit = _PyInterpreterFrame_LASTI(frame);
+  ExceptionTable::Entry handler;
+  return !awaits(frame->f_code, unit) && !find_handler(frame->f_code, unit, &handler);
+}
 
 bool can_watch(PyObject* object) {
   if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) return false;

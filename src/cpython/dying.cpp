@@ -1,0 +1,117 @@
+#include "cpython/dying.h"
+
+#include <vector>
+
+#include "base/text.h"
+#include "cpython/generators.h"
+
+namespace gramme::cpython {
+
+namespace {
+/// Of the tables in which PyTorch's front end, once used, has each module: they forget what dies, and nobody sees when.
+bool is_of_front_end(PyObject* callback) {
+  if (PyMethod_Check(callback)) callback = PyMethod_GET_FUNCTION(callback);
+  PyObject* module = PyFunction_Check(callback) ? reinterpret_cast<PyFunctionObject*>(callback)->func_module : nullptr;
+  return module && PyUnicode_Check(module) && utf8_of(module).starts_with("torch._dynamo.");
+}
+
+}  // namespace
+
+bool has_callback(PyObject* object) {
+  bool plain = PyType_Check(object) || PyFunction_Check(object) || PyModule_Check(object);
+  if (plain || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    return false;
+  auto* reference = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object));
+  while (reference && (!reference->wr_callback || is_of_front_end(reference->wr_callback)))
+    reference = reference->wr_next;
+  return reference != nullptr;
+}
+
+namespace {
+Py_ssize_t references_of(const Looking& looking, PyObject* object) { return looking ? looking(object) : 0; }
+
+/// Nothing holds it but the program in one place, its callers' frames if it is an exception, and whoever looks.
+bool dies_with_one(const Looking& looking, PyObject* object) {
+  constexpr int kOfException = 3;  // the stack, what is being handled, a variable
+  const int places = PyExceptionInstance_Check(object) ? kOfException : 1;
+  return Py_REFCNT(object) <= places + references_of(looking, object);
+}
+
+/// What holds so much that it is not worth looking through, or lives on in any case.
+bool is_passed_by(PyObject* object) {
+  return PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object) || PyUnicode_Check(object);
+}
+
+/// What dies with an object, as deep as it goes: each is held by nothing else. References are counted only on the way
+/// to a finalizer, of which there are few.
+class Dying {
+ public:
+  Dying(PyObject* object, const Looking& looking) : object_(object), looking_(looking) {}
+  bool any_runs_code() {
+    for (at_ = 0; at_ <= held_.size() && at_ < kMost; ++at_)
+      if (look_into(object_at(at_))) return true;
+    return false;
+  }
+
+ private:
+  static constexpr size_t kMost = 1000;
+  static constexpr Py_ssize_t kFew = 8;  // more hold what does not die
+
+  struct Held {
+    PyObject* object;
+    size_t holder;
+  };
+
+  /// The object itself is the first.
+  PyObject* object_at(size_t at) const { return at == 0 ? object_ : held_[at - 1].object; }
+
+  bool look_into(PyObject* object) {
+    if (PyFunction_Check(object)) {  // its globals live on
+      auto* function = reinterpret_cast<PyFunctionObject*>(object);
+      return visit(function->func_closure, this) || visit(function->func_defaults, this);
+    }
+    PyTypeObject* type = Py_TYPE(object);
+    return PyObject_IS_GC(object) && type->tp_traverse && type->tp_traverse(object, visit, this) != 0;
+  }
+  /// Do all die that hold the one looked into, and itself?
+  bool all_die() const {
+    for (size_t at = at_;; at = held_[at - 1].holder) {
+      if (!dies_with_one(looking_, object_at(at))) return false;
+      if (at == 0) return true;
+    }
+  }
+  static int visit(PyObject* held, void* self) {
+    auto& dying = *static_cast<Dying*>(self);
+    if (!held || is_passed_by(held)) return 0;
+    if (has_finalizer(held)) return dying.all_die();
+    if (PyObject_IS_GC(held) && Py_REFCNT(held) <= kFew) dying.held_.push_back({held, dying.at_});
+    return 0;
+  }
+
+  PyObject* const object_;
+  const Looking& looking_;
+  std::vector<Held> held_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+bool has_finalizer(PyObject* object) {
+  return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
+}
+
+bool runs_code(PyObject* object, const Looking& looking) {
+  auto runs = [&](PyObject* held) {
+    return has_finalizer(held) || (has_callback(held) && Py_REFCNT(held) <= 1 + references_of(looking, held));
+  };
+  return any_held(object, runs) || Dying(object, looking).any_runs_code();
+}
+
+bool dies_quietly(PyObject* object) {
+  if (!object || (!PyObject_IS_GC(object) && !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !has_finalizer(object)))
+    return true;
+  const bool lives_on = Py_REFCNT(object) > 1 && !has_finalizer(object);
+  return lives_on || !runs_code(object, {});
+}
+
+}  // namespace gramme::cpython

@@ -78,7 +78,7 @@ debug: $(STAMP)
 	@tar -C python --exclude='_C*.so' --exclude=__pycache__ -cf - gramme | tar -C build/debug/python -xf -
 	@echo "== tests under AddressSanitizer: $(DEBUG_TESTS)"
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
-	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/debug/python \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONPATH=build/debug/python \
 	  $(PY) -m pytest -q -m "not slow" -k "$(DEBUG_TESTS)" --timeout=600
 
 clean:

@@ -27,6 +27,11 @@ bool closes_quietly(PyObject* object);
 /// Is it a generator or coroutine, no asynchronous generator, that can be resumed?
 bool can_watch(PyObject* object);
 
+/// From now on it is known whether the program throws into a generator, or closes it, or it dies.
+void know_who_throws();
+/// Does the program throw into it, or close it? Only for those that are not watched.
+bool is_thrown_into(PyObject* generator);
+
 /// From now on the resumer gets the generator's frame where it is sent a value, or an exception by throw() or close(),
 /// which is then set, and nobody traces. What dies or is reached through another generator that delegates stays
 /// CPython's. Nothing of this shows to the program: it is the slots and methods of CPython's own types that look for

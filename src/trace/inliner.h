@@ -45,8 +45,8 @@ class Inliner {
   /// Code in C runs that cannot be entered again where it calls a Python function: what the instruction calls from
   /// here on is no frame that a segment may end in.
   virtual void enter_opaque() = 0;
-  /// The same, unless the instruction calls the class, and the instance stays the first variable of the __init__ that is
-  /// called next.
+  /// The same, unless the instruction calls the class, and the instance stays the first variable of the __init__ that
+  /// is called next.
   virtual void enter_init(const value::Class* cls, PyCodeObject* init) = 0;
   virtual Value* call(value::Function* function, const Args& args) = 0;
   /// Resumes a generator: `sent` becomes the value of its yield, or `thrown` is raised there. The yielded value, or

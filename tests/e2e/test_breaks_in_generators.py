@@ -32,8 +32,8 @@ OUTSIDE = {
     "consumed_by_c": 5,
     "zipped_and_mapped": 2,
     "generator_expressions": 5,
-    # behind the close() of one that dies, not of one that is closed
-    "closed": 2,
+    # of one that dies, not of one that is closed
+    "closed": 1,
     # the dict of the frame's variables was made
     "what_the_attributes_say": 2,
 }
@@ -517,6 +517,77 @@ def cancelled(x: torch.Tensor, log: Log) -> Any:
         with contextlib.suppress(asyncio.CancelledError):
             await task
         return y, task.cancelled()
+
+    return run(main())
+
+
+def in_a_delegate(x: torch.Tensor, log: Log) -> Tensors:
+    try:
+        graph_break()
+        found = yield from catching(x * 2, log)
+        log.append(found)
+    except KeyError as error:
+        log.append([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+        graph_break()
+        yield x.exp() * 3
+    finally:
+        y = x.cos() + 1
+        graph_break()
+        log.append((y * 2).shape)
+    yield x.tan() + 1
+
+
+def in_two_delegates(x: torch.Tensor, log: Log) -> Tensors:
+    y = x + 1
+    graph_break()
+    try:
+        yield from in_a_delegate(y, log)
+    finally:
+        log.append("outermost")
+    yield y.sin() * 2
+
+
+@program
+def thrown_through_delegates(x: torch.Tensor, log: Log) -> Any:
+    made = in_two_delegates(x, log)
+    found = [next(made), made.throw(ValueError("caught at once")), *made]
+    other = in_two_delegates(x, log)
+    found += [next(other), other.throw(KeyError("caught further out")), *other]
+    third = in_two_delegates(x, log)
+    found.append(next(third))
+    try:
+        third.throw(IndexError("not caught"))
+    except IndexError as error:
+        log.append([(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)][1:])
+    fourth = in_two_delegates(x, log)
+    found.append(next(fourth))
+    fourth.close()
+    return found, list(third), list(fourth)
+
+
+@program
+def awaited_and_cancelled(x: torch.Tensor, log: Log) -> Any:
+    async def innermost() -> torch.Tensor:
+        y = x
+        try:
+            while True:
+                y = y.sin() + 1
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            graph_break()
+            log.append((y * 0).shape)
+            return x.exp() + 1
+
+    async def between() -> torch.Tensor:
+        z = await innermost()
+        graph_break()
+        return z.cos() * 2
+
+    async def main() -> Any:
+        task = asyncio.create_task(between())
+        await asyncio.sleep(0)
+        task.cancel()
+        return await task, task.cancelled()
 
     return run(main())
 

@@ -195,9 +195,11 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 
   return pass_on(thread, raw, throwing);
 }
 
-/// A generator that is closed may be one that dies.
+/// Nobody sees when a generator dies, which closes it.
 PyObject* offer_thrown_into(PyThreadState* thread, _PyInterpreterFrame* raw) {
-  if (PyErr_ExceptionMatches(PyExc_GeneratorExit)) {
+  const bool of_generator = raw->owner == FRAME_OWNED_BY_GENERATOR;
+  const bool closes = of_generator && is_thrown_into(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
+  if (!closes && PyErr_ExceptionMatches(PyExc_GeneratorExit)) {
     TakesNone scope;
     return pass_on(thread, raw, 1);
   }
@@ -291,6 +293,7 @@ FrameResumed::~FrameResumed() = default;
 
 TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thread), taker_(taker) {
   if (!taker) return;
+  know_who_throws();
   [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, forget_all);  // no Python
   Takers::current() = taker;
   Takers::set(*taker, Takers::State::On);

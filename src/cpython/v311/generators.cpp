@@ -1,7 +1,9 @@
 #include "cpython/generators.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "cpython/code.h"
 #include "cpython/evaluator.h"
@@ -84,12 +86,64 @@ PyObject* send_method(PyObject* generator, PyObject* value) {
   return resumed(generator, [&] { return slots_of(generator).send_method(generator, value); });
 }
 
+/// Is the instruction behind it where a generator goes on that waits for another?
+bool awaits(PyCodeObject* code, int unit) {
+  const RawUnit next = raw_unit(code, unit + 1);
+  return std::string_view(opcode_name(next.opcode)) == "RESUME" && (next.arg & 3) >= 2;
+}
+
+const _PyInterpreterFrame* frame_of(PyObject* generator) {
+  return reinterpret_cast<const _PyInterpreterFrame*>(as_generator(generator)->gi_iframe);
+}
+
+/// The generator or coroutine for which this one waits, borrowed; null if there is none.
+PyObject* awaited_by(PyObject* generator) {
+  const _PyInterpreterFrame* frame = frame_of(generator);
+  const bool suspended = as_generator(generator)->gi_frame_state == FRAME_SUSPENDED;
+  if (!suspended || !awaits(frame->f_code, _PyInterpreterFrame_LASTI(frame))) return nullptr;
+  PyObject* awaited = frame->localsplus[frame->stacktop - 1];
+  return PyGen_CheckExact(awaited) || PyCoro_CheckExact(awaited) ? awaited : nullptr;
+}
+
+/// Generators that nobody watches and into which the program throws. Guarded by the GIL; threads, and libraries that
+/// switch stacks, leave in any order.
+std::vector<PyObject*>& all_thrown_into() {
+  static auto* const all = new std::vector<PyObject*>;  // no Python
+  return *all;
+}
+
+class ThrownInto {
+ public:
+  explicit ThrownInto(PyObject* generator) : generator_(generator) { all_thrown_into().push_back(generator); }
+  ~ThrownInto() { all_thrown_into().erase(std::ranges::find(all_thrown_into(), generator_)); }
+  ThrownInto(const ThrownInto&) = delete;
+
+ private:
+  PyObject* const generator_;
+};
+
+/// What is thrown into a generator that waits for another comes to that one first, and then back.
+template <class Throw>
+void throw_into(PyObject* generator, const Throw& do_throw) {
+  auto throw_further = [&] {
+    PyObject* awaited = awaited_by(generator);
+    awaited ? throw_into(awaited, do_throw) : do_throw();
+  };
+  if (may_be_watched(generator)) return resume_watched(generator, throw_further);
+  const ThrownInto scope(generator);
+  throw_further();
+}
+
 PyObject* throw_method(PyObject* generator, PyObject* const* args, Py_ssize_t count) {
-  return resumed(generator, [&] { return slots_of(generator).throw_method(generator, args, count); });
+  PyObject* result = nullptr;
+  throw_into(generator, [&] { result = slots_of(generator).throw_method(generator, args, count); });
+  return result;
 }
 
 PyObject* close_method(PyObject* generator, PyObject* none) {
-  return resumed(generator, [&] { return slots_of(generator).close_method(generator, none); });
+  PyObject* result = nullptr;
+  throw_into(generator, [&] { result = slots_of(generator).close_method(generator, none); });
+  return result;
 }
 
 /// A finalizer may bring it back to life.
@@ -153,19 +207,13 @@ class LeftAlone final : public Resumer {
   int traverse(visitproc, void*) const override { return 0; }
 };
 
-/// Is the instruction behind it where a generator goes on that waits for another?
-bool awaits(PyCodeObject* code, int unit) {
-  const RawUnit next = raw_unit(code, unit + 1);
-  return std::string_view(opcode_name(next.opcode)) == "RESUME" && (next.arg & 3) >= 2;
-}
-
 }  // namespace
 
 bool closes_quietly(PyObject* object) {
   if (!PyGen_CheckExact(object)) return false;  // a coroutine's death may warn
   const PyGenObject* generator = as_generator(object);
   if (generator->gi_frame_state != FRAME_SUSPENDED) return generator->gi_frame_state != FRAME_EXECUTING;
-  const auto* frame = reinterpret_cast<const _PyInterpreterFrame*>(generator->gi_iframe);
+  const _PyInterpreterFrame* frame = frame_of(object);
   const int unit = _PyInterpreterFrame_LASTI(frame);
   ExceptionTable::Entry handler;
   return !awaits(frame->f_code, unit) && !find_handler(frame->f_code, unit, &handler);
@@ -174,6 +222,11 @@ bool closes_quietly(PyObject* object) {
 bool can_watch(PyObject* object) {
   if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) return false;
   return waits(object) && !(as_generator(object)->gi_code->co_flags & CO_ITERABLE_COROUTINE);
+}
+
+void know_who_throws() { take_all_slots(); }
+bool is_thrown_into(PyObject* generator) {
+  return std::ranges::find(all_thrown_into(), generator) != all_thrown_into().end();
 }
 
 bool is_watched(PyObject* generator) { return may_be_watched(generator) && resumers().contains(generator); }

@@ -203,7 +203,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
 /// Are Python floats all that is known of the step only when it runs, and does its one operator take just these? Then
 /// it gets them as they are.
 bool Recording::gives_floats(const Step& step, std::vector<Observed>& observed) {
-  if (program_->any_sizes || observed.size() != 1 || observed[0].unusable) return false;
+  if (observed.size() != 1 || observed[0].unusable || (program_->any_sizes && looks_at_sizes(step))) return false;
   std::vector<FloatOperand> floats;
   bool others = false;
   each_value(step, [&](ValueId value) {

@@ -36,7 +36,9 @@ bool carry_out(const View& view, const at::Tensor& source, const Run& run, Remem
   result.of.clear();
   result.note(source);
   for (NumberId number : view.numbers) result.of.push_back(run.numbers[number]);
-  result.made = {c10::DimVector(source.sizes()), c10::DimVector(source.strides())};
+  result.made.sizes = source.sizes();
+  result.made.strides = source.strides();
+  result.made.offset = 0;
   result.known = std::ranges::all_of(view.steps, [&](const ViewStep& step) { return apply(step, run, result.made); });
   return result.known;
 }

@@ -1,5 +1,6 @@
 """Divisions of numbers, and what is made of them, are the tape's own arithmetic: Python's values and exceptions."""
 
+import gc
 import math
 import operator
 import traceback
@@ -128,3 +129,23 @@ def test_compiled(program: Callable[..., Any]) -> None:
         x, y = torch.arange(float(n)), sign * torch.arange(1.0, m + 1)
         wanted, found = run(program, twin(x), twin(y)), run(compiled, twin(x), twin(y))
         assert str(wanted) == str(found), (n, m, sign)
+
+
+def test_a_float_is_a_number_of_operators_where_guards_leave_sizes_open() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> Any:
+        n, m = x.shape[0], y.shape[0]
+        return x * (n / m), x[: int(n / 2)] * (n * 0.1)
+
+    compiled = gramme.compile(program, backend="native", dynamic=True)
+    before = {id(graph) for graph in graphs()}
+    with torch.no_grad():
+        for n, m in ((6, 2), (9, 4), (7, 5), (7, 3), (8, 3), (12, 11)):
+            x, y = torch.linspace(-3, 5, n), torch.ones(m)
+            assert difference(outcome(program, [x, y]), outcome(compiled, [x, y])) is None, (n, m)
+    made = [graph for graph in graphs() if id(graph) not in before]
+    assert [native.counters(graph)["recorded"] for graph in made] == [1]
+    assert "python" not in native.tape(made[0]), native.tape(made[0])
+
+
+def graphs() -> list[Any]:
+    return [thing for thing in gc.get_objects() if type(thing).__name__ == "NativeGraph"]

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "native/attention.h"
 #include "native/composites.h"
 #include "native/invoke.h"
 #include "native/linear.h"
@@ -68,7 +69,8 @@ class Assembler {
     renumber();
     tape_->instructions = std::move(given_.instructions);
     for (Instruction& instruction : tape_->instructions) {
-      if (instruction.kind == Instruction::Operator && !is_prepared_linear(instruction)) bind_operator(instruction);
+      if (instruction.kind == Instruction::Operator) bind(instruction);
+      if (instruction.kind == Instruction::View) remember_steps(instruction, tape_->remembered);
       instruction.below_autograd = instruction.call && instruction.call->below_autograd;
       tape_->has_python |= instruction.kind == Instruction::Python || is_foreign(instruction);
       tape_->has_modes |= instruction.kind == Instruction::Mode;
@@ -81,6 +83,12 @@ class Assembler {
   }
 
  private:
+  void bind(Instruction& instruction) {
+    if (is_prepared_linear(instruction)) return;
+    bind_operator(instruction);
+    bind_attention(instruction, tape_->remembered);
+  }
+
   void place_numbers() {
     const Numbers& numbers = given_.recorder.numbers();
     const shape::Program& program = numbers.program();

@@ -64,7 +64,8 @@ class BorrowedFrame {
   bool clean_ = false;
 };
 
-void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool retain) {
+/// False if a number that follows from the inputs has no value.
+bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool retain) {
   for (size_t i = 0; i < tape.inputs.size(); ++i) {
     const Place& place = tape.inputs[i];
     const auto index = static_cast<size_t>(place.index);
@@ -79,7 +80,7 @@ void place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
       frame.tensors[index] = &aten::tensor_of(inputs[i]);
     }
   }
-  shape::run(tape.at_start, frame.numbers.data());  // numbers_fit() has seen to it that it comes to its end
+  return shape::run(tape.at_start, frame.numbers.data());
 }
 
 /// Is it a dual tensor of forward-mode AD? Asking locks the tensor.
@@ -175,7 +176,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
   return true;
 }
 
-[[gnu::hot]] void Recorded::call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs,
+[[gnu::hot]] bool Recorded::call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs,
                                  size_t* failed) {
   const Tape& tape = *this->tape;  // the caller holds the executor, and that holds this
   BorrowedFrame frame(frames, tape);
@@ -184,7 +185,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
   // Autograd's kernels lock tensors, and wait for the GIL with a lock held: who holds the GIL must not wait for one.
   const bool releases = tape.releases_gil || !straight;
   const bool retains = releases || tape.has_python;
-  place_inputs(tape, *frame, inputs, retains);
+  if (!place_inputs(tape, *frame, inputs, retains)) return false;
   Run run = (*frame).run();
   run.below_autograd = below_autograd;
   size_t at = 0;
@@ -200,6 +201,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
   }
   give(run, wanted, outputs);
   frame.finish(tape, retains);
+  return true;
 }
 
 bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed) {

@@ -48,8 +48,9 @@ class Conditions {
 struct Recorded {
   explicit Recorded(Conditions conditions) : conditions(std::move(conditions)) {}
   /// Runs the tape: new references to what it leaves at `wanted`, of its output, go to `outputs`. Throws; what an
-  /// operator threw as a PythonError. `failed`: see note_origin.
-  void call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs, size_t* failed);
+  /// operator threw as a PythonError. `failed`: see note_origin. False, and nothing has happened, if a number that it
+  /// computes from the inputs alone has no value: it takes more than 64 bits, or Python raises.
+  bool call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs, size_t* failed);
 
   /// The same with a backward of gramme's own: all of the output, or its items. False: not this time.
   bool train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed);

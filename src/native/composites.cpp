@@ -277,9 +277,9 @@ bool is_taken_apart(const c10::OperatorHandle& op) {
 
 bool is_blind_to_sizes(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> inputs) {
   static const std::unordered_set<std::string_view> blind = {
-      "aten::layer_norm", "aten::softmax", "aten::log_softmax", "aten::square",   "aten::multiply",
-      "aten::subtract",   "aten::divide",  "aten::true_divide", "aten::absolute", "aten::relu6",
-      "aten::selu",       "aten::where",   "aten::type_as",
+      "aten::layer_norm", "aten::softmax",     "aten::log_softmax", "aten::square",  "aten::multiply", "aten::subtract",
+      "aten::divide",     "aten::true_divide", "aten::absolute",    "aten::relu6",   "aten::selu",     "aten::where",
+      "aten::type_as",    "aten::__and__",     "aten::__or__",      "aten::__xor__",
   };
   const std::string& name = op.operator_name().name;
   if (name == "aten::dropout") return inputs.size() == 3 && inputs[2].isBool() && !inputs[2].toBool();

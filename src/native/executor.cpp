@@ -145,17 +145,20 @@ struct Wanted {
   }
 };
 
-[[gnu::hot]] void replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
+/// False if the tape is not for these numbers; nothing has happened then.
+[[gnu::hot]] bool replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
   const std::optional<std::span<const Place>> places = wanted.places(recorded.tape->output[0]);
-  if (recorded.training && places && recorded.train(inputs, wanted.whole, wanted.outputs, wanted.failed)) return;
+  if (recorded.training && places && recorded.train(inputs, wanted.whole, wanted.outputs, wanted.failed)) return true;
+  bool done = false;
   auto call = [&] {
-    if (places) return recorded.call(inputs, *places, wanted.outputs, wanted.failed);
+    if (places) return void(done = recorded.call(inputs, *places, wanted.outputs, wanted.failed));
     PyObject* output;
-    recorded.call(inputs, std::span(recorded.tape->output), &output, wanted.failed);
-    wanted.take(Owned<>::steal(output));
+    done = recorded.call(inputs, std::span(recorded.tape->output), &output, wanted.failed);
+    if (done) wanted.take(Owned<>::steal(output));
   };
   const bool may_stay = trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
   may_stay ? aten::keeping_modes(call) : call();
+  return done;
 }
 
 bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
@@ -173,15 +176,14 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
   ++self.counters.calls;
   CachedMemory memory(self.settings.caches_memory);
   Inputs inputs(program, arguments);
-  bool too_large = false;
+  bool no_value = false;
   for (auto& recorded : self.recorded) {
     if (!fits(*recorded, self.settings.trust, inputs.get())) continue;
-    const Tape& tape = *recorded->tape;
-    too_large = !tape.numbers.empty() && !numbers_fit(tape, inputs.get());
-    if (!too_large) return replay(*recorded, self.settings.trust, inputs.get(), wanted);
+    if (replay(*recorded, self.settings.trust, inputs.get(), wanted)) return;
+    no_value = true;
     break;
   }
-  const bool stepwise = too_large || self.recording || self.recorded.size() >= kTapes ||
+  const bool stepwise = no_value || self.recording || self.recorded.size() >= kTapes ||
                         needs_python(inputs.get(), static_cast<size_t>(program.inputs));
   aten::keeping_modes([&] {
     wanted.take(stepwise ? run_plainly(self, inputs.get(), wanted.failed) : record(self, inputs.get(), wanted.failed));

@@ -186,20 +186,34 @@ bool take_floats(const std::vector<FloatOperand>& floats, const Recorder& record
   }
   if (!std::ranges::equal(seen, floats, [](double a, const FloatOperand& b) { return same_bits(a, b.now); }))
     return false;
+  const bool numbers = std::ranges::any_of(floats, [](const FloatOperand& x) { return x.kind == Place::Float; });
+  auto is_list = [](const OperatorArgument& x) {
+    return x.kind == OperatorArgument::Constant && holds_floats(x.constant);
+  };
+  if (numbers && std::ranges::any_of(call.arguments, is_list)) return false;
   auto next = floats.begin();
+  auto put = [&](OperatorArgument::Kind kind, OperatorArgument& argument) {
+    argument = {.kind = kind};
+    (next->kind == Place::Float ? argument.numbers : argument.objects) = {next->index};
+    ++next;
+  };
   for (OperatorArgument& argument : call.arguments) {
-    const bool constant = argument.kind == OperatorArgument::Constant;
-    if (constant && argument.constant.isDouble()) {
-      argument = {.kind = OperatorArgument::Float, .objects = {(next++)->object}};
-    } else if (constant && holds_floats(argument.constant)) {
+    if (argument.kind == OperatorArgument::Constant && argument.constant.isDouble()) {
+      put(OperatorArgument::Float, argument);
+    } else if (is_list(argument)) {
       OperatorArgument list{.kind = OperatorArgument::Floats};
-      for (size_t i = 0; i < argument.constant.toListRef().size(); ++i) list.objects.push_back((next++)->object);
+      for (size_t i = 0; i < argument.constant.toListRef().size(); ++i) list.objects.push_back((next++)->index);
       argument = std::move(list);
     } else if (wrapped(argument, recorder)) {
-      argument = {.kind = OperatorArgument::FloatTensor, .objects = {(next++)->object}};
+      put(OperatorArgument::FloatTensor, argument);
     }
   }
   return true;
+}
+
+c10::Scalar float_of(const OperatorArgument& argument, const Run& run) {
+  if (argument.objects.empty()) return shape::as_float(run.numbers[argument.numbers[0]]);
+  return scalar_at(argument.objects[0], run);
 }
 
 c10::Scalar scalar_at(int32_t object, const Run& run) {

@@ -14,7 +14,8 @@ Invoke invoke_of_floats();
 
 /// A float among the arguments of a step: where it is found, and its value now.
 struct FloatOperand {
-  int32_t object;
+  Place::Kind kind;  // Object or Float
+  int32_t index;
   double now;
 };
 /// Puts what is found in the places of the floats among the operator's arguments; false, and nothing done, if they are
@@ -23,5 +24,7 @@ bool take_floats(const std::vector<FloatOperand>& floats, const Recorder& record
 
 /// What an operator gets for a Python number.
 c10::Scalar scalar_at(int32_t object, const Run& run);
+/// The same of an argument that is one float.
+c10::Scalar float_of(const OperatorArgument& argument, const Run& run);
 
 }  // namespace gramme::native

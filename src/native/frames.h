@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "native/place.h"
+#include "native/remembered.h"
 #include "native/tape.h"
 
 namespace gramme::native {
@@ -18,11 +19,15 @@ struct Frame {
         own(static_cast<size_t>(tape.registers)),
         objects(static_cast<size_t>(tape.objects)),
         modes(static_cast<size_t>(tape.modes)),
-        numbers(tape.numbers) {
+        numbers(tape.numbers),
+        remembered(static_cast<size_t>(tape.remembered)) {
     for (size_t r = 0; r < own.size(); ++r) tensors[r] = &own[r];
     for (const auto& [r, tensor] : tape.constants) tensors[static_cast<size_t>(r)] = &tensor;
   }
-  Run run() { return {tensors.data(), own.data(), objects.data(), modes.data(), false, nullptr, numbers.data()}; }
+  Run run() {
+    return {tensors.data(), own.data(), objects.data(), modes.data(),
+            false,          nullptr,    numbers.data(), remembered.data()};
+  }
   /// After a run to the end, which has freed temporaries, and the output, which has taken the rest.
   void drop_inputs(const Tape& tape, bool retained) {
     if (retained)
@@ -42,6 +47,7 @@ struct Frame {
   std::vector<Owned<>> objects;
   std::vector<std::unique_ptr<Entered>> modes;
   std::vector<int64_t> numbers;
+  std::vector<Remembered> remembered;  // whatever became of the calls before
 };
 
 /// The thread is below autograd while it lives, as far as the tape's instructions do not go there themselves.

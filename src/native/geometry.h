@@ -1,13 +1,9 @@
 // What views do to sizes and strides, as PyTorch's operators compute it.
 #pragma once
+#include "native/remembered.h"
 #include "native/views.h"
 
 namespace gramme::native {
-
-struct Geometry {
-  c10::DimVector sizes, strides;
-  int64_t offset = 0;
-};
 
 /// False if the operator would copy or raise.
 bool apply(const ViewStep& step, const Run& run, Geometry& geometry);

@@ -69,7 +69,7 @@ c10::IValue box(const OperatorArgument& argument, const Run& run) {
     case OperatorArgument::NumberTensor:
       return number_tensor(run.numbers[argument.numbers[0]]);
     case OperatorArgument::Float:
-      return scalar_at(argument.objects[0], run);
+      return float_of(argument, run);
     case OperatorArgument::Floats: {
       c10::List<at::Scalar> list;
       list.reserve(argument.objects.size());
@@ -77,7 +77,7 @@ c10::IValue box(const OperatorArgument& argument, const Run& run) {
       return list;
     }
     case OperatorArgument::FloatTensor:
-      return number_tensor(scalar_at(argument.objects[0], run));
+      return number_tensor(float_of(argument, run));
   }
   return {};
 }

@@ -18,7 +18,8 @@ bool Recording::add_number(size_t index) {
   const Step& step = program_->steps[index];
   Numbers& numbers = recorder_.numbers();
   PyObject* result = stepper_.value(program_->result(index));
-  if (!Numbers::fits(result)) return false;
+  const shape::Expr value = Numbers::constant_of(result);
+  if (!value) return false;
   if (is_size_call(step) && place(step.arguments[0].value).kind == Place::Tensor) {
     Computation size;
     size.of = place(step.arguments[0].value).index;
@@ -30,25 +31,42 @@ bool Recording::add_number(size_t index) {
   }
   const std::optional<Arithmetic> arithmetic = arithmetic_of(step);
   if (!arithmetic) return false;
-  const shape::Expr a = number_at(step.arguments[0]);
-  const shape::Expr b = step.arguments.size() > 1 ? number_at(step.arguments[1]) : nullptr;
-  if (arithmetic->divides && !(b && shape::is_constant(b) && b->constant > 0)) return false;
-  const shape::Expr made = arithmetic->make(a, b);
-  if (!made) return false;
+  const bool two = step.arguments.size() > 1;
+  const shape::Expr a = number_at(step.arguments[0]), b = two ? number_at(step.arguments[1]) : nullptr;
+  const shape::Expr made = a && (b || !two) ? arithmetic->make(a, b) : nullptr;
+  if (!made || made->type != value->type) return false;
+  // A call for which a number has no value runs step by step, or raises. A float may have none where Python does not
+  // raise, so it must be known at the start.
+  if (made->type == shape::Type::Float && waits_for_data(step)) return false;
   Computation computation;
-  const NumberId number = numbers.add(made, PyLong_AsLongLong(result), computation.code);
-  place(program_->result(index)) = {Place::Number, number, {}, {}};
+  if (arithmetic->divides) {
+    const shape::Expr zero = b->type == shape::Type::Float ? shape::float_constant(0) : shape::constant(0);
+    const shape::Expr divides = shape::not_equal(b, zero);
+    if (!divides) return false;
+    numbers.require(divides, computation.code);
+    computation.step = &step;
+    each_value(step, [&](ValueId operand) { computation.operands.emplace_back(operand, place(operand)); });
+  }
+  const NumberId number = numbers.add(made, value->constant, computation.code);
+  place(program_->result(index)) = {made->type == shape::Type::Float ? Place::Float : Place::Number, number, {}, {}};
   if (!computation.code.empty()) bind_computation(append(index), std::move(computation));
   return true;
 }
 
 /// Null if it is no number.
 shape::Expr Recording::number_at(const Operand& operand) const {
-  if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number)
+  if (operand.kind == Operand::Value && is_number(place(operand.value)))
     return recorder_.numbers().at(place(operand.value).index);
-  if (operand.kind == Operand::Constant && Numbers::fits(operand.object.get()))
-    return shape::constant(PyLong_AsLongLong(operand.object.get()));
-  return nullptr;
+  return operand.kind == Operand::Constant ? Numbers::constant_of(operand.object.get()) : nullptr;
+}
+
+/// Does a number among its arguments follow from a tensor's size?
+bool Recording::waits_for_data(const Step& step) const {
+  bool waits = false;
+  each_value(step, [&](ValueId value) {
+    each_number(place(value), [&](NumberId number) { waits |= recorder_.numbers().waits(number); });
+  });
+  return waits;
 }
 
 bool Recording::add_mode(size_t index, PyObject* result) {

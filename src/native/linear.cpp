@@ -137,7 +137,10 @@ at::Tensor multiply(const at::Tensor& input, const at::Tensor& weight, const at:
   at::Tensor matrix;
   if (flattens) {
     const c10::DimVector sizes{input.size(0) * input.size(1), input.size(2)};
-    matrix = make_view(input, sizes, *at::detail::computeStride(input.sizes(), input.strides(), sizes), 0);
+    const bool in_rows = input.stride(2) == 1;  // else there is one column
+    matrix = make_view(
+        input, sizes,
+        in_rows ? c10::DimVector{sizes[1], 1} : *at::detail::computeStride(input.sizes(), input.strides(), sizes), 0);
   }
   const at::Tensor& left = flattens ? matrix : input;
   at::Tensor output = bias.defined() ? at::cpu::addmm(bias, left, transposed) : at::cpu::mm(left, transposed);

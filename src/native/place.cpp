@@ -54,6 +54,8 @@ Owned<> mapping_at(const Place& place, Run& run) {
       return run.objects[place.index];
     case Place::Number:
       return take(PyLong_FromLongLong(run.numbers[place.index]));
+    case Place::Float:
+      return take(PyFloat_FromDouble(shape::as_float(run.numbers[place.index])));
     case Place::Sequence:
       return sequence_at(place, run);
     case Place::Mapping:
@@ -71,6 +73,7 @@ void put_object(PyObject* object, const Place& place, Run& run) {
   switch (place.kind) {
     case Place::Constant:
     case Place::Number:
+    case Place::Float:
     case Place::Mapping:
     case Place::Range:
       return;  // no Python call's result has such a place

@@ -12,6 +12,7 @@ struct Place {
     Tensor,    // index: a register
     Object,    // index: into Run::objects
     Number,    // index: into Run::numbers
+    Float,     // index: the same, of a float
     Sequence,  // items of a tuple or list of type `object`
     Mapping,   // items of a dict: key, value, key, value …
     Range,     // a slice: start, stop, step
@@ -23,6 +24,8 @@ struct Place {
   bool last = false;  // Tensor: a temporary that nobody needs afterwards
 };
 
+inline bool is_number(const Place& place) { return place.kind == Place::Number || place.kind == Place::Float; }
+
 /// Calls `visit` with the register of each tensor.
 template <class Visit>
 void each_register(const Place& place, Visit&& visit) {
@@ -33,7 +36,7 @@ void each_register(const Place& place, Visit&& visit) {
 /// Calls `visit` with each number.
 template <class Visit>
 void each_number(const Place& place, Visit&& visit) {
-  if (place.kind == Place::Number) visit(place.index);
+  if (is_number(place)) visit(place.index);
   for (const Place& item : place.items) each_number(item, visit);
 }
 

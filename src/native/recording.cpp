@@ -33,6 +33,9 @@ bool contains(const Place& place, Place::Kind kind) {
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
 }
 
+/// Does it hold what is no tensor, and no whole number that the dispatcher is given as a symbol?
+bool holds_others(const Place& place) { return contains(place, Place::Object) || contains(place, Place::Float); }
+
 bool makes_list(const Observed& record) {
   return std::any_of(record.call.results.begin(), record.call.results.end(),
                      [](const OperatorResult& result) { return result.kind == OperatorResult::Tensors; });
@@ -153,7 +156,7 @@ bool Recording::takes_symbols(const Step& step) {
   each_value(step, [&](ValueId value) {
     numbers |= place(value).kind == Place::Number;
     tensors |= contains(place(value), Place::Tensor);
-    others |= contains(place(value), Place::Object) || has_odd_tensor(stepper_.value(value));
+    others |= holds_others(place(value)) || has_odd_tensor(stepper_.value(value));
   });
   if (!numbers || others || !targets_.of(step).transparent || looks_at_sizes(step) || reads_numbers(step)) return false;
   return tensors || !is_arithmetic(step);
@@ -166,7 +169,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
   each_value(step, [&](ValueId value) {
     numbers |= place(value).kind == Place::Number;
     tensors |= contains(place(value), Place::Tensor);
-    objects |= contains(place(value), Place::Object);
+    objects |= holds_others(place(value));
     odd |= has_odd_tensor(stepper_.value(value));
   });
   const bool steady = is_steady(step);
@@ -200,15 +203,16 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
 /// Are Python floats all that is known of the step only when it runs, and does its one operator take just these? Then
 /// it gets them as they are.
 bool Recording::gives_floats(const Step& step, std::vector<Observed>& observed) {
-  if (program_->any_sizes || observed.size() != 1 || observed[0].unusable) return false;
+  if (observed.size() != 1 || observed[0].unusable || (program_->any_sizes && looks_at_sizes(step))) return false;
   std::vector<FloatOperand> floats;
   bool others = false;
   each_value(step, [&](ValueId value) {
     PyObject* object = stepper_.value(value);
-    if (place(value).kind == Place::Object && PyFloat_CheckExact(object))
-      floats.push_back({place(value).index, PyFloat_AS_DOUBLE(object)});
+    const Place& place = this->place(value);
+    if ((place.kind == Place::Object || place.kind == Place::Float) && PyFloat_CheckExact(object))
+      floats.push_back({place.kind, place.index, PyFloat_AS_DOUBLE(object)});
     else
-      others |= contains(place(value), Place::Object);
+      others |= holds_others(place);
   });
   return !others && !has_float(step) && take_floats(floats, recorder_, observed[0].call);
 }
@@ -249,7 +253,7 @@ void Recording::add_python(size_t index, PyObject* result, std::string why) {
 bool Recording::is_steady(const Step& step) const {
   bool steady = true;
   each_value(step, [&](ValueId value) {
-    steady &= place(value).kind != Place::Number;
+    steady &= !is_number(place(value));
     each_register(place(value), [&](Register r) { steady &= !recorder_.seen(r).data_shaped; });
   });
   return steady;

@@ -42,6 +42,7 @@ class Recording {
   bool takes_symbols(const Step& step);
   bool add_number(size_t index);
   shape::Expr number_at(const Operand& operand) const;
+  bool waits_for_data(const Step& step) const;
   bool add_mode(size_t index, PyObject* result);
   bool add_element(size_t index);
   bool add_literal(size_t index, PyObject* result);

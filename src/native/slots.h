@@ -165,6 +165,87 @@ class Slot<std::optional<c10::ArrayRef<Number>>>
   using OptionalArraySlot<std::optional<c10::ArrayRef<Number>>, Number>::OptionalArraySlot;
 };
 
+/// Whole numbers, which may be the tape's.
+template <class T>
+class NumberSlot {
+ public:
+  explicit NumberSlot(const OperatorArgument& argument) {
+    if (argument.kind == OperatorArgument::Number)
+      number_ = argument.numbers.at(0);
+    else
+      constant_ = unbox<T>(constant_of(argument));
+  }
+  T get(const Run& run) const { return number_ < 0 ? constant_ : T(run.numbers[number_]); }
+
+ private:
+  NumberId number_ = -1;
+  T constant_{};
+};
+template <>
+class Slot<int64_t> : public NumberSlot<int64_t> {
+  using NumberSlot::NumberSlot;
+};
+template <>
+class Slot<c10::SymInt> : public NumberSlot<c10::SymInt> {
+  using NumberSlot::NumberSlot;
+};
+template <>
+class Slot<const at::Scalar&> : public NumberSlot<at::Scalar> {
+  using NumberSlot::NumberSlot;
+};
+template <>
+class Slot<std::optional<int64_t>> : public NumberSlot<std::optional<int64_t>> {
+  using NumberSlot::NumberSlot;
+};
+template <>
+class Slot<std::optional<c10::SymInt>> : public NumberSlot<std::optional<c10::SymInt>> {
+  using NumberSlot::NumberSlot;
+};
+
+/// A list of numbers for the length of a call.
+template <class Number>
+class NumberList {
+ public:
+  explicit NumberList(const std::vector<Number>& constant) : list_(constant) {}
+  NumberList(const std::vector<NumberId>& numbers, const Run& run) {
+    for (NumberId number : numbers) made_.emplace_back(run.numbers[number]);
+    list_ = made_;
+  }
+  NumberList(const NumberList&) = delete;
+  NumberList& operator=(const NumberList&) = delete;
+  operator c10::ArrayRef<Number>() const { return list_; }
+
+ private:
+  c10::SmallVector<Number, 5> made_;
+  c10::ArrayRef<Number> list_;
+};
+
+template <class Number>
+class NumbersSlot {
+ public:
+  explicit NumbersSlot(const OperatorArgument& argument) {
+    if (argument.kind == OperatorArgument::Numbers)
+      numbers_ = argument.numbers;
+    else
+      constant_ = unbox<c10::ArrayRef<Number>>(constant_of(argument));
+  }
+  NumberList<Number> get(const Run& run) const {
+    return numbers_.empty() ? NumberList<Number>(constant_) : NumberList<Number>(numbers_, run);
+  }
+
+ private:
+  std::vector<NumberId> numbers_;  // none: constant
+  std::vector<Number> constant_;
+};
+template <>
+class Slot<at::IntArrayRef> : public NumbersSlot<int64_t> {
+  using NumbersSlot::NumbersSlot;
+};
+template <>
+class Slot<c10::SymIntArrayRef> : public NumbersSlot<c10::SymInt> {
+  using NumbersSlot::NumbersSlot;
+};
+
 template <>
 class Slot<const at::Tensor&> {
  public:

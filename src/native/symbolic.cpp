@@ -9,8 +9,9 @@
 #include "base/gil.h"
 #include "base/imported.h"
 #include "base/once.h"
-#include "native/place.h"
+#include "native/python_call.h"
 #include "native/recorder.h"
+#include "native/stepper.h"
 
 namespace gramme::native {
 namespace {
@@ -99,10 +100,21 @@ c10::DispatchKey registered_key() {
   return library ? kKey : c10::DispatchKey::Undefined;
 }
 
+/// Where there is no value: what Python raises, if it does.
+[[gnu::cold]] void compute_by_python(const Computation& computation, Run& run) {
+  WithGil gil(run);
+  call_step(*computation.step, [&](ValueId value) {
+    return object_at(std::ranges::find(computation.operands, value, &std::pair<ValueId, Place>::first)->second, run);
+  });
+}
+
 void compute(const Instruction& instruction, Run& run) {
   const Computation& computation = computation_of(instruction);
   if (computation.of != kNone) run.numbers[computation.size] = run.tensors[computation.of]->size(computation.dimension);
-  TORCH_CHECK(shape::run(computation.code, run.numbers), "a size takes more than 64 bits");
+  if (shape::run(computation.code, run.numbers)) [[likely]]
+    return;
+  if (computation.step) compute_by_python(computation, run);
+  TORCH_CHECK(false, "a size takes more than 64 bits");
 }
 
 }  // namespace
@@ -114,13 +126,9 @@ bool Numbers::fits(PyObject* object) {
   return !overflow;
 }
 
-bool numbers_fit(const Tape& tape, PyObject* const* inputs) {
-  if (tape.at_start.empty()) return true;
-  std::vector<int64_t> numbers = tape.numbers;
-  for (size_t i = 0; i < tape.inputs.size(); ++i)
-    if (tape.inputs[i].kind == Place::Number)
-      numbers[static_cast<size_t>(tape.inputs[i].index)] = PyLong_AsLongLong(inputs[i]);
-  return shape::run(tape.at_start, numbers.data());
+shape::Expr Numbers::constant_of(PyObject* object) {
+  if (PyFloat_CheckExact(object)) return shape::float_constant(PyFloat_AS_DOUBLE(object));
+  return fits(object) ? shape::constant(PyLong_AsLongLong(object)) : nullptr;
 }
 
 bool holds_symbols(const c10::IValue& value) {
@@ -140,11 +148,23 @@ NumberId Numbers::constant(int64_t value) { return keep(program_.add(shape::cons
 NumberId Numbers::add(shape::Expr e, int64_t value, std::vector<shape::Instruction>& code) {
   const size_t before = program_.code().size();
   const NumberId number = keep(program_.add(e), value);
-  for (const shape::Instruction& made : std::span(program_.code()).subspan(before)) {
-    waits_[made.target] = waits_[made.a] || waits_[made.b];
-    if (waits_[made.target]) code.push_back(made);
-  }
+  take_waiting(before, code);
   return number;
+}
+
+void Numbers::require(shape::Expr condition, std::vector<shape::Instruction>& code) {
+  const size_t before = program_.code().size();
+  program_.require(condition);
+  take_waiting(before, code);
+}
+
+void Numbers::take_waiting(size_t first, std::vector<shape::Instruction>& code) {
+  waits_.resize(program_.register_count());
+  for (const shape::Instruction& made : std::span(program_.code()).subspan(first)) {
+    const bool waits = this->waits(made);
+    if (!shape::is_requirement(made.operation)) waits_[made.target] = waits;
+    if (waits) code.push_back(made);
+  }
 }
 
 NumberId Numbers::keep(shape::Register number, int64_t value) {
@@ -195,8 +215,15 @@ std::optional<Arithmetic> arithmetic_of(const Step& step) {
   };
   using Table = std::unordered_map<PyObject*, const Row*>;
   const Table* const table = once([] {
+    constexpr auto negate = [](shape::Expr a, shape::Expr) { return shape::negate(a); };
+    constexpr auto to_float = [](shape::Expr a, shape::Expr) { return shape::to_float(a); };
+    constexpr auto truncate = [](shape::Expr a, shape::Expr) { return shape::truncate(a); };
+    constexpr auto floor = [](shape::Expr a, shape::Expr) { return shape::floor(a); };
+    constexpr auto ceil = [](shape::Expr a, shape::Expr) { return shape::ceil(a); };
+    constexpr auto round = [](shape::Expr a, shape::Expr) { return shape::round(a); };
+    constexpr auto square_root = [](shape::Expr a, shape::Expr) { return shape::square_root(a); };
     static constexpr Row rows[] = {
-        {"operator", "neg", 1, {[](shape::Expr a, shape::Expr) { return shape::negate(a); }, false}},
+        {"operator", "neg", 1, {negate, false}},
         {"operator", "add", 2, {shape::add, false}},
         {"operator", "iadd", 2, {shape::add, false}},
         {"operator", "sub", 2, {shape::subtract, false}},
@@ -207,10 +234,22 @@ std::optional<Arithmetic> arithmetic_of(const Step& step) {
         {"operator", "ifloordiv", 2, {shape::floor_divide, true}},
         {"operator", "mod", 2, {shape::modulo, true}},
         {"operator", "imod", 2, {shape::modulo, true}},
+        {"operator", "truediv", 2, {shape::true_divide, true}},
+        {"operator", "itruediv", 2, {shape::true_divide, true}},
+        {"operator", "pow", 2, {shape::power, false}},
+        {"operator", "ipow", 2, {shape::power, false}},
         {"builtins", "min", 2, {shape::minimum, false}},
         {"builtins", "max", 2, {shape::maximum, false}},
+        {"builtins", "round", 1, {round, false}},
+        {"math", "trunc", 1, {truncate, false}},
+        {"math", "floor", 1, {floor, false}},
+        {"math", "ceil", 1, {ceil, false}},
+        {"math", "sqrt", 1, {square_root, false}},
         {"torch", "sym_min", 2, {shape::minimum, false}},
         {"torch", "sym_max", 2, {shape::maximum, false}},
+        {"torch", "sym_int", 1, {truncate, false}},
+        {"torch", "sym_float", 1, {to_float, false}},
+        {"torch", "_sym_sqrt", 1, {square_root, false}},
     };
     auto* made = new Table();
     for (const Row& row : rows) made->emplace(imported(row.module, row.name).release(), &row);

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "native/place.h"
 #include "native/tape.h"
 
 namespace gramme::native {
@@ -27,17 +28,22 @@ class Numbers {
   Numbers(const Numbers&) = delete;
   /// A number that fits, of the type int itself?
   static bool fits(PyObject* object);
+  /// Such a number, or a finite one of the type float itself; null for all else.
+  static shape::Expr constant_of(PyObject* object);
 
   /// A new one, which `waits` until the tape gets to a tensor whose size it is, or is an input.
   NumberId symbol(int64_t value, bool waits);
   NumberId constant(int64_t value);
   /// To `code` comes what computes it that has to wait too.
   NumberId add(shape::Expr e, int64_t value, std::vector<shape::Instruction>& code);
+  /// The same of a condition: where it does not hold, code ends without a value.
+  void require(shape::Expr condition, std::vector<shape::Instruction>& code);
 
   int64_t value(NumberId number) const { return values_[static_cast<size_t>(number)]; }
   shape::Expr at(NumberId number) const { return program_.expression(static_cast<shape::Register>(number)); }
   const shape::Program& program() const { return program_; }
-  bool waits(const shape::Instruction& instruction) const { return waits_[instruction.target]; }
+  bool waits(NumberId number) const { return waits_[static_cast<size_t>(number)]; }
+  bool waits(const shape::Instruction& instruction) const { return waits_[instruction.a] || waits_[instruction.b]; }
   /// A new torch.SymInt that stands for the number.
   Owned<> symbolic(NumberId number) const;
   /// Did someone learn what a number is, so that what was recorded meanwhile is of this run only?
@@ -51,6 +57,8 @@ class Numbers {
 
  private:
   NumberId keep(shape::Register number, int64_t value);
+  /// To `code` comes what waits of the program from `first` on.
+  void take_waiting(size_t first, std::vector<shape::Instruction>& code);
 
   shape::Program program_;
   std::vector<int64_t> values_;  // by number, of those that were added
@@ -83,17 +91,17 @@ struct Computation final : Bound {
   int64_t dimension = 0;
   NumberId size = -1;
   std::vector<shape::Instruction> code;
+  // Of a division: how Python does it where code has no value.
+  const Step* step = nullptr;
+  std::vector<std::pair<ValueId, Place>> operands;
 };
 void bind_computation(Instruction& instruction, Computation computation);
 const Computation& computation_of(const Instruction& instruction);
 
-/// Do the numbers that a tape computes from its inputs alone fit 64 bits?
-bool numbers_fit(const Tape& tape, PyObject* const* inputs);
-
-/// What a step computes that only adds, multiplies … two numbers, or negates one.
+/// What a step computes that only adds, multiplies … two numbers, or negates or rounds one.
 struct Arithmetic {
   shape::Expr (*make)(shape::Expr a, shape::Expr b);  // of one number, b is null
-  bool divides;
+  bool divides;                                       // b must not be zero, whatever the expression's form
 };
 std::optional<Arithmetic> arithmetic_of(const Step& step);
 

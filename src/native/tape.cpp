@@ -88,7 +88,7 @@ class Verifier {
     for (const shape::Instruction& at : code) {
       expect_number(static_cast<NumberId>(at.a));
       expect_number(static_cast<NumberId>(at.b));
-      compute(static_cast<NumberId>(at.target));
+      if (!shape::is_requirement(at.operation)) compute(static_cast<NumberId>(at.target));
     }
   }
   void compute(const Computation& computation) {
@@ -150,6 +150,7 @@ void print_argument(std::ostream& out, const Tape& tape, const OperatorArgument&
     case OperatorArgument::Floats:
     case OperatorArgument::FloatTensor:
       for (size_t i = 0; i < argument.objects.size(); ++i) out << (i ? ", " : "") << "float " << argument.objects[i];
+      print_numbers(out, tape, argument.numbers);
       return;
     case OperatorArgument::Numbers:
       out << "[";
@@ -199,9 +200,9 @@ void print_computation(std::ostream& out, const Tape& tape, const Computation& c
 
 /// Tensors and numbers, in their order.
 void print_place(std::ostream& out, const Tape& tape, const Place& place, bool& first) {
-  if (place.kind == Place::Tensor || place.kind == Place::Number) out << (std::exchange(first, false) ? "" : ", ");
+  if (place.kind == Place::Tensor || is_number(place)) out << (std::exchange(first, false) ? "" : ", ");
   if (place.kind == Place::Tensor) print_registers(out, {place.index});
-  if (place.kind == Place::Number) out << text_of(tape, place.index);
+  if (is_number(place)) out << text_of(tape, place.index);
   for (const Place& item : place.items) print_place(out, tape, item, first);
 }
 

@@ -17,8 +17,8 @@ namespace gramme::native {
 using Register = int32_t;
 constexpr Register kNone = -1;
 
-/// A whole number of a tape, in a register of its own kind: a symbol for each number among the inputs and each size
-/// that is read, constants, and what is computed of them.
+/// A number of a tape, in a register of its own kind: a symbol for each whole number among the inputs and each size
+/// that is read, constants, and what is computed of them, floats as bits.
 using NumberId = int32_t;
 
 /// What an operator is called with.
@@ -31,9 +31,9 @@ struct OperatorArgument {
     Number,        // numbers[0], for a whole number that may be another one in the next call
     Numbers,       // numbers, for a list of them
     NumberTensor,  // numbers[0], for a tensor that is a Python number: x + s0
-    Float,         // objects[0], for a Python float that may be another one in the next call
+    Float,         // objects[0] or numbers[0], for a Python float that may be another one in the next call
     Floats,        // objects, for a list of them
-    FloatTensor,   // objects[0], for a tensor that is a Python float
+    FloatTensor,   // objects[0] or numbers[0], for a tensor that is a Python float
   };
   Kind kind = Constant;
   c10::IValue constant;
@@ -66,15 +66,18 @@ struct Entered {
   virtual ~Entered() = default;
 };
 
+struct Remembered;
+
 /// One call of a tape under way.
 struct Run {
-  const at::Tensor** tensors;       // by register: an input, a constant, or own
-  at::Tensor* own;                  // by register; temporaries, and inputs that are retained
-  Owned<>* objects;                 // what Python instructions gave and take besides tensors
-  std::unique_ptr<Entered>* modes;  // entered by the tape and not left yet
-  bool below_autograd;              // instructions with keys go straight to them
-  PyThreadState* released;          // the GIL is not held: how to get it back
-  int64_t* numbers = nullptr;       // by number
+  const at::Tensor** tensors;        // by register: an input, a constant, or own
+  at::Tensor* own;                   // by register; temporaries, and inputs that are retained
+  Owned<>* objects;                  // what Python instructions gave and take besides tensors
+  std::unique_ptr<Entered>* modes;   // entered by the tape and not left yet
+  bool below_autograd;               // instructions with keys go straight to them
+  PyThreadState* released;           // the GIL is not held: how to get it back
+  int64_t* numbers = nullptr;        // by number
+  Remembered* remembered = nullptr;  // by instructions that remember something
 };
 
 struct Instruction;
@@ -115,7 +118,7 @@ class Tape {
   std::vector<shape::Instruction> at_start;  // computes those that follow from the inputs
   std::vector<shape::Expr> expressions;      // by number; null for what is part of others only
   Register registers = 0, first_temporary = 0;
-  int32_t objects = 0, modes = 0;
+  int32_t objects = 0, modes = 0, remembered = 0;
   bool below_autograd = false;  // nothing in it needs autograd, autocast or Python keys
   bool releases_gil = false;    // it may run long
   bool has_python = false, has_modes = false;

@@ -24,15 +24,33 @@ void run_operators(const Instruction& instruction, Run& run) {
   run.own[view.target] = by_operators(view, run);
 }
 
+bool is_as_before(const Remembered& before, const View& view, const at::Tensor& source, const Run& run) {
+  const int64_t* at = before.of.data();
+  if (!before.known || !before.has(source, &at)) return false;
+  return std::ranges::all_of(view.numbers, [&](NumberId number) { return run.numbers[number] == *at++; });
+}
+
+/// False if a step would copy, or raise.
+bool carry_out(const View& view, const at::Tensor& source, const Run& run, Remembered& result) {
+  result.known = false;
+  result.of.clear();
+  result.note(source);
+  for (NumberId number : view.numbers) result.of.push_back(run.numbers[number]);
+  result.made.sizes = source.sizes();
+  result.made.strides = source.strides();
+  result.made.offset = 0;
+  result.known = std::ranges::all_of(view.steps, [&](const ViewStep& step) { return apply(step, run, result.made); });
+  return result.known;
+}
+
 /// Where a step would copy, or raise, the operators are called.
 void run_steps(const Instruction& instruction, Run& run) {
   const View& view = view_of(instruction);
   const at::Tensor& source = *run.tensors[view.source];
-  Geometry geometry{c10::DimVector(source.sizes()), c10::DimVector(source.strides())};
-  const bool is_view =
-      std::ranges::all_of(view.steps, [&](const ViewStep& step) { return apply(step, run, geometry); });
-  run.own[view.target] =
-      is_view ? make_view(source, geometry.sizes, geometry.strides, geometry.offset) : by_operators(view, run);
+  Remembered& before = run.remembered[view.remembered];
+  const bool is_view = is_as_before(before, view, source, run) || carry_out(view, source, run, before);
+  const Geometry& made = before.made;
+  run.own[view.target] = is_view ? make_view(source, made.sizes, made.strides, made.offset) : by_operators(view, run);
 }
 
 Register source_of(const OperatorCall& call) {
@@ -138,6 +156,15 @@ at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArr
 }
 
 const View& view_of(const Instruction& instruction) { return static_cast<const View&>(*instruction.bound); }
+
+void remember_steps(Instruction& instruction, int32_t& remembered) {
+  if (instruction.invoke != run_steps) return;
+  auto& view = static_cast<View&>(*instruction.bound);
+  view.remembered = remembered++;
+  each_number(view, [&](NumberId number) {
+    if (std::ranges::find(view.numbers, number) == view.numbers.end()) view.numbers.push_back(number);
+  });
+}
 
 void bind_index(Instruction& instruction, Register source, Register target, ViewStep step) {
   auto view = std::make_unique<View>();

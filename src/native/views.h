@@ -50,12 +50,17 @@ struct View final : Bound {
   int64_t offset = 0;           // from the source's
   std::vector<ViewStep> steps;  // not empty: these say what the sizes are
   bool by_operators = false;    // PyTorch's own views: someone may look at bases and version counters
+  // Of steps that are carried out past the operators:
+  int32_t remembered = -1;        // into Run::remembered
+  std::vector<NumberId> numbers;  // that they read
 };
 
 /// A tensor on the memory of `source`, past the dispatcher; `offset` from the source's.
 at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
 
 const View& view_of(const Instruction& instruction);
+/// Makes calls remember what a view's steps came to. `remembered` counts those of the tape that remember something.
+void remember_steps(Instruction& instruction, int32_t& remembered);
 /// Makes the instruction a view by the step, by PyTorch's operators.
 void bind_index(Instruction& instruction, Register source, Register target, ViewStep step);
 /// Calls `visit` with each number that the view reads.

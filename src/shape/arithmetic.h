@@ -22,6 +22,9 @@ constexpr uint8_t kOperands[] = {
 };
 constexpr bool takes_two(Operation operation) { return kOperands[static_cast<size_t>(operation)] == 2; }
 
+/// Gives no result, but ends the run where it does not hold.
+constexpr bool is_requirement(Operation operation) { return operation >= Operation::Require; }
+
 /// Whole numbers up to here are floats as they stand.
 constexpr int64_t kExact = int64_t{1} << 53;
 

@@ -202,7 +202,7 @@ GOLDEN: list[tuple[Callable[..., Any], str]] = [
         lambda x, n: (x.view(n * 2, 2), n - 1),
         """
 inputs %0 to %0, 0 constants, 1 temporaries
-%1 = aten::view(%0, [2*s0, 2]) boxed direct
+%1 = aten::view(%0, [2*s0, 2]) direct
 return %1, s0 - 1
 """,
     ),
@@ -212,7 +212,7 @@ return %1, s0 - 1
 inputs %0 to %0, 0 constants, 3 temporaries
 %1 = aten::mul.Tensor(%0, s0) boxed direct
 %2 = aten::sum.dim_IntList(%1, [0, 1], False, None) direct; frees %1
-%3 = aten::expand(%2, [3*((s0 + 1)//2)], False) boxed direct; frees %2
+%3 = aten::expand(%2, [3*((s0 + 1)//2)], False) direct; frees %2
 return %3
 """,
     ),
@@ -221,7 +221,7 @@ return %3
         """
 inputs %0 to %0, 0 constants, 1 temporaries
 s1 = size(%0, 1)
-%1 = aten::new_zeros(%0, [s1 - s0], None, None, None, False) boxed direct
+%1 = aten::new_zeros(%0, [s1 - s0], None, None, None, False) direct
 return %1
 """,
     ),

@@ -119,7 +119,8 @@ void Copier::require_plain(PyTypeObject* type) {
   static PyObject* const kForbidden[] = {intern("__setstate__"), intern("__getnewargs_ex__"), intern("__slots__")};
   static PyObject* const kNewArgs = intern("__getnewargs__");
   PyObject* const table = once([] { return real("copyreg", "dispatch_table"); });
-  bool own = PyDict_Contains(table, reinterpret_cast<PyObject*>(type)) != 0;
+  auto* reducers = trace_.see_as<Dict>(trace_.pinned(table));
+  bool own = trace_.dict_get(reducers, trace_.pinned(reinterpret_cast<PyObject*>(type))) != nullptr;
   for (PyObject* hook : kHooks) own |= trace_.type_lookup(type, hook) != trace_.type_lookup(&PyBaseObject_Type, hook);
   bool tuple = PyType_IsSubtype(type, &PyTuple_Type);
   for (PyObject* hook : kForbidden)

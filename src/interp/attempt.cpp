@@ -65,13 +65,15 @@ void Attempt::set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* c
     if (locals[i])
       root_->slots[static_cast<size_t>(i)] =
           trace.wrap(locals[i], trace.pool->local(i, PyTuple_GET_ITEM(code->co_localsplusnames, i), number));
-  root_->initial = root_->slots;
+  root_->initial = root_->unread = root_->slots;
 }
 
 void Attempt::push_stack(PyObject* const* stack, int depth) {
   const int number = static_cast<int>(callers_.size());
   for (int i = 0; i < depth; ++i) {
-    root_->push(stack[i] ? trace.wrap(stack[i], trace.pool->stack(i, number)) : trace.null());
+    const source::Source* source = trace.pool->stack(i, number);
+    root_->push(stack[i] ? trace.wrap(stack[i], source) : trace.null());
+    if (!stack[i]) trace.guard_absent(source);  // what is called stands above it, or else its first argument
     if (stack[i] && trace::runs_code(trace, stack[i])) interp.watch(root_->stack.back());
   }
   root_->initial_stack = root_->stack;

@@ -16,6 +16,7 @@ struct Frame {
   std::vector<Value*> slots;  // localsplus; null where unbound
   std::vector<Value*> stack;
   std::vector<Value*> initial, initial_stack;  // of a root: what it held when the segment came to it
+  std::vector<Value*> unread;                  // of these variables those that nothing was asked of
   size_t pc = 0;                               // index of the next instruction
   const bytecode::Instruction* current = nullptr;
   PyObject* keyword_names = nullptr;  // between KW_NAMES and CALL

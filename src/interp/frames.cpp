@@ -20,6 +20,14 @@ Value* Interpreter::variable(PyObject* name) {
   return nullptr;
 }
 
+void Interpreter::guard_bound(Frame& frame, int slot) {
+  if (!frame.root || from_start_) return;
+  Value*& initial = frame.unread[static_cast<size_t>(slot)];
+  if (initial && initial == frame.slots[static_cast<size_t>(slot)])
+    trace.guard({initial->source, guards::Kind::Present, {}});
+  initial = nullptr;
+}
+
 void Interpreter::guard_unbound(const Frame& frame, int slot) {
   if (frame.root && !from_start_ && !frame.initial[static_cast<size_t>(slot)])
     trace.guard_absent(trace.pool->local(slot, frame.variable(slot), returned_into_));

@@ -62,7 +62,8 @@ class Interpreter final : public trace::Inliner {
   Value* variable(PyObject* name) override;
   bool is_in_local(Value* seen) override;
   bool holds_its_start() override;
-  /// The variable of the frame is found unbound: it is at each call, unless the capture has unbound it.
+  /// The variable of the frame is found bound, or not: it is at each call, unless that is the capture's doing.
+  void guard_bound(Frame& frame, int slot);
   void guard_unbound(const Frame& frame, int slot);
   Value* root_local(int64_t index) override {
     return source::frame_of(index) == returned_into_

@@ -32,6 +32,17 @@ Step call(Interpreter& interp, Frame& frame, int count) {
   return Step::Next;
 }
 
+namespace {
+/// What cannot be iterated over raises in the words of the instruction.
+std::vector<Value*> spread(trace::Trace& trace, Value* iterable) {
+  try {
+    return protocol::items_of(trace, iterable);
+  } catch (const UserError&) {
+    cannot(Reason::ArgumentKind, "arguments that cannot be iterated over");
+  }
+}
+}  // namespace
+
 Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
   trace::Trace& trace = interp.trace;
   Attributes keywords;
@@ -46,7 +57,7 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
       keywords.push_back({name, entry.value});
     });
   }
-  std::vector<Value*> positional = protocol::items_of(trace, frame.peek(1 + mappings));
+  std::vector<Value*> positional = spread(trace, frame.peek(1 + mappings));
   frame.spread = positional.size();
   frame.spread_names.clear();
   for (const Attribute& keyword : keywords) frame.spread_names.push_back(keyword.name);

@@ -97,6 +97,7 @@ void hint(Interpreter& interp, Frame& frame, int slot, Value* value) {
 Step load_fast(Interpreter& interp, Frame& frame, int slot) {
   Value* value = frame.slots[slot];
   if (!value) unbound(interp, frame, slot);
+  interp.guard_bound(frame, slot);
   frame.push(value);
   return Step::Next;
 }
@@ -108,6 +109,7 @@ Step store_fast(Interpreter& interp, Frame& frame, int slot) {
 }
 Step delete_fast(Interpreter& interp, Frame& frame, int slot) {
   if (!frame.slots[slot]) unbound(interp, frame, slot);
+  interp.guard_bound(frame, slot);
   drop(interp, frame, frame.slots[slot]);
   frame.slots[slot] = nullptr;
   return Step::Next;

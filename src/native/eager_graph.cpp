@@ -130,9 +130,12 @@ bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
   std::unordered_set<const Node*> outer;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
-    boundary_.emplace_back(torch::autograd::impl::gradient_edge(inputs[i]), static_cast<int32_t>(i));
+    const Edge edge = torch::autograd::impl::gradient_edge(inputs[i]);
+    if (std::ranges::find(boundary_, edge, &Boundary::first) != boundary_.end()) has_equal_inputs_ = true;
+    boundary_.emplace_back(edge, static_cast<int32_t>(i));
     outer.insert(boundary_.back().first.function.get());
   }
+  if (has_equal_inputs_) return false;
   std::unordered_set<const Node*> known;
   auto add = [&](const Edge& edge) {
     if (!outer.contains(edge.function.get()) && known.insert(edge.function.get()).second)

@@ -67,6 +67,8 @@ class EagerGraph {
 
   /// Was it cut? Else it is as the program would have left it.
   bool fits() const { return fits_; }
+  /// Are two inputs of this call one tensor, or have they one gradient? Nobody can tell then to which of them it goes.
+  bool has_equal_inputs() const { return has_equal_inputs_; }
   /// Why it was not.
   const std::string& why_not() const { return why_not_; }
   const Layout& layout() const { return layout_; }
@@ -105,7 +107,7 @@ class EagerGraph {
   std::vector<Register> registers_;
   std::unordered_map<Register, at::Tensor> outputs_;
   Layout layout_;
-  bool fits_ = false;
+  bool fits_ = false, has_equal_inputs_ = false;
   std::string why_not_ = "the graph of autograd is not of plain tensors alone";
   std::vector<NodePtr> nodes_;                        // in the order of the engine
   std::unordered_map<const Node*, size_t> piece_of_;  // by node

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -152,12 +153,23 @@ std::optional<size_t> ForwardCall::changed_input() const {
   return std::nullopt;
 }
 
+namespace {
+/// So that it is known to which of them a gradient goes. Graphs of gradients lead on to the tensor.
+void tell_apart(std::vector<at::Tensor>& tensors) {
+  const at::AutoGradMode with_gradients(true);
+  std::unordered_set<const at::TensorImpl*> seen;
+  for (at::Tensor& tensor : tensors)
+    if (tensor.requires_grad() && !seen.insert(tensor.unsafeGetTensorImpl()).second) tensor = tensor.view_as(tensor);
+}
+}  // namespace
+
 std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
   std::vector<at::Tensor> given = inputs.empty() ? stand_ins() : inputs;
   for (size_t i = 0, next = 0; i < inputs.size(); ++i)
     if (training->written(i) != Training::Written::No) given[i] = before[next++].clone();
   PlainForward plain;
   FromState state(random);
+  tell_apart(given);
   size_t at = 0;
   auto made = std::make_unique<EagerGraph>(training->flat(), given, &at);
   if (!made->fits() || !made->layout().matches(training->layout()))

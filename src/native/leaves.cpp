@@ -120,7 +120,9 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
     leaves.push_back(edge.function.get());
   }
   std::ranges::sort(leaves);
-  const bool shared = std::ranges::adjacent_find(leaves) != leaves.end();
+  bool shared = std::ranges::adjacent_find(leaves) != leaves.end();  // by inputs that are one tensor
+  for (size_t i = 0; i < quiet.size(); ++i)
+    shared |= !quiet[i] && std::ranges::binary_search(leaves, node.next_edge(i).function.get());
   if (leaves.empty() || shared || is_any_reached(*node.call, leaves)) return {};
   return quiet;
 }

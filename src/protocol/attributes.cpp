@@ -38,7 +38,7 @@ Value* module_attribute(Trace& trace, Module* module, PyObject* name) {
     if (trace.type_lookup(type, k_getattribute) != cpython::type_lookup(&PyModule_Type, k_getattribute))
       cannot(Reason::AttributeUnknown, "an attribute that a module makes on demand");
     found = trace.type_lookup(type, name);
-    if (found && is_data_descriptor(found)) return attribute_of_module_class(trace, module, name, found);
+    if (found && is_data_descriptor(trace, found)) return attribute_of_module_class(trace, module, name, found);
   }
   if (Value* own = trace.global(names, name)) return own;
   if (type == &PyModule_Type) found = cpython::type_lookup(type, name);
@@ -217,7 +217,7 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
   auto* tuple = field && generic && !Py_IS_TYPE(field, &PyMemberDescr_Type) ? as<Tuple>(target) : nullptr;
   if (tuple && tuple_field(tuple, field, name))
     raise(trace, PyExc_AttributeError, value ? "can't set attribute" : "can't delete attribute");
-  if ((field && is_data_descriptor(field)) || !generic || has_instance_dict(type))
+  if ((field && is_data_descriptor(trace, field)) || !generic || has_instance_dict(type))
     cannot(Reason::MutationUnsupported, "the attribute " + attribute + " of a " + type->tp_name);
   if (field)
     raise(trace, PyExc_AttributeError,

@@ -7,7 +7,6 @@
 
 namespace gramme::protocol {
 
-inline bool is_data_descriptor(PyObject* found) { return Py_TYPE(found)->tp_descr_set != nullptr; }
 inline bool has_instance_dict(PyTypeObject* type) {
   return type->tp_dictoffset != 0 || cpython::has_managed_dict(type);
 }
@@ -18,6 +17,7 @@ inline Value* or_none(Trace& trace, Value* value) { return value ? value : trace
 void write_attribute(Trace& trace, Value* object, PyObject* name, Value* value);
 
 // ---- descriptors.cpp
+bool is_data_descriptor(Trace& trace, PyObject* found);
 /// True if a data descriptor on the class took the write; a null value deletes.
 bool descriptor_took(Trace& trace, Value* object, PyTypeObject* type, PyObject* found, PyObject* name, Value* value);
 

@@ -55,12 +55,12 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
     if (Value* part = typing_attribute(trace, value->object, name)) return part;
     if (!generic || !found) cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
   }
-  if (auto* dict = as<Dict>(value); dict && has_instance_dict(type) && !(found && is_data_descriptor(found)))
+  if (auto* dict = as<Dict>(value); dict && has_instance_dict(type) && !(found && is_data_descriptor(trace, found)))
     if (Value* own = trace.own_attribute(dict, name)) return own;
   if (!found) return nullptr;
   if (auto* tuple = as<Tuple>(value))
     if (Value* field = tuple_field(tuple, found, name)) return field;
-  if (value->kind == Kind::Constant && is_data_descriptor(found)) {
+  if (value->kind == Kind::Constant && is_data_descriptor(trace, found)) {
     Owned<> real = take(PyObject_GetAttr(value->object, name));
     return trace.adopt(real);
   }
@@ -79,7 +79,7 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
     if (source::is_constant(real.get())) return trace.constant(real);
     cannot(Reason::AttributeUnknown, "an attribute of a C function: " + text_of(name));
   }
-  if (is_data_descriptor(found) && !Py_IS_TYPE(found, &PyProperty_Type))
+  if (is_data_descriptor(trace, found) && !Py_IS_TYPE(found, &PyProperty_Type))
     cannot(Reason::AttributeUnknown, std::string(type->tp_name) + "." + text_of(name));
   return bind(trace, found, trace.pinned(found), value, type);
 }

@@ -64,7 +64,7 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
   PyTypeObject *type = cls->type(), *meta = Py_TYPE(type);
   if (Value* own = type_getset(trace, type, name)) return own;
   PyObject* on_meta = trace.type_lookup(meta, name);
-  if (on_meta && is_data_descriptor(on_meta)) {
+  if (on_meta && is_data_descriptor(trace, on_meta)) {
     if (name == k_dict && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_dict)) return class_proxy(trace, cls);
     if (name == k_annotations && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_annotations)) {
       if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;

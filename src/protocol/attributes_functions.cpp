@@ -58,7 +58,7 @@ Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   if (name == k_module || name == k_doc || name == k_annotations) return function_field(trace, function, name);
   if (name == k_dict) return instance_dict(trace, function, function->dict);
   PyObject* found = cpython::type_lookup(&PyFunction_Type, name);
-  if (found && is_data_descriptor(found)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
+  if (found && is_data_descriptor(trace, found)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
   if (Value* own = trace.own_attribute(function, name)) return own;
   return found ? bind(trace, found, trace.pinned(found), function, &PyFunction_Type) : nullptr;
 }
@@ -108,7 +108,7 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
 
 void store_in_function(Trace& trace, Function* function, PyObject* name, Value* value) {
   PyObject* field = cpython::type_lookup(&PyFunction_Type, name);
-  if (field && is_data_descriptor(field)) return store_function_field(trace, function, name, value);
+  if (field && is_data_descriptor(trace, field)) return store_function_field(trace, function, name, value);
   if (!value && !trace.own_attribute(function, name))
     raise(trace, PyExc_AttributeError, "'function' object has no attribute '" + text_of(name) + "'");
   trace.store_own_attribute(function, name, value);
@@ -151,7 +151,7 @@ Value* partial_attribute(Trace& trace, Partial* partial, PyObject* name) {
 
 void store_held_attribute(Trace& trace, Value* holder, PyObject* name, Value* value) {
   PyObject* field = trace.type_lookup(type_of(holder), name);
-  if ((field && is_data_descriptor(field)) || (!value && !trace.own_attribute(holder, name)))
+  if ((field && is_data_descriptor(trace, field)) || (!value && !trace.own_attribute(holder, name)))
     cannot(Reason::MutationUnsupported, "the attribute " + text_of(name) + " of a " + type_of(holder)->tp_name);
   trace.store_own_attribute(holder, name, value);
 }

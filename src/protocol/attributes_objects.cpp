@@ -95,7 +95,7 @@ Value* generic_get_attribute(Trace& trace, Value* value, PyObject* name) {
   auto* object = as<Object>(value);
   if (!object) return find_attribute(trace, value, name);
   PyObject* found = trace.type_lookup(object->type, name);
-  if (found && is_data_descriptor(found)) {
+  if (found && is_data_descriptor(trace, found)) {
     if (Py_IS_TYPE(found, &PyMemberDescr_Type) || Py_IS_TYPE(found, &PyGetSetDescr_Type))
       return c_descriptor(trace, object, found, name);
     return bind(trace, found, trace.type_attribute(object->type, name), object, object->type);

@@ -76,8 +76,10 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     if (!getter) raise(trace, PyExc_AttributeError, "property has no getter");
     return call(trace, getter, {object});
   }
-  if (!kind->tp_descr_get || PyType_Check(found)) return as_value;
+  const bool may_get = kind->tp_descr_get || kind->tp_flags & Py_TPFLAGS_HEAPTYPE;  // or be given it
+  if (!may_get || PyType_Check(found)) return as_value;
   PyObject* get = trace.type_lookup(kind, k_get);
+  if (!kind->tp_descr_get) return as_value;
   if (get && PyFunction_Check(get))
     return call(trace, trace.type_attribute(kind, k_get),
                 {as_value, object ? object : trace.none(), class_value(trace, type)});
@@ -190,8 +192,18 @@ void set_through_hook(Trace& trace, Value* object, PyTypeObject* type, PyObject*
 
 }  // namespace
 
+/// What the program's own classes have may be given and taken.
+bool is_data_descriptor(Trace& trace, PyObject* found) {
+  PyTypeObject* type = Py_TYPE(found);
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+    static PyObject* const names[] = {intern("__set__"), intern("__delete__")};
+    for (PyObject* name : names) trace.type_lookup(type, name);
+  }
+  return type->tp_descr_set != nullptr;
+}
+
 bool descriptor_took(Trace& trace, Value* object, PyTypeObject* type, PyObject* found, PyObject* name, Value* value) {
-  if (!found || !is_data_descriptor(found)) return false;
+  if (!found || !is_data_descriptor(trace, found)) return false;
   auto* instance = as<Object>(object);
   if (Py_IS_TYPE(found, &PyProperty_Type))
     set_through_property(trace, object, type, found, name, value);

@@ -271,8 +271,10 @@ Value* reversed(Trace& trace, Value* object) {
   bool sequence = object->kind == Kind::Tuple || object->kind == Kind::List || object->kind == Kind::Deque ||
                   is_constant_of(object, &PyUnicode_Type) || is_constant_of(object, &PyBytes_Type);
   if (!sequence && payload_for(trace, object, getitem_name)) return reversed(trace, payload_of(object));
-  sequence = sequence || (own_method(trace, object, getitem_name) && own_method(trace, object, len_name));
-  if (!sequence) raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
+  if (!sequence && !own_method(trace, object, getitem_name))
+    raise_about(trace, PyExc_TypeError, "'{}' object is not reversible", object);
+  if (!sequence && !own_method(trace, object, len_name))
+    raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
   Iterator* iterator = make_iterator(trace, Iterator::Reversed, {object});
   iterator->index = length(trace, object) - 1;
   note_size(trace, iterator);

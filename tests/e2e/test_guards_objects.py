@@ -2,6 +2,7 @@
 is not captures anew."""
 
 import copy
+import copyreg
 import random
 import types
 from collections import OrderedDict
@@ -656,3 +657,103 @@ def test_bases_that_change() -> None:
         Right.__bases__ = bases
         for _ in range(3):
             assert compiled(x, Left(), Right())[1:] == by_operators(x, Left(), Right())[1:]
+
+
+def test_descriptors_whose_class_gains_a_method() -> None:
+    class Descriptor:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+    class Getting(Descriptor):
+        def __get__(self, instance: Any, owner: Any) -> int:
+            return self.number
+
+    class Holder:
+        plain = Descriptor(10)
+        getting = Getting(20)
+
+    def f(holder: Any, value: Any) -> Any:
+        plain = holder.plain
+        return value * holder.getting + (plain if isinstance(plain, int) else plain.number)
+
+    def g(holder: Any, value: Any) -> Any:
+        holder.getting = 7
+        return value + vars(holder).get("getting", 0)
+
+    holder = Holder()
+    vars(holder).update(getting=1, plain=2)
+    both = [compile(f), compile(g)]
+
+    def check() -> None:
+        for call, compiled in zip((f, g), both, strict=True):
+            mine, theirs = Holder(), Holder()
+            vars(mine).update(vars(holder))
+            vars(theirs).update(vars(holder))
+            assert torch.equal(compiled(theirs, x()), call(mine, x()))
+            assert vars(theirs) == vars(mine)
+
+    check()
+    stored: list[Any] = []
+    changes = [
+        (Getting, "__set__", lambda self, instance, value: stored.append(value)),
+        (Descriptor, "__get__", lambda self, instance, owner: self.number * 2),
+        (Descriptor, "__set__", lambda self, instance, value: stored.append(value)),
+    ]
+    for cls, name, method in changes:
+        setattr(cls, name, method)
+        check()
+        check()
+    for cls, name, _ in reversed(changes):
+        delattr(cls, name)
+        check()
+
+
+@pytest.mark.parametrize("function", [copy.copy, copy.deepcopy])
+def test_a_reducer_that_a_class_gets_later(function: Any) -> None:
+    class Plain:
+        def __init__(self) -> None:
+            self.n = 2
+
+    made = Plain()
+    made.n = 5
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * function(made).n
+
+    compiled = compile(f)
+    assert torch.equal(compiled(x()), x() * 5)
+    copyreg.pickle(Plain, lambda plain: (Plain, ()))  # type: ignore[arg-type]
+    try:
+        assert torch.equal(compiled(x()), x() * 2)
+    finally:
+        copyreg.dispatch_table.pop(Plain)
+    assert torch.equal(compiled(x()), x() * 5)
+
+
+def test_texts_of_errors_about_what_is_no_sequence() -> None:
+    class WithItems:
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    def told(value: Any) -> str:
+        try:
+            reversed(value)
+        except TypeError as error:
+            return str(error)
+        return ""
+
+    def spread(value: Any) -> str:
+        def inner(*args: Any) -> int:
+            return len(args)
+
+        try:
+            inner(*value)
+        except TypeError as error:
+            return str(error)
+        return ""
+
+    for f in (told, spread):
+        compiled = compile(f)
+        for value in (WithItems(), 5, object(), [1]):
+            if f is told or not isinstance(value, WithItems):
+                assert [compiled(value) for _ in range(2)] == [f(value)] * 2

@@ -157,7 +157,7 @@ def in_eager(step: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad", "ignore:gramme hit the recompile limit")
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize(("line_search", "most"), [(None, 33), ("strong_wolfe", 80)])
+@pytest.mark.parametrize(("line_search", "most"), [(None, 36), ("strong_wolfe", 86)])
 def test_lbfgs_has_a_graph_between_two_decisions(line_search: str | None, most: int, whole: bool) -> None:
     want, _ = minimised(line_search, lambda step: step, whole)
     got, captures = minimised(line_search, in_eager, whole)

@@ -125,6 +125,71 @@ def bound_by_what_breaks(x: torch.Tensor, make: Any) -> Any:
     return x
 
 
+def loaded_and_dropped(x: torch.Tensor, make: Any) -> Any:
+    found = []
+    for i in range(4):
+        if i % 2:
+            value = x + i
+        front.graph_break()
+        try:
+            value  # noqa: B018
+            [value, x]  # noqa: B018
+        except UnboundLocalError as error:
+            found.append(x - 1)
+            LOG.append(str(error))
+        else:
+            found.append(x * 2)
+            del value
+    return found
+
+
+def loaded_into_a_closure(x: torch.Tensor, make: Any) -> Any:
+    found = []
+    for i in range(4):
+        if i % 2:
+            value = x + i
+        y = inner(x)
+        try:
+            other = lambda kept=value: kept  # noqa: E731, B023
+            found.append(y * 2)
+            del value, other
+        except NameError:
+            found.append(y - 1)
+    return found
+
+
+def returned_unread(x: torch.Tensor, make: Any) -> Any:
+    found = []
+    for i in range(4):
+        if i % 2 == 0:
+            value = x * i
+        front.graph_break()
+        try:
+            first, second = value, x
+            found += [first, second]
+            del value
+        except NameError as error:
+            found.append(x + len(str(error)))
+    return found
+
+
+class WithMethod:
+    def m(self, x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+
+class WithAttribute:
+    def __getattr__(self, name: str) -> Any:
+        front.graph_break()
+        return lambda x, by: x - by
+
+
+def method_or_attribute(x: torch.Tensor, make: Any) -> Any:
+    for each in (WithAttribute(), WithMethod(), WithAttribute(), WithMethod()):
+        x = each.m(x, front.graph_break() or 2.0)  # type: ignore[func-returns-value]
+    return x
+
+
 # ---- stored over and dropped
 
 
@@ -218,6 +283,7 @@ MAKES: dict[str, Callable[[Any], Any]] = {
 }
 PROGRAMS = [
     *(bound_in_the_first_turn, deleted_in_turns, deleted_twice, unbound_in_the_caller, bound_by_what_breaks),
+    *(loaded_and_dropped, loaded_into_a_closure, returned_unread, method_or_attribute),
     *(stored_over, deleted, result_dropped, bound_anew_by_the_loop, of_a_callee, two_of_them, told_to_the_number),
 ]
 

@@ -1380,3 +1380,26 @@ def test_gradients_of_gradients_from_some_call_on(penalty: str, wanted: str, squ
     compiled = gramme.compile(function, backend="native", options={"recorded_backward": True})
     for got, expected in zip(outcome(compiled), outcome(function), strict=True):
         torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("same", [(0, 1, 0, 0, 1, 0), (1, 0, 1, 0, 0), (1, 1, 0, 1, 0), (0, 0, 0, 1, 0)])
+def test_inputs_that_are_one_tensor_at_some_calls(same: tuple[int, ...]) -> None:
+    """The call that is recorded may have one gradient for two inputs."""
+
+    def product(w: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+        return (w * u.sin() + u).sum()
+
+    def view(w: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+        return (w.t() @ u).square().sum()
+
+    for program in (product, view):
+        compiled = recorded(program)
+        for each in same:
+            found = []
+            for call in (program, compiled):
+                torch.manual_seed(0)
+                w = leaf(3, 3)
+                u = w if each else leaf(3, 3)
+                call(w, u).backward()
+                found.append(bits([w.grad, u.grad]))
+            assert found[0] == found[1]

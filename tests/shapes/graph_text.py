@@ -15,7 +15,7 @@ import torch._dynamo
 from torch import fx
 
 from shapes import Program
-from shapes.harness import observe
+from shapes.harness import observe, story
 
 SIZES = (7, 10, 12, 9)
 MODES = ("dynamic", "marked")
@@ -31,6 +31,7 @@ class Looked:
     symbols: set[str] = dataclasses.field(default_factory=set)
     raised: bool = False
     stale: bool = False
+    story: str = ""  # gramme's segments with their guards
 
     def __call__(self, graph: fx.GraphModule, _: list[Any]) -> Callable[..., Any]:
         shown = without_numbers(graph)
@@ -127,6 +128,8 @@ def looked_at(program: Program, mode: str, front: Callable[..., Any]) -> Looked:
     sizes = tuple(min(n, program.high) for n in SIZES[: program.arity])
     with torch._dynamo.config.patch(specialize_float=True):
         looked.raised = observe(call, program, 1, sizes, backward=False).error is not None
+    if front is gramme.compile:
+        looked.story = story(program, "eager", [sizes], compiled)
     return looked
 
 

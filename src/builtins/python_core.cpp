@@ -177,7 +177,7 @@ Value* make_super(Trace& trace, const Args& args) {
     type = trace.inliner->variable(kClass);
     object = trace.inliner->first_argument();
     if (!type) protocol::raise(trace, PyExc_RuntimeError, "super(): __class__ cell not found");
-    if (!object) protocol::raise(trace, PyExc_RuntimeError, "super(): no arguments");
+    if (!object) cannot(Reason::CallUnknown, "super() without a first argument");
   }
   auto* result = trace.make<value::Super>();
   result->type = class_argument(trace, type);

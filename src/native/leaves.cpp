@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <typeinfo>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 using torch::autograd::AccumulateGrad;
 using torch::autograd::Edge;
+using torch::autograd::GraphTask;
 using torch::autograd::Node;
 
 /// Do gradients that go along the edge end in a leaf's .grad, and does nobody hear of it?
@@ -49,8 +51,20 @@ void PassEnd::end() const {
   call->pass = -1;
 }
 
+/// The pass under way, of which PyTorch gives out members alone.
+const GraphTask& current_pass() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  constexpr size_t kOffset = offsetof(GraphTask, nodes_in_graph_);
+#pragma GCC diagnostic pop
+  const auto* nodes = reinterpret_cast<const char*>(torch::autograd::get_current_graph_task_nodes_in_graph());
+  return *reinterpret_cast<const GraphTask*>(nodes - kOffset);
+}
+
 std::vector<const Node*> reached_leaves(const ForwardCall& call) {
   std::vector<const Node*> reached;
+  for (const Node* root : current_pass().graph_roots_)
+    if (root->num_outputs() == 0) reached.push_back(root);
   for (const Node* node : *torch::autograd::get_current_graph_task_nodes_in_graph()) {
     if (node->num_outputs() == 0) continue;
     const auto* const own = dynamic_cast<const NodeOfForward*>(node);
@@ -62,7 +76,7 @@ std::vector<const Node*> reached_leaves(const ForwardCall& call) {
   return reached;
 }
 
-/// From nodes that are not of this forward? True if there are too many to tell.
+/// From nodes that are not of this forward, or by the pass itself? True if there are too many to tell.
 bool is_any_reached(ForwardCall& call, const std::vector<const Node*>& leaves) {
   std::lock_guard<std::recursive_mutex> lock(call.mutex);
   if (!call.reached) call.reached = reached_leaves(call);

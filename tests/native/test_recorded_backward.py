@@ -1403,3 +1403,21 @@ def test_inputs_that_are_one_tensor_at_some_calls(same: tuple[int, ...]) -> None
                 call(w, u).backward()
                 found.append(bits([w.grad, u.grad]))
             assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("roots", ["both", "leaf first", "view", "sums"])
+def test_a_leaf_that_a_pass_begins_at(roots: str) -> None:
+    def product(w: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+        return w * u
+
+    compiled = recorded(product)
+    for _ in range(4):
+        found = []
+        for call in (product, compiled):
+            torch.manual_seed(0)
+            w, u = leaf(3), leaf(3)
+            p = call(w, u)
+            begin = {"both": [p, w], "leaf first": [u, p], "view": [p, w.view(3)], "sums": [p.sum(), w.sum()]}[roots]
+            torch.autograd.backward(begin, [torch.ones_like(each) for each in begin])
+            found.append(bits([w.grad, u.grad]))
+        assert found[0] == found[1]

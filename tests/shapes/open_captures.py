@@ -1,4 +1,5 @@
-"""The list of what costs more captures than its limit: a line goes when that is mended, its number only falls."""
+"""The list of what costs more captures than its limit, and why: a line goes when that is mended, its number only
+falls."""
 
 from pathlib import Path
 
@@ -8,7 +9,7 @@ FILE = Path(__file__).with_name("open_captures.txt")
 def read() -> dict[str, int]:
     """Captures now, by name."""
     rows = (line.split(" | ") for line in FILE.read_text().splitlines())
-    return {name: int(captures) for name, captures in rows}
+    return {name: int(captures) for name, captures, why in rows if why}
 
 
 OPEN = read()

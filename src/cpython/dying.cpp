@@ -42,8 +42,7 @@ bool is_passed_by(PyObject* object) {
   return PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object) || PyUnicode_Check(object);
 }
 
-/// What dies with an object, as deep as it goes: each is held by nothing else. References are counted only on the way
-/// to a finalizer, of which there are few.
+/// What dies with an object, as deep as it goes: each is held by nothing else.
 class Dying {
  public:
   Dying(PyObject* object, const Looking& looking) : object_(object), looking_(looking) {}
@@ -84,9 +83,11 @@ class Dying {
     auto& dying = *static_cast<Dying*>(self);
     if (!held || is_passed_by(held)) return 0;
     if (has_finalizer(held)) return dying.all_die();
-    if (PyObject_IS_GC(held) && Py_REFCNT(held) <= kFew) dying.held_.push_back({held, dying.at_});
+    if (PyObject_IS_GC(held) && dying.may_die(held)) dying.held_.push_back({held, dying.at_});
     return 0;
   }
+  /// Whoever looks is asked for its references only on the way to a finalizer, of which there are few.
+  bool may_die(PyObject* held) const { return looking_ ? Py_REFCNT(held) <= kFew : dies_with_one(looking_, held); }
 
   PyObject* const object_;
   const Looking& looking_;

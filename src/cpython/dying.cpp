@@ -109,10 +109,10 @@ bool runs_code(PyObject* object, const Looking& looking) {
 }
 
 bool dies_quietly(PyObject* object) {
-  if (!object || (!PyObject_IS_GC(object) && !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !has_finalizer(object)))
-    return true;
-  const bool lives_on = Py_REFCNT(object) > 1 && !has_finalizer(object);
-  return lives_on || !runs_code(object, {});
+  if (!object) return true;
+  if (has_finalizer(object)) return false;
+  const bool is_alone = !PyObject_IS_GC(object) && !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
+  return is_alone || Py_REFCNT(object) > 1 || !runs_code(object, {});
 }
 
 }  // namespace gramme::cpython

@@ -27,8 +27,8 @@ using Looking = std::function<Py_ssize_t(PyObject*)>;
 /// reference counts where nothing holds the object but the program in one place and whoever looks.
 bool runs_code(PyObject* object, const Looking& looking);
 
-/// The program lets go of the object in one place, or of nothing (null): whatever `runs_code` says, nothing runs where
-/// it lives on.
+/// The program lets go of the object in one place, or of nothing (null). What has no finalizer of its own and is held
+/// elsewhere lives on.
 bool dies_quietly(PyObject* object);
 
 }  // namespace gramme::cpython

@@ -15,15 +15,11 @@ using trace::End;
 namespace {
 
 /// Is the value now what it was, perhaps looked into?
-bool is_same(Value* before, Value* now) {
-  return before == now || (before && now && before->kind == Kind::Lazy && static_cast<Lazy*>(before)->target == now);
-}
+bool is_same(Value* before, Value* now) { return before == now || (before && looked_into(before) == now); }
 
 /// May the death of what is in its place run code, at another call? Not where a guard says what it is.
 bool may_run_code(const Value* value) {
-  while (value->kind == Kind::Lazy && static_cast<const Lazy*>(value)->target)
-    value = static_cast<const Lazy*>(value)->target;
-  const Kind kind = value->kind;
+  const Kind kind = looked_into(value)->kind;
   return kind != Kind::Constant && kind != Kind::Number && kind != Kind::Null && kind != Kind::Class &&
          kind != Kind::Module && kind != Kind::Builtin;
 }

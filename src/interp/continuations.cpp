@@ -37,13 +37,13 @@ size_t operand_count(const Instruction& instruction, const Row& row) {
 }
 
 /// Of the frame's instruction, the lowest first.
-Value* const* operands_of(const Frame& frame, const Row& row) {
+Value* const* operands_on_stack(const Frame& frame, const Row& row) {
   return &frame.stack[frame.stack.size() - operand_count(*frame.current, row)];
 }
 
 /// What the frame's instruction calls, if it is a call.
 Value* callable_of(trace::Trace& trace, const Frame& frame, const Row& row) {
-  Value* const* operand = operands_of(frame, row);
+  Value* const* operand = operands_on_stack(frame, row);
   return trace.see(operand[operand[0]->kind == Kind::Null]);
 }
 
@@ -72,7 +72,7 @@ bool is_accessor(trace::Trace& trace, Value* object, PyObject* name, const char*
 bool is_answered(trace::Trace& trace, const Frame& frame, const Row& row, const Function* callee) {
   const Instruction& instruction = *frame.current;
   const size_t operands = operand_count(instruction, row);
-  Value* const* operand = operands_of(frame, row);
+  Value* const* operand = operands_on_stack(frame, row);
   switch (row.callee) {
     case Callee::Attribute: {
       Value* object = operand[operands - 1];
@@ -97,7 +97,7 @@ bool is_call(Op op) { return op == Op::CALL || op == Op::CALL_FUNCTION_EX; }
 
 bool calls_class(trace::Trace& trace, const Frame& frame, const Class* cls) {
   if (!is_call(frame.current->op)) return false;
-  Value* const* operand = operands_of(frame, *row_of(frame.current->op));
+  Value* const* operand = operands_on_stack(frame, *row_of(frame.current->op));
   return operand[0]->kind == Kind::Null && trace.see(operand[1]) == cls;
 }
 

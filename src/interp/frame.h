@@ -9,6 +9,13 @@ namespace gramme::interp {
 
 using value::Value;
 
+/// What a value turned out to be; itself where nobody looked.
+inline const Value* looked_into(const Value* value) {
+  while (value->kind == value::Kind::Lazy && static_cast<const value::Lazy*>(value)->target)
+    value = static_cast<const value::Lazy*>(value)->target;
+  return value;
+}
+
 struct Frame {
   const bytecode::Code* code = nullptr;
   value::Function* function = nullptr;

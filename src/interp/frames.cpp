@@ -50,7 +50,7 @@ namespace {
 /// What a place that held `then` where the segment began holds now: the same, or was that a number or the like?
 bool still_holds(const Value* then, Value* now) {
   if (!then || then == now) return true;
-  if (then->kind == Kind::Lazy && static_cast<const Lazy*>(then)->target) then = static_cast<const Lazy*>(then)->target;
+  then = looked_into(then);
   if (then->kind == Kind::Constant || then->kind == Kind::Number) return true;
   auto* cell = now ? as<Cell>(now) : nullptr;
   if (cell && !cell->existing()) now = cell->content;  // the frame made it for the variable

@@ -72,10 +72,8 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
 /// A temporary with a finalizer dies with the instruction that takes it: that one is carried out for real.
 void Interpreter::check_watched(const Frame& frame) {
   auto holds = [](const std::vector<Value*>& values, Value* watched) {
-    return std::ranges::any_of(values, [&](Value* value) {
-      const bool seen = watched->kind == Kind::Lazy && static_cast<Lazy*>(watched)->target == value;
-      return value == watched || (value && seen);
-    });
+    return std::ranges::any_of(values,
+                               [&](const Value* value) { return value == watched || value == looked_into(watched); });
   };
   for (Value* watched : watched_)
     if (!holds(frame.stack, watched) && !holds(frame.slots, watched))

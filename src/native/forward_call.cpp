@@ -5,7 +5,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <sstream>
@@ -154,12 +156,13 @@ std::optional<size_t> ForwardCall::changed_input() const {
 }
 
 namespace {
-/// So that it is known to which of them a gradient goes. Graphs of gradients lead on to the tensor.
+/// No two have one gradient, so that it is known to which of them it goes. Graphs of gradients lead on to the tensor.
 void tell_apart(std::vector<at::Tensor>& tensors) {
   const at::AutoGradMode with_gradients(true);
-  std::unordered_set<const at::TensorImpl*> seen;
+  std::unordered_set<torch::autograd::Edge> seen;
   for (at::Tensor& tensor : tensors)
-    if (tensor.requires_grad() && !seen.insert(tensor.unsafeGetTensorImpl()).second) tensor = tensor.view_as(tensor);
+    if (tensor.requires_grad() && !seen.insert(torch::autograd::impl::gradient_edge(tensor)).second)
+      tensor = tensor.view_as(tensor);
 }
 }  // namespace
 

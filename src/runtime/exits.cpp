@@ -54,10 +54,10 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   auto run = [](void* context, PyThreadState* thread, cpython::LiveFrame frame) {
     auto& [caller, pushed, index] = *static_cast<Call*>(context);
     return guarded([&] {
-      PyObject* const first = frame.locals()[0];  // the instruction's own operand meanwhile
       const bool constructs = pushed.frame(index).gives == plan::Gives::Instance;
+      PyObject* const instance = constructs ? frame.locals()[0] : nullptr;  // the instruction's own operand meanwhile
       PyObject* value = Chain(caller, thread, frame, pushed, index).run();
-      return constructs ? constructed(first, value) : value;
+      return constructs ? constructed(instance, value) : value;
     });
   };
   const auto function = Owned<PyFunctionObject>::steal(reinterpret_cast<PyFunctionObject*>(pushed.take().release()));

@@ -111,9 +111,11 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
   return result;
 }
 
+/// `__class__` is no member, and the class lives on.
 void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
+  static PyObject* const class_name = intern("__class__");
   changes(object);
-  if (object->existing() && !effects_.contains(effects::Kind::StoreSlot, object, name))
+  if (object->existing() && name != class_name && !effects_.contains(effects::Kind::StoreSlot, object, name))
     if (Value* old = slot_attribute(object, name)) refuse_death(*this, old->object);
   if (object->existing()) effects_.add(effects::Kind::StoreSlot, object, name, moment());
   if (Attribute* known = find(object->slots, name))

@@ -97,7 +97,8 @@ nb::object phases(nb::handle entry, nb::tuple args) {
   plan::Dropped dropped;
   for (const runtime::SegmentPtr& segment : table.point(0, runtime::Handling::Nothing).segments) {
     std::array<Clock::time_point, 5> times{Clock::now()};
-    runtime::SegmentRun run(segment);
+    runtime::SegmentRun run;
+    run.begin(segment);
     const plan::Roots roots{bound.locals(), nullptr, function, nullptr};
     if (segment->exit.kind != plan::ExitKind::Return || !run.check(roots, dropped)) continue;
     times[1] = Clock::now();

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cpython/generators.h"
 
 namespace gramme::cpython {
 
@@ -97,10 +96,6 @@ class Dying {
 
 }  // namespace
 
-bool has_finalizer(PyObject* object) {
-  return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
-}
-
 bool runs_code(PyObject* object, const Looking& looking) {
   auto runs = [&](PyObject* held) {
     return has_finalizer(held) || (has_callback(held) && Py_REFCNT(held) <= 1 + references_of(looking, held));
@@ -108,11 +103,9 @@ bool runs_code(PyObject* object, const Looking& looking) {
   return any_held(object, runs) || Dying(object, looking).any_runs_code();
 }
 
-bool dies_quietly(PyObject* object) {
-  if (!object) return true;
-  if (has_finalizer(object)) return false;
+bool all_of_it_dies_quietly(PyObject* object) {
   const bool is_alone = !PyObject_IS_GC(object) && !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
-  return is_alone || Py_REFCNT(object) > 1 || !runs_code(object, {});
+  return is_alone || !runs_code(object, {});
 }
 
 }  // namespace gramme::cpython

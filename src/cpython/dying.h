@@ -5,9 +5,11 @@
 
 #include <functional>
 
+#include "cpython/generators.h"
+
 namespace gramme::cpython {
 
-bool has_finalizer(PyObject* object);
+inline bool has_finalizer(PyObject* object);
 /// Does somebody wait for the object's death?
 bool has_callback(PyObject* object);
 
@@ -29,6 +31,19 @@ bool runs_code(PyObject* object, const Looking& looking);
 
 /// The program lets go of the object in one place, or of nothing (null). What has no finalizer of its own and is held
 /// elsewhere lives on.
-bool dies_quietly(PyObject* object);
+inline bool dies_quietly(PyObject* object);
+
+/// The object goes with what lets go of it, and so may others.
+bool all_of_it_dies_quietly(PyObject* object);
+
+inline bool has_finalizer(PyObject* object) {
+  return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
+}
+
+inline bool dies_quietly(PyObject* object) {
+  if (!object) return true;
+  if (has_finalizer(object)) return false;
+  return Py_REFCNT(object) > 1 || all_of_it_dies_quietly(object);
+}
 
 }  // namespace gramme::cpython

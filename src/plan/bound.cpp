@@ -8,8 +8,14 @@
 
 namespace gramme::plan {
 
-Block::Block(const Program& program, uint32_t begin, uint32_t end, Dropped& dropped)
-    : program_(program), dropped_(dropped), begin_(begin), end_(end), begins_(end - begin + 1), marks_(end - begin) {
+Block::Block(const Program& program, uint32_t begin, uint32_t end, Scratch& scratch, Dropped& dropped)
+    : program_(program),
+      scratch_(scratch),
+      dropped_(dropped),
+      begin_(begin),
+      end_(end),
+      begins_(end - begin + 1),
+      marks_(end - begin) {
   for (uint32_t i = begin; i < end; ++i)
     if (program.steps[i].spec) tensors_.push_back({i, program.steps[i].spec});
 }
@@ -32,9 +38,9 @@ bool Block::bind(PyObject* root, PyObject** registers) {
     put_back(begin_, end_, registers);
     return false;
   }
-  words_.swap(recording_.words);
-  origins_.swap(recording_.origins);
-  std::copy(recording_.begins.begin(), recording_.begins.end(), begins_.begin());
+  words_.swap(scratch_.words);
+  origins_.swap(scratch_.origins);
+  std::copy(scratch_.begins.begin(), scratch_.begins.end(), begins_.begin());
   begins_.back() = static_cast<uint32_t>(words_.size());
   forget_kept();
   bound_ = true;
@@ -123,7 +129,7 @@ void Block::renew_stamps(uint32_t step) {
 /// Puts the recorded words of steps [first, last) in place of the old ones.
 void Block::splice(uint32_t first, uint32_t last) {
   uint32_t from = begins_[first - begin_], to = begins_[last - begin_];
-  auto count = static_cast<uint32_t>(recording_.words.size());
+  auto count = static_cast<uint32_t>(scratch_.words.size());
   if (count != to - from) {
     words_.erase(words_.begin() + from, words_.begin() + to);
     origins_.erase(origins_.begin() + from, origins_.begin() + to);
@@ -131,21 +137,22 @@ void Block::splice(uint32_t first, uint32_t last) {
     origins_.insert(origins_.begin() + from, count, Origin{});
     for (size_t i = last - begin_; i < begins_.size(); ++i) begins_[i] += count - (to - from);
   }
-  std::copy(recording_.words.begin(), recording_.words.end(), words_.begin() + from);
-  std::copy(recording_.origins.begin(), recording_.origins.end(), origins_.begin() + from);
-  for (uint32_t i = first; i < last; ++i) begins_[i - begin_] = from + recording_.begins[i - first];
+  std::copy(scratch_.words.begin(), scratch_.words.end(), words_.begin() + from);
+  std::copy(scratch_.origins.begin(), scratch_.origins.end(), origins_.begin() + from);
+  for (uint32_t i = first; i < last; ++i) begins_[i - begin_] = from + scratch_.begins[i - first];
 }
 
 void Block::keep(uint32_t first, uint32_t last, PyObject** registers) {
-  kept_registers_.assign(registers + first, registers + last);
-  kept_marks_.assign(marks_.begin() + (first - begin_), marks_.begin() + (last - begin_));
+  scratch_.kept_registers.assign(registers + first, registers + last);
+  scratch_.kept_marks.assign(marks_.begin() + (first - begin_), marks_.begin() + (last - begin_));
 }
 
 void Block::put_back(uint32_t first, uint32_t last, PyObject** registers) {
-  std::copy(kept_registers_.begin(), kept_registers_.end(), registers + first);
+  std::copy(scratch_.kept_registers.begin(), scratch_.kept_registers.end(), registers + first);
   for (uint32_t i = first; i < last; ++i) forget(marks_[i - begin_]);
-  std::move(kept_marks_.begin(), kept_marks_.begin() + (last - first), marks_.begin() + (first - begin_));
-  kept_marks_.clear();
+  std::move(scratch_.kept_marks.begin(), scratch_.kept_marks.begin() + (last - first),
+            marks_.begin() + (first - begin_));
+  scratch_.kept_marks.clear();
 }
 
 /// What it held may be alive through it only.
@@ -155,8 +162,8 @@ void Block::forget(Mark& mark) {
 }
 
 void Block::forget_kept() {
-  for (Mark& mark : kept_marks_) forget(mark);
-  kept_marks_.clear();
+  for (Mark& mark : scratch_.kept_marks) forget(mark);
+  scratch_.kept_marks.clear();
 }
 
 }  // namespace gramme::plan

@@ -42,11 +42,20 @@ struct Mark {
   bool anchored = false;  // alive and the same object as long as the plan, or the held leaf, exists
 };
 
+/// What blocks need while they record words, one at a time.
+struct Scratch {
+  std::vector<Word> words;
+  std::vector<Origin> origins;
+  std::vector<uint32_t> begins;  // first word of each step
+  std::vector<PyObject*> kept_registers;
+  std::vector<Mark> kept_marks;
+};
+
 class Block {
  public:
   /// Steps [begin, end): one root and what hangs off it, or all pinned objects. What the block lets go is put into
   /// `dropped`.
-  Block(const Program& program, uint32_t begin, uint32_t end, Dropped& dropped);
+  Block(const Program& program, uint32_t begin, uint32_t end, Scratch& scratch, Dropped& dropped);
 
   bool is_bound_to(PyObject* root) const { return bound_ && root_ == root; }
   /// Reads everything anew from the root (null for pinned objects) and records words. On failure nothing has changed.
@@ -64,11 +73,6 @@ class Block {
   bool unsettled() const { return rereads_ > 8 || rereads_ * 4 > end_ - begin_; }
 
  private:
-  struct Recording {
-    std::vector<Word> words;
-    std::vector<Origin> origins;
-    std::vector<uint32_t> begins;  // first word of each step
-  };
   friend class Recorder;
 
   bool repair_from(size_t first, PyObject** registers);
@@ -83,6 +87,7 @@ class Block {
   void forget_kept();
 
   const Program& program_;
+  Scratch& scratch_;
   Dropped& dropped_;
   uint32_t begin_, end_;
   bool bound_ = false;
@@ -93,9 +98,6 @@ class Block {
   std::vector<uint32_t> begins_;  // first word of step begin_ + i, and the end
   std::vector<Mark> marks_;
   std::vector<aten::TensorCheck> tensors_;
-  Recording recording_;
-  std::vector<PyObject*> kept_registers_;
-  std::vector<Mark> kept_marks_;
 };
 
 }  // namespace gramme::plan

@@ -36,8 +36,6 @@ uint16_t child_needs(SourceKind kind) {
     case SourceKind::ContextValue:
     case SourceKind::ThreadDict:
     case SourceKind::TokenPart:
-    case SourceKind::Ahead:
-    case SourceKind::ValueAhead:
       return kUnstamped;
     default:
       return 0;  // fields at a fixed address
@@ -103,6 +101,10 @@ class Lowering {
       program_.roots.push_back(static_cast<uint32_t>(program_.steps.size()));
       emit(*root, -1);
       if (root->source->kind == SourceKind::Pinned) program_.pinned_end = static_cast<uint32_t>(program_.steps.size());
+    }
+    for (size_t i = 0; i < read_ahead_.size(); ++i) {  // others hang off these
+      program_.roots.push_back(static_cast<uint32_t>(program_.steps.size()));
+      emit(*read_ahead_[i], static_cast<int32_t>(register_of(read_ahead_[i]->source->base)));
     }
     for (const Fact& fact : description.facts) {
       if (fact.kind == GuardKind::Distinct) program_.distinct.push_back(register_of(fact.source));
@@ -200,7 +202,12 @@ class Lowering {
     for (const Node* child : node.children) step.needs |= child_needs(child->source->kind);
     step.typed |= !node.children.empty();
     program_.steps.push_back(step);
-    for (const Node* child : node.children) emit(*child, static_cast<int32_t>(index));
+    for (const Node* child : node.children) {
+      if (is_read_ahead(child->source->kind))
+        read_ahead_.push_back(child);
+      else
+        emit(*child, static_cast<int32_t>(index));
+    }
     program_.steps[index].end = static_cast<uint32_t>(program_.steps.size());
   }
 
@@ -273,6 +280,7 @@ class Lowering {
   Program& program_;
   std::vector<std::unique_ptr<Node>> nodes_;  // by source id
   std::vector<Node*> roots_;
+  std::vector<const Node*> read_ahead_;
   std::vector<uint32_t> registers_;  // by source id
 };
 

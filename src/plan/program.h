@@ -1,7 +1,8 @@
 // The guard program: the distinct sources of a description in pre-order, each with the facts about it.
 //
 // Step i reads register i: the object its source names. A base comes before its children and a subtree is contiguous,
-// so a program, a root or one object with all that hangs off it are ranges of steps.
+// so a program, a root or one object with all that hangs off it are ranges of steps. What an iterator gives next is
+// another object at each call: it is a root of its own, with a base that comes before it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -52,6 +53,9 @@ struct Step {
   const source::Source* source = nullptr;
 };
 
+/// Is it a root in spite of its base?
+inline bool is_read_ahead(source::Kind kind) { return kind == source::Kind::Ahead || kind == source::Kind::ValueAhead; }
+
 /// A fact about two objects.
 struct Relation {
   guards::Kind kind;
@@ -83,7 +87,7 @@ struct Program {
   size_t apart_steady = 0;                  // how many those are
   std::vector<uint32_t> distinct;           // registers of objects of which no two may be one …
   std::vector<uint32_t> others;             // … and of those that may be none of them
-  std::vector<uint32_t> roots;              // steps without a base; pinned objects come first
+  std::vector<uint32_t> roots;              // pinned objects come first, what has a base last
   uint32_t pinned_end = 0;                  // steps [0, pinned_end) hang off pinned objects
   std::vector<uint32_t> reads;              // registers, as the description lists them
   std::vector<Number> symbols, properties;  // of the description's shapes, as it lists them

@@ -55,14 +55,14 @@ const uint64_t kNever = 0;
 
 Recorder::Recorder(Block& block, PyObject** registers)
     : block_(block), program_(block.program_), registers_(registers) {
-  block_.recording_.words.clear();
-  block_.recording_.origins.clear();
-  block_.recording_.begins.clear();
+  block_.scratch_.words.clear();
+  block_.scratch_.origins.clear();
+  block_.scratch_.begins.clear();
 }
 
 bool Recorder::record(uint32_t first, uint32_t last) {
   for (index_ = first; index_ < last; ++index_) {
-    block_.recording_.begins.push_back(static_cast<uint32_t>(block_.recording_.words.size()));
+    block_.scratch_.begins.push_back(static_cast<uint32_t>(block_.scratch_.words.size()));
     if (!record_step(index_)) return false;
   }
   return true;
@@ -73,7 +73,7 @@ bool Recorder::record_step(uint32_t index) {
   PyObject*& object = registers_[index];
   bool stamped = false;
   block_.forget(mark(index));
-  if (step.base >= 0) {
+  if (step.base >= static_cast<int32_t>(block_.begin_)) {
     PyObject* base = registers_[step.base];
     if (!base) return false;
     Outcome outcome = read_child(step, base, &object);
@@ -98,8 +98,6 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::ContextValue:
     case SourceKind::ThreadDict:
     case SourceKind::TokenPart:
-    case SourceKind::Ahead:
-    case SourceKind::ValueAhead:
       return true;
     case SourceKind::Attr:
       return add_attribute(step, base, value);
@@ -319,8 +317,8 @@ void Recorder::add_class_tag(PyObject* type) {
 }
 
 void Recorder::add(const void* address, uint64_t expected, Cause cause) {
-  block_.recording_.words.push_back({static_cast<const uint64_t*>(address), expected});
-  block_.recording_.origins.push_back({index_, cause});
+  block_.scratch_.words.push_back({static_cast<const uint64_t*>(address), expected});
+  block_.scratch_.origins.push_back({index_, cause});
 }
 
 void Recorder::add_pointer(PyObject* const* address, PyObject* value) { add(address, bits(value), Cause::Moved); }

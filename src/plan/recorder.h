@@ -8,7 +8,7 @@ class Recorder {
  public:
   /// Words go to the block's recording; marks and registers are written in place.
   Recorder(Block& block, PyObject** registers);
-  /// Reads steps [first, last) and checks their facts. Steps without a base find their object in the register.
+  /// Reads steps [first, last) and checks their facts. The block's roots find their object in the register.
   bool record(uint32_t first, uint32_t last);
 
  private:

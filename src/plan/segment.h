@@ -37,12 +37,12 @@ enum class Gives : uint8_t {
 /// frame then gets what is here in place of its arguments.
 struct PushedFrame {
   Register function;
-  Owned<PyCodeObject> code;     // the function's
-  int offset = 0;               // code unit of the instruction to go on with
-  Gives gives = Gives::More;    // segments may go on behind the instruction unless it does more
-  bool called_alone = false;    // the instruction calls nothing else
-  std::vector<Register> slots;  // all of localsplus
-  std::vector<Register> stack;
+  Owned<PyCodeObject> code;      // the function's
+  int offset = 0;                // code unit of the instruction to go on with
+  Gives gives = Gives::More;     // segments may go on behind the instruction unless it does more
+  bool called_alone = false;     // the instruction calls nothing else
+  std::vector<Register> values;  // all of localsplus, then the stack
+  int depth = 0;                 // of the stack
 };
 
 /// What a frame held at the segment's start and does not in its end, as far as no guard says that its death runs no

@@ -81,7 +81,8 @@ Answer answer(const std::shared_ptr<Family>& family, PyThreadState* thread, Resu
     if (start.segments[i]->exit.kind != plan::ExitKind::Return) continue;
     if (!cpython::has_recursive_calls(thread, start.segments[i]->levels)) [[unlikely]]
       continue;
-    SegmentRun run(start.segments[i]);
+    SegmentRun run;
+    run.begin(start.segments[i]);
     if (!run.check(roots, dropped)) continue;
     start.hit(i);
     const GraphResult graph = run.graph(family.get());

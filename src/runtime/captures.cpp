@@ -68,7 +68,7 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
   const bytecode::Code& ends_in = exit.callers.empty() ? code : bytecode::decode(exit.callers.back().code.get());
   check_place(ends_in, exit.offset, exit.stack.size());
   for (const plan::PushedFrame& frame : exit.pushed)
-    check_place(bytecode::decode(frame.code.get()), frame.offset, frame.stack.size());
+    check_place(bytecode::decode(frame.code.get()), frame.offset, static_cast<size_t>(frame.depth));
 }
 
 }  // namespace
@@ -154,7 +154,8 @@ Chain::Turn Chain::capture(ResumePoint& point) {
 }
 
 Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
-  SegmentRun run(segment);
+  SegmentRun run;
+  run.begin(segment);
   plan::Dropped dropped;
   if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;

@@ -1,7 +1,6 @@
 #include "runtime/chain.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "aten/dispatched.h"
@@ -31,7 +30,7 @@ PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);
   if (!linked.entered()) return nullptr;
   if (thread_->curexc_type && !raise_thrown()) return nullptr;
-  const bool calls = pushed_ && index_ + 1 < pushed_->segment->exit.pushed.size();  // its operands are no arguments
+  const bool calls = pushed_ && index_ + 1 < pushed_->exit().pushed.size();  // its operands are no arguments
   for (bool first = true;; first = false) {
     Turn next = linked.tracing() && !(first && calls) ? Turn::Evaluate : first && pushed_ ? begin() : turn();
     if (next == Turn::Again) continue;
@@ -60,6 +59,7 @@ ResumePoint& Chain::point_here() {
 
 plan::Roots Chain::roots() {
   callers_roots_.clear();
+  callers_roots_.reserve(std::min(depth_, kMostCallers));
   for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_)
     callers_roots_.push_back({chain->frame_.locals(), chain->frame_.stack(), chain->frame_.function()});
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
@@ -120,21 +120,21 @@ Chain::Turn Chain::turn() {
   if (offset != 0 && !instruction().resumable) return step(false);
   ResumePoint& point = point_here();
   if (point.steps) return step(point.steps_into_callee);
-  std::optional<SegmentRun> run;
-  if (find_hit(point, run)) return run_segment(*run);
+  SegmentRun run;
+  if (find_hit(point, run)) return run_segment(run);
   if (aten::can_capture()) return capture(point);
   if (offset != 0) return step(false);  // the frame itself may leave the mode again
   return Turn::Evaluate;
 }
 
 /// Until a segment has hit no Python runs, which might add segments or reorder them.
-bool Chain::find_hit(ResumePoint& point, std::optional<SegmentRun>& run) {
+bool Chain::find_hit(ResumePoint& point, SegmentRun& run) {
   plan::Dropped dropped;
   const plan::Roots now = roots();
   for (size_t i = 0; i < point.segments.size(); ++i) {
     if (!is_called_from(*point.segments[i]) || !lets_go_quietly(*point.segments[i])) continue;
-    run.emplace(point.segments[i]);
-    if (!run->check(now, dropped)) continue;
+    run.begin(point.segments[i]);
+    if (!run.check(now, dropped)) continue;
     point.hit(i);
     return true;
   }

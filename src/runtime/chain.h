@@ -2,7 +2,6 @@
 #pragma once
 #include <Python.h>
 
-#include <optional>
 #include <string>
 
 #include "bytecode/code.h"
@@ -17,13 +16,26 @@ namespace gramme::runtime {
 bool capturing();
 
 /// What a segment leaves in the frames that it made and that go on; they take it one after the other, outermost first.
-struct Pushed {
-  const plan::PushedFrame& frame(size_t index) const { return segment->exit.pushed[index]; }
-  Owned<> take() { return std::move(values[taken++]); }
+class Pushed {
+ public:
+  Pushed() = default;
+  explicit Pushed(const SegmentRun& run);
+  Pushed(Pushed&& other) noexcept { *this = std::move(other); }
+  Pushed& operator=(Pushed&& other) noexcept;
+  ~Pushed();
+  explicit operator bool() const { return values_ != nullptr; }
+  const plan::Exit& exit() const { return segment_->exit; }
+  const plan::PushedFrame& frame(size_t index) const { return exit().pushed[index]; }
+  Owned<> take() { return Owned<>::steal(values_[taken_++]); }
+  /// The variables of a frame and its stack, of which it becomes the owner.
+  void fill(cpython::LiveFrame frame, size_t index);
 
-  SegmentPtr segment;
-  std::vector<Owned<>> values;  // of each frame: function, slots, stack
-  size_t taken = 0;
+ private:
+  SegmentPtr segment_;
+  // As in plan::PushedFrame, one frame after the other. Those from `taken_` on are owned, counted by hand: this is what
+  // a frame costs.
+  std::unique_ptr<PyObject*[]> values_;
+  size_t taken_ = 0, count_ = 0;
 };
 
 /// What a segment leaves in the frame that it ended in.
@@ -71,7 +83,7 @@ class Chain {
   cpython::StepResult capturing_callees(CarryOut carry_out);
   cpython::StepResult call_pushed(Pushed& pushed, size_t index);
   cpython::StepResult construct(Pushed& pushed, size_t index);
-  bool find_hit(ResumePoint& point, std::optional<SegmentRun>& run);
+  bool find_hit(ResumePoint& point, SegmentRun& run);
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
   bool allowed_by_stance(ResumePoint& point);
@@ -109,6 +121,7 @@ class Chain {
   Pushed* pushed_ = nullptr;                // until the frame has begun to run
   size_t index_ = 0;                        // of the frame among them
   Chain* caller_ = nullptr;                 // what waits for the frame, if segments may go on there
+  size_t depth_ = 0;                        // of callers, theirs included
   plan::Gives gives_ = plan::Gives::More;   // its instruction, when the frame returns
   bool taken_over_ = false;                 // a segment that began above has gone on here, or further out
   std::unique_ptr<Landing> landing_;        // ... here

@@ -11,18 +11,48 @@ namespace gramme::runtime {
 Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index)
     : Chain(caller.family_, thread, frame, caller.taken_) {
   const plan::PushedFrame& content = pushed.frame(index);
-  for (int i = 0; i < frame_.local_count(); ++i) frame_.set_local(i, pushed.take().release());
-  for (size_t i = 0; i < content.stack.size(); ++i) frame_.push(pushed.take().release());
+  pushed.fill(frame_, index);
   frame_.set_next(content.offset);
   pushed_ = &pushed;
   index_ = index;
   gives_ = content.gives;
-  if (gives_ != plan::Gives::More) caller_ = &caller;
+  if (gives_ == plan::Gives::More) return;
+  caller_ = &caller;
+  depth_ = caller.depth_ + 1;
+}
+
+Pushed::Pushed(const SegmentRun& run) : segment_(run.shared_segment()) {
+  if (exit().pushed.empty()) return;
+  for (const plan::PushedFrame& frame : exit().pushed) count_ += 1 + frame.values.size();
+  values_.reset(new PyObject*[count_]);
+  PyObject** next = values_.get();
+  for (const plan::PushedFrame& frame : exit().pushed) {
+    *next++ = Py_NewRef(run.value(frame.function));
+    for (plan::Register value : frame.values) *next++ = Py_XNewRef(run.value(value));
+  }
+}
+
+Pushed& Pushed::operator=(Pushed&& other) noexcept {
+  std::swap(segment_, other.segment_);
+  std::swap(values_, other.values_);
+  std::swap(taken_, other.taken_);
+  std::swap(count_, other.count_);
+  return *this;
+}
+
+Pushed::~Pushed() {
+  while (taken_ < count_) take();
+}
+
+void Pushed::fill(cpython::LiveFrame frame, size_t index) {
+  const int locals = frame.local_count(), depth = this->frame(index).depth;
+  for (int i = 0; i < locals; ++i) frame.set_local(i, values_[taken_++]);
+  for (int i = 0; i < depth; ++i) frame.push(values_[taken_++]);
 }
 
 /// The first instruction of a frame that a segment left under way.
 Chain::Turn Chain::begin() {
-  const plan::Exit& exit = pushed_->segment->exit;
+  const plan::Exit& exit = pushed_->exit();
   return index_ + 1 == exit.pushed.size() ? step(exit.capture_callee) : push(*pushed_, index_ + 1);
 }
 
@@ -81,20 +111,6 @@ bool Chain::has_room_for(const plan::Segment& segment) const {
 
 namespace {
 
-Pushed take_pushed(const SegmentRun& run) {
-  const std::vector<plan::PushedFrame>& frames = run.segment().exit.pushed;
-  Pushed pushed{run.shared_segment()};
-  size_t count = 0;
-  for (const plan::PushedFrame& frame : frames) count += 1 + frame.slots.size() + frame.stack.size();
-  pushed.values.reserve(count);
-  for (const plan::PushedFrame& frame : frames) {
-    pushed.values.push_back(share(run.value(frame.function)));
-    for (plan::Register slot : frame.slots) pushed.values.push_back(share(run.value(slot)));
-    for (plan::Register item : frame.stack) pushed.values.push_back(share(run.value(item)));
-  }
-  return pushed;
-}
-
 Content take_content(const SegmentRun& run) {
   const plan::Exit& exit = run.segment().exit;
   Content content;
@@ -123,13 +139,13 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   if (exit.kind == plan::ExitKind::Yield) return yield(run);
   const bool into_callee = exit.capture_callee;
   const bool hand_over = exit.kind == plan::ExitKind::HandOver;
-  Pushed pushed = exit.pushed.empty() ? Pushed{} : take_pushed(run);
+  Pushed pushed = exit.pushed.empty() ? Pushed() : Pushed(run);
   if (!exit.frame_unchanged) {
     put(take_content(run));
     set_handled(run);
   }
   run.release();
-  if (!pushed.values.empty()) return push(pushed, 0);
+  if (pushed) return push(pushed, 0);
   return hand_over ? Turn::Evaluate : step(into_callee);
 }
 
@@ -152,7 +168,7 @@ Chain::Turn Chain::return_into_caller(SegmentRun& run) {
   landing->kind = exit.kind;
   landing->result = share(run.value(exit.result));
   if (exit.makes_generator) own_generator(family_, landing->result.get());
-  landing->pushed = take_pushed(run);
+  landing->pushed = Pushed(run);
   set_handled(run);
   Chain* chain = this;
   for (const plan::Caller& caller : exit.callers) {
@@ -181,8 +197,8 @@ Chain::Turn Chain::land() {
     if (!returns) frame_.suspend();
     return Turn::Return;
   }
-  if (!landing->pushed.values.empty()) return push(landing->pushed, 0);
-  return step(landing->pushed.segment->exit.capture_callee);
+  if (landing->pushed) return push(landing->pushed, 0);
+  return step(landing->pushed.exit().capture_callee);
 }
 
 /// The graph of a segment that returns into its callers raised: which frame it would have raised in is not known, so

@@ -80,9 +80,10 @@ Stop why_stopped() {
 
 }  // namespace
 
-[[gnu::hot]] SegmentRun::SegmentRun(const SegmentPtr& segment) : segment_(segment), registers_(small_) {
+[[gnu::hot]] void SegmentRun::begin(const SegmentPtr& segment) {
+  segment_ = segment;
   const int count = std::max(segment->replay.registers, read_count() + segment->graph_outputs);
-  if (count <= kSmall) return;
+  if (count <= kSmall) return void(registers_ = small_);
   large_.reset(new PyObject*[static_cast<size_t>(count)]);
   registers_ = large_.get();
 }
@@ -208,6 +209,7 @@ void SegmentRun::replay_until(size_t node) {
 
 /// The segment holds the constants.
 [[gnu::hot]] void SegmentRun::release() {
+  if (!owned_) return;
   const int constants = segment_->replay.constant_base;
   const int made = constants + static_cast<int>(segment_->replay.constants.size());
   while (owned_ > 0) {

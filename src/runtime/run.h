@@ -1,6 +1,7 @@
 // Running one segment: its guards, its graph, its effects.
 //
-//   SegmentRun run(segment);
+//   SegmentRun run;
+//   run.begin(segment);
 //   if (run.check(roots, dropped) && run.graph(&family) == GraphResult::Done && run.replay()) use(run.value(register));
 #pragma once
 #include <memory>
@@ -19,10 +20,12 @@ enum class GraphResult : uint8_t {
 
 class SegmentRun {
  public:
-  explicit SegmentRun(const SegmentPtr& segment);
+  SegmentRun() = default;
   ~SegmentRun() { release(); }
   SegmentRun(const SegmentRun&) = delete;
 
+  /// Takes a segment to check, in the place of one that did not hold.
+  void begin(const SegmentPtr& segment);
   /// Evaluates the guards; runs no Python. On success this holds references to all that graph and replay read.
   bool check(const plan::Roots& roots, plan::Dropped& dropped);
   /// Calls the compiled graph, if there is one. Its results become registers. The backend of the family may be asked
@@ -56,8 +59,8 @@ class SegmentRun {
   SegmentPtr segment_;
   std::unique_ptr<Failure> failure_;
   static constexpr int kSmall = 128;
-  int owned_ = 0;         // registers_[0, owned_) are owned references or null, but for the replay's constants
-  PyObject** registers_;  // raw, as plan::Replay::run wants them; only this class counts
+  int owned_ = 0;                  // registers_[0, owned_) are owned references or null, but for the replay's constants
+  PyObject** registers_ = small_;  // raw, as plan::Replay::run wants them; only this class counts
   PyObject* small_[kSmall];
   std::unique_ptr<PyObject*[]> large_;
 };

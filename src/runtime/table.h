@@ -104,14 +104,15 @@ class Family {
   PyObject* entry = nullptr;  // borrowed; null once it has died
 
  private:
+  static constexpr size_t kRecent = 64;
   static size_t place_of(PyCodeObject* code) {
     const auto address = reinterpret_cast<uintptr_t>(code);
-    return (address >> 5 ^ address >> 9) & 15;
+    return (address >> 5 ^ address >> 9) & (kRecent - 1);
   }
   const std::shared_ptr<CodeTable>& find_table(PyCodeObject* code);
 
   std::shared_ptr<Capturer> capturer_;
-  std::array<const std::shared_ptr<CodeTable>*, 16> recent_{};  // items of the tables, by place_of()
+  std::array<const std::shared_ptr<CodeTable>*, kRecent> recent_{};  // items of the tables, by place_of()
   std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>> tables_;
 };
 

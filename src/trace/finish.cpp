@@ -46,8 +46,9 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
     pushed.offset = frame.offset;
     pushed.gives = frame.gives;
     pushed.called_alone = frame.called_alone;
-    for (Value* value : frame.slots) pushed.slots.push_back(value ? rebuild(value) : plan::kNull);
-    for (Value* value : frame.stack) pushed.stack.push_back(rebuild(value));
+    for (Value* value : frame.slots) pushed.values.push_back(value ? rebuild(value) : plan::kNull);
+    for (Value* value : frame.stack) pushed.values.push_back(rebuild(value));
+    pushed.depth = static_cast<int>(frame.stack.size());
   }
 }
 

@@ -232,8 +232,7 @@ void Rebuilder::number_registers(plan::Exit& exit) {
   for (Register& r : exit.stack) number(r);
   for (plan::PushedFrame& frame : exit.pushed) {
     number(frame.function);
-    for (Register& r : frame.slots) number(r);
-    for (Register& r : frame.stack) number(r);
+    for (Register& r : frame.values) number(r);
   }
   number(exit.exception);
 }

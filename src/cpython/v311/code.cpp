@@ -11,14 +11,14 @@ namespace gramme::cpython {
 namespace {
 
 struct Table {
-  std::array<uint8_t, 256> deopt{}, caches{};
+  Encoding encoding{};
   std::array<const char*, 256> names{};
 
   constexpr void add(const char* name, uint8_t opcode, uint8_t cache_units, std::initializer_list<uint8_t> forms) {
     names[opcode] = name;
-    caches[opcode] = cache_units;
-    deopt[opcode] = opcode;
-    for (uint8_t form : forms) deopt[form] = opcode;
+    encoding.caches[opcode] = cache_units;
+    encoding.unspecialised[opcode] = opcode;
+    for (uint8_t form : forms) encoding.unspecialised[form] = opcode;
   }
 };
 
@@ -57,14 +57,9 @@ Py_ssize_t note_index() {
 
 }  // namespace
 
-RawUnit raw_unit(PyCodeObject* code, int unit) {
-  _Py_CODEUNIT word = _PyCode_CODE(code)[unit];
-  return {kTable.deopt[_Py_OPCODE(word)], static_cast<uint8_t>(_Py_OPARG(word))};
-}
+constexpr Encoding kEncoding = kTable.encoding;
 
 int unit_count(PyCodeObject* code) { return static_cast<int>(Py_SIZE(code)); }
-
-int cache_units(uint8_t opcode) { return kTable.caches[opcode]; }
 
 const char* opcode_name(uint8_t opcode) { return kTable.names[opcode]; }
 

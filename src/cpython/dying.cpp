@@ -1,5 +1,6 @@
 #include "cpython/dying.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/text.h"
@@ -103,7 +104,18 @@ bool runs_code(PyObject* object, const Looking& looking) {
   return any_held(object, runs) || Dying(object, looking).any_runs_code();
 }
 
+namespace {
+/// Arguments of a call, most of which somebody else holds, too.
+bool all_items_die_quietly(PyObject* tuple) {
+  PyObject* const* items = reinterpret_cast<PyTupleObject*>(tuple)->ob_item;
+  return std::all_of(items, items + PyTuple_GET_SIZE(tuple), dies_quietly);
+}
+}  // namespace
+
 bool all_of_it_dies_quietly(PyObject* object) {
+  if (PyCell_Check(object)) return dies_quietly(PyCell_GET(object));
+  if (PyTuple_CheckExact(object)) return all_items_die_quietly(object);
+  if (PyDict_CheckExact(object) && PyDict_GET_SIZE(object) == 0) return true;
   const bool is_alone = !PyObject_IS_GC(object) && !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
   return is_alone || !runs_code(object, {});
 }

@@ -60,9 +60,12 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
 
 /// Was it here before? Another object at its address may have been.
 bool Bindings::recurs(PyObject* root) {
-  if (!seen_) seen_ = std::make_unique<Seen>();
-  PyObject*& seen = (*seen_)[reinterpret_cast<uintptr_t>(root) / 16 % seen_->size()];
-  return std::exchange(seen, root) == root;
+  if (std::find(seen_.begin(), seen_.end(), root) != seen_.end()) return true;
+  if (seen_.size() < kMost)
+    seen_.push_back(root);
+  else
+    seen_[std::exchange(first_seen_, (first_seen_ + 1) % kMost)] = root;
+  return false;
 }
 
 bool Bindings::bind(PyObject* root) {

@@ -1,7 +1,6 @@
 // The bound forms of one part of a program: what hangs off one root, bound to each of the objects that the root was at
 // several calls. A segment that serves the layers of a model in turn has one for each layer.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -55,8 +54,6 @@ class Bindings {
     Block block;
     std::vector<PyObject*> registers;  // while another one is current
   };
-  /// Roots that were walked, by address; not held.
-  using Seen = std::array<PyObject*, 128>;
   static constexpr size_t kMost = 128, kNone = SIZE_MAX;
 
   bool find(PyObject* root);
@@ -74,7 +71,8 @@ class Bindings {
   std::vector<std::unique_ptr<Bound>> bound_;
   size_t current_ = kNone;  // whose registers are the plan's
   size_t oldest_ = 0;       // gives way when there are too many
-  std::unique_ptr<Seen> seen_;
+  std::vector<PyObject*> seen_;  // the last roots that were walked; not held
+  size_t first_seen_ = 0;
   Stability stability_;
 };
 

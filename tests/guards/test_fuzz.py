@@ -339,6 +339,43 @@ def test_plan_and_snapshot_agree(soak: bool) -> None:
     assert counts["miss"] > counts["hit"] / 10
 
 
+def run_in_turn(seed: int, steps: int, count: int) -> tuple[int, int]:
+    """One plan that is asked about several objects in turn, as a segment that serves the layers of a model: bound to
+    each, it must notice what changes in any, and find those as they were that come back. Gives hits and walks."""
+    r = random.Random(seed)
+    mutator = Mutator(r)
+    nets = [Net() for _ in range(count)]
+    one = Captured(nets[0], "")
+    hits = 0
+    for step in range(steps):
+        if r.random() < 0.3:
+            mutator.mutate(r.choice(nets))
+        for m in nets:
+            read = one.plan.check([m])
+            expected = one.matches(m)
+            assert (read is not None) == expected, (seed, step, one.plan.explain([m]) or "unsound")
+            if read is None:
+                continue
+            hits += 1
+            assert all(a is b for a, b in zip(read, (evaluate(p, {"x": m}) for p in one.reads), strict=True))
+        missing = [i for i, m in enumerate(nets) if not one.matches(m)]
+        if len(missing) > count // 2 or (missing and r.random() < 0.1):
+            Block.K = 1
+            if "K" in vars(Block2):
+                del Block2.K
+            for i in missing:
+                nets[i] = Net()  # perhaps where the old one lay
+    return hits, one.plan.statistics()["walks"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_one_plan_serves_several_objects(soak: bool) -> None:
+    for seed in range(40 if soak else 4):
+        hits, walks = run_in_turn(seed, 1_000 if soak else 120, count=5)
+        assert hits > 100 and walks < hits
+
+
 def renew(m: Net, r: random.Random) -> None:
     """Puts equal new objects in place of old ones, or has old ones stored in another way."""
     block = r.choice(list(m.blocks))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from guards.support import Facts, TestGuards, plan_for
 
@@ -284,6 +285,65 @@ def test_nothing_is_kept_alive() -> None:
     gc.collect()
     assert [r() for r in seen] == [None] * 3
     assert plan.check([[1]]) is None
+
+
+def holders(count: int) -> list[list[Any]]:
+    return [[Target([1.5, {"a": (i % 1, "s")}]), torch.ones(3)] for i in range(count)]
+
+
+def test_objects_that_come_back_are_not_walked_again() -> None:
+    roots = holders(40)
+    plan = plan_for(roots[0])
+    for _ in range(3):
+        assert all(plan.check([root]) is not None for root in roots)
+    before = plan.statistics()
+    for _ in range(5):
+        for root in roots:
+            read = plan.check([root])
+            assert read is not None and read[0] is root[1]
+    after = plan.statistics()
+    assert after["walks"] == before["walks"]
+    assert after["rebinds"] == before["rebinds"] == 41  # the classes once
+
+
+def test_a_change_in_one_of_many_is_noticed() -> None:
+    roots = holders(12)
+    plan = plan_for(roots[0])
+    for _ in range(3):
+        assert all(plan.check([root]) is not None for root in roots)
+    changes: list[tuple[Callable[[list[Any]], None], Callable[[list[Any]], None]]] = [
+        (lambda x: setattr(x[0], "n", None), lambda x: setattr(x[0], "n", [1.5, {"a": (0, "s")}])),
+        (lambda x: x[0].n.append(1), lambda x: x[0].n.pop()),
+        (lambda x: x[0].n[1].update(a=(0, "t")), lambda x: x[0].n[1].update(a=(0, "s"))),
+        (lambda x: x.__setitem__(1, torch.ones(4)), lambda x: x.__setitem__(1, torch.ones(3))),
+        (lambda x: x[1].resize_(4), lambda x: x[1].resize_(3)),
+    ]
+    for at in (0, 5, 11):
+        for change, back in changes:
+            change(roots[at])
+            assert [plan.check([root]) is None for root in roots] == [i == at for i in range(12)]
+            back(roots[at])
+            assert all(plan.check([root]) is not None for root in roots)
+
+
+def test_more_objects_than_are_bound() -> None:
+    roots = holders(300)
+    plan = plan_for(roots[0])
+    for turn in range(6):
+        roots[turn][0].n[0] = 2.5
+        held = [plan.check([root]) is not None for root in roots]
+        assert held == [i > turn for i in range(300)]
+
+
+def test_roots_die_and_others_take_their_place() -> None:
+    plan = plan_for(holders(1)[0])
+    for turn in range(300):
+        roots = holders(3)
+        if turn % 3 == 2:
+            roots[1][0].n[1] = {"a": (1, "s")}
+        held = [plan.check([root]) is not None for root in roots]
+        assert held == [True, turn % 3 != 2, True]
+        del roots
 
 
 def test_counter_on_every_call_and_fresh_containers() -> None:

@@ -69,8 +69,8 @@ class Bindings {
   Checking& checking_;
   uint32_t begin_, end_;
   std::vector<std::unique_ptr<Bound>> bound_;
-  size_t current_ = kNone;  // whose registers are the plan's
-  size_t oldest_ = 0;       // gives way when there are too many
+  size_t current_ = kNone;       // whose registers are the plan's
+  size_t oldest_ = 0;            // gives way when there are too many
   std::vector<PyObject*> seen_;  // the last roots that were walked; not held
   size_t first_seen_ = 0;
   Stability stability_;

@@ -23,10 +23,25 @@ struct GuardPlan::Impl {
       const Step& step = program.steps[root];
       if (step.kind == source::Kind::Pinned) continue;
       if (step.end == root + 1 && step.base < 0)
-        leaves.push_back(root);
+        (is_known(step) ? known : leaves).push_back(root);
       else
         parts.emplace_back(checking, root, step.end);
     }
+  }
+
+  /// Is it about nothing but which object it is? The functions of frames are such.
+  bool is_known(const Step& step) const {
+    return step.check_count == 1 && !step.spec && !step.absent &&
+           program.checks[step.first_check].kind == guards::Kind::Identity;
+  }
+
+  bool check_known(const Roots& roots) {
+    for (uint32_t root : known) {
+      PyObject* const expected = program.checks[program.steps[root].first_check].object;
+      if (read_root(program.steps[root], roots) != expected) return false;
+      checking.registers[root] = expected;
+    }
+    return true;
   }
 
   bool check_leaf(uint32_t root, const Roots& roots) {
@@ -72,7 +87,7 @@ struct GuardPlan::Impl {
 
   [[gnu::hot, gnu::always_inline]] bool evaluate(const Roots& roots) {
     ++checking.checks;
-    if (!check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
+    if (!check_known(roots) || !check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
     for (Bindings& part : parts)
       if (!check_part(part, roots)) return false;
     for (const Relation& relation : program.relations)
@@ -126,10 +141,10 @@ struct GuardPlan::Impl {
   Program program;
   Checking checking{program};
   Distinct distinct{program};
-  std::optional<ShapeCheck> shapes;  // none: no number is looked at
-  std::vector<uint32_t> leaves;      // roots with nothing below them
-  std::vector<Bindings> parts;       // the others; pinned objects are one part
-  std::vector<uintptr_t> places;     // of program.apart, when they last held
+  std::optional<ShapeCheck> shapes;     // none: no number is looked at
+  std::vector<uint32_t> known, leaves;  // roots with nothing below them
+  std::vector<Bindings> parts;          // the others; pinned objects are one part
+  std::vector<uintptr_t> places;        // of program.apart, when they last held
   size_t last_failed = SIZE_MAX;
 };
 

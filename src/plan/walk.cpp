@@ -179,32 +179,7 @@ PyObject* instance_dict(PyObject* base) {
 
 bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, known_types().deque); }
 
-namespace {
-[[gnu::cold]] PyObject* read_caller(const Step& step, const Roots& roots) {
-  const int frame = source::frame_of(step.index);
-  if (frame > roots.caller_count) return nullptr;
-  const Roots& caller = roots.callers[frame - 1];
-  const int index = source::within_frame(step.index);
-  if (step.kind == SourceKind::Function) return reinterpret_cast<PyObject*>(caller.function);
-  return (step.kind == SourceKind::Local ? caller.locals : caller.stack)[index];
-}
-}  // namespace
-
-[[gnu::hot]] PyObject* read_root(const Step& step, const Roots& roots) {
-  switch (step.kind) {
-    case SourceKind::Local:
-      return step.index >> 32 ? read_caller(step, roots) : roots.locals[step.index];
-    case SourceKind::Stack:
-      return step.index >> 32 ? read_caller(step, roots) : roots.stack[step.index];
-    case SourceKind::Function:
-      return step.index >> 32 ? read_caller(step, roots) : reinterpret_cast<PyObject*>(roots.function);
-    case SourceKind::Exception:
-      return step.index ? roots.outer : roots.exception;
-    case SourceKind::Pinned:
-      return step.key;
-    default:
-      break;
-  }
+PyObject* read_module(const Step& step) {
   PyObject* module;
   return cpython::dict_lookup(PyImport_GetModuleDict(), step.key, &module) == Lookup::Found ? module : nullptr;
 }

@@ -13,8 +13,23 @@ enum class Outcome : uint8_t {
   Unreadable,  // the base is no object of the kind the source needs, or its keys cannot be compared without Python
 };
 
+/// A module by its name, borrowed; null if it is not imported.
+PyObject* read_module(const Step& step);
+
 /// The root's object, or null.
-PyObject* read_root(const Step& step, const Roots& roots);
+inline PyObject* read_root(const Step& step, const Roots& roots) {
+  using Kind = source::Kind;
+  if (step.kind == Kind::Pinned) return step.key;
+  if (step.kind == Kind::Exception) return step.index ? roots.outer : roots.exception;
+  if (step.kind == Kind::Module) [[unlikely]]
+    return read_module(step);
+  const int frame = source::frame_of(step.index), index = source::within_frame(step.index);
+  if (frame > roots.caller_count) return nullptr;
+  const Roots& of = frame ? roots.callers[frame - 1] : roots;
+  if (step.kind == Kind::Function) return reinterpret_cast<PyObject*>(of.function);
+  return (step.kind == Kind::Local ? of.locals : of.stack)[index];
+}
+
 /// Numbers that exist because a source was read, kept until the check is over.
 extern std::vector<Owned<>> made_by_reading;
 /// What the step's source reads of its base; `value` is null unless found.

@@ -261,7 +261,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   if (segment) learn(policy, *segment);
   report.captured(segment.get());
   compilation.finish();
-  warn_of_settings();
+  if (frame.offset == 0) warn_of_settings();
   return segment;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "bytecode/code.h"
 #include "graph/names.h"
 #include "graph/place.h"
 
@@ -249,8 +250,7 @@ class Verifier {
 std::string place(const Position* position) {
   if (!position) return {};
   PyCodeObject* code = position->code;
-  const int line = PyCode_Addr2Line(code, position->unit * static_cast<int>(sizeof(_Py_CODEUNIT)));
-  return text_of(code->co_filename, PyObject_Str) + ":" + std::to_string(line);
+  return text_of(code->co_filename, PyObject_Str) + ":" + std::to_string(bytecode::decode(code).line(position->unit));
 }
 
 std::string Graph::print() const { return Printer(*this).run(); }

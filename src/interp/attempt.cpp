@@ -162,24 +162,34 @@ void Attempt::check_generators() {
       cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
 }
 
-End Attempt::run() {
+/// To the end of the root, and of those that wait for it as far as it is known what they do with its value.
+Value* Attempt::run_roots() {
   try {
-    End end;
-    end.result = interp.run_root(*root_);
-    while (Value* given = interp.yielded() ? nullptr : given_to_caller(end.result)) {
+    Value* result = interp.run_root(*root_);
+    while (Value* given = interp.ended() == Ended::Returned ? given_to_caller(result) : nullptr) {
       return_into_caller(given);
-      end.result = interp.run_root(*root_);
+      result = interp.run_root(*root_);
     }
-    if (interp.yielded()) return yielded(end.result);
-    end.callers = callers_;
-    note_handled(end);
-    if (start_.offset != 0) forget_locals(end);
-    end.lets_go = let_go(held_at(end));
-    return end;
+    if (interp.ended() == Ended::Stopped) stopped_in_ = root_;
+    return result;
   } catch (const Stopped& at) {
     stopped_in_ = at.frame;
-    return stopped();
+    return nullptr;
   }
+}
+
+std::optional<End> Attempt::run() {
+  Value* result = run_roots();
+  if (stopped_in_) return stopped();
+  if (interp.ended() == Ended::Refused) return std::nullopt;
+  if (interp.ended() == Ended::Yielded) return yielded(result);
+  End end;
+  end.result = result;
+  end.callers = callers_;
+  note_handled(end);
+  if (start_.offset != 0) forget_locals(end);
+  end.lets_go = let_go(held_at(end));
+  return end;
 }
 
 namespace {

@@ -12,8 +12,8 @@ class Attempt {
       : start_(start), trace(policy), interp(trace, stop_at) {
     set_up();
   }
-  /// Runs until the function returns or yields, or the stop is reached.
-  trace::End run();
+  /// Runs until the function returns or yields, or the stop is reached. None: the interpreter refused.
+  std::optional<trace::End> run();
   /// When it is known what outlives the segment.
   void check_generators();
   /// How many of the frames that wait it went on in.
@@ -23,6 +23,7 @@ class Attempt {
   size_t step_below() const { return stopped_in_ && stopped_in_ != root_ ? stopped_in_->back->begun_step : SIZE_MAX; }
 
  private:
+  Value* run_roots();
   void set_up();
   void set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* const* locals);
   void push_stack(PyObject* const* stack, int depth);

@@ -186,16 +186,36 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   std::vector<size_t> needed;
   std::unordered_set<size_t> needed_floats;
   int runs = 1;
+  // Where to end instead. Gives what becomes of the frame if there is no such place.
+  auto refused = [&](Attempt& attempt, const CannotCapture& reason) -> std::optional<std::unique_ptr<plan::Segment>> {
+    if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) return std::nullopt;
+    if (whole && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
+      return hand_over(start, attempt);
+    if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
+    if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
+    bool rebuilding = reason.reason == Reason::ReplayUnsupported;
+    size_t step = last_step(attempt);
+    if (comes_too_late(reason.reason)) step = std::min(step, attempt.interp.advance_step());
+    if (rebuilding && stop_at != SIZE_MAX)
+      step = std::min(step, attempt.step_below() != SIZE_MAX ? attempt.step_below() : stop_at / 2);
+    if (stop_at == 0) return step_over(start, attempt.trace, ending);
+    stop_at = std::min(step, stop_at - 1);
+    return std::nullopt;
+  };
   for (;;) {
     Attempt attempt(start, policy, stop_at);
     try {
-      End end = attempt.run();
+      std::optional<End> end = attempt.run();
+      if (!end) {
+        if (auto segment = refused(attempt, attempt.interp.refusal())) return std::move(*segment);
+        continue;
+      }
       trace::settle_failures(attempt.trace);
       if (runs < kMostRuns && fix(policy, attempt.trace, needed)) {
         ++runs;
         continue;
       }
-      std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, end);
+      std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, *end);
       attempt.check_generators();
       for (const source::Source* number : attempt.trace.specialized()) needed_floats.insert(number->path);
       if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace.specialized())) continue;
@@ -208,18 +228,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (compile_graph(attempt.trace, compile, *segment)) return segment;
       return hand_over(start, attempt, {"the backend takes no such graph", "", ""});
     } catch (const CannotCapture& reason) {
-      if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) continue;
-      if (whole && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
-        return hand_over(start, attempt);
-      if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
-      if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
-      bool rebuilding = reason.reason == Reason::ReplayUnsupported;
-      size_t step = last_step(attempt);
-      if (comes_too_late(reason.reason)) step = std::min(step, attempt.interp.advance_step());
-      if (rebuilding && stop_at != SIZE_MAX)
-        step = std::min(step, attempt.step_below() != SIZE_MAX ? attempt.step_below() : stop_at / 2);
-      if (stop_at == 0) return step_over(start, attempt.trace, ending);
-      stop_at = std::min(step, stop_at - 1);
+      if (auto segment = refused(attempt, reason)) return std::move(*segment);
     } catch (const trace::NeedsConstant& needed) {
       bool learned = specialize(policy, needed.sources);
       for (const source::Source* source : needed.sources) learned |= policy.fixed.insert(source->path).second;

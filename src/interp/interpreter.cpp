@@ -37,19 +37,21 @@ Value* Interpreter::run_root(Frame& root) {
   returned_ = false;
   in_module_call_ = from_start_ && calls_modules(root.object());
   Outcome outcome = run(root);
-  yielded_ = outcome.step == Step::Yield;
-  returned_ = !yielded_;
+  ended_ = outcome.ended;
+  returned_ = ended_ == Ended::Returned;
   return outcome.value;
 }
 
-void Interpreter::count_step(Frame& frame) {
+/// False: the capture was told to end here.
+bool Interpreter::count_step(Frame& frame) {
   bool resumable = frame.current->resumable;
   if (resumable) {
-    if (steps_ >= stop_at_) throw Stopped{&frame};
+    if (steps_ >= stop_at_) return false;
     resumable_step_ = frame.begun_step = steps_;
     frame.begun = frame.pc;
   }
   ++steps_;
+  return true;
 }
 
 Interpreter::Outcome Interpreter::loop(Frame& frame) {
@@ -58,14 +60,17 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
   for (;;) {
     const Instruction& instruction = instructions[frame.pc];
     frame.current = &instruction;
-    if (frame.chained) count_step(frame);
+    if (frame.chained && !count_step(frame)) {
+      if (frame.root) return {Ended::Stopped, nullptr};
+      throw Stopped{&frame};
+    }
     enterable_ = frame.chained && instruction.enterable ? &frame : nullptr;
     trace.tick();
     ++frame.pc;
     Step step = table[static_cast<int>(instruction.op)](*this, frame, instruction.arg);
     if (frame.root && !watched_.empty() && step == Step::Next) [[unlikely]]
       check_watched(frame);
-    if (step != Step::Next) return {step, frame.pop()};
+    if (step != Step::Next) return {step == Step::Yield ? Ended::Yielded : Ended::Returned, frame.pop()};
   }
 }
 
@@ -109,9 +114,11 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
       return loop(frame);
     } catch (const UserError& error) {
       if (!unwind(frame, error)) throw;
-    } catch (const CannotCapture&) {
+    } catch (const CannotCapture& refusal) {
       note_stop();
-      throw;
+      if (!frame.root) throw;
+      refusal_ = refusal;  // an exception that goes on costs as much as the capture of some instructions
+      return {Ended::Refused, nullptr};
     }
   }
 }
@@ -324,7 +331,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     throw;
   }
   generator->handled = trace.handled;
-  if (outcome.step == Step::Yield) return outcome.value;
+  if (outcome.ended == Ended::Yielded) return outcome.value;
   generator->frame = nullptr;
   if (returned) *returned = outcome.value;
   return nullptr;

@@ -10,12 +10,20 @@ namespace gramme::interp {
 
 enum class Step : uint8_t { Next, Return, Yield };
 
+/// How a root frame ended.
+enum class Ended : uint8_t {
+  Returned,
+  Yielded,
+  Stopped,  // at the instruction at which the capture was told to end
+  Refused,  // an instruction cannot be captured: refusal()
+};
+
 class Interpreter;
 using Handler = Step (*)(Interpreter& interp, Frame& frame, int arg);
 /// By bytecode::Op.
 const Handler* handlers();
 
-/// A frame of the chain reached the instruction at which the capture was told to end.
+/// A frame above the root reached the instruction at which the capture was told to end.
 struct Stopped {
   Frame* frame;
 };
@@ -26,11 +34,11 @@ class Interpreter final : public trace::Inliner {
 
   trace::Trace& trace;
 
-  /// Runs the root frame to its return or to where it yields; then perhaps, as the root, the one that waited for it.
-  /// Throws Stopped, UserError, CannotCapture.
+  /// Runs the root frame to its end; then perhaps, as the root, the one that waited for it. Gives what the frame
+  /// returns or, if it is a generator's, yields, and null if it did neither. Throws Stopped and UserError.
   Value* run_root(Frame& root);
-  /// Is that what the root, a generator's frame, yields?
-  bool yielded() const { return yielded_; }
+  Ended ended() const { return ended_; }
+  const CannotCapture& refusal() const { return *refusal_; }
   /// Instructions of the chain's frames done when the last one that may be resumed at began.
   size_t resumable_step() const { return resumable_step_; }
   size_t steps_begun() const { return steps_; }
@@ -96,7 +104,7 @@ class Interpreter final : public trace::Inliner {
   Delegated throw_in_delegate(const value::Generator& generator, const value::UserError& thrown,
                               std::optional<value::UserError>& raised);
   struct Outcome {
-    Step step;
+    Ended ended;
     Value* value;
   };
   Outcome run(Frame& frame);
@@ -104,7 +112,7 @@ class Interpreter final : public trace::Inliner {
   void note_stop();
   /// What a slot holds, or the cell in it that the capture made.
   static Value* held_in(Value* slot);
-  void count_step(Frame& frame);
+  bool count_step(Frame& frame);
   bool joins_chain(const value::Function* function);
   bool unwind(Frame& frame, const value::UserError& error);
   void note_passed(Frame& frame, const value::UserError& error);
@@ -128,7 +136,9 @@ class Interpreter final : public trace::Inliner {
   Value* first_handled_ = nullptr;
   std::vector<Value*> watched_;  // temporaries of the live frames that have finalizers
   bool ended_iterator_ = false;  // one from before is at its end
-  bool returned_ = false, yielded_ = false;
+  bool returned_ = false;
+  Ended ended_ = Ended::Returned;
+  std::optional<CannotCapture> refusal_;
   int returned_into_ = 0;        // frames after the first root
   Frame* enterable_ = nullptr;   // the next function that its instruction calls is part of the chain
   bool in_module_call_ = false;  // nothing but torch.nn.Module's own code has run

@@ -67,6 +67,8 @@ std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
 bool overlap(PyObject* a, PyObject* b);
 /// Do two tensors lie in one storage, wherever?
 bool same_storage(PyObject* a, PyObject* b);
+/// Which one that is; a tensor without one is its own.
+const void* storage_of(PyObject* tensor);
 /// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
 bool is_stale_view(PyObject* tensor);
 /// Do no two of the tensors objects[which[i]] share a byte? `known` holds where they lay when they last did not: asking

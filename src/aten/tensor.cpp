@@ -27,6 +27,12 @@ bool same_storage(PyObject* a, PyObject* b) {
                           x.storage().unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl());
 }
 
+const void* storage_of(PyObject* tensor) {
+  const at::Tensor& of = tensor_of(tensor);
+  if (has_plain_storage(of)) return of.storage().unsafeGetStorageImpl();
+  return of.unsafeGetTensorImpl();
+}
+
 PyObject* grad_of(PyObject* tensor) {
   // Not Tensor::grad(), which warns when the tensor is no leaf.
   const auto* meta = tensor_of(tensor).unsafeGetTensorImpl()->autograd_meta();

@@ -66,7 +66,7 @@ void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
     cannot(Reason::MutationUnsupported, "Tensor.requires_grad_ of a tensor that is a view or has views");
   trace.call_in_replay(method, {tensor, trace.boolean(wanted)});
   tensor->record = meta::with_requires_grad(&record, wanted, true);
-  trace.scope().close(tensor);
+  trace.scope().toggle(tensor);
 }
 
 void set_data(Trace& trace, Tensor* tensor, Value* value) {

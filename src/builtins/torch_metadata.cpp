@@ -59,6 +59,7 @@ void refuse_unknown_strides(Trace& trace, const Tensor* tensor, int64_t most) {
 Value* stride(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "stride");
+  if (!meta::is_strided(*tensor->record)) cannot(Reason::AttributeUnknown, "strides of a tensor that has none");
   refuse_unknown_strides(trace, tensor, 1);
   (void)self;
   if (!is_none(trace, dim)) return at_dim(trace, tensor->record->strides, dim, "Tensor.stride");

@@ -120,9 +120,7 @@ void refuse_star(trace::Trace& trace, PyTypeObject* type) {
 
 Step list_extend(Interpreter& interp, Frame& frame, int depth) {
   Value* iterable = interp.trace.see(frame.pop());
-  if (PyTypeObject* type = protocol::type_of(iterable);
-      iterable->kind != Kind::Object || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
-    refuse_star(interp.trace, type);
+  refuse_star(interp.trace, protocol::type_of(iterable));
   std::vector<Value*> items = protocol::items_of(interp.trace, iterable);
   auto& list = growing<List>(interp, frame, depth)->own_items;
   list.insert(list.end(), items.begin(), items.end());
@@ -170,16 +168,31 @@ void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   Value* names = protocol::call(trace, protocol::get_attribute(trace, source, keys), {});
   for (Value* key : protocol::items_of(trace, names)) put(key, protocol::get_item(trace, source, key));
 }
+
+/// CPython takes an AttributeError, whoever raised it, for a sign that it is no mapping.
+bool is_no_mapping(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
+  try {
+    update(interp, into, mapping, unique);
+    return false;
+  } catch (const UserError& error) {
+    if (!protocol::matches(interp.trace, error.exception, interp.trace.pinned(PyExc_AttributeError))) throw;
+    return true;
+  }
+}
 }  // namespace
 
 Step dict_update(Interpreter& interp, Frame& frame, int depth) {
   Value* mapping = frame.pop();
-  update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, false);
+  if (is_no_mapping(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, false))
+    protocol::raise(
+        interp.trace, PyExc_TypeError,
+        std::string("'") + protocol::type_of(interp.trace.see(mapping))->tp_name + "' object is not a mapping");
   return Step::Next;
 }
 Step dict_merge(Interpreter& interp, Frame& frame, int depth) {
   Value* mapping = frame.pop();
-  update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, true);
+  if (is_no_mapping(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, true))
+    cannot(Reason::ArgumentKind, "keyword arguments out of what is no mapping");
   return Step::Next;
 }
 Step list_to_tuple(Interpreter& interp, Frame& frame, int) {

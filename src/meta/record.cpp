@@ -229,6 +229,8 @@ PyObject* dtype_object(const Record& record) {
   return reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(record.dtype)));
 }
 
+bool is_strided(const Record& record) { return static_cast<at::Layout>(record.layout) == at::Layout::Strided; }
+
 PyObject* layout_object(const Record& record) {
   return reinterpret_cast<PyObject*>(torch::getTHPLayout(static_cast<at::Layout>(record.layout)));
 }

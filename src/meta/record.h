@@ -70,6 +70,8 @@ const Record* gained(const Record* view, const Record* before, const Record* aft
 PyObject* dtype_object(const Record& record);
 PyObject* layout_object(const Record& record);
 PyObject* device_object(const Record& record);
+/// Sparse tensors and MKLDNN's have no strides here.
+bool is_strided(const Record& record);
 bool is_floating_point(const Record& record);
 bool is_complex(const Record& record);
 

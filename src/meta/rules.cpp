@@ -191,6 +191,31 @@ Outcome applied(const Answer& answer, const Call& call, const Call& now, const O
 
 }  // namespace
 
+namespace {
+/// There is no such view of a tensor with these strides. For which others there is one PyTorch asks of sympy, which may
+/// take for ever.
+bool is_no_view(const Outcome& outcome) {
+  auto says = [&](const char* text) { return outcome.message.find(text) != std::string::npos; };
+  return outcome.error && (says("Cannot view a tensor with shape") || says("view size is not compatible"));
+}
+
+Outcome without_form(Outcome outcome) {
+  outcome.error = outcome.inexpressible = true;
+  outcome.raised = false;
+  return outcome;
+}
+
+bool makes_view(Rule rule) { return rule == rules::view || rule == rules::view_as || rule == rules::unflatten; }
+
+/// Is there a stride that does not follow from the sizes?
+bool has_strides_of_its_own(const Record& record) {
+  return std::ranges::any_of(record.strides, [&](shape::SymInt stride) {
+    return !stride.is_number() && stride.expr()->kind == shape::Kind::Symbol &&
+           std::ranges::find(record.sizes, stride) == record.sizes.end();
+  });
+}
+}  // namespace
+
 std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& levels, shape::Assumptions& assumptions) {
   const auto found = answers().find(call.target);
   if (found == answers().end() || !levels.empty() || !is_plain_state()) return std::nullopt;
@@ -199,6 +224,7 @@ std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& level
   if (!plain) return std::nullopt;
   const CallNow now(call, assumptions);
   const Outcome& known = infer(now.call());
+  if (is_no_view(known)) return without_form(known);
   if (known.error || known.warns || known.runs_python || known.opaque) return std::nullopt;
   const auto start = std::chrono::steady_clock::now();
   try {
@@ -208,7 +234,9 @@ std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& level
     symbolic_statistics().rule_seconds += taken.count();
     return outcome;
   } catch (const NoRule&) {
-    return std::nullopt;
+    const bool endless = makes_view(found->second.rule) && call.args[0].kind == Argument::Tensor &&
+                         has_strides_of_its_own(*call.args[0].record);
+    return endless ? std::optional(without_form(known)) : std::nullopt;
   }
 }
 

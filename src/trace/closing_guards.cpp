@@ -81,10 +81,43 @@ void guard_gained(Trace& trace) {
   }
 }
 
+/// A tensor goes by the requires_grad of what it is a view of: none may be one of those whose was set.
+void guard_toggled(Trace& trace) {
+  if (trace.scope().toggled().empty()) return;
+  std::vector<Value*> tensors = known(trace);
+  std::erase_if(tensors, [](Value* value) { return value->kind != Kind::Tensor; });
+  std::vector<PyObject*> objects;
+  std::vector<uint32_t> all;
+  for (Value* value : tensors) {
+    all.push_back(static_cast<uint32_t>(objects.size()));
+    objects.push_back(value->object);
+  }
+  std::vector<uintptr_t> addresses;
+  if (aten::all_apart(objects.data(), all, addresses)) {
+    for (size_t i = 1; i < tensors.size(); ++i)
+      guard_pair(trace, guards::Kind::Apart, tensors[i - 1]->source, tensors[i]->source);
+    return;
+  }
+  for (Tensor* toggled : trace.scope().toggled())
+    for (Value* value : tensors)
+      if (value != toggled) guard_pair(trace, guards::Kind::NoOverlap, toggled->source, value->source);
+}
+
+bool is_altered(Value* value) {
+  return value->kind == Kind::Tensor && (value->written || static_cast<const Tensor*>(value)->altered);
+}
+
+/// Did the program change it, or what its base in C holds?
+bool is_changed(Value* value) {
+  const auto* object = as<Object>(value);
+  return value->written || is_altered(value) || (object && object->payload && object->payload->written);
+}
+
 /// Is it part of what the trace knows of the object that somebody else could change?
-bool can_be_mistaken(Value* value) {
-  return is_mutable(value->kind) || value->kind == Kind::Function || value->keyed ||
-         (value->kind == Kind::Tensor && static_cast<Tensor*>(value)->dict_seen);
+bool can_be_mistaken(const Value* value, bool alters_tensors) {
+  if (value->kind == Kind::Tensor)
+    return alters_tensors || value->keyed || static_cast<const Tensor*>(value)->dict_seen;
+  return is_mutable(value->kind) || value->kind == Kind::Function || value->keyed;
 }
 
 /// What may be one object at another call: those of a type; a dict, and what has its attributes or globals in one.
@@ -93,16 +126,16 @@ class Mixed {
   explicit Mixed(const std::vector<Value*>& all) {
     for (Value* value : all) {
       ++known_[type(value)];
-      if (value->written || value->keyed) told_apart_.insert(type(value));
+      if (is_changed(value) || value->keyed) told_apart_.insert(type(value));
       (is_dict(value) ? dicts_ : owners_) += is_dict(value) || owns_dict(value);
-      (is_dict(value) ? written_dicts_ : written_owners_) += value->written && (is_dict(value) || owns_dict(value));
+      (is_dict(value) ? written_dicts_ : written_owners_) += is_changed(value) && (is_dict(value) || owns_dict(value));
     }
   }
   bool may_be_another(Value* value) const {
     if (told_apart_.contains(type(value)) && known_.at(type(value)) > 1) return true;
     bool beside_dicts = written_dicts_ && owners_, beside_owners = written_owners_ && dicts_;
-    if (is_dict(value)) return beside_owners || (beside_dicts && value->written);
-    return owns_dict(value) && (beside_dicts || (beside_owners && value->written));
+    if (is_dict(value)) return beside_owners || (beside_dicts && is_changed(value));
+    return owns_dict(value) && (beside_dicts || (beside_owners && is_changed(value)));
   }
 
  private:
@@ -118,16 +151,17 @@ class Mixed {
 
 /// A written object must stay another one than every object that was read and could be it, and so must a key.
 void guard_distinct(Trace& trace) {
-  std::vector<Value*> all;
-  for (Value* value : known(trace))
-    if (can_be_mistaken(value)) all.push_back(value);
+  std::vector<Value*> all = known(trace);
+  const bool alters_tensors = std::ranges::any_of(all, is_altered);
+  std::erase_if(all, [&](Value* value) { return !can_be_mistaken(value, alters_tensors); });
   trace.each_namespace([&](Value* names) { all.push_back(names); });
   std::erase_if(all, [](Value* value) { return value->source->kind == source::Kind::Pinned; });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
   Mixed mixed(all);
   for (Value* value : all)
     if (mixed.may_be_another(value))
-      trace.guard({value->source, value->written || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
+      trace.guard(
+          {value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
 }
 
 /// Numbers that were to vary and turned out to be needed as constants.
@@ -184,6 +218,7 @@ void guard_identity(Trace& trace) {
   guard_overlaps(trace);
   guard_contents(trace);
   guard_gained(trace);
+  guard_toggled(trace);
   guard_distinct(trace);
 }
 

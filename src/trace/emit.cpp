@@ -242,7 +242,8 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (outcome.warns && !capture_.policy.whole) cannot(Reason::OperatorWarns);
   const bool refused = is_refused(outcome, leaves);
   if (refused && !capture_.policy.whole) cannot(Reason::OperatorFailed, "autograd refuses this use of a view");
-  const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves);
+  const bool may_raise =
+      outcome.may_raise || refused || may_be_refused(leaves) || overlaps_in_part(call, outcome, leaves);
   expect_write(outcome, leaves, may_raise);
   if (may_raise) expect_raise();
   if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);

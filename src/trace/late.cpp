@@ -34,6 +34,9 @@ void Scope::found(Tensor* tensor) {
   for (Tensor* gained : gained_)
     if (aten::same_storage(tensor->object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
+  for (Tensor* toggled : toggled_)
+    if (aten::overlap(tensor->object, toggled->object))
+      cannot(Reason::MutationUnsupported, "a tensor that shares memory with one whose requires_grad was set");
   if (tensor->record->symbolic) described_[tensor] = tensor->record;
   if (tensor->node) return;
   // Placeholders come in the order in which inputs are looked into; unused ones are dropped. Bodies take what they use.
@@ -44,6 +47,7 @@ void Scope::found(Tensor* tensor) {
 
 void Scope::fix(Tensor* tensor, const char* effect) {
   capture_.changes(tensor);
+  tensor->altered = true;
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, std::string(effect) + " on a view made with grad mode off");
   if (tensor->used && tensor->made_at) {
     capture_.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
@@ -54,6 +58,11 @@ void Scope::fix(Tensor* tensor, const char* effect) {
   tensor->late = input && tensor->late != Tensor::Closed ? Tensor::Fixed : Tensor::Closed;
 }
 
+void Scope::toggle(Tensor* tensor) {
+  if (tensor->existing()) toggled_.push_back(tensor);
+  close(tensor);
+}
+
 void Scope::hold(Tensor* tensor) {
   late_.push_back(tensor);
   tensor->late = Tensor::Fixed;
@@ -61,6 +70,7 @@ void Scope::hold(Tensor* tensor) {
 
 void Scope::close(Tensor* tensor) {
   capture_.changes(tensor);
+  tensor->altered = true;
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, "a change of a view made with grad mode off");
   if (tensor->late == Tensor::Free) late_.push_back(tensor);
   tensor->late = Tensor::Closed;
@@ -86,6 +96,7 @@ void refuse_taken(Capture& capture, Scope& scope, Tensor* written) {
 
 void Scope::note_written(Tensor* tensor, const meta::Record* before) {
   refuse_taken(capture_, *this, tensor);
+  tensor->altered |= tensor->record != before;
   for (Tensor* late : late_)
     if (shares_memory(late, tensor)) cannot(Reason::LateEffect, "a write to a tensor");
   size_t now = capture_.steps();

@@ -124,6 +124,8 @@ class Scope {
   }
   /// Existing tensors that need a gradient since a write.
   const std::vector<value::Tensor*>& gained() const { return gained_; }
+  /// Those whose requires_grad the program set, which their views go by.
+  const std::vector<value::Tensor*>& toggled() const { return toggled_; }
   /// Somebody looked into a real tensor.
   void found(value::Tensor* tensor);
   /// Each symbol of a tensor input is an input of its own before the first such tensor.
@@ -216,6 +218,8 @@ class Scope {
   }
   /// Replay changes what the tensor is to autograd: later uses end the segment.
   void close(value::Tensor* tensor);
+  /// The same where the program sets requires_grad.
+  void toggle(value::Tensor* tensor);
   /// Replay puts the process in a state under which no later operation (no later random one) was captured.
   void set_late_state(const char* name) { late_state_ = name; }
   void set_late_seed(const char* name) { late_seed_ = name; }
@@ -276,6 +280,10 @@ class Scope {
   bool is_special_to_autograd(const value::Tensor& tensor) const;
   bool is_written_around(const value::Tensor* tensor) const;
   bool is_refused(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
+  /// May the kernel raise since an operand shares a part of the memory that is written? Ends the segment if it will.
+  bool overlaps_in_part(const meta::Call& call, const meta::Outcome& outcome,
+                        const std::vector<value::Tensor*>& leaves);
+  const meta::Record* written_part(const meta::Call& call);
   void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
@@ -346,7 +354,7 @@ class Scope {
   bool repeats_ = false;                   // operators in Python may run twice, so that handlers get what is raised
   std::vector<value::Tensor*> late_;       // fixed or closed
   std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
-  std::vector<value::Tensor*> gained_;
+  std::vector<value::Tensor*> gained_, toggled_;
   bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;
   bool has_leaf_views_ = false;  // under a backend of which it is not known what it makes of them
   aten::GlobalState state_;

@@ -403,3 +403,22 @@ def test_tensors_of_sizes_keep_their_dtype() -> None:
         for got, expected in zip(compiled(rows(n)), of_sizes(rows(n)), strict=True):
             assert got.dtype == expected.dtype
             assert torch.equal(got, expected)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("dynamic", [True, None])
+def test_a_view_that_there_is_not_under_varying_strides(dynamic: bool | None) -> None:
+    """PyTorch's own question for which strides there is one takes sympy for ever."""
+
+    def program(x: torch.Tensor) -> object:
+        try:
+            return (x.view(-1) * 2).shape
+        except RuntimeError as error:
+            return str(error)
+
+    compiled = gramme.compile(program, backend="eager", dynamic=dynamic)
+    for shape, last in (((2, 4, 3, 3), True), ((3, 5, 4, 6), True), ((2, 4, 3, 3), False), ((3, 4, 5, 6), True)):
+        x = torch.ones(shape)
+        if last:
+            x = x.to(memory_format=torch.channels_last)
+        assert compiled(x) == program(x)

@@ -1,0 +1,98 @@
+// Writes whose operands share memory: kernels refuse some of them, which metadata does not say.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using namespace value;
+
+namespace {
+
+enum class Sharing : uint8_t { None, Partial, Unknown };
+
+const Tensor* storage_root(const Tensor* tensor) {
+  while (tensor->base) tensor = tensor->base;
+  return tensor;
+}
+
+const void* memory_of(const Tensor* tensor) {
+  const Tensor* root = storage_root(tensor);
+  return root->existing() ? aten::storage_of(root->object) : root;
+}
+
+bool is_dense(const meta::Record& record) {
+  std::vector<std::pair<int64_t, int64_t>> dimensions;  // strides and sizes
+  for (size_t i = 0; i < record.sizes.size(); ++i)
+    if (const int64_t size = *record.sizes[i].number(); size != 1)
+      dimensions.emplace_back(*record.strides[i].number(), size);
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t expected = 1;
+  return std::ranges::all_of(dimensions, [&](const auto& dimension) {
+    const bool fits = dimension.first == expected;
+    expected *= dimension.second;
+    return fits;
+  });
+}
+
+/// As PyTorch's kernels see it, of two views of one tensor: of what is not dense they do not ask.
+Sharing sharing_of_views(const meta::Record& a, const meta::Record& b) {
+  if (&a == &b) return Sharing::None;  // all of it, which they allow
+  if (a.symbolic || b.symbolic || a.inner || b.inner || a.dtype != b.dtype) return Sharing::Unknown;
+  const int64_t a_count = meta::numel(a), b_count = meta::numel(b);
+  if (a_count == 0 || b_count == 0 || !is_dense(a) || !is_dense(b)) return Sharing::None;
+  const int64_t a_begin = *a.storage_offset.number(), b_begin = *b.storage_offset.number();
+  if (a_begin == b_begin && a_count == b_count) return a.strides == b.strides ? Sharing::None : Sharing::Partial;
+  return a_begin < b_begin + b_count && b_begin < a_begin + a_count ? Sharing::Partial : Sharing::None;
+}
+
+/// `part`: what is written of a tensor if it is not all of it.
+Sharing sharing(const Tensor* written, const meta::Record* part, const Tensor* operand) {
+  const Tensor *x = storage_root(written), *y = storage_root(operand);
+  if (x == y) return sharing_of_views(part ? *part : *written->record, *operand->record);
+  return x->existing() && y->existing() && aten::overlap(x->object, y->object) ? Sharing::Unknown : Sharing::None;
+}
+
+}  // namespace
+
+/// `x[key] = value` writes what `x[key]` is a view of; null if it is none.
+const meta::Record* Scope::written_part(const meta::Call& call) {
+  PyObject* const setitem = once([] { return imported("_operator", "setitem").release(); });
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  if (call.target != setitem || call.arg_count != 3) return nullptr;
+  meta::Call read;
+  read.target = getitem;
+  read.args = call.args;
+  read.arg_count = 2;
+  const meta::Outcome& part = infer(read);
+  const bool view = !part.error && part.result.kind == meta::Result::Tensor && part.result.view_of == 0;
+  return view ? part.result.record : nullptr;
+}
+
+bool Scope::overlaps_in_part(const meta::Call& call, const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) {
+  bool unknown = false;
+  std::unordered_map<const void*, std::vector<const Tensor*>> by_memory;
+  for (const Tensor* leaf : outcome.mutations.empty() ? std::vector<Tensor*>() : leaves)
+    by_memory[memory_of(leaf)].push_back(leaf);
+  for (const meta::Mutation& mutation : outcome.mutations) {
+    const Tensor* written = leaves.at(mutation.leaf);
+    const std::vector<const Tensor*>& near = by_memory[memory_of(written)];
+    if (near.size() == 1) continue;
+    const meta::Record* part = written_part(call);
+    for (const Tensor* operand : near) {
+      const Sharing found = operand == written ? Sharing::None : sharing(written, part, operand);
+      if (found == Sharing::None) continue;
+      // a compiler makes another program of it, which computes what eager's kernels refuse
+      const bool known = found == Sharing::Partial || !capture_.policy.locates;
+      if (known && !capture_.policy.whole)
+        cannot(Reason::OperatorFailed, "an operand shares memory with what is written");
+      unknown = true;
+    }
+  }
+  return unknown;
+}
+
+}  // namespace gramme::trace

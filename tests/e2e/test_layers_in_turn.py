@@ -109,7 +109,8 @@ def test_a_change_in_one_layer_is_noticed(change: Callable[[Any], None], at: int
             wanted = expected(x)
             told = capsys.readouterr().out
             assert torch.equal(compiled(x), wanted)
-        assert capsys.readouterr().out == told and logs(model) == logs(expected)
+        assert capsys.readouterr().out == told
+        assert logs(model) == logs(expected)
 
 
 def test_layers_taken_away_and_put_in(capsys: Any) -> None:
@@ -131,4 +132,5 @@ def test_layers_share_a_segment() -> None:
         for _ in range(5):
             compiled(torch.ones(2, 4))
     rows = _C.segments(entry_of(compiled))
-    assert len(rows) <= 5 and max(row["runs"] for row in rows) >= 5 * (COUNT - 2)
+    assert len(rows) <= 5
+    assert max(row["runs"] for row in rows) >= 5 * (COUNT - 2)

@@ -300,7 +300,8 @@ def test_objects_that_come_back_are_not_walked_again() -> None:
     for _ in range(5):
         for root in roots:
             read = plan.check([root])
-            assert read is not None and read[0] is root[1]
+            assert read is not None
+            assert read[0] is root[1]
     after = plan.statistics()
     assert after["walks"] == before["walks"]
     assert after["rebinds"] == before["rebinds"] == 41  # the classes once

@@ -34,6 +34,9 @@ struct CallHook {
 StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = nullptr,
                 const bool* taken_over = nullptr);
 
+/// The same where a Python function is called; PRECALL and CALL without keywords take a shorter way.
+StepResult step_call(PyThreadState* thread, LiveFrame frame, const bool* taken_over);
+
 /// After Raised: adds the traceback entry and goes to the handler. False: there is none, the exception leaves the
 /// frame.
 bool leave_instruction(PyThreadState* thread, LiveFrame frame, const StepResult& raised);

@@ -96,7 +96,7 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
   }
   std::string text = "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: '" +
                      utf8_of(frame_.code()->co_filename) + "', function name: '" + utf8_of(frame_.code()->co_name) +
-                     "', line number: " + std::to_string(code_.line(instruction().at));
+                     "', line number: " + std::to_string(code().line(instruction().at));
   if (!point.segments.empty()) text += "\n    triggered by the following guard failure(s):";
   for (const SegmentPtr& segment : point.segments) text += "\n    - " + why_not(*segment);
   PyErr_SetString(PyExc_RuntimeError, text.c_str());
@@ -140,7 +140,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     frame.iterates = point.iterates;
     const uint64_t number = family_->counters.captures;
     segment = family_->capturer().capture(frame);
-    if (segment) check_exit(*segment, code_);
+    if (segment) check_exit(*segment, code());
     if (segment) segment->number = number;
   } catch (const PythonError&) {
     return is_interruption() ? raise_here() : abandon();
@@ -148,7 +148,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     PyErr_Clear();
     segment.reset();
     point.frozen = ++point.failures >= kFailuresBeforeFreeze;
-    if (!warn(error.what(), frame_.code(), code_.line(instruction().at))) return abandon();
+    if (!warn(error.what(), frame_.code(), code().line(instruction().at))) return abandon();
   }
   return segment ? run_new(point, segment) : Turn::Evaluate;
 }
@@ -161,14 +161,14 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
     const std::string why = "what it depends on changed while it was captured: " + why_not(*segment);
-    return warn(why.c_str(), frame_.code(), code_.line(instruction().at)) ? Turn::Evaluate : abandon();
+    return warn(why.c_str(), frame_.code(), code().line(instruction().at)) ? Turn::Evaluate : abandon();
   }
   point.steps = ends_at_once(*segment, point.offset);
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
   point.failures = 0;
   point.add(segment);
   point.restrain(family_->capturer().recompile_limit());
-  table_->binder.note_reads(*segment, frame_.code());
+  table().binder.note_reads(*segment, frame_.code());
   return run_segment(run);
 }
 

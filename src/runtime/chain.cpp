@@ -19,10 +19,8 @@ constexpr size_t kMostCallers = 24;  // that a segment returns into
 
 Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame, bool taken)
     : family_(family),
-      table_(family->table(frame.code())),
       thread_(thread),
       frame_(frame),
-      code_(table_->decoded()),
       taken_(taken),
       handled_(share(frame.of_generator() ? nullptr : thread->exc_info->exc_value)) {}
 
@@ -49,12 +47,18 @@ bool Chain::raise_thrown() {
   return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.current()});
 }
 
-const bytecode::Instruction& Chain::instruction() const {
-  return code_.instructions()[static_cast<size_t>(code_.index_of(frame_.next()))];
+/// A frame that is only waited in needs none.
+CodeTable& Chain::table() {
+  if (!table_) table_ = family_->table(frame_.code());
+  return *table_;
+}
+
+const bytecode::Instruction& Chain::instruction() {
+  return code().instructions()[static_cast<size_t>(code().index_of(frame_.next()))];
 }
 
 ResumePoint& Chain::point_here() {
-  return table_->point(frame_.next(), handling_of(cpython::handled_exceptions(thread_)));
+  return table().point(frame_.next(), handling_of(cpython::handled_exceptions(thread_)));
 }
 
 plan::Roots Chain::roots() {
@@ -86,9 +90,11 @@ bool Chain::is_called_from(const plan::Segment& segment) const {
 
 namespace {
 bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
-  auto of = [](PyObject* const* objects) { return [=](int at) { return cpython::dies_quietly(objects[at]); }; };
-  return std::ranges::all_of(lets_go.slots, of(frame.locals())) &&
-         std::ranges::all_of(lets_go.stack, of(frame.stack()));
+  for (int slot : lets_go.slots)
+    if (!cpython::dies_quietly(frame.locals()[slot])) return false;
+  for (int at : lets_go.stack)
+    if (!cpython::dies_quietly(frame.stack()[at])) return false;
+  return true;
 }
 }  // namespace
 

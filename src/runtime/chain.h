@@ -105,17 +105,18 @@ class Chain {
   Turn leave_past_handlers(SegmentRun& run);
   Turn abandon();
   ResumePoint& point_here();
-  const bytecode::Instruction& instruction() const;
+  CodeTable& table();
+  const bytecode::Code& code() { return table().decoded(); }
+  const bytecode::Instruction& instruction();
   plan::Roots roots();
   bool is_called_from(const plan::Segment& segment) const;
   bool lets_go_quietly(const plan::Segment& segment) const;
   FrameView view() const;
 
   const std::shared_ptr<Family>& family_;  // of whoever makes the chain
-  std::shared_ptr<CodeTable> table_;
+  std::shared_ptr<CodeTable> table_;       // once asked for
   PyThreadState* thread_;
   cpython::LiveFrame frame_;
-  const bytecode::Code& code_;
   PyObject* result_ = nullptr;
   bool plain_ = false, taken_;
   Pushed* pushed_ = nullptr;                // until the frame has begun to run

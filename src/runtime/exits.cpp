@@ -46,8 +46,10 @@ Pushed::~Pushed() {
 
 void Pushed::fill(cpython::LiveFrame frame, size_t index) {
   const int locals = frame.local_count(), depth = this->frame(index).depth;
-  for (int i = 0; i < locals; ++i) frame.set_local(i, values_[taken_++]);
-  for (int i = 0; i < depth; ++i) frame.push(values_[taken_++]);
+  PyObject* const* values = values_.get() + taken_;
+  for (int i = 0; i < locals; ++i) Py_XDECREF(std::exchange(frame.locals()[i], values[i]));  // counts by hand: as above
+  for (int i = 0; i < depth; ++i) frame.push(values[locals + i]);
+  taken_ += static_cast<size_t>(locals + depth);
 }
 
 /// The first instruction of a frame that a segment left under way.

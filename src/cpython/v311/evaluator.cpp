@@ -275,7 +275,7 @@ StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* f
   Awaited awaited{run, context};
   Pending pending{thread, function, run_awaited, &awaited, hook_state.newest, frame.raw()};
   const Expected scope(pending);
-  return step(thread, frame, nullptr, taken_over);
+  return step_call(thread, frame, taken_over);
 }
 
 struct FrameResumed::Expectation {

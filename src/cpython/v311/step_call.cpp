@@ -53,7 +53,7 @@ void unpack_method(Step& s) {
   Py_DECREF(method);
 }
 
-Outcome finish_call(Step& s, int operands, PyObject* result) {
+inline Outcome finish_call(Step& s, int operands, PyObject* result) {
   if (s.replace(operands, result) == Outcome::Raised) return Outcome::Raised;
   return check_pending(s) ? Outcome::Next : Outcome::Raised;
 }
@@ -75,6 +75,25 @@ Outcome call(Step& s) {
   PyObject* result =
       vectorcall(s, s.frame.top(total + 1), &s.frame.top(total), positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
   return finish_call(s, s.arg + 2, result);
+}
+
+StepResult step_call(PyThreadState* thread, LiveFrame frame, const bool* taken_over) {
+  PyCodeObject* code = frame.code();
+  const int at = frame.next() + 1 + cache_units(PRECALL);
+  const bool plain = raw_unit(code, frame.next()).opcode == PRECALL && raw_unit(code, at).opcode == CALL;
+  const int arguments = plain ? raw_unit(code, at).arg : 0;
+  PyObject** operands = &frame.top(arguments + 2);
+  if (!plain || (!operands[0] && Py_IS_TYPE(operands[1], &PyMethod_Type)))
+    return step(thread, frame, nullptr, taken_over);
+  frame.set_current(at);
+  PyObject** callee = operands[0] ? operands : operands + 1;
+  const auto count = static_cast<size_t>(arguments + (operands[0] != nullptr));
+  PyObject* result = PyObject_Vectorcall(*callee, callee + 1, count | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  Step s{thread, frame, nullptr, taken_over, arguments, at, at + 1 + cache_units(CALL)};
+  s.result.raised_at = at;
+  s.result.outcome = finish_call(s, arguments + 2, result);
+  if (s.result.outcome == Outcome::Next) frame.set_next(s.next);
+  return s.result;
 }
 
 namespace {

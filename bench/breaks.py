@@ -42,17 +42,24 @@ def microseconds(call: Callable[[], Any], repeat: int = 2000) -> float:
     return statistics.median(times)
 
 
+@torch.no_grad()
 def by_depth() -> None:
-    print("a break, by the depth of the callee it is in: microseconds above the same program without it")
-    x = torch.ones(2)
-    for depth in (1, 2, 3, 5, 9):
-        with_break = gramme.compile(nested(depth, True), backend="eager")
-        without = gramme.compile(nested(depth, False), backend="eager")
-        graphs = gramme.compile(nested(1, True), backend="eager")
-        for call in (with_break, without, graphs):
-            call(x), call(x)
-        took = microseconds(lambda call=with_break: call(x)) - microseconds(lambda call=without: call(x))  # type: ignore[misc]
-        print(f"  depth {depth}: {took:6.2f} us")
+    print("a break, by the depth of the callee it is in: microseconds above the same program without it, at least")
+    x, depths, backends = torch.ones(2), (1, 2, 3, 5, 9), ("native", "eager")
+    times: dict[tuple[str, int, bool], list[float]] = {}
+    for _ in range(5):
+        for backend in backends:
+            for depth in depths:
+                for breaks in (False, True):
+                    call = gramme.compile(nested(depth, breaks), backend=backend)
+                    for _ in range(20):
+                        call(x)
+                    took = microseconds(lambda call=call: call(x), 500)  # type: ignore[misc]
+                    times.setdefault((backend, depth, breaks), []).append(took)
+    print(f"  {'depth:':8}" + "".join(f"{depth:>8}" for depth in depths))
+    for backend in backends:
+        above = [min(times[backend, depth, True]) - min(times[backend, depth, False]) for depth in depths]
+        print(f"  {backend:8}" + "".join(f"{each:8.2f}" for each in above))
 
 
 class Layer(nn.Module):

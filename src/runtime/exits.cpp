@@ -165,7 +165,7 @@ Chain::Turn Chain::yield(SegmentRun& run) {
 /// replaced by what the segment leaves in the frame where it ended.
 Chain::Turn Chain::return_into_caller(SegmentRun& run) {
   const plan::Exit& exit = run.segment().exit;
-  auto landing = std::make_unique<Landing>();
+  std::unique_ptr<Landing> landing(new Landing);  // without zeros that nobody reads
   landing->content = take_content(run);
   landing->kind = exit.kind;
   landing->result = share(run.value(exit.result));

@@ -123,9 +123,14 @@ bool can_be_mistaken(const Value* value, bool alters_tensors) {
 /// What may be one object at another call: those of a type; a dict, and what has its attributes or globals in one.
 class Mixed {
  public:
-  explicit Mixed(const std::vector<Value*>& all) {
+  Mixed(const std::vector<Value*>& all, const std::vector<Value*>& pinned) {
+    for (Value* value : pinned) {
+      ++known_[type(value)];
+      if (is_changed(value) || value->keyed) told_apart_.insert(type(value));
+    }
     for (Value* value : all) {
       ++known_[type(value)];
+      movable_.insert(type(value));
       if (is_changed(value) || value->keyed) told_apart_.insert(type(value));
       (is_dict(value) ? dicts_ : owners_) += is_dict(value) || owns_dict(value);
       (is_dict(value) ? written_dicts_ : written_owners_) += is_changed(value) && (is_dict(value) || owns_dict(value));
@@ -137,6 +142,8 @@ class Mixed {
     if (is_dict(value)) return beside_owners || (beside_dicts && is_changed(value));
     return owns_dict(value) && (beside_dicts || (beside_owners && is_changed(value)));
   }
+  /// May another source lead to this object, which the segment holds?
+  bool may_be_met(Value* pinned) const { return told_apart_.contains(type(pinned)) && movable_.contains(type(pinned)); }
 
  private:
   static PyTypeObject* type(Value* value) { return Py_TYPE(value->object); }
@@ -145,7 +152,7 @@ class Mixed {
     return value->kind == Kind::Namespace || cpython::instance_dict_address(value->object) != nullptr;
   }
   std::unordered_map<PyTypeObject*, size_t> known_;
-  std::unordered_set<PyTypeObject*> told_apart_;
+  std::unordered_set<PyTypeObject*> told_apart_, movable_;
   size_t dicts_ = 0, owners_ = 0, written_dicts_ = 0, written_owners_ = 0;
 };
 
@@ -155,13 +162,19 @@ void guard_distinct(Trace& trace) {
   const bool alters_tensors = std::ranges::any_of(all, is_altered);
   std::erase_if(all, [&](Value* value) { return !can_be_mistaken(value, alters_tensors); });
   trace.each_namespace([&](Value* names) { all.push_back(names); });
-  std::erase_if(all, [](Value* value) { return value->source->kind == source::Kind::Pinned; });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
-  Mixed mixed(all);
+  const auto first_pinned = std::stable_partition(
+      all.begin(), all.end(), [](Value* value) { return value->source->kind != source::Kind::Pinned; });
+  const std::vector<Value*> pinned(first_pinned, all.end());
+  all.erase(first_pinned, all.end());
+  const Mixed mixed(all, pinned);
+  auto guard = [&](Value* value) {
+    trace.guard({value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
+  };
   for (Value* value : all)
-    if (mixed.may_be_another(value))
-      trace.guard(
-          {value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
+    if (mixed.may_be_another(value)) guard(value);
+  for (Value* value : pinned)
+    if (mixed.may_be_met(value)) guard(value);
 }
 
 /// Numbers that were to vary and turned out to be needed as constants.

@@ -102,6 +102,27 @@ def test_a_parameter_is_reached_in_two_ways(backend: str) -> None:
         assert results[0] == results[1]
 
 
+def counted() -> int:
+    return 1
+
+
+@pytest.mark.parametrize("through_argument", [True, False])
+def test_a_function_is_a_global_and_an_argument(through_argument: bool) -> None:
+    def program(a: Any, x: torch.Tensor) -> torch.Tensor:
+        written, read = (a, counted) if through_argument else (counted, a)
+        written.k = 5
+        return x + read.k  # type: ignore[no-any-return]
+
+    compiled = gramme.compile(program, backend="eager")
+    for same in (False, True, False, True):
+        results = []
+        for call in (program, compiled):
+            other = lambda: 1  # noqa: E731
+            other.k = counted.k = 0  # type: ignore[attr-defined]
+            results.append(call(counted if same else other, torch.ones(1)).tolist())
+        assert results[0] == results[1]
+
+
 @pytest.mark.parametrize("backend", ["eager", "native"])
 def test_weights_that_become_tied(backend: str) -> None:
     def loss(model: nn.Sequential, x: torch.Tensor) -> torch.Tensor:

@@ -4,11 +4,13 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <unordered_map>
 
 #include "aten/python.h"
@@ -79,17 +81,17 @@ class Try {
     return fit;
   }
 
-  bool raises(const Call& call) {
+  Tried run(const Call& call) {
     Builder builder([&](const Argument& argument) {
       return argument.kind == Argument::Number ? share(argument.object) : aten::object_of(made_.at(argument.node));
     });
     Owned<> args = builder.args(call), kwargs = builder.kwargs(call);
     Silence silence;
     KeptStream stream;
-    if (Owned<>::steal(run_silently(call, args.get(), kwargs.get()))) return false;
-    if (is_own_exception(PyErr_Occurred()) && !written()) return true;
+    if (Owned<>::steal(run_silently(call, args.get(), kwargs.get()))) return Tried::Passes;
+    if (is_own_exception(PyErr_Occurred()) && !written()) return Tried::Raises;
     PyErr_Clear();
-    return false;
+    return Tried::Unknown;
   }
 
  private:
@@ -138,17 +140,17 @@ struct Categories {
 
 }  // namespace
 
-bool raises_on_zeros(const Call& call) {
+Tried try_on_zeros(const Call& call) {
   try {
     Try attempt;
-    return attempt.prepare(call) && attempt.raises(call);
+    return attempt.prepare(call) ? attempt.run(call) : Tried::Unknown;
   } catch (const std::exception&) {  // c10's, of a record that cannot be made
     PyErr_Clear();
-    return false;
+    return Tried::Unknown;
   }
 }
 
-bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
+Tried try_on_zeros(const Call& call, shape::Assumptions& now) {
   bool known = true;
   each_leaf(call, [&](const Argument& leaf) {
     if (leaf.expr) known = known && now.hint(leaf.expr);
@@ -158,7 +160,58 @@ bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
       return number;
     });
   });
-  return known && raises_on_zeros(CallNow(call, now).call());
+  return known ? try_on_zeros(CallNow(call, now).call()) : Tried::Unknown;
+}
+
+namespace {
+
+bool is_plain_float(int8_t dtype) {
+  return dtype == static_cast<int8_t>(at::kFloat) || dtype == static_cast<int8_t>(at::kDouble);
+}
+
+/// The types of a call's tensors, and others among its arguments.
+struct Types {
+  int8_t first = -1;
+  int tensors = 0;
+  bool odd = false;  // other than plain floats of one type, or a tensor without elements
+
+  void add(const Argument& argument) {
+    if (argument.kind == Argument::Tensor) return add(*physical(argument.record));
+    for (uint32_t i = 0; i < argument.count; ++i) add(argument.items[i]);
+    if (argument.kind != Argument::Constant || !argument.object) return;
+    odd |= PyComplex_Check(argument.object) ||
+           (THPDtype_Check(argument.object) &&
+            !is_plain_float(static_cast<int8_t>(reinterpret_cast<THPDtype*>(argument.object)->scalar_type)));
+  }
+  void add(const Record& record) {
+    if (tensors++ == 0) first = record.dtype;
+    odd |= record.dtype != first || !is_plain_float(record.dtype) ||
+           std::ranges::any_of(record.sizes, [](shape::SymInt size) { return size.number() == 0; });
+  }
+};
+
+/// Does it take a mask, which has to be of bools?
+bool takes_mask(const Call& call) {
+  Owned<> name = share(call.target);
+  if (!PyUnicode_Check(name.get())) name = Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text && std::string_view(text).starts_with("masked_");
+}
+
+bool makes_views(const Result& result) {
+  if (result.kind == Result::Sequence) return std::ranges::all_of(result.items, makes_views);
+  return result.kind != Result::Tensor || result.view_of >= 0 || result.same_as >= 0;
+}
+
+}  // namespace
+
+bool may_refuse_types(const Call& call, const Outcome& outcome) {
+  Types types;
+  for (uint32_t i = 0; i < call.arg_count; ++i) types.add(call.args[i]);
+  for (uint32_t i = 0; i < call.keyword_count; ++i) types.add(call.keyword_args[i]);
+  if (types.tensors == 0 || (outcome.mutations.empty() && makes_views(outcome.result))) return false;
+  return types.odd || takes_mask(call);
 }
 
 bool may_not_fit(const Call& call, const Outcome& outcome) {

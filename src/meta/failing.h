@@ -4,12 +4,23 @@
 
 namespace gramme::meta {
 
-/// Makes the call on zeros with the arguments' metadata. True if it raises one of Python's own exceptions before it
-/// wrote to any of them; the exception is set then. False, with none set, otherwise, and where tensors are too large to
-/// try.
-bool raises_on_zeros(const Call& call);
+/// What the call does on zeros with the arguments' metadata.
+enum class Tried : uint8_t {
+  Passes,
+  Raises,   // one of Python's own exceptions, which is set, before it wrote to any of them
+  Unknown,  // also where tensors are too large to try
+};
+Tried try_on_zeros(const Call& call);
 /// The same of a call whose sizes vary, as it is now.
-bool raises_on_zeros(const Call& call, shape::Assumptions& now);
+Tried try_on_zeros(const Call& call, shape::Assumptions& now);
+inline bool raises_on_zeros(const Call& call) { return try_on_zeros(call) == Tried::Raises; }
+inline bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
+  return try_on_zeros(call, now) == Tried::Raises;
+}
+
+/// Fakes do not ask which types kernels are written for, and whether there are elements. Certain: views, and plain
+/// floats of one type.
+bool may_refuse_types(const Call& call, const Outcome& outcome);
 
 /// May the call write what the written tensor's type cannot hold? Operators raise then, fakes mostly do not, and a
 /// graph whose writes are made functional computes and converts. Certain: no argument is of a higher category (bool,

@@ -68,6 +68,7 @@ struct Outcome {
   bool error = false;
   bool inexpressible = false;  // error because what it does with sizes that vary has no form: they must be numbers
   bool raised = false;         // error that the call itself raises, with data too (wrong shapes, wrong arguments)
+  mutable bool tried = false;  // on zeros, and it passes: see try_on_zeros
   uint16_t operators = 0;      // that the call asks the dispatcher for; what those call in their turn is not counted
   std::string message;         // type and text of the error
   std::vector<shape::Expr> guards;  // where sizes vary: it holds if all of these are true

@@ -196,6 +196,26 @@ bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>&
          });
 }
 
+/// Kernels that refuse the types raise here, if it matters whether they do: behind a write or an effect, and where
+/// nobody can tell which operation raised.
+bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& outcome) {
+  const bool matters =
+      !capture_.policy.locates || !writes_.empty() || !outcome.mutations.empty() || !capture_.effects().empty();
+  if (!matters || outcome.tried || outcome.may_raise || outcome.opaque || outcome.runs_python || !levels_.empty())
+    return false;
+  if (!meta::may_refuse_types(call, outcome)) return false;
+  switch (meta::try_on_zeros(call, capture_.shapes.assumptions)) {
+    case meta::Tried::Raises:
+      capture_.raise_current();
+    case meta::Tried::Passes:
+      outcome.tried = true;
+      return false;
+    case meta::Tried::Unknown:
+      return true;
+  }
+  return true;
+}
+
 namespace {
 /// Tensors of the inference mode that would be saved for a backward.
 bool may_be_refused(const std::vector<Tensor*>& leaves) {
@@ -242,8 +262,8 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (outcome.warns && !capture_.policy.whole) cannot(Reason::OperatorWarns);
   const bool refused = is_refused(outcome, leaves);
   if (refused && !capture_.policy.whole) cannot(Reason::OperatorFailed, "autograd refuses this use of a view");
-  const bool may_raise =
-      outcome.may_raise || refused || may_be_refused(leaves) || overlaps_in_part(call, outcome, leaves);
+  const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves) ||
+                         overlaps_in_part(call, outcome, leaves) || types_may_be_refused(call, outcome);
   expect_write(outcome, leaves, may_raise);
   if (may_raise) expect_raise();
   if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);

@@ -97,6 +97,8 @@ void refuse_taken(Capture& capture, Scope& scope, Tensor* written) {
 void Scope::note_written(Tensor* tensor, const meta::Record* before) {
   refuse_taken(capture_, *this, tensor);
   tensor->altered |= tensor->record != before;
+  if (tensor->written && tensor->record->sizes != before->sizes)
+    cannot(Reason::LateEffect, "a change of the shape of a tensor whose attributes were set");
   for (Tensor* late : late_)
     if (shares_memory(late, tensor)) cannot(Reason::LateEffect, "a write to a tensor");
   size_t now = capture_.steps();

@@ -284,6 +284,7 @@ class Scope {
   bool overlaps_in_part(const meta::Call& call, const meta::Outcome& outcome,
                         const std::vector<value::Tensor*>& leaves);
   const meta::Record* written_part(const meta::Call& call);
+  bool types_may_be_refused(const meta::Call& call, const meta::Outcome& outcome);
   void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);

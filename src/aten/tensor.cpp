@@ -21,17 +21,13 @@ bool overlap(PyObject* a, PyObject* b) {
   return p.begin < q.end && q.begin < p.end;
 }
 
-bool same_storage(PyObject* a, PyObject* b) {
-  const at::Tensor &x = tensor_of(a), &y = tensor_of(b);
-  return x.is_same(y) || (has_plain_storage(x) && has_plain_storage(y) &&
-                          x.storage().unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl());
-}
-
 const void* storage_of(PyObject* tensor) {
   const at::Tensor& of = tensor_of(tensor);
   if (has_plain_storage(of)) return of.storage().unsafeGetStorageImpl();
   return of.unsafeGetTensorImpl();
 }
+
+bool same_storage(PyObject* a, PyObject* b) { return storage_of(a) == storage_of(b); }
 
 PyObject* grad_of(PyObject* tensor) {
   // Not Tensor::grad(), which warns when the tensor is no leaf.

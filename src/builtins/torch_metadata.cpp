@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
+#include "value/views.h"
 
 namespace gramme::builtins {
 
@@ -42,10 +43,7 @@ bool equals(Trace& trace, shape::SymInt a, shape::SymInt b) {
   return e ? trace.decide(e) : trace.fixed(a) == trace.fixed(b);
 }
 
-bool is_view_of_input(const Tensor* tensor) {
-  while (tensor->base) tensor = tensor->base;
-  return tensor->existing();
-}
+bool is_view_of_input(const Tensor* tensor) { return storage_root(tensor)->existing(); }
 
 /// Kernels leave other strides than fakes where a result has no elements, or one in a dimension.
 void refuse_unknown_strides(Trace& trace, const Tensor* tensor, int64_t most) {

@@ -13,11 +13,20 @@ struct RawUnit {
   uint8_t opcode;
   uint8_t arg;
 };
-inline RawUnit raw_unit(PyCodeObject* code, int unit);
+/// By opcode: what it specialises, and the units of its inline cache.
+struct Encoding {
+  std::array<uint8_t, 256> unspecialised, caches;
+};
+extern const Encoding kEncoding;
+
+inline RawUnit raw_unit(PyCodeObject* code, int unit) {
+  const uint8_t* word = reinterpret_cast<const uint8_t*>(code->co_code_adaptive) + 2 * static_cast<ptrdiff_t>(unit);
+  return {kEncoding.unspecialised[word[0]], word[1]};
+}
 /// Number of code units.
 int unit_count(PyCodeObject* code);
 /// Inline cache units that follow an instruction.
-inline int cache_units(uint8_t opcode);
+inline int cache_units(uint8_t opcode) { return kEncoding.caches[opcode]; }
 /// CPython's name of an opcode as compiled, or null if there is none of that number.
 const char* opcode_name(uint8_t opcode);
 
@@ -49,18 +58,5 @@ bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*));
 /// A number kept with a code object: 0 until it is set, and if there was no memory. 5 ns.
 uintptr_t code_note(PyCodeObject* code);
 void set_code_note(PyCodeObject* code, uintptr_t note);
-
-/// By opcode: what it specialises, and the units of its inline cache.
-struct Encoding {
-  std::array<uint8_t, 256> unspecialised, caches;
-};
-extern const Encoding kEncoding;
-
-inline RawUnit raw_unit(PyCodeObject* code, int unit) {
-  const uint8_t* word = reinterpret_cast<const uint8_t*>(code->co_code_adaptive) + 2 * static_cast<ptrdiff_t>(unit);
-  return {kEncoding.unspecialised[word[0]], word[1]};
-}
-
-inline int cache_units(uint8_t opcode) { return kEncoding.caches[opcode]; }
 
 }  // namespace gramme::cpython

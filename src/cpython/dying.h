@@ -9,7 +9,9 @@
 
 namespace gramme::cpython {
 
-inline bool has_finalizer(PyObject* object);
+inline bool has_finalizer(PyObject* object) {
+  return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
+}
 /// Does somebody wait for the object's death?
 bool has_callback(PyObject* object);
 
@@ -29,17 +31,11 @@ using Looking = std::function<Py_ssize_t(PyObject*)>;
 /// reference counts where nothing holds the object but the program in one place and whoever looks.
 bool runs_code(PyObject* object, const Looking& looking);
 
-/// The program lets go of the object in one place, or of nothing (null). What has no finalizer of its own and is held
-/// elsewhere lives on.
-inline bool dies_quietly(PyObject* object);
-
 /// The object goes with what lets go of it, and so may others.
 bool all_of_it_dies_quietly(PyObject* object);
 
-inline bool has_finalizer(PyObject* object) {
-  return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
-}
-
+/// The program lets go of the object in one place, or of nothing (null). What has no finalizer of its own and is held
+/// elsewhere lives on.
 inline bool dies_quietly(PyObject* object) {
   if (!object) return true;
   if (has_finalizer(object)) return false;

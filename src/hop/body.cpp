@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "trace/read_later.h"
+#include "value/views.h"
 
 namespace gramme::hop {
 
@@ -102,8 +103,8 @@ void Body::name(const std::vector<Tensor*>& tensors, const char* name) {
 
 void Body::refuse_aliases(const std::vector<Tensor*>& tensors) const {
   std::vector<const Tensor*> roots;
-  for (const Tensor* root : tensors) {
-    while (root->base) root = root->base;
+  for (const Tensor* tensor : tensors) {
+    const Tensor* root = storage_root(tensor);
     if (!made(root) || std::find(roots.begin(), roots.end(), root) != roots.end())
       cannot(Reason::BodyUnsupported, "a result that shares memory with another one, or with an input");
     roots.push_back(root);

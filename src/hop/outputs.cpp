@@ -8,6 +8,7 @@
 #include "base/once.h"
 #include "meta/infer.h"
 #include "trace/bodies.h"
+#include "value/views.h"
 
 namespace gramme::hop {
 
@@ -17,11 +18,6 @@ using meta::Argument;
 namespace {
 
 [[noreturn]] void refuse(const char* what) { cannot(Reason::BodyUnsupported, what); }
-
-const Tensor* root_of(const Tensor* tensor) {
-  while (tensor->base) tensor = tensor->base;
-  return tensor;
-}
 
 bool needs_gradient(Value* leaf) {
   auto* tensor = as<Tensor>(leaf);
@@ -118,7 +114,7 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
       continue;
     }
     if (!left.arguments[i].node || !right.arguments[i].node) refuse("a function that returns what it was given");
-    if (!roots.insert(root_of(one)).second || !roots.insert(root_of(other)).second)
+    if (!roots.insert(storage_root(one)).second || !roots.insert(storage_root(other)).second)
       refuse("a function that returns tensors of one memory");
     const meta::Record* record = record_of(trace, one);
     if (record != record_of(trace, other)) refuse("functions that return tensors of different metadata");
@@ -144,7 +140,7 @@ std::vector<Tensor*> own_tensors(Trace& trace, const Outputs& outputs) {
     }
     if (!tensor) refuse("a function that returns something else than tensors");
     if (!outputs.arguments[i].node) refuse("a function that returns what it was given");
-    if (!roots.insert(root_of(tensor)).second) refuse("a function that returns tensors of one memory");
+    if (!roots.insert(storage_root(tensor)).second) refuse("a function that returns tensors of one memory");
     record_of(trace, tensor);
     tensors.push_back(tensor);
   }

@@ -99,7 +99,8 @@ void register_models() {
 /// The live frame of the root is not known to have ended where the segment does not go from its start to its return; a
 /// generator's goes on, and so does one in which the segment ends.
 trace::FrameState Interpreter::state(const Frame& frame) {
-  bool ended = frame.root ? from_start_ && returned_ : !frame.left && !(frame.generator && frame.generator->frame);
+  bool ended = frame.root ? from_start_ && ended_ == Ended::Returned
+                          : !frame.left && !(frame.generator && frame.generator->frame);
   return {frame.function, frame.current->at, frame.slots, frame.stack, ended && !frame.locals};
 }
 

@@ -34,11 +34,10 @@ Value* Interpreter::run_root(Frame& root) {
   root.root = root.chained = true;
   root_ = &root;
   from_start_ = root.pc == 0;
-  returned_ = false;
+  ended_ = Ended::NotYet;
   in_module_call_ = from_start_ && calls_modules(root.object());
   Outcome outcome = run(root);
   ended_ = outcome.ended;
-  returned_ = ended_ == Ended::Returned;
   return outcome.value;
 }
 

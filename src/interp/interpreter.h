@@ -12,6 +12,7 @@ enum class Step : uint8_t { Next, Return, Yield };
 
 /// How a root frame ended.
 enum class Ended : uint8_t {
+  NotYet,
   Returned,
   Yielded,
   Stopped,  // at the instruction at which the capture was told to end
@@ -136,8 +137,7 @@ class Interpreter final : public trace::Inliner {
   Value* first_handled_ = nullptr;
   std::vector<Value*> watched_;  // temporaries of the live frames that have finalizers
   bool ended_iterator_ = false;  // one from before is at its end
-  bool returned_ = false;
-  Ended ended_ = Ended::Returned;
+  Ended ended_ = Ended::NotYet;
   std::optional<CannotCapture> refusal_;
   int returned_into_ = 0;        // frames after the first root
   Frame* enterable_ = nullptr;   // the next function that its instruction calls is part of the chain

@@ -169,21 +169,21 @@ void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   for (Value* key : protocol::items_of(trace, names)) put(key, protocol::get_item(trace, source, key));
 }
 
-/// CPython takes an AttributeError, whoever raised it, for a sign that it is no mapping.
-bool is_no_mapping(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
+/// False if it is no mapping: CPython takes an AttributeError, whoever raised it, for a sign of that.
+bool try_update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   try {
     update(interp, into, mapping, unique);
-    return false;
+    return true;
   } catch (const UserError& error) {
     if (!protocol::matches(interp.trace, error.exception, interp.trace.pinned(PyExc_AttributeError))) throw;
-    return true;
+    return false;
   }
 }
 }  // namespace
 
 Step dict_update(Interpreter& interp, Frame& frame, int depth) {
   Value* mapping = frame.pop();
-  if (is_no_mapping(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, false))
+  if (!try_update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, false))
     protocol::raise(
         interp.trace, PyExc_TypeError,
         std::string("'") + protocol::type_of(interp.trace.see(mapping))->tp_name + "' object is not a mapping");
@@ -191,7 +191,7 @@ Step dict_update(Interpreter& interp, Frame& frame, int depth) {
 }
 Step dict_merge(Interpreter& interp, Frame& frame, int depth) {
   Value* mapping = frame.pop();
-  if (is_no_mapping(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, true))
+  if (!try_update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, true))
     cannot(Reason::ArgumentKind, "keyword arguments out of what is no mapping");
   return Step::Next;
 }

@@ -138,6 +138,15 @@ struct Categories {
   }
 };
 
+/// What the arguments of a call, added one by one, come to.
+template <class Sum>
+Sum sum_of(const Call& call) {
+  Sum sum;
+  for (uint32_t i = 0; i < call.arg_count; ++i) sum.add(call.args[i]);
+  for (uint32_t i = 0; i < call.keyword_count; ++i) sum.add(call.keyword_args[i]);
+  return sum;
+}
+
 }  // namespace
 
 Tried try_on_zeros(const Call& call) {
@@ -207,18 +216,14 @@ bool makes_views(const Result& result) {
 }  // namespace
 
 bool may_refuse_types(const Call& call, const Outcome& outcome) {
-  Types types;
-  for (uint32_t i = 0; i < call.arg_count; ++i) types.add(call.args[i]);
-  for (uint32_t i = 0; i < call.keyword_count; ++i) types.add(call.keyword_args[i]);
+  const Types types = sum_of<Types>(call);
   if (types.tensors == 0 || (outcome.mutations.empty() && makes_views(outcome.result))) return false;
   return types.odd || takes_mask(call);
 }
 
 bool may_not_fit(const Call& call, const Outcome& outcome) {
   if (outcome.mutations.empty()) return false;
-  Categories given;
-  for (uint32_t i = 0; i < call.arg_count; ++i) given.add(call.args[i]);
-  for (uint32_t i = 0; i < call.keyword_count; ++i) given.add(call.keyword_args[i]);
+  const Categories given = sum_of<Categories>(call);
   return std::ranges::any_of(outcome.mutations, [&](const Mutation& mutation) {
     const Category written = category_of(*physical(mutation.record));
     return written < given.highest || (written < Category::Float && given.count == 1);

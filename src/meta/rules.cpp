@@ -234,8 +234,8 @@ std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& level
     symbolic_statistics().rule_seconds += taken.count();
     return outcome;
   } catch (const NoRule&) {
-    const bool endless = makes_view(found->second.rule) && call.args[0].kind == Argument::Tensor &&
-                         has_strides_of_its_own(*call.args[0].record);
+    const bool endless = makes_view(found->second.rule) && call.arg_count > 0 &&
+                         call.args[0].kind == Argument::Tensor && has_strides_of_its_own(*call.args[0].record);
     return endless ? std::optional(without_form(known)) : std::nullopt;
   }
 }

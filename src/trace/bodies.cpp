@@ -4,6 +4,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "trace/scope.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -56,7 +57,7 @@ void Scope::settle(const graph::Node* caller, const graph::Graph* body) {
 }
 
 void Scope::note_writes_around(const value::Tensor* tensor) {
-  while (tensor->base) tensor = tensor->base;
+  tensor = storage_root(tensor);
   const auto is_of = [&](const graph::Graph* graph) { return tensor->node && tensor->node->graph->is_in(graph); };
   for (graph::Graph* graph = graph_; graph->around() && !is_of(graph); graph = graph->around())
     graph->writes_around = true;

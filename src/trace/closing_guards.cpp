@@ -12,19 +12,22 @@ using namespace value;
 
 namespace {
 
-/// The inputs that share memory with no other input; `aliased` gets the rest.
-std::vector<graph::Node*> apart(const Trace& trace, std::vector<graph::Node*>& aliased) {
-  std::vector<graph::Node*> tensors, result;
+struct Placed {
+  const Source* source;
+  PyObject* object;
+};
+
+/// The tensors that share memory with no other one; `aliased` gets the rest.
+std::vector<Placed> apart(const std::vector<Placed>& tensors, std::vector<Placed>& aliased) {
   std::vector<PyObject*> objects;
   std::vector<uint32_t> all;
-  for (graph::Node* input : trace.scope().graph().placeholders()) {
-    if (!input->record) continue;
-    all.push_back(static_cast<uint32_t>(tensors.size()));
-    tensors.push_back(input);
-    objects.push_back(trace.scope().input(input));
+  for (const Placed& tensor : tensors) {
+    all.push_back(static_cast<uint32_t>(objects.size()));
+    objects.push_back(tensor.object);
   }
   std::vector<uintptr_t> addresses;
   if (aten::all_apart(objects.data(), all, addresses)) return tensors;
+  std::vector<Placed> result;
   for (size_t i = 0; i < tensors.size(); ++i) {
     bool shares = false;
     for (size_t j = 0; j < tensors.size() && !shares; ++j) shares = i != j && aten::overlap(objects[i], objects[j]);
@@ -39,18 +42,27 @@ void guard_pair(Trace& trace, guards::Kind kind, const Source* source, const Sou
   trace.guard(std::move(fact));
 }
 
-/// Where some input is written, none may share memory with another unless it did at capture.
+/// None may share memory with another unless it does at capture.
+void guard_apart(Trace& trace, const std::vector<Placed>& tensors) {
+  std::vector<Placed> aliased;
+  const std::vector<Placed> group = apart(tensors, aliased);
+  for (size_t i = 1; i < group.size(); ++i)
+    guard_pair(trace, guards::Kind::Apart, group[i - 1].source, group[i].source);
+  for (size_t i = 0; i < aliased.size(); ++i) {
+    for (const Placed& other : group) guard_pair(trace, guards::Kind::NoOverlap, aliased[i].source, other.source);
+    for (size_t j = i + 1; j < aliased.size(); ++j)
+      if (!aten::overlap(aliased[i].object, aliased[j].object))
+        guard_pair(trace, guards::Kind::NoOverlap, aliased[i].source, aliased[j].source);
+  }
+}
+
+/// Where some input is written.
 void guard_overlaps(Trace& trace) {
   if (!trace.scope().inputs_written()) return;
-  std::vector<graph::Node*> aliased, group = apart(trace, aliased);
-  for (size_t i = 1; i < group.size(); ++i)
-    guard_pair(trace, guards::Kind::Apart, group[i - 1]->source, group[i]->source);
-  for (graph::Node* node : aliased) {
-    for (graph::Node* other : group) guard_pair(trace, guards::Kind::NoOverlap, node->source, other->source);
-    for (graph::Node* other : aliased)
-      if (node->id < other->id && !aten::overlap(trace.scope().input(node), trace.scope().input(other)))
-        guard_pair(trace, guards::Kind::NoOverlap, node->source, other->source);
-  }
+  std::vector<Placed> inputs;
+  for (graph::Node* input : trace.scope().graph().placeholders())
+    if (input->record) inputs.push_back({input->source, trace.scope().input(input)});
+  guard_apart(trace, inputs);
 }
 
 /// What the numbers that the program read of inputs lie between.
@@ -84,23 +96,10 @@ void guard_gained(Trace& trace) {
 /// A tensor goes by the requires_grad of what it is a view of: none may be one of those whose was set.
 void guard_toggled(Trace& trace) {
   if (trace.scope().toggled().empty()) return;
-  std::vector<Value*> tensors = known(trace);
-  std::erase_if(tensors, [](Value* value) { return value->kind != Kind::Tensor; });
-  std::vector<PyObject*> objects;
-  std::vector<uint32_t> all;
-  for (Value* value : tensors) {
-    all.push_back(static_cast<uint32_t>(objects.size()));
-    objects.push_back(value->object);
-  }
-  std::vector<uintptr_t> addresses;
-  if (aten::all_apart(objects.data(), all, addresses)) {
-    for (size_t i = 1; i < tensors.size(); ++i)
-      guard_pair(trace, guards::Kind::Apart, tensors[i - 1]->source, tensors[i]->source);
-    return;
-  }
-  for (Tensor* toggled : trace.scope().toggled())
-    for (Value* value : tensors)
-      if (value != toggled) guard_pair(trace, guards::Kind::NoOverlap, toggled->source, value->source);
+  std::vector<Placed> tensors;
+  for (Value* value : known(trace))
+    if (value->kind == Kind::Tensor) tensors.push_back({value->source, value->object});
+  guard_apart(trace, tensors);
 }
 
 bool is_altered(Value* value) {

@@ -13,6 +13,7 @@
 #include "meta/numbers.h"
 #include "source/constant.h"
 #include "trace/scope.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -183,7 +184,7 @@ std::vector<Contents::Write> Contents::expected(const meta::Call& call, const st
 
 void Contents::forget(Tensor* tensor) {
   if (contents_.empty()) return;
-  while (tensor->base) tensor = tensor->base;
+  tensor = storage_root(tensor);
   if (!tensor->existing()) {
     contents_.erase(tensor);
     return;

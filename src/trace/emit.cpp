@@ -9,6 +9,7 @@
 #include "trace/failures.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -161,6 +162,19 @@ const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
   return &infer(by_index);
 }
 
+/// `x[key] = value` writes what `x[key]` is a view of; null if it is none.
+const meta::Record* Scope::written_part(const meta::Call& call) {
+  PyObject* const setitem = once([] { return imported("_operator", "setitem").release(); });
+  if (call.target != setitem || call.arg_count != 3) return nullptr;
+  meta::Call read;
+  read.target = getitem();
+  read.args = call.args;
+  read.arg_count = 2;
+  const meta::Outcome& part = infer(read);
+  const bool view = !part.error && part.result.kind == meta::Result::Tensor && part.result.view_of == 0;
+  return view ? part.result.record : nullptr;
+}
+
 /// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   if (asks_) return history_.infer(call, levels_.empty());
@@ -227,7 +241,7 @@ bool may_be_refused(const std::vector<Tensor*>& leaves) {
 
 /// Was memory that the tensor shares written in the segment?
 bool Scope::is_written_around(const Tensor* tensor) const {
-  while (tensor->base) tensor = tensor->base;
+  tensor = storage_root(tensor);
   return tensor->memory_written || (tensor->existing() && std::ranges::any_of(writes_, [&](const Write& write) {
                                       return aten::same_storage(write.root->object, tensor->object);
                                     }));

@@ -12,6 +12,7 @@
 #include "trace/custom_views.h"
 #include "trace/read_later.h"
 #include "trace/rebuild.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -135,9 +136,7 @@ void refuse_views_made_anew(Trace& trace) {
                                          [&](const Tensor* view) { return self(self, view, except); });
   };
   for (const Tensor* view : trace.scope().state<CustomViews>()) {
-    const Tensor* root = view;
-    while (root->base) root = root->base;
-    bool anew = leaves(view) && any_leaves(any_leaves, root, view);
+    bool anew = leaves(view) && any_leaves(any_leaves, storage_root(view), view);
     for (const Tensor* further : view->views) anew |= any_leaves(any_leaves, further, nullptr);
     if (anew)
       trace.stop_at(view->made_at - 1, Reason::ReplayUnsupported,

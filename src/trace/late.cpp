@@ -4,18 +4,13 @@
 
 #include "trace/bodies.h"
 #include "trace/scope.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
 using namespace value;
 
 namespace {
-
-/// The tensor at the start of a chain of views; detach() is one here.
-Tensor* storage_root(Tensor* tensor) {
-  while (tensor->base) tensor = tensor->base;
-  return tensor;
-}
 
 bool shares_memory(Tensor* a, Tensor* b) {
   Tensor *x = storage_root(a), *y = storage_root(b);

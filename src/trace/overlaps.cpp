@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/imported.h"
-#include "base/once.h"
 #include "trace/scope.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -13,11 +12,6 @@ using namespace value;
 namespace {
 
 enum class Sharing : uint8_t { None, Partial, Unknown };
-
-const Tensor* storage_root(const Tensor* tensor) {
-  while (tensor->base) tensor = tensor->base;
-  return tensor;
-}
 
 const void* memory_of(const Tensor* tensor) {
   const Tensor* root = storage_root(tensor);
@@ -58,25 +52,11 @@ Sharing sharing(const Tensor* written, const meta::Record* part, const Tensor* o
 
 }  // namespace
 
-/// `x[key] = value` writes what `x[key]` is a view of; null if it is none.
-const meta::Record* Scope::written_part(const meta::Call& call) {
-  PyObject* const setitem = once([] { return imported("_operator", "setitem").release(); });
-  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
-  if (call.target != setitem || call.arg_count != 3) return nullptr;
-  meta::Call read;
-  read.target = getitem;
-  read.args = call.args;
-  read.arg_count = 2;
-  const meta::Outcome& part = infer(read);
-  const bool view = !part.error && part.result.kind == meta::Result::Tensor && part.result.view_of == 0;
-  return view ? part.result.record : nullptr;
-}
-
 bool Scope::overlaps_in_part(const meta::Call& call, const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) {
+  if (outcome.mutations.empty() || leaves.size() == 1) return false;
   bool unknown = false;
   std::unordered_map<const void*, std::vector<const Tensor*>> by_memory;
-  for (const Tensor* leaf : outcome.mutations.empty() ? std::vector<Tensor*>() : leaves)
-    by_memory[memory_of(leaf)].push_back(leaf);
+  for (const Tensor* leaf : leaves) by_memory[memory_of(leaf)].push_back(leaf);
   for (const meta::Mutation& mutation : outcome.mutations) {
     const Tensor* written = leaves.at(mutation.leaf);
     const std::vector<const Tensor*>& near = by_memory[memory_of(written)];

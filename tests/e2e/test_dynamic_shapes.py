@@ -422,3 +422,13 @@ def test_a_view_that_there_is_not_under_varying_strides(dynamic: bool | None) ->
         if last:
             x = x.to(memory_format=torch.channels_last)
         assert compiled(x) == program(x)
+
+
+def test_a_view_by_keywords_of_varying_strides() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.unflatten(input=x, dim=0, sizes=(2, -1)) * 2
+
+    compiled = gramme.compile(program, backend="eager", dynamic=True)
+    for rows, columns in ((4, 3), (6, 5)):
+        x = torch.arange(float(rows * columns)).reshape(columns, rows).t()
+        assert torch.equal(compiled(x), program(x))

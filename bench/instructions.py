@@ -1,0 +1,183 @@
+"""Instructions of captures and hits, counted by callgrind: the same binary gives the same figures on a busy machine.
+
+    .venv/bin/python bench/instructions.py            # prints figures beside the baseline; an error above +3 %
+    .venv/bin/python bench/instructions.py --write    # makes them the baseline, with the commit
+    .venv/bin/python bench/instructions.py --profile x_plus_1   # the functions in which a capture spends them
+
+A capture counts from the call to the moment a backend has its graph, in a process that has captured the program
+before: metadata is known. A hit is a call that the cache answers and whose backend returns a constant; a hundred are
+counted. Needs valgrind and a C compiler. Other machines, compilers and versions of PyTorch give other figures.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BASELINE = Path(__file__).with_name("instructions.json")
+LIMIT = 1.03
+HITS = 100
+
+# What callgrind is asked for from within: counting on and off, counters to zero, counters to a file.
+SWITCH = """
+#include <valgrind/callgrind.h>
+void on(void) { CALLGRIND_ZERO_STATS; CALLGRIND_TOGGLE_COLLECT; }
+void off(const char* name) { CALLGRIND_TOGGLE_COLLECT; CALLGRIND_DUMP_STATS_AT(name); }
+void start(void) { CALLGRIND_START_INSTRUMENTATION; }
+"""
+
+
+def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    import corpus
+    import torch
+
+    class Nested(torch.nn.Module):
+        def __init__(self, depth: int) -> None:
+            super().__init__()
+            self.inner = Nested(depth - 1) if depth else torch.nn.Linear(8, 8)
+            self.norm = torch.nn.LayerNorm(8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.norm(self.inner(x)) + x
+
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+    linears, arguments = corpus.CAPTURE["list_of_linears"]()
+    return {
+        "x_plus_1": (lambda x: x + 1, (torch.ones(4),)),
+        "transformer_layer": (layer, (torch.randn(2, 6, 16),)),
+        "twenty_linears": (linears, arguments()),
+        "nested_module": (Nested(10), (torch.randn(2, 8),)),
+    }
+
+
+class Counter:
+    """Switches callgrind's counting from within the process that it runs."""
+
+    def __init__(self, library: str) -> None:
+        self.library = ctypes.CDLL(library)
+        self.counted: list[str] = []
+
+    def start(self) -> None:
+        self.library.start()
+
+    def on(self) -> None:
+        self.library.on()
+
+    def off(self, name: str) -> None:
+        self.library.off(name.encode())
+        self.counted.append(name)
+
+
+def measure(library: str, only: str | None) -> None:
+    """The child: runs each program under callgrind and dumps its counts one by one."""
+    import gc
+
+    import gramme
+    import torch
+
+    torch.set_num_threads(1)
+    counter = Counter(library)
+    counting = ""
+
+    def backend(graph: Any, inputs: Any) -> Callable[..., Any]:
+        nonlocal counting
+        if counting:
+            counter.off(counting)
+            counting = ""
+        with torch.no_grad():
+            results = graph(*inputs)
+        return lambda *_: results
+
+    with torch.no_grad():
+        for name, (function, arguments) in programs().items():
+            if only not in (None, name):
+                continue
+            for _ in range(3):
+                gramme.compile(function, backend=backend)(*arguments)
+            compiled = gramme.compile(function, backend=backend)
+            gc.collect()
+            gc.disable()
+            counter.start()
+            counting = f"capture.{name}"
+            counter.on()
+            compiled(*arguments)
+            for _ in range(10):
+                compiled(*arguments)
+            counter.on()
+            for _ in range(HITS):
+                compiled(*arguments)
+            counter.off(f"hit.{name}")
+            gc.enable()
+
+
+def count(only: str | None = None, keep: Path | None = None) -> dict[str, int]:
+    """Instructions by figure; `keep` receives callgrind's files."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = keep or Path(folder)
+        source, library = work / "switch.c", work / "switch.so"
+        source.write_text(SWITCH)
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+        environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        tool = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no", "--quiet"]
+        child = [sys.executable, __file__, "--child", str(library), *(["--only", only] if only else [])]
+        subprocess.run(
+            ["setarch", "-R", *tool, f"--callgrind-out-file={work}/out", *child], check=True, env=environment
+        )
+        figures: dict[str, int] = {}
+        for dump in work.glob("out.*"):
+            text = dump.read_text()
+            what = re.search(r"^desc: Trigger: Client Request: (\S+)$", text, re.M)
+            total = re.search(r"^(?:summary|totals): (\d+)", text, re.M)
+            if what and total:
+                figures[what[1]] = int(total[1]) // (HITS if what[1].startswith("hit.") else 1)
+        return dict(sorted(figures.items()))
+
+
+def commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="make the figures the baseline")
+    parser.add_argument("--profile", metavar="PROGRAM", help="print where a capture of the program spends instructions")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child:
+        measure(chosen.child, chosen.only)
+        return 0
+    if not shutil.which("valgrind"):
+        print("valgrind is not installed: nothing was counted")
+        return 0
+    if chosen.profile:
+        with tempfile.TemporaryDirectory() as folder:
+            count(chosen.profile, Path(folder))
+            for dump in Path(folder).glob("out.*"):
+                if f"capture.{chosen.profile}" in dump.read_text():
+                    subprocess.run(["callgrind_annotate", "--threshold=80", dump], check=True)
+        return 0
+    figures = count()
+    if chosen.write:
+        BASELINE.write_text(json.dumps({"commit": commit(), "instructions": figures}, indent=1) + "\n")
+    baseline = json.loads(BASELINE.read_text())
+    print(f"{'instructions':30} {'now':>12} {baseline['commit']:>12}")
+    above = 0
+    for name, now in figures.items():
+        before = baseline["instructions"].get(name, now)
+        above += now > before * LIMIT
+        print(f"{name:30} {now:12,} {before:12,} {now / before:6.3f}{'  ABOVE' if now > before * LIMIT else ''}")
+    return 1 if above else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

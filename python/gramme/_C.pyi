@@ -23,6 +23,16 @@ class ModuleCall:
     def _connect(self, entry: Entry | None, module: Any, hooks: tuple[dict[Any, Any], ...]) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class Examples:
+    """What the nodes of a captured graph give, without data."""
+
+    def fakes(self, mode: Any, values: list[Any]) -> list[Any]:
+        """For each node a tensor of the FakeTensorMode, or a tuple of such; None where a node gives neither.
+
+        For a body its own list; for an input of a body the place of the node around it; for an object of the program
+        a tuple of it, in a list. Sizes that vary are computed of `values`, by symbol.
+        """
+
 class Captured:
     """A captured graph, while a backend compiles it; afterwards asking is an error."""
 
@@ -55,12 +65,10 @@ class Captured:
 
         Where they cannot be computed, the symbols become constants.
         """
-    def examples(self, mode: Any, values: list[Any]) -> list[Any]:
-        """A tensor of the FakeTensorMode for each node of the graph, None where a node gives no tensor.
-
-        For a body its own list; for an input of a body the place of the node around it; for an object of the program
-        a tuple of it. Sizes that vary are computed of `values`, by symbol.
-        """
+    def reason(self) -> tuple[str | None, str, int, str]:
+        """(why the segment ends before the function returns or None, file, line, function)."""
+    def examples(self) -> Examples:
+        """What the graph's nodes give; may be asked after the backend has returned."""
     def freeze(self, index: int) -> None:
         """The input of that index becomes part of the compiled code: the segment is for this very object."""
     def require(self, expressions: list[Any], names: dict[str, int]) -> None:

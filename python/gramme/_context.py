@@ -8,10 +8,13 @@ is dynamic, parameters are copied, and caches on disk are bypassed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
+import re
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch._guards import (
@@ -25,7 +28,7 @@ from torch._guards import (
     tracing,
 )
 
-from ._graph_module import assign_examples
+from ._node_meta import Tree, assign_examples, put_off, put_off_module, tree_of
 from ._scalars import narrowed
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
     from . import _C
+    from ._graph_module import LazyGraphModule
+    from ._sources import Row
     from ._symbols import Symbols
 
 __all__ = ["Context", "handing_over"]
@@ -45,8 +50,7 @@ _compile_ids = itertools.count()
 @contextlib.contextmanager
 def handing_over(context: Context) -> Iterator[None]:
     """While a backend compiles."""
-    compile_id = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
-    with tracing(context), compile_context(CompileContext(compile_id)):
+    with tracing(context), compile_context(CompileContext(context.compile_id)):
         try:
             yield
         finally:
@@ -54,58 +58,85 @@ def handing_over(context: Context) -> Iterator[None]:
 
 
 class Context(TracingContext):
-    """A tracing context that is filled when somebody looks into it: compilers that do not pay next to nothing."""
+    """A tracing context that is filled when somebody looks into it: compilers that do not pay next to nothing.
+
+    So are the nodes' `meta`, by `put_off`, at any time.
+    """
 
     def __init__(
         self,
-        graph_module: torch.fx.GraphModule,
+        graph_module: LazyGraphModule,
         inputs: Sequence[Any],
         captured: _C.Captured,
         nodes: Sequence[torch.fx.Node] | None = None,
     ) -> None:
         """`nodes` are those of the graph as it was captured, if it has changed since."""
-        self._filling: tuple[torch.fx.GraphModule, Sequence[Any], _C.Captured] | None = None
+        self._filling: _Filling | None = None
         self._fake_mode: FakeTensorMode | None = None
+        self._is_open = True
         super().__init__(None)
+        self.compile_id = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
         self._nodes = nodes
-        self._filling = (graph_module, inputs, captured)
+        self._tree: Tree | None = None
+        self._is_late = False  # it may be filled after it was released
+        self._filling = _Filling(graph_module, inputs, captured)
         self._fakes: list[torch.Tensor] = []
         self.sources: list[Source | None] = []
         self.symbols: Symbols | None = None
 
+    def put_off(self) -> None:
+        """The nodes' `meta` is filled when somebody looks."""
+        assert self._filling is not None
+        module = self._filling.graph_module
+        put_off_module(module, self.fill)
+        module.show_nodes(self._show)
+        self._is_late = True
+
+    def _show(self) -> None:
+        if self._filling is not None:
+            put_off(self._of_nodes(), self.fill)
+
+    def _of_nodes(self) -> Tree:
+        assert self._filling is not None
+        if self._tree is None:
+            module = self._filling.graph_module
+            self._tree = tree_of(module, self._nodes or module._graph.nodes)
+        return self._tree
+
     def fill(self) -> None:
         if self._filling is None:
             return
-        graph_module, inputs, captured = self._filling
+        tree, filling = self._of_nodes(), self._filling
         self._filling = None
+        graph_module, captured, known = filling.graph_module, filling.captured, filling.known()
         fake_mode = _fake_mode()
         self._fake_mode = fake_mode
-        nodes = self._nodes or list(graph_module.graph.nodes)
         from ._sources import dynamo_sources
 
-        self.sources = dynamo_sources(*captured.sources())
-        if captured.has_symbols:
+        self.sources = dynamo_sources(*known.sources)
+        if captured is not None and captured.has_symbols:
             from ._symbols import Symbols
 
             assert fake_mode.shape_env is not None
             self.symbols = Symbols(fake_mode.shape_env, captured, self.sources)
-        for index, (node, value, source) in enumerate(zip(nodes, inputs, self.sources, strict=False)):
+        for index, (node, source) in enumerate(zip((node for node, _ in tree), self.sources, strict=False)):
             node._dynamo_source = source
-            if isinstance(value, torch.Tensor):
-                node.meta["tensor_dict"] = _static_mark(value, source)
-                if source is not None:
-                    self._describe(index, value, source)
+            if known.tensors[index]:
+                node.meta["tensor_dict"] = _static_mark(known.stay[index], source)
+                if source is not None and captured is not None:
+                    self._describe(index, filling.inputs[index], source)
             elif self.symbols is not None and index in self.symbols.inputs:
                 node.meta["example_value"] = self.symbols.inputs[index]
         values = self.symbols.values if self.symbols is not None else []
-        for node, example in assign_examples(graph_module, captured.examples(fake_mode, values), nodes):
+        for node, example in assign_examples(tree, known.examples.fakes(fake_mode, values)):
             node.meta["example_value"] = example
-        if captured.has_unbacked:
-            self._bind_unbacked(graph_module, inputs)
+        if captured is not None and captured.has_unbacked:
+            self._bind_unbacked(graph_module, filling.inputs)
         if self.symbols is not None:
+            nodes = [node for node, _ in tree]
             for number in narrowed(graph_module.graph):
                 self.symbols.specialize_input(nodes.index(number))
-        _mark_as_captured(graph_module)
+        _mark_as_captured(graph_module, _reason(*known.reason), self.sources, self.compile_id)
 
     def _bind_unbacked(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
         """What nodes give and bring, where sizes or numbers come out of data; as PyTorch's passes find it."""
@@ -127,8 +158,13 @@ class Context(TracingContext):
         self._fakes.extend(_fakes_of_gradient(self._fake_mode, tensor, source, describe))
 
     def release(self) -> None:
-        """Drops the weak references to the inputs, which would keep torch.utils.swap_tensors from working."""
-        self._filling = self._nodes = None
+        """Drops the inputs, and the weak references to them, which would keep torch.utils.swap_tensors from working."""
+        self._is_open = False
+        if self._filling is not None and self._is_late:
+            self._filling.close()
+        else:
+            self._filling = None
+        self._nodes = None
         self._fakes.clear()
         self._tensor_to_context.clear()
         if self._fake_mode is not None:
@@ -166,7 +202,8 @@ class Context(TracingContext):
 
     @property
     def fake_mode(self) -> FakeTensorMode | None:
-        self.fill()
+        if self._is_open:
+            self.fill()
         return self._fake_mode
 
     @fake_mode.setter
@@ -175,7 +212,8 @@ class Context(TracingContext):
 
     @property
     def tensor_to_context(self) -> Any:
-        self.fill()
+        if self._is_open:
+            self.fill()
         return self._tensor_to_context
 
     @tensor_to_context.setter
@@ -188,7 +226,8 @@ class Context(TracingContext):
 
     @params_flat.setter
     def params_flat(self, params: list[Any] | None) -> None:
-        self.fill()
+        if self._is_open:
+            self.fill()
         self._params_flat = params
 
 
@@ -252,24 +291,84 @@ def _fakes_of_gradient(
         yield mode.from_tensor(gradient, source=of_gradient, symbolic_context=context)
 
 
-def _static_mark(tensor: torch.Tensor, source: Source | None) -> dict[str, str]:
+def _static_mark(stays: bool, source: Source | None) -> dict[str, str]:
     """Parameters, and tensors that hang off modules, stay where they are in memory from call to call."""
     of_module = source is not None and source.guard_source.is_unspecialized_nn_module()
-    marked = getattr(tensor, "_dynamo_static_input_type", None) is not None
-    is_static = marked or of_module or isinstance(tensor, torch.nn.Parameter)
-    return {"_dynamo_static_input_type": "unguarded"} if is_static else {}
+    return {"_dynamo_static_input_type": "unguarded"} if stays or of_module else {}
 
 
-def _mark_as_captured(graph_module: torch.fx.GraphModule) -> None:
+class _Known(NamedTuple):
+    """What is written of the nodes: all of it may be asked once the backend has returned."""
+
+    sources: tuple[list[Row], list[int]]
+    examples: _C.Examples
+    reason: tuple[str | None, str, int, str]
+    tensors: list[bool]  # by input: whether it is one
+    stay: list[bool]  # by input: whether it is said to stay where it is in memory
+
+
+@dataclasses.dataclass(slots=True)
+class _Filling:
+    """What a context is filled with; without the inputs once it is closed."""
+
+    graph_module: LazyGraphModule
+    inputs: Sequence[Any]
+    captured: _C.Captured | None
+    kept: _Known | None = None
+
+    def known(self) -> _Known:
+        if self.kept is not None:
+            return self.kept
+        assert self.captured is not None
+        tensors = [isinstance(value, torch.Tensor) for value in self.inputs]
+        stay = [_stays(value) for value in self.inputs]
+        return _Known(self.captured.sources(), self.captured.examples(), self.captured.reason(), tensors, stay)
+
+    def close(self) -> None:
+        self.kept = self.known()
+        self.inputs, self.captured = (), None
+
+
+def _stays(value: Any) -> bool:
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None
+
+
+_OF_MODULES = re.compile(r"L\['(\w+)'\]((?:\._(?:modules|parameters|buffers)\['[^']+'\])+)")
+_KEY = re.compile(r"\['([^']+)'\]")
+
+
+def _original_names(sources: Sequence[Source | None]) -> dict[str, str]:
+    """By PyTorch's flat name: what parameters and buffers are called in the module that the function was given."""
+    names = {}
+    for source in sources:
+        found = _OF_MODULES.fullmatch(source.name) if source is not None else None
+        if found:
+            original = ".".join(_KEY.findall(found[2]))
+            names[re.sub(r"[^a-zA-Z0-9]", "_", f"L['{found[1]}'].{original}")] = original
+    return names
+
+
+def _mark_as_captured(
+    graph_module: torch.fx.GraphModule, reason: Any, sources: Sequence[Source | None], compile_id: CompileId
+) -> None:
     """What tells AOTAutograd that sources are known.
 
     The order in which the attributes come is part of the cache key.
     """
     attributes = graph_module.__dict__
-    attributes["compile_subgraph_reason"] = None
+    attributes["compile_subgraph_reason"] = reason
     attributes["_param_name_to_source"] = {}
     attributes["_source_to_user_stacks"] = {}
-    compile_id = CompileContext.current_compile_id()
-    graph_module.meta.setdefault("dynamo_flat_name_to_original_fqn", {})
+    graph_module.meta.setdefault("dynamo_flat_name_to_original_fqn", _original_names(sources))
     graph_module.meta["dynamo_compile_id"] = compile_id
     graph_module.meta["backend_id"] = f"__compiled_fn_{compile_id}"
+
+
+def _reason(text: str | None, file: str, line: int, function: str) -> Any:
+    """Why the graph ends where it does."""
+    from torch._dynamo.output_graph import GraphCompileReason
+
+    where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
+    reason = GraphCompileReason(text or "return_value", where, graph_break=False)
+    reason.graph_break = text is not None  # noted among PyTorch's breaks only by its own front end
+    return reason

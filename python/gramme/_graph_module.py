@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING, Any
 import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from ._node_meta import NodeMeta
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["LazyGraphModule", "assign_examples", "locate"]
+__all__ = ["LazyGraphModule", "locate"]
 
 # FX names a graph's nodes while it prints them, in the nodes themselves: two threads that print one graph at once get
 # each other's names. One lock for all graphs, since a finalizer that runs meanwhile may call another one.
 _generating = threading.RLock()
+
+# What the context of a hand-over writes on the module beside `meta`, where somebody looks (_context.py).
+_LATE = {"compile_subgraph_reason", "_param_name_to_source", "_source_to_user_stacks"}
+
+
+_set_graph = torch.fx.GraphModule.graph.fset  # type: ignore[attr-defined]
 
 
 class LazyGraphModule(_LazyGraphModule):
@@ -33,6 +41,37 @@ class LazyGraphModule(_LazyGraphModule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
+
+    @property
+    def graph(self) -> torch.fx.Graph:
+        """Whoever takes it may look at the nodes' `meta`."""
+        if show := self.__dict__.pop("_show_nodes", None):
+            show()
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph: torch.fx.Graph) -> None:
+        _set_graph(self, graph)
+
+    def show_nodes(self, show: Callable[[], None]) -> None:
+        """Calls it before somebody sees a node."""
+        self.__dict__["_show_nodes"] = show
+
+    def _look(self) -> None:
+        if isinstance(meta := self.__dict__.get("meta"), NodeMeta):
+            meta.look()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _LATE:
+            self._look()
+            if name in self.__dict__:
+                return self.__dict__[name]
+        return super().__getattr__(name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        _ = self.graph
+        self._look()  # it writes to what is about to be copied
+        return super().__deepcopy__(memo)
 
     def _lazy_forward(self, *args: Any, **kwargs: Any) -> Any:
         self.real_recompile()
@@ -58,30 +97,3 @@ def locate(module: LazyGraphModule, error: BaseException) -> int | None:
     error.__traceback__ = entry.tb_next
     inputs: int = sum(node.op == "placeholder" for node in module.graph.nodes)
     return index - inputs
-
-
-def assign_examples(
-    module: torch.fx.GraphModule,
-    examples: list[Any],
-    nodes: Sequence[torch.fx.Node],
-    around: Sequence[torch.fx.Node] | None = None,
-) -> Iterator[tuple[torch.fx.Node, Any]]:
-    """Nodes with what `Captured.examples` says of them, those of bodies too.
-
-    The caller assigns each pair to `meta["example_value"]` before it takes the next: an input of a body has the value
-    of the node around it, and what a body returns has the values of its nodes.
-    """
-    for node, example in zip(nodes, examples, strict=True):
-        if isinstance(example, list):
-            body = getattr(module, str(node.target))
-            yield from assign_examples(body, example, list(body.graph.nodes), nodes)
-        elif around is not None and isinstance(example, int):
-            if (outer := around[example].meta.get("example_value")) is not None:
-                yield node, outer
-        elif isinstance(example, tuple):
-            yield node, example[0]
-        elif example is not None:
-            yield node, example
-    if around is not None:
-        output = nodes[-1]
-        yield output, torch.fx.map_arg(output.args[0], lambda of: of.meta.get("example_value"))

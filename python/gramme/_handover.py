@@ -19,6 +19,7 @@ from .errors import BackendError
 
 if TYPE_CHECKING:
     from . import _C
+    from ._graph_module import LazyGraphModule
 
 __all__ = ["Backend", "failure", "not_reproduced", "wrong_outputs"]
 
@@ -46,13 +47,13 @@ class Backend:
         self.of_torch = of_torch
         self.__name__ = name
 
-    def __call__(self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
+    def __call__(self, graph_module: LazyGraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
         """The compiled graph; NotImplemented if numbers must not be inputs of it, or not what `captured` is told."""
         names = captured.names_read_later()
         run = self._compiled(graph_module, inputs, captured)
         return watching(run, names) if names and callable(run) else run
 
-    def _compiled(self, graph_module: torch.fx.GraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
+    def _compiled(self, graph_module: LazyGraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
         captured.restart()
         if self.of_torch and captured.has_numbers:
             return NotImplemented
@@ -69,6 +70,8 @@ class Backend:
         with handing_over(context), modes.entered():
             if self.of_torch or captured.has_symbols:
                 context.fill()
+            else:
+                context.put_off()
             if context.symbols is not None:
                 inputs = [context.symbols.inputs.get(i, value) for i, value in enumerate(inputs)]
             if captured.has_constants:

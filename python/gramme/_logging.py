@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._logging._internal import getArtifactLogger
 
-from ._graph_module import assign_examples
+from ._node_meta import assign_examples, tree_of
 from ._stack import is_shown
 from ._words import in_words, symbols
 
@@ -65,9 +65,9 @@ def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iter
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     env, values = _symbols(captured)
-    nodes = list(graph_module.graph.nodes)
+    fakes = captured.examples().fakes(FakeTensorMode(shape_env=env), values)
     given = []
-    for node, example in assign_examples(graph_module, captured.examples(FakeTensorMode(shape_env=env), values), nodes):
+    for node, example in assign_examples(tree_of(graph_module), fakes):
         node.meta["example_value"] = example
         given.append(node)
     try:

@@ -19,11 +19,20 @@ nb::object guarded(Body body) {
 
 }  // namespace
 
-CapturedForPython::CapturedForPython(const trace::Trace& trace, const plan::GuardDescription& guards)
-    : captured_(std::make_shared<backend::Captured>(trace, guards)), object_(nb::cast(captured_)) {}
+CapturedForPython::CapturedForPython(const trace::Trace& trace, const plan::Segment& segment)
+    : captured_(std::make_shared<backend::Captured>(trace, segment.guards.description(), segment.ending)),
+      object_(nb::cast(captured_)) {}
 
 void bind_captured(nb::module_& m) {
   using backend::Captured;
+  using backend::Examples;
+  nb::class_<Examples>(m, "Examples")
+      .def(
+          "fakes",
+          [](const Examples& self, nb::object mode, nb::list values) {
+            return guarded([&] { return self.fakes(mode.ptr(), values.ptr()); });
+          },
+          nb::arg("mode"), nb::arg("values"));
   nb::class_<Captured>(m, "Captured")
       .def_prop_ro("has_numbers", &Captured::has_numbers)
       .def_prop_ro("has_symbols", &Captured::has_symbols)
@@ -37,12 +46,8 @@ void bind_captured(nb::module_& m) {
       .def(
           "sizes", [](Captured& self, nb::list values) { return guarded([&] { return self.sizes(values.ptr()); }); },
           nb::arg("values"))
-      .def(
-          "examples",
-          [](const Captured& self, nb::object mode, nb::list values) {
-            return guarded([&] { return self.examples(mode.ptr(), values.ptr()); });
-          },
-          nb::arg("mode"), nb::arg("values"))
+      .def("reason", [](const Captured& self) { return guarded([&] { return self.reason(); }); })
+      .def("examples", &Captured::examples)
       .def("freeze", &Captured::freeze, nb::arg("index"))
       .def(
           "require",

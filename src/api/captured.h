@@ -11,7 +11,7 @@ void bind_captured(nanobind::module_& m);
 /// A Captured that Python code may keep longer than it can be asked.
 class CapturedForPython {
  public:
-  CapturedForPython(const trace::Trace& trace, const plan::GuardDescription& guards);
+  CapturedForPython(const trace::Trace& trace, const plan::Segment& segment);
   ~CapturedForPython() { captured_->close(); }
   CapturedForPython(const CapturedForPython&) = delete;
 

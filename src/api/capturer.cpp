@@ -143,7 +143,7 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
   if (!native || bodies || options_.keep_graphs || report.shows_graphs())
     module = backend::to_fx(trace.scope().graph(), inputs);
   if (options_.keep_graphs) segment.graph_module = module;
-  CapturedForPython captured(trace, segment.guards.description());
+  CapturedForPython captured(trace, segment);
   report.graph(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));

@@ -7,7 +7,6 @@
 
 #include "aten/python.h"
 #include "backend/computed.h"
-#include "meta/fakes.h"
 #include "meta/sympy.h"
 #include "trace/read_later.h"
 
@@ -62,19 +61,6 @@ template <class Visit>
 void each_symbol(shape::Expr e, Visit&& visit) {
   if (e->kind == shape::Kind::Symbol) visit(e);
   for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
-}
-
-/// Of a node among those of its torch.fx graph.
-size_t place_of(const graph::Node& node) {
-  const auto &inputs = node.graph->placeholders(), &calls = node.graph->nodes();
-  const auto input = std::ranges::find(inputs, &node);
-  if (input != inputs.end()) return static_cast<size_t>(input - inputs.begin());
-  return inputs.size() + static_cast<size_t>(std::ranges::find(calls, &node) - calls.begin());
-}
-
-bool can_be_computed(const meta::Record& record, Computed& computed) {
-  if (!record.symbolic) return true;
-  return computed.list(record.sizes) && computed.list(record.strides) && computed.of(record.storage_offset);
 }
 
 }  // namespace
@@ -189,25 +175,14 @@ Owned<> Captured::sizes(PyObject* values) {
   return result;
 }
 
-Owned<> Captured::examples(PyObject* mode, PyObject* values) const {
-  Computed computed(values);
-  meta::Fakes fakes(share(mode), [&](shape::SymInt number) { return aten::symint_of(computed.of(number)); });
-  auto of_graph = [&](auto&& self, const graph::Graph& graph, const graph::Graph* around) -> Owned<> {
-    Owned<> result = take(PyList_New(0));
-    auto example = [&](const graph::Node* node) {
-      if (node->kind == graph::Node::Body) return self(self, *node->body, &graph);
-      if (node->kind == graph::Node::Attribute) return take(PyTuple_Pack(1, node->object));
-      if (node->outer && node->outer->graph == around) return take(PyLong_FromSize_t(place_of(*node->outer)));
-      const bool made = node->record && can_be_computed(*node->record, computed);
-      return made ? fakes.fake(node->record, 0) : share(Py_None);
-    };
-    for (const graph::Node* node : graph.placeholders()) check(PyList_Append(result.get(), example(node).get()));
-    for (const graph::Node* node : graph.nodes()) check(PyList_Append(result.get(), example(node).get()));
-    check(PyList_Append(result.get(), Py_None));  // output
-    return result;
-  };
-  return of_graph(of_graph, trace().scope().root(), nullptr);
+Owned<> Captured::reason() const {
+  const plan::Ending& ending = open(ending_);
+  const std::string reason = ending.detail.empty() ? ending.reason : ending.reason + ": " + ending.detail;
+  return take(Py_BuildValue("(zsis)", ending.file.empty() ? nullptr : reason.c_str(), ending.file.c_str(),
+                            ending.inner_line, ending.function.c_str()));
 }
+
+Examples Captured::examples() const { return Examples(trace().scope().root()); }
 
 shape::Assumptions& Captured::known() {
   if (known_) return *known_;

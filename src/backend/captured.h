@@ -3,9 +3,11 @@
 #include <optional>
 #include <vector>
 
+#include "backend/examples.h"
 #include "base/ref.h"
 #include "guards/shapes.h"
 #include "plan/guard_plan.h"
+#include "plan/segment.h"
 #include "shape/assumptions.h"
 #include "trace/trace.h"
 
@@ -13,12 +15,14 @@ namespace gramme::backend {
 
 class Captured {
  public:
-  /// Refers to both until closed.
-  Captured(const trace::Trace& trace, const plan::GuardDescription& guards) : trace_(&trace), guards_(&guards) {}
+  /// Refers to all three until closed.
+  Captured(const trace::Trace& trace, const plan::GuardDescription& guards, const plan::Ending& ending)
+      : trace_(&trace), guards_(&guards), ending_(&ending) {}
   /// The call of the backend is over: nothing can be asked any more.
   void close() {
     trace_ = nullptr;
     guards_ = nullptr;
+    ending_ = nullptr;
   }
 
   /// Is an int or float an input of the graph that is no symbol?
@@ -42,10 +46,10 @@ class Captured {
   /// `values`, which has an object for each symbol; None for the other inputs. Where Python cannot, the symbols become
   /// constants.
   Owned<> sizes(PyObject* values);
-  /// A list with a tensor of the FakeTensorMode for each node of the torch.fx graph, None where a node gives no tensor,
-  /// (object,) for an object of the program.
-  /// Sizes that vary are computed of `values`.
-  Owned<> examples(PyObject* mode, PyObject* values) const;
+  /// (why the segment ends before the function returns or None, file, line, function).
+  Owned<> reason() const;
+  /// What the graph's nodes give; may be asked after the backend has returned.
+  Examples examples() const;
 
   /// A list of (holder, name): constants that a backward of the program reads in gradients' own time, under names that
   /// may hold others by then; the name is None for a cell.
@@ -76,6 +80,7 @@ class Captured {
 
   const trace::Trace* trace_;
   const plan::GuardDescription* guards_;
+  const plan::Ending* ending_;
   std::vector<size_t> frozen_;
   std::vector<guards::ShapeGuards::Condition> conditions_;
   std::vector<const source::Source*> constants_;

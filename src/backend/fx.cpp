@@ -42,16 +42,7 @@ struct Fx {
 /// One torch.fx.Graph being filled. What create_node does for each node, without its checks and copies.
 class Builder {
  public:
-  explicit Builder(const graph::Graph& graph, const graph::Names* around = nullptr)
-      : graph_(graph), names_(graph::assign_names(graph, around)), result_(take(PyObject_CallNoArgs(fx_.graph.get()))) {
-    Owned<> space = attribute(result_, "_graph_namespace");
-    names_of_nodes_ = attribute(space, "_obj_to_name");
-    used_names_ = attribute(space, "_used_names");
-    counts_ = attribute(space, "_base_count");
-    root_ = attribute(result_, "_root");
-    table_ = attribute(attribute(result_, "_find_nodes_lookup_table"), "table");
-    made_.resize(names_.node.size());
-  }
+  explicit Builder(const graph::Graph& graph) : Builder(graph, nullptr, nullptr, {}) {}
 
   /// The graph module. `inputs` are of the outermost graph.
   Owned<> run(const std::vector<Owned<>>& inputs) {
@@ -68,6 +59,22 @@ class Builder {
   }
 
  private:
+  /// Of a body in the graph of `outside`.
+  Builder(const graph::Graph& graph, const graph::Names* around, const Builder* outside, Owned<> operators)
+      : graph_(graph),
+        outside_(outside),
+        names_(graph::assign_names(graph, around)),
+        result_(take(PyObject_CallNoArgs(fx_.graph.get()))),
+        metadata_(std::move(operators)) {
+    Owned<> space = attribute(result_, "_graph_namespace");
+    names_of_nodes_ = attribute(space, "_obj_to_name");
+    used_names_ = attribute(space, "_used_names");
+    counts_ = attribute(space, "_base_count");
+    root_ = attribute(result_, "_root");
+    table_ = attribute(attribute(result_, "_find_nodes_lookup_table"), "table");
+    made_.resize(names_.node.size());
+  }
+
   void add_placeholders(const std::vector<Owned<>>& inputs) {
     const auto& placeholders = graph_.placeholders();
     if (!graph_.around() && inputs.size() != placeholders.size())
@@ -79,8 +86,16 @@ class Builder {
                                         : reinterpret_cast<PyObject*>(Py_TYPE(inputs[i].get()));
       made_[node.id] = add(kPlaceholder, text(names_.node[node.id]), text(names_.target[node.id]).get(), fx_.no_args,
                            fx_.no_kwargs, type);
-      metadata_.describe(node, made_[node.id], names_.node[node.id]);
+      if (!lifted(node)) metadata_.describe(node, made_[node.id], names_.node[node.id]);
     }
+  }
+
+  /// An input of a body says of itself what the node around it does.
+  bool lifted(const Node& node) {
+    if (!node.outer || !outside_ || node.outer->graph != &outside_->graph_) return false;
+    Owned<> meta = attribute(outside_->made_[node.outer->id], "meta");
+    check(PyObject_SetAttrString(made_[node.id].get(), "meta", take(PyDict_Copy(meta.get())).get()));
+    return true;
   }
 
   void add_call(const Node& node) {
@@ -122,12 +137,15 @@ class Builder {
     if (PyObject* known = PyDict_GetItemWithError(attributes_.get(), target.get()))
       return add_attribute(node, target, known);
     const graph::Names around = graph::names_around(*node.body, graph_, names_);
-    add_attribute(node, target, Builder(*node.body, &around).run({}).get());
+    const Node* caller = node.body->caller;
+    Owned<> operators = caller ? metadata_.inside(caller->call.target) : Owned<>();
+    add_attribute(node, target, Builder(*node.body, &around, this, std::move(operators)).run({}).get());
   }
 
   void add_attribute(const Node& node, const Owned<>& target, PyObject* object) {
     check(PyDict_SetItem(attributes_.get(), target.get(), object));
     made_[node.id] = add(kGetAttr, text(names_.node[node.id]), target.get(), fx_.no_args, fx_.no_kwargs, Py_None);
+    metadata_.describe(node, made_[node.id], names_.node[node.id]);
   }
 
   Owned<> returned() {
@@ -220,6 +238,7 @@ class Builder {
 
   const Fx& fx_ = Fx::get();
   const graph::Graph& graph_;
+  const Builder* outside_;
   graph::Names names_;
   Owned<> result_, names_of_nodes_, used_names_, counts_, root_, table_;
   std::vector<Owned<>> made_;  // by Node::id

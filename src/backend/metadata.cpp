@@ -156,12 +156,17 @@ const Metadata::Modules& Metadata::modules(const ModuleCall* call) {
   return modules_.emplace(call, std::move(made)).first->second;
 }
 
-/// [(name, what the program called)]
-Owned<> Metadata::source(const std::string& name, PyObject* called) {
-  Owned<> pair = take(PyTuple_Pack(2, text(name).get(), called));
-  Owned<> list = take(PyList_New(1));
-  PyList_SET_ITEM(list.get(), 0, pair.release());
+/// [(name, what the program called)], behind those of the operators around.
+Owned<> Metadata::source(Owned<> name, PyObject* called) const {
+  Owned<> list = around_ ? take(PySequence_List(around_.get())) : take(PyList_New(0));
+  check(PyList_Append(list.get(), take(PyTuple_Pack(2, name.get(), called)).get()));
   return list;
+}
+
+Owned<> Metadata::inside(PyObject* op) const {
+  Owned<> name = Owned<>::steal(PyObject_GetAttrString(op, "__name__"));
+  if (!name) PyErr_Clear(), name = take(PyObject_Str(op));
+  return source(std::move(name), op);
 }
 
 void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::string& name) {
@@ -178,7 +183,8 @@ void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::str
     if (module.source_class) called = module.source_class.get();
     check(PyDict_SetItem(meta.get(), k_modules, take(PyDict_Copy(module.stack.get())).get()));
   }
-  if (node.kind != Node::Placeholder) check(PyDict_SetItem(meta.get(), k_source, source(name, called).get()));
+  if (node.kind == Node::CallFunction || node.kind == Node::CallMethod)
+    check(PyDict_SetItem(meta.get(), k_source, source(text(name), called).get()));
   if (position != last_position_) {
     last_text_ = below(stack(position->caller), *position).full();
     last_position_ = position;

@@ -23,6 +23,10 @@ std::string module_path(const std::string& source);
 
 class Metadata {
  public:
+  /// Of a body: `around`, a list, has the operators around it that run it, as "source_fn_stack" begins there.
+  explicit Metadata(Owned<> around = {}) : around_(std::move(around)) {}
+  /// The same for a body that the operator runs.
+  Owned<> inside(PyObject* op) const;
   /// `name`: the node's before the program's variables gave it another.
   void describe(const graph::Node& node, const Owned<>& fx_node, const std::string& name);
 
@@ -44,8 +48,9 @@ class Metadata {
   static Stack below(const Stack& outer, const graph::Position& position);
   const Modules& modules(const graph::ModuleCall* call);
   const std::string& path(const source::Source* source);
-  static Owned<> source(const std::string& name, PyObject* called);
+  Owned<> source(Owned<> name, PyObject* called) const;
 
+  Owned<> around_;
   std::unordered_map<const graph::Position*, Stack> stacks_;
   std::unordered_map<const graph::ModuleCall*, Modules> modules_;
   std::unordered_map<const source::Source*, std::string> paths_;

@@ -84,14 +84,25 @@ def test_sources_equal_torch_dynamos() -> None:
     assert found[0] == found[1]
 
 
-def test_plain_compilers_get_a_bare_graph() -> None:
+def test_compilers_that_do_not_look_pay_nothing() -> None:
+    found: list[Any] = []
+
+    def compiler(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        found.extend([TracingContext.try_get(), CompileContext.current_compile_id()])
+        return graph.forward
+
+    gramme.compile(lambda x: x + 1, backend=compiler)(X)
+    context, compile_id = found
+    assert context.__dict__["_fake_mode"] is None
+    assert str(compile_id).endswith("/0")
+    assert TracingContext.try_get() is None
+
+
+def test_plain_compilers_find_what_they_look_for() -> None:
     look = Look(aot=False)
     gramme.compile(lambda x: x + 1, backend=look)(X)
-    assert look.found["context"].__dict__["_fake_mode"] is None
-    assert not look.found["sources"]
-    assert not look.found["meta"]
-    assert str(look.found["compile_id"]).endswith("/0")
-    assert TracingContext.try_get() is None
+    assert look.found["examples"] == {"l_x_": (4,)}
+    assert look.found["meta"] == {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "backend_id"}
 
 
 def test_a_compiler_that_runs_aot_autograd_itself() -> None:
@@ -147,7 +158,7 @@ def test_the_captured_graph_can_only_be_asked_during_the_call() -> None:
     backend = Keeps(lambda graph, inputs: graph.forward, "keeps", of_torch=False)
     gramme._compile.compiled_form(lambda x: x + 1, gramme._options.Options(backend, False, 8))(X)
     captured = kept[0]  # of a segment that is gone, too
-    for ask in (captured.sources, lambda: captured.examples(X, []), captured.symbols, lambda: captured.has_numbers):
+    for ask in (captured.sources, captured.examples, captured.symbols, lambda: captured.has_numbers):
         with pytest.raises(RuntimeError, match="has returned"):
             ask()
 

@@ -1,0 +1,179 @@
+"""What nodes of a captured graph say of themselves in `meta`, made when somebody looks.
+
+Example values and sources cost more than a capture. PyTorch's own backends read them always; others get nodes whose
+`meta` makes them at the first look, while the backend compiles or at any time after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch.fx
+
+if TYPE_CHECKING:
+    from collections.abc import ItemsView, KeysView, ValuesView
+
+__all__ = ["NodeMeta", "Tree", "assign_examples", "put_off", "put_off_module", "tree_of"]
+
+Tree = list[tuple[torch.fx.Node, "Tree | None"]]
+"""The nodes of a graph, each with the nodes of the body that it stands for."""
+
+_LATE = {"example_value", "tensor_dict", "unbacked_bindings"}
+_LATE_OF_MODULES = {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "backend_id"}
+
+
+def tree_of(module: torch.fx.GraphModule, nodes: Iterable[torch.fx.Node] | None = None) -> Tree:
+    """Of the module's graph, or of these nodes of it."""
+
+    def body(node: torch.fx.Node) -> Tree | None:
+        target = getattr(module, str(node.target), None) if node.op == "get_attr" else None
+        return tree_of(target) if isinstance(target, torch.fx.GraphModule) else None
+
+    return [(node, body(node)) for node in nodes or module.graph.nodes]
+
+
+def assign_examples(tree: Tree, examples: list[Any], around: Tree | None = None) -> Iterator[tuple[torch.fx.Node, Any]]:
+    """Nodes with what `Examples.fakes` says of them, those of bodies too.
+
+    The caller assigns each pair to `meta["example_value"]` before it takes the next: an input of a body has the value
+    of the node around it, and what a body returns has the values of its nodes.
+    """
+    for (node, body), example in zip(tree, examples, strict=True):
+        if body is not None:
+            yield from assign_examples(body, example, tree)
+        elif around is not None and isinstance(example, int):
+            if (outer := around[example][0].meta.get("example_value")) is not None:
+                yield node, outer
+        elif node.op == "get_attr":
+            yield node, example[0]
+        elif example is not None:
+            yield node, example
+    if around is not None:
+        output = tree[-1][0]
+        yield output, torch.fx.map_arg(output.args[0], lambda of: of.meta.get("example_value"))
+
+
+def put_off(tree: Tree, fill: Callable[[], None]) -> None:
+    """Calls `fill` when somebody looks for what it writes on the nodes."""
+    for node, body in tree:
+        node.meta = NodeMeta(node.meta, fill, _LATE)
+        if body is not None:
+            put_off(body, fill)
+
+
+def put_off_module(module: torch.fx.GraphModule, fill: Callable[[], None]) -> None:
+    """The same of the module itself."""
+    module.__dict__["meta"] = NodeMeta(module.meta, fill, _LATE_OF_MODULES)  # nn.Module's own way takes longer
+
+
+class NodeMeta(dict[str, Any]):
+    """A dict, some of whose items are there from the first look at one of them, or at all.
+
+    A copy is a plain dict.
+    """
+
+    __slots__ = ("_fill", "_late")
+
+    def __init__(self, now: dict[str, Any], fill: Callable[[], None], late: set[str]) -> None:
+        super().__init__(now)
+        self._fill: Callable[[], None] | None = fill
+        self._late = late
+
+    def look(self) -> None:
+        """What was put off is made now."""
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill()
+
+    def __missing__(self, key: str) -> Any:
+        if key not in self._late or self._fill is None:
+            raise KeyError(key)
+        self.look()
+        return self[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        if key in self._late:
+            self.look()
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        if key in self._late:
+            self.look()
+        return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        self.look()
+        return super().__iter__()
+
+    def __reversed__(self) -> Iterator[str]:
+        self.look()
+        return super().__reversed__()
+
+    def __len__(self) -> int:
+        self.look()
+        return super().__len__()
+
+    def __repr__(self) -> str:
+        self.look()
+        return super().__repr__()
+
+    def __eq__(self, other: object) -> bool:
+        self.look()
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+    def __or__(self, other: Any) -> Any:
+        return dict(self) | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | dict(self)
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]
+        self.look()
+        return super().keys()
+
+    def values(self) -> ValuesView[Any]:  # type: ignore[override]
+        self.look()
+        return super().values()
+
+    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
+        self.look()
+        return super().items()
+
+    def pop(self, key: str, *default: Any) -> Any:
+        self.look()
+        return super().pop(key, *default)
+
+    def popitem(self) -> tuple[str, Any]:
+        self.look()
+        return super().popitem()
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        self.look()
+        return super().setdefault(key, default)
+
+    def __delitem__(self, key: str) -> None:
+        self.look()
+        super().__delitem__(key)
+
+    def clear(self) -> None:
+        self._fill = None
+        super().clear()
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        import copy
+
+        return copy.deepcopy(dict(self), memo)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)

@@ -1,0 +1,288 @@
+"""What nodes and modules say of themselves in `meta`, beside PyTorch's own front end: to any backend, at any time."""
+
+import copy
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import gramme
+import pytest
+import torch
+from torch import nn
+from torch.fx.passes.shape_prop import ShapeProp
+
+X = torch.arange(12.0).reshape(3, 4)
+
+# Keys of PyTorch's that gramme does not write. The set may only shrink.
+MISSING = {
+    "creation_timestamp",  # 0, on nodes that PyTorch's tracer made without the program
+    "grapharg",  # PyTorch's own, for as long as its front end traces
+}
+# Where else the two differ: program, node, key. The set may only shrink.
+DIFFERENT = {
+    ("module", "l_self_buffers_scale_", "stack_trace"),  # columns within the line
+    ("of_no_grad", "_set_grad_enabled", "source_fn_stack"),  # gramme has them, PyTorch has not
+    ("of_no_grad", "_set_grad_enabled", "stack_trace"),
+    ("of_no_grad", "_set_grad_enabled_1", "source_fn_stack"),
+    ("of_no_grad", "_set_grad_enabled_1", "stack_trace"),
+    ("attention", "multi_head_attention_forward", "example_value"),  # PyTorch's has None for weights not asked for
+    ("sized", "s27", "stack_trace"),
+}
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.rest = nn.Sequential(nn.ReLU(), nn.Linear(4, 2), nn.LayerNorm(2))
+        self.register_buffer("scale", torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.rest(self.first(x)) * self.scale
+
+
+class Around(nn.Module):
+    """A module of the program's around one of PyTorch's, which its own front end calls by a wrapper."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.inner(x)
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    y = x.relu()
+    z = torch.cond(y.sum() > 0, lambda t: t.sin() + y, lambda t: t.cos(), (y,))
+    return torch.cond(z.sum() > 0, lambda t: t.tan(), lambda t: t.tanh(), (z,))
+
+
+def pieces(x: torch.Tensor) -> Any:
+    a, b = x.split(2, -1)
+    values, indices = torch.max(x, 0)
+    return a * b, values, torch.topk(x, 2)[0], indices
+
+
+def written(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    y.mul_(2)
+    y[0] = 3
+    return y.t()
+
+
+def sized(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(-1) * x.shape[0]
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Callable[..., Any]], bool | None]] = {
+    "module": (Net, None),
+    "recurrent": (lambda: Around(nn.GRUCell(4, 3)), None),
+    "attention": (lambda: Around(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)), None),
+    "branches": (lambda: branches, None),
+    "pieces": (lambda: pieces, None),
+    "written": (lambda: written, None),
+    "sized": (lambda: sized, True),
+    "of_no_grad": (lambda: torch.no_grad()(lambda x: x * 2), None),
+}
+
+
+def described(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return (tuple(map(str, value.shape)), tuple(map(str, value.stride())), value.dtype, value.requires_grad)
+    if isinstance(value, dict):
+        return {key: described(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(item) for item in value]
+    return str(value)
+
+
+Row = tuple[str, str, dict[str, Any]]
+
+
+def of_nodes(module: torch.fx.GraphModule) -> list[Row]:
+    """Operation, name and metadata of each node, bodies behind the node that names them."""
+    rows: list[Row] = []
+    for node in module.graph.nodes:
+        said = {key: described(value) for key, value in node.meta.items() if key not in MISSING}
+        if node.op == "output":
+            said.pop("example_value", None)  # what bodies return has a value in gramme's graphs
+        rows.append((node.op, node.name, said))
+        body = getattr(module, str(node.target), None) if node.op == "get_attr" else None
+        if isinstance(body, torch.fx.GraphModule):
+            rows += of_nodes(body)
+    return rows
+
+
+def captured_by(front: Any, function: Any, dynamic: bool | None, *, late: bool) -> tuple[list[Row], dict[str, str]]:
+    modules: list[torch.fx.GraphModule] = []
+    found: list[Row] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        modules.append(module)
+        if not late:
+            found.extend(of_nodes(module))
+        return module.forward
+
+    torch._dynamo.reset()
+    front(function, backend=backend, dynamic=dynamic)(X)
+    (module,) = modules
+    return found or of_nodes(module), module.meta["dynamo_flat_name_to_original_fqn"]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["while_it_compiles", "afterwards"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_metadata_is_pytorchs(name: str, late: bool) -> None:
+    make, dynamic = PROGRAMS[name]
+    function = make()
+    expected, names = captured_by(torch.compile, function, dynamic, late=False)
+    found, names_found = captured_by(gramme.compile, function, dynamic, late=late)
+    assert names_found == names
+    assert [row[:2] for row in found] == [row[:2] for row in expected]
+    different = {
+        (name, node, key)
+        for (_, node, mine), (_, _, theirs) in zip(found, expected, strict=True)
+        for key in mine.keys() | theirs.keys()
+        if mine.get(key) != theirs.get(key)
+    }
+    assert different == {row for row in DIFFERENT if row[0] == name}
+
+
+def one_graph(function: Any, *args: Any) -> torch.fx.GraphModule:
+    modules: list[torch.fx.GraphModule] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        modules.append(module)
+        return module.forward
+
+    gramme.compile(function, backend=backend)(*args)
+    return modules[0]
+
+
+def test_every_way_to_look() -> None:
+    ways: list[Callable[[Any], Any]] = [
+        lambda meta: meta["example_value"],
+        lambda meta: meta.get("example_value"),
+        lambda meta: "example_value" in meta and meta["example_value"],
+        lambda meta: dict(meta)["example_value"],
+        lambda meta: {**meta}["example_value"],
+        lambda meta: copy.copy(meta)["example_value"],
+        lambda meta: meta.copy()["example_value"],
+        lambda meta: dict(meta.items())["example_value"],
+        lambda meta: [value for key, value in meta.items() if key == "example_value"][0],
+        lambda meta: (meta | {})["example_value"],
+        lambda meta: ({} | meta)["example_value"],
+        lambda meta: meta.pop("example_value"),
+        lambda meta: meta.setdefault("example_value", None),
+    ]
+    for way in ways:
+        graph = one_graph(lambda x: x.sin(), X).graph
+        for node in list(graph.nodes)[:2]:
+            assert way(node.meta).shape == (3, 4)
+    graph = one_graph(lambda x: x.sin(), X).graph
+    lengths = [len(node.meta) for node in graph.nodes]
+    assert lengths == [len(list(node.meta)) for node in graph.nodes]
+    assert "example_value" in repr(next(iter(graph.nodes)).meta)
+
+
+def test_what_a_backend_writes_stays() -> None:
+    node = list(one_graph(lambda x: x.sin(), X).graph.nodes)[1]
+    node.meta["mine"] = 1
+    del node.meta["source_fn_stack"]
+    assert node.meta["mine"] == 1
+    assert "source_fn_stack" not in node.meta
+    with pytest.raises(KeyError, match="nothing"):
+        node.meta["nothing"]
+    assert pickle.loads(pickle.dumps({k: v for k, v in node.meta.items() if k == "mine"})) == {"mine": 1}
+
+
+def test_copies_of_the_module_have_it() -> None:
+    module = one_graph(Net(), X)
+    twin = copy.deepcopy(module)
+    assert [n.meta.get("example_value") is None for n in twin.graph.nodes].count(True) == 1  # the output's
+    assert twin.meta["dynamo_flat_name_to_original_fqn"]["L__self___first_weight"] == "first.weight"
+    again = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    assert again.graph.find_nodes(op="placeholder")[0].meta["example_value"].shape == (4, 4)
+
+
+def test_a_graph_changed_before_the_look() -> None:
+    found: list[Any] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        sin = next(node for node in module.graph.nodes if node.target == "sin")
+        sin.replace_all_uses_with(sin.args[0])
+        module.graph.erase_node(sin)
+        module.recompile()
+        found.extend((node.name, node.meta["example_value"].shape) for node in list(module.graph.nodes)[:-1])
+        return module.forward
+
+    assert torch.equal(gramme.compile(lambda x: x.sin() + x[0], backend=backend)(X), X + X[0])
+    assert found == [("l_x_", (3, 4)), ("getitem", (4,)), ("add", (3, 4))]
+
+
+def test_two_nodes_share_no_example() -> None:
+    graph = one_graph(lambda x: (x.sin(), x.cos()), X).graph
+    sin, cos = (node.meta["example_value"] for node in list(graph.nodes)[1:3])
+    assert sin is not cos
+    assert sin.untyped_storage()._cdata != cos.untyped_storage()._cdata
+
+
+def test_why_a_graph_ends() -> None:
+    reasons = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        reasons.append(module.compile_subgraph_reason)
+        return module.forward
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    gramme.compile(f, backend=backend)(X)
+    broken, whole = reasons
+    assert broken.graph_break
+    assert "graph_break() was called" in broken.reason
+    assert [frame.name for frame in broken.user_stack] == [f.__qualname__]
+    assert (whole.reason, whole.graph_break) == ("return_value", False)
+
+
+def test_an_unread_graph_keeps_no_input_alive() -> None:
+    inputs: list[weakref.ref[torch.Tensor]] = []
+    modules = []
+
+    def backend(module: torch.fx.GraphModule, given: list[Any]) -> Any:
+        inputs.extend(map(weakref.ref, given))
+        modules.append(module)
+        return module.forward
+
+    compiled = gramme.compile(lambda x: x + 1, backend=backend)
+    compiled(torch.ones(3))
+    gc.collect()
+    assert [each() for each in inputs] == [None]
+    assert modules[0].graph.find_nodes(op="placeholder")[0].meta["example_value"].shape == (3,)
+
+
+def test_passes_of_others() -> None:
+    """ShapeProp, FX's drawer and a profile by module read and write the nodes."""
+    module = one_graph(Net(), X)
+    inputs = [
+        torch.empty_like(node.meta["example_value"], device="cpu") for node in module.graph.find_nodes(op="placeholder")
+    ]
+    ShapeProp(module).propagate(*(torch.ones(value.shape) for value in inputs))
+    by_module: dict[str, int] = {}
+    for node in module.graph.nodes:
+        if node.op == "output":
+            continue
+        assert node.meta["tensor_meta"].shape == node.meta["example_value"].shape
+        for path, _ in node.meta.get("nn_module_stack", {}).values():
+            by_module[path] = by_module.get(path, 0) + (node.op == "call_function")
+    assert by_module == {
+        "L['self'].first": 1,
+        "L['self'].rest": 3,
+        "L['self'].rest.0": 1,
+        "L['self'].rest.1": 1,
+        "L['self'].rest.2": 1,
+    }

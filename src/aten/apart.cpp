@@ -68,4 +68,15 @@ bool is_stale_view(PyObject* tensor) {
   return meta && !meta->requires_grad_ && view.requires_grad();
 }
 
+bool reaches_past_storage(PyObject* object) {
+  const at::Tensor& tensor = tensor_of(object);
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!has_plain_storage(tensor) || impl.has_symbolic_sizes_strides()) return false;
+  if (tensor.is_quantized()) return false;  // several elements may share a byte
+  const auto& storage = impl.unsafe_storage();
+  const size_t needed =
+      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), impl.itemsize(), tensor.storage_offset());
+  return tensor.numel() != 0 && !storage.sym_nbytes().is_symbolic() && needed > storage.nbytes();
+}
+
 }  // namespace gramme::aten

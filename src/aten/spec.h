@@ -71,6 +71,8 @@ bool same_storage(PyObject* a, PyObject* b);
 const void* storage_of(PyObject* tensor);
 /// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
 bool is_stale_view(PyObject* tensor);
+/// Has its storage become too small for its elements? Kernels and fakes may not look at such a tensor.
+bool reaches_past_storage(PyObject* tensor);
 /// Do no two of the tensors objects[which[i]] share a byte? `known` holds where they lay when they last did not: asking
 /// again compares the addresses of the first `steady`, whose sizes and strides stay, and the extents of the others.
 /// Tensors without data (meta) are not looked at.

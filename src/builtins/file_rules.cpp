@@ -53,6 +53,7 @@ std::string directory_of(const char* module) {
 }
 
 void FileRules::add(const std::string& kind, const std::string& name) {
+  if (kind == "torch-outside") torch_outside_.push_back(name);
   if (kind == "torch-inline") torch_inline_.push_back(name);
   if (kind == "torch-run") torch_run_.push_back(name);
   if (kind == "stdlib-run") stdlib_run_.insert(name);
@@ -110,6 +111,7 @@ bool FileRules::find_runs(std::string_view file) const {
 
 bool FileRules::torch_runs(std::string_view path) const {
   auto matches = [path](const std::string& prefix) { return starts_with(path, prefix); };
+  if (std::any_of(torch_outside_.begin(), torch_outside_.end(), matches)) return true;
   if (std::any_of(torch_inline_.begin(), torch_inline_.end(), matches)) return false;
   return std::any_of(torch_run_.begin(), torch_run_.end(), matches);
 }

@@ -34,7 +34,7 @@ class FileRules {
   template <size_t N>
   bool is_below_any(std::string_view file, const char* const (&paths)[N]) const;
 
-  std::vector<std::string> torch_inline_, torch_run_;
+  std::vector<std::string> torch_outside_, torch_inline_, torch_run_;
   std::unordered_set<std::string> stdlib_run_, package_run_;
   std::string torch_, stdlib_, gramme_;
   Owned<> by_file_;

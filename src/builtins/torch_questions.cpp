@@ -1,5 +1,7 @@
 // What torch's functions tell about tensors, the thread's state and who traces: answered in the capture.
 #include "base/once.h"
+#include "base/text.h"
+#include "builtins/file_rules.h"
 #include "builtins/torch_support.h"
 
 namespace gramme::builtins {
@@ -125,21 +127,30 @@ Value* log_usage(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Some ask in order to leave out what Dynamo cannot follow: Module.__call__ its handling of exceptions, torch.vmap and
-/// torch.func.grad the name and attributes of what they return, what torch.func.vjp returns that it leaves inference
-/// mode. Optimizers compute with tensors then what they compute with numbers eagerly, which gives other bits: only
-/// compilers want that.
+/// Who asks whether it is compiled, and what it is told.
+enum class Told : uint8_t { Yes, No, Form };
+struct Asker {
+  std::string_view file, function;  // below torch/: how they start
+  Told told;
+};
+constexpr Asker kAskers[] = {
+#define ASKER(file, function, told) {file, function, Told::told},
+#include "builtins/askers.def"
+#undef ASKER
+};
+
+/// torch.compiler.is_compiling() and its relatives.
 Value* is_compiling(Trace& trace, const Args&) {
-  PyObject* const module_call = once([] { return PyFunction_GetCode(real("torch.nn", "Module._call_impl")); });
-  PyObject* const vmap = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "vmap")); });
-  PyObject* const grad = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad")); });
-  PyObject* const both = once([] { return PyFunction_GetCode(real("torch._functorch.apis", "grad_and_value")); });
-  if (trace.policy.locates && trace::is_in_optimizer(trace)) return trace.boolean(false);
-  value::Function* caller = trace.inliner->current_function();
-  auto* code = caller ? reinterpret_cast<PyObject*>(caller->code) : nullptr;
-  const bool vjp =
-      code && PyUnicode_CompareWithASCIIString(caller->code->co_qualname, "_vjp_with_argnums.<locals>.wrapper") == 0;
-  return trace.boolean(code != module_call && code != vmap && code != grad && code != both && !vjp);
+  const std::string& root = *once([] { return new std::string(directory_of("torch")); });
+  const value::Function* caller = trace.inliner->current_function();
+  std::string file = caller ? utf8_of(caller->code->co_filename) : "";
+  if (!file.starts_with(root)) return trace.boolean(true);
+  file.erase(0, root.size());
+  const std::string function = utf8_of(caller->code->co_qualname);
+  for (const Asker& row : kAskers)
+    if (file.starts_with(row.file) && function.starts_with(row.function))
+      return trace.boolean(row.told == Told::Yes || (row.told == Told::Form && !trace.policy.locates));
+  return trace.boolean(!trace.policy.locates);
 }
 
 // ---- tables
@@ -165,9 +176,9 @@ void register_questions() {
 
 void register_tracing_states() {
   add_rows("torch.compiler", {{"is_compiling", &is_compiling},
-                              {"is_dynamo_compiling", &boolean_answer<true>},
+                              {"is_dynamo_compiling", &is_compiling},
                               {"is_exporting", &boolean_answer<false>}});
-  add_rows("torch._utils", {{"is_compiling", &boolean_answer<true>}});
+  add_rows("torch._utils", {{"is_compiling", &is_compiling}});
   add_rows("torch._C", {{"ScriptFunction.__call__", &call_scripted}});
   add_rows("torch.jit",
            {{"is_scripting", &boolean_answer<false>}, {"is_tracing", &boolean_answer<false>}, {"annotate", &annotate}});
@@ -178,8 +189,8 @@ void register_tracing_states() {
                         {"_log_api_usage_metadata", &log_usage<"_log_api_usage_metadata">}});
   add_rows("torch.fx._symbolic_trace",
            {{"is_fx_tracing", &boolean_answer<false>}, {"is_fx_symbolic_tracing", &boolean_answer<false>}});
-  // True as Dynamo answers it: the fused paths of nn.MultiheadAttention stay out of graphs.
-  add_rows("torch.nn.modules.activation", {{"_is_make_fx_tracing", &boolean_answer<true>}});
+  // Dynamo says yes: the fused paths of nn.MultiheadAttention stay out of graphs.
+  add_rows("torch.nn.modules.activation", {{"_is_make_fx_tracing", &is_compiling}});
   add_rows("torch", {{"compile", &compile}});
 }
 

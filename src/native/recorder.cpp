@@ -356,7 +356,9 @@ Register Recorder::made(const at::Tensor& tensor, const Open& open) {
   if (known == kNone) return add(tensor, open.record->data_shaped);
   if (known >= open.first_new && (!varies || seen(known).data_shaped)) return known;
   if (varies) return add(tensor, true);
-  open.record->gives_back = true;
+  const c10::OperatorHandle& op = open.record->call.op;
+  // others may do more than they show: wait for a collective
+  open.record->gives_back = op.operator_name().getNamespace() == "aten" || is_known_of_library(op);
   return kNone;
 }
 

@@ -258,6 +258,7 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   fact.spec = aten::tensor_spec(object);
   if (!aten::matches(*fact.spec, object)) throw Unguardable{};  // a tangent, sizes that only its class knows
   if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
+  if (aten::reaches_past_storage(object)) cannot(Reason::OperatorFailed, "a tensor whose storage was made smaller");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
   result->special_view = fact.spec->special_view;

@@ -76,7 +76,18 @@ struct Fields {
   const Args& keywords;
   Value* mapping = nullptr;  // of format_map
   size_t next = 0;
+  enum { Unnumbered, Automatic, Manual } numbering = Unnumbered;
 };
+
+/// A template numbers all of its fields or none.
+void expect_numbering(Trace& trace, Fields& fields, bool automatic) {
+  const auto wanted = automatic ? Fields::Automatic : Fields::Manual;
+  if (fields.numbering == Fields::Unnumbered) fields.numbering = wanted;
+  if (fields.numbering == wanted) return;
+  protocol::raise(trace, PyExc_ValueError,
+                  automatic ? "cannot switch from manual field specification to automatic field numbering"
+                            : "cannot switch from automatic field numbering to manual field specification");
+}
 
 std::string format_text(Trace& trace, Fields& fields, PyObject* format, int depth);
 
@@ -86,7 +97,9 @@ Value* first_part(Trace& trace, Fields& fields, PyObject* first) {
     if (Value* named = fields.keywords.keyword(first)) return named;
     raise_key_error(trace, trace.constant(first));
   }
-  size_t at = PyLong_Check(first) ? PyLong_AsSize_t(first) : fields.next++;
+  const bool automatic = !PyLong_Check(first);
+  expect_numbering(trace, fields, automatic);
+  size_t at = automatic ? fields.next++ : PyLong_AsSize_t(first);
   if (fields.mapping) protocol::raise(trace, PyExc_ValueError, "Format string contains positional fields");
   if (at < fields.values.size()) return fields.values[at];
   protocol::raise(trace, PyExc_IndexError,
@@ -136,13 +149,13 @@ std::string format_text(Trace& trace, Fields& fields, PyObject* format, int dept
 
 Value* str_format(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "str.format without text");
-  Fields fields{{args.values + 1, args.values + args.positional}, args, nullptr, 0};
+  Fields fields{{args.values + 1, args.values + args.positional}, args};
   return trace.text(format_text(trace, fields, text_or_stop(trace, args[0]), 0));
 }
 
 Value* str_format_map(Trace& trace, const Args& args) {
   auto [self, mapping] = positional<2>(args, 2);
-  Fields fields{{}, args, mapping, 0};
+  Fields fields{{}, args, mapping};
   return trace.text(format_text(trace, fields, text_or_stop(trace, self), 0));
 }
 

@@ -2,6 +2,7 @@
 // the capture.
 #include <opcode.h>
 
+#include "aten/classes.h"
 #include "base/once.h"
 #include "builtins/torch_support.h"
 
@@ -67,38 +68,97 @@ bool holds_tensor(Trace& trace, Value* data) {
   return items && std::any_of(items->begin(), items->end(), [&](Value* item) { return holds_tensor(trace, item); });
 }
 
-/// torch.tensor([a, b]) of tensors would read their data; torch._refs builds the same from operators, as Dynamo does.
+/// A tensor, no number that varies.
+bool holds_real_tensor(Trace& trace, Value* data) {
+  data = trace.see(data);
+  if (data->kind == Kind::Tensor) return true;
+  const std::vector<Value*>* items = nullptr;
+  if (auto* list = as<List>(data)) items = &list->items();
+  if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
+  return items && std::ranges::any_of(*items, [&](Value* item) { return holds_real_tensor(trace, item); });
+}
+
+/// Tensors of which torch._refs makes what torch.tensor makes: numbers of one floating dtype without gradients. Of
+/// others the one converts where the other raises, finds another dtype, or keeps the gradient.
+struct Alike {
+  PyObject* dtype = nullptr;
+  bool holds(Trace& trace, Value* data) {
+    data = trace.see(data);
+    if (auto* tensor = as<Tensor>(data)) {
+      PyObject* its = meta::dtype_object(*tensor->record);
+      const bool same = !dtype || dtype == its;
+      dtype = its;
+      return same && tensor->record->dim() == 0 && meta::is_floating_point(*tensor->record) &&
+             !tensor->record->requires_grad && aten::is_exact_tensor_type(tensor->record->type);
+    }
+    const std::vector<Value*>* items = nullptr;
+    if (auto* list = as<List>(data)) items = &list->items();
+    if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
+    return items && std::ranges::all_of(*items, [&](Value* item) { return holds(trace, item); });
+  }
+};
+
+/// torch.tensor([a, b]) of tensors reads their data; torch._refs builds the same from operators, as Dynamo does. Where
+/// graphs run as they are only if it is the same.
 Value* make_tensor(Trace& trace, const Args& args) {
   PyObject* const tensor = once([] { return real("torch", "tensor"); });
   Value* data = args.positional ? args[0] : args.keyword("data");
   if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data)) return trace.emit(tensor, args);
+  if (trace.policy.locates && holds_real_tensor(trace, data) && !(args.keywords == 0 && Alike().holds(trace, data)))
+    cannot(Reason::DataDependentValue, "torch.tensor of tensors");
   PyObject* const by_operators = once([] { return real("torch._refs", "tensor"); });
   return trace.emit(by_operators, args);
 }
 
-/// torch.full with a tensor as fill value: empty, then fill_.
+/// What torch.full finds for numbers that are read from tensors like this; null if one may not fit, or is complex.
+PyObject* dtype_of_number(const meta::Record& record) {
+  PyObject* const truth = once([] { return real("torch", "bool"); });
+  PyObject* const whole = once([] { return real("torch", "int64"); });
+  PyObject* const wide = once([] { return real("torch", "float64"); });
+  PyObject* const found = take(PyObject_CallNoArgs(real("torch", "get_default_dtype"))).get();  // torch keeps it
+  PyObject* dtype = meta::dtype_object(record);
+  if (meta::is_floating_point(record)) return dtype == wide && found != wide ? nullptr : found;
+  if (take(PyObject_GetAttrString(dtype, "is_complex")).get() == Py_True) return nullptr;
+  return dtype == truth ? truth : whole;
+}
+
+/// torch.full with a tensor as fill value: empty, then fill_, which reads the same number. Eagerly the call takes
+/// tensors without dimensions and gradients only, and their kind of number is the result's.
 Value* full(Trace& trace, const Args& args) {
   PyObject* const full = once([] { return real("torch", "full"); });
   PyObject* const empty = once([] { return real("torch", "empty"); });
-  static PyObject* fill = intern("fill_");
+  static PyObject* const fill = intern("fill_");
+  static PyObject* const dtype = intern("dtype");
   auto* value = args.positional > 1 ? trace.see_as<Tensor>(args[1]) : nullptr;
   if (!value || args.positional != 2) return trace.emit(full, args);
   std::vector<Value*> values{args[0]};
   values.insert(values.end(), args.values + 2, args.values + 2 + args.keywords);
-  Value* made = trace.emit(empty, Args{values.data(), 1, args.names, args.keywords});
+  std::vector<PyObject*> names(args.names, args.names + args.keywords);
+  if (trace.policy.locates) {
+    const meta::Record& record = *value->record;
+    PyObject* found = dtype_of_number(record);
+    Value* wanted = args.keyword(dtype);
+    const bool known = found && (!wanted || trace.see(wanted)->object == found);
+    const bool plain = !record.requires_grad && !record.dim() && aten::is_exact_tensor_type(record.type);
+    if (!known || !plain || args.keyword("device"))
+      cannot(Reason::DataDependentValue, "torch.full of a number that may not fit");
+    if (!wanted) names.push_back(dtype), values.push_back(trace.constant(found));
+  }
+  Value* made = trace.emit(empty, Args{values.data(), 1, names.data(), names.size()});
   Value* filling[] = {made, value};
   return trace.emit_method(fill, Args{filling, 2, nullptr, 0});
 }
 
-/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b) where `value` is a tensor, which is no number before the graph
-/// runs. Of a number the operator rounds otherwise.
+/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b) for compilers, where `value` is a tensor, which is no number
+/// before the graph runs. Of a number the operator rounds otherwise.
 Value* addcdiv(Trace& trace, const Args& args) {
   PyObject* const addcdiv = once([] { return real("torch", "addcdiv"); });
   PyObject* const div = once([] { return real("torch", "div"); });
   PyObject* const mul = once([] { return real("torch", "mul"); });
   PyObject* const add = once([] { return real("torch", "add"); });
   Value* scale = args.keywords == 1 ? args.keyword("value") : nullptr;
-  if (!scale || args.positional != 3 || trace.see(scale)->kind != Kind::Tensor) return trace.emit(addcdiv, args);
+  const bool tensor = scale && args.positional == 3 && trace.see(scale)->kind == Kind::Tensor;
+  if (!tensor || trace.policy.locates) return trace.emit(addcdiv, args);
   Value* quotient = trace.emit(div, {args[1], args[2]});
   return trace.emit(add, {args[0], trace.emit(mul, {quotient, scale})});
 }

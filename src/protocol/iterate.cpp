@@ -27,7 +27,8 @@ bool is_stop_iteration(Trace& trace, const UserError& error, PyObject* type) {
 
 // ---- iter()
 
-/// The rows of a tensor, as the graph of PyTorch's own front end has them.
+/// The rows of a tensor. Tensor.__iter__ takes all of them at once, and autograd knows them as views of one call;
+/// PyTorch's own front end, and with it compilers, have one subscript a row.
 std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   PyObject* const getitem = once([] { return operator_function("getitem"); });
   static PyObject* const iter_name = intern("__iter__");
@@ -38,6 +39,10 @@ std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");
   std::vector<Value*> items;
   const int64_t count = trace.fixed(tensor->record->sizes[0]);
+  if (trace.policy.locates) {
+    Value* arguments[] = {tensor, trace.integer(0)};
+    return trace.see_as<Tuple>(trace.emit_method(unbind_name, Args{arguments, 2, nullptr, 0}))->items;
+  }
   for (int64_t i = 0; i < count; ++i) items.push_back(trace.emit(getitem, {tensor, trace.integer(i)}));
   return items;
 }

@@ -94,3 +94,33 @@ def test_graphs_of_torch_compile(name: str) -> None:
         for n in (3, 5, 2, 8, 4):
             x = torch.arange(1.0, n + 1) / 7
             assert outcome(compiled, x) == outcome(program, x), n
+
+
+def test_views_past_the_dispatcher_stay_in_their_storage() -> None:
+    """An operator that breaks its word about sizes is an error, and nothing else in memory is looked at."""
+    size = [8]
+    library = torch.library.Library("gramme_reach", "DEF")
+    library.define("made(Tensor x) -> Tensor")
+    library.impl("made", lambda x: torch.arange(float(size[0])), "CPU")
+    module = torch.fx.symbolic_trace(lambda x: torch.ops.gramme_reach.made(x)[4:] * x)
+    graph = gramme._C.native.from_graph_module(module)
+    x = torch.ones(4)
+    with torch.no_grad():
+        for _ in range(2):
+            assert graph(x).tolist() == [4.0, 5.0, 6.0, 7.0]
+        assert "view(" in gramme._C.native.tape(graph)
+        size[0] = 2
+        with pytest.raises(RuntimeError, match="a view of 8 elements from the start of its storage, which has 8 bytes"):
+            graph(x)
+
+
+def test_views_of_storages_that_are_empty() -> None:
+    """As sharded parameters are, between their uses."""
+    module = torch.fx.symbolic_trace(lambda x: torch.ones_like(x.view(2, 2)))
+    graph = gramme._C.native.from_graph_module(module)
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    with torch.no_grad():
+        for _ in range(3):
+            assert graph(x).tolist() == module(x).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert "view(" in gramme._C.native.tape(graph)

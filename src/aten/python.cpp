@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "aten/symbols.h"
+
 namespace gramme::aten {
 
 static_assert(offsetof(TensorObject, tensor) == offsetof(THPVariable, cdata));
@@ -20,22 +22,39 @@ bool is_symint(PyObject* object) { return torch::is_symint(object); }
 bool is_symfloat(PyObject* object) { return torch::is_symfloat(object); }
 bool is_symbool(PyObject* object) { return torch::is_symbool(object); }
 
-c10::SymInt symint_of(PyObject* object) {
+namespace {
+
+template <class Cast>
+auto casting(Cast&& cast) {
   try {
-    return py::handle(object).cast<c10::SymInt>();
+    return cast();
   } catch (py::error_already_set& error) {
     error.restore();
     throw PythonError();
   }
 }
 
+}  // namespace
+
+c10::SymInt symint_of(PyObject* object) {
+  return casting([&] { return py::handle(object).cast<c10::SymInt>(); });
+}
+c10::SymFloat symfloat_of(PyObject* object) {
+  return casting([&] { return py::handle(object).cast<c10::SymFloat>(); });
+}
+
 Owned<> object_of(const c10::SymInt& number) {
-  try {
-    return Owned<>::steal(py::cast(number).release().ptr());
-  } catch (py::error_already_set& error) {
-    error.restore();
-    throw PythonError();
-  }
+  return casting([&] { return Owned<>::steal(py::cast(number).release().ptr()); });
+}
+Owned<> symfloat_object(const c10::SymNode& node) {
+  return casting([&] { return Owned<>::steal(torch::get_symfloat_class()(py::cast(node)).release().ptr()); });
+}
+c10::SymNode node_of(const c10::SymFloat& number) {
+  c10::SymNode node = number.toSymNodeImpl();
+  const auto* python = dynamic_cast<const torch::impl::PythonSymNodeImpl*>(node.get());
+  if (!python) return node;
+  const py::handle inner(python->pyobj_->ptr(getPyInterpreter()));
+  return py::isinstance<c10::SymNodeImpl>(inner) ? inner.cast<c10::SymNode>() : node;
 }
 
 void set_python_error(const std::exception_ptr& error) { torch::translate_exception_to_python(error); }

@@ -133,23 +133,6 @@ bool compute(const FloatCall& call, const Run& run, double& result) {
   run.objects[call.result.index] = take(PyFloat_FromDouble(result));
 }
 
-bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
-
-/// The Python float that the tensor stands for.
-std::optional<double> wrapped(const OperatorArgument& argument, const Recorder& recorder) {
-  if (argument.kind != OperatorArgument::Tensor) return std::nullopt;
-  for (const auto& [r, tensor] : recorder.constants())
-    if (r == argument.registers[0] && tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number() &&
-        tensor.scalar_type() == c10::kDouble)
-      return *tensor.const_data_ptr<double>();
-  return std::nullopt;
-}
-
-bool holds_floats(const c10::IValue& value) {
-  if (!value.isList() || value.toListRef().empty()) return false;
-  return std::ranges::all_of(value.toListRef(), [](const c10::IValue& item) { return item.isDouble(); });
-}
-
 }  // namespace
 
 std::unique_ptr<PythonCall> float_call(const Step& step, const std::vector<Place>& places, const Place& result) {
@@ -173,56 +156,5 @@ std::unique_ptr<PythonCall> float_call(const Step& step, const std::vector<Place
 }
 
 Invoke invoke_of_floats() { return run_floats; }
-
-bool take_floats(const std::vector<FloatOperand>& floats, const Recorder& recorder, OperatorCall& call) {
-  std::vector<double> seen;
-  for (const OperatorArgument& argument : call.arguments) {
-    if (argument.kind == OperatorArgument::Constant && argument.constant.isDouble())
-      seen.push_back(argument.constant.toDouble());
-    else if (argument.kind == OperatorArgument::Constant && holds_floats(argument.constant))
-      for (const c10::IValue& item : argument.constant.toListRef()) seen.push_back(item.toDouble());
-    else if (const std::optional<double> number = wrapped(argument, recorder))
-      seen.push_back(*number);
-  }
-  if (!std::ranges::equal(seen, floats, [](double a, const FloatOperand& b) { return same_bits(a, b.now); }))
-    return false;
-  const bool numbers = std::ranges::any_of(floats, [](const FloatOperand& x) { return x.kind == Place::Float; });
-  auto is_list = [](const OperatorArgument& x) {
-    return x.kind == OperatorArgument::Constant && holds_floats(x.constant);
-  };
-  if (numbers && std::ranges::any_of(call.arguments, is_list)) return false;
-  auto next = floats.begin();
-  auto put = [&](OperatorArgument::Kind kind, OperatorArgument& argument) {
-    argument = {.kind = kind};
-    (next->kind == Place::Float ? argument.numbers : argument.objects) = {next->index};
-    ++next;
-  };
-  for (OperatorArgument& argument : call.arguments) {
-    if (argument.kind == OperatorArgument::Constant && argument.constant.isDouble()) {
-      put(OperatorArgument::Float, argument);
-    } else if (is_list(argument)) {
-      OperatorArgument list{.kind = OperatorArgument::Floats};
-      for (size_t i = 0; i < argument.constant.toListRef().size(); ++i) list.objects.push_back((next++)->index);
-      argument = std::move(list);
-    } else if (wrapped(argument, recorder)) {
-      put(OperatorArgument::FloatTensor, argument);
-    }
-  }
-  return true;
-}
-
-c10::Scalar float_of(const OperatorArgument& argument, const Run& run) {
-  if (argument.objects.empty()) return shape::as_float(run.numbers[argument.numbers[0]]);
-  return scalar_at(argument.objects[0], run);
-}
-
-c10::Scalar scalar_at(int32_t object, const Run& run) {
-  PyObject* number = run.objects[object].get();
-  if (number && PyFloat_CheckExact(number)) return PyFloat_AS_DOUBLE(number);
-  int overflow = 0;
-  const long long whole = number && PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
-  TORCH_CHECK(number && PyLong_CheckExact(number) && !overflow, "a number is not what it was when it was recorded");
-  return static_cast<int64_t>(whole);
-}
 
 }  // namespace gramme::native

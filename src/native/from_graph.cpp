@@ -44,6 +44,7 @@ class Conversion {
  private:
   /// The steps of a graph. `module` is the graph module of it; `place` is that of the node which runs it.
   void add(const graph::Graph& graph, const graph::Names& names, PyObject* module, int32_t place) {
+    note_items(graph);
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
       const Node* node = graph.nodes()[i];
       place_ = place < 0 ? static_cast<int32_t>(i) : place;
@@ -64,6 +65,31 @@ class Conversion {
         values_[node] = program_.result(program_.steps.size() - 1);
       }
     }
+  }
+
+  static const Node* indexed_list(const Node& node) {
+    PyObject* const getitem = once([] { return imported("operator", "getitem").release(); });
+    const bool is_item = node.kind == Node::CallFunction && node.call.target == getitem && node.call.arg_count == 2;
+    const Node* whole = is_item ? node.call.args[0].node : nullptr;
+    return whole && !whole->record ? whole : nullptr;
+  }
+
+  /// Lists have no records; those of their items say what is known of them.
+  void note_items(const graph::Graph& graph) {
+    for (size_t i = graph.nodes().size(); i-- > 0;) {
+      const Node* list = indexed_list(*graph.nodes()[i]);
+      if (!list) continue;
+      const Sizes sizes = sizes_of(*graph.nodes()[i]);
+      const auto [known, first] = items_.emplace(list, sizes);
+      if (!first && known->second != sizes)
+        known->second = known->second == Sizes::Vary || sizes == Sizes::Vary ? Sizes::Vary : Sizes::Unknown;
+    }
+  }
+
+  Sizes sizes_of(const Node& node) const {
+    if (node.record) return node.record->symbolic ? Sizes::Vary : Sizes::Fixed;
+    const auto items = items_.find(&node);
+    return items == items_.end() ? Sizes::Unknown : items->second;
   }
 
   /// The body that the call runs, if it does nothing else, and nobody else does.
@@ -128,6 +154,7 @@ class Conversion {
       step.keywords.emplace_back(share(node.call.keyword_names[i]), operand(node.call.keyword_args[i]));
     step.name = names.node[node.id];
     step.where = where(node.position);
+    step.sizes = sizes_of(node);
     step.node = place_;
     return step;
   }
@@ -183,6 +210,7 @@ class Conversion {
   std::unordered_map<const Node*, ValueId> values_;
   std::unordered_map<const Node*, Owned<>> modules_;               // of bodies, or executors; objects of the program
   std::unordered_map<const Node*, std::vector<ValueId>> results_;  // by the calls that ran a body
+  std::unordered_map<const Node*, Sizes> items_;                   // of lists that are indexed
   int32_t place_ = -1;                                             // in the outermost graph, of what becomes steps
   Program program_;
 };

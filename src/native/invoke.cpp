@@ -7,8 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "native/floats.h"
-#include "native/symbolic.h"
+#include "native/numerals.h"
 #include "native/typed.h"
 
 namespace gramme::native {
@@ -59,25 +58,11 @@ c10::IValue box(const OperatorArgument& argument, const Run& run) {
     case OperatorArgument::MaybeTensors:
       return maybe_tensors(argument.registers, run);
     case OperatorArgument::Number:
-      return run.numbers[argument.numbers[0]];
-    case OperatorArgument::Numbers: {
-      c10::List<int64_t> list;
-      list.reserve(argument.numbers.size());
-      for (NumberId number : argument.numbers) list.push_back(run.numbers[number]);
-      return list;
-    }
     case OperatorArgument::NumberTensor:
-      return number_tensor(run.numbers[argument.numbers[0]]);
-    case OperatorArgument::Float:
-      return float_of(argument, run);
-    case OperatorArgument::Floats: {
-      c10::List<at::Scalar> list;
-      list.reserve(argument.objects.size());
-      for (int32_t object : argument.objects) list.push_back(scalar_at(object, run));
-      return list;
-    }
-    case OperatorArgument::FloatTensor:
-      return number_tensor(float_of(argument, run));
+    case OperatorArgument::Integers:
+    case OperatorArgument::Floats:
+    case OperatorArgument::Scalars:
+      return numbers_at(argument, run);
   }
   return {};
 }

@@ -47,9 +47,8 @@ bool is_only_its_parts(const Observed& record, const Recorder& recorder) {
 }
 
 bool takes_numbers(const Observed& record) {
-  return std::ranges::any_of(record.call.arguments, [](const OperatorArgument& argument) {
-    return !argument.numbers.empty() || !argument.objects.empty();
-  });
+  return std::ranges::any_of(record.call.arguments,
+                             [](const OperatorArgument& argument) { return !argument.numbers.empty(); });
 }
 
 }  // namespace gramme::native

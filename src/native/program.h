@@ -36,6 +36,9 @@ void each_value(const Operand& operand, Visit&& visit) {
   for (const Operand& item : operand.items) each_value(item, visit);
 }
 
+/// What a capture knows of the sizes of tensors that a step gives, alone or in lists.
+enum class Sizes : uint8_t { Unknown, Fixed, Vary };
+
 struct Step {
   enum Kind : uint8_t {
     Function,  // target(*arguments, **keywords)
@@ -48,6 +51,7 @@ struct Step {
   std::vector<ValueId> dying;                         // values that nothing needs after this step
   std::string name;                                   // the node's: "linear_3"
   std::string where;                                  // the user's line: 'model.py:12 in forward'; may be empty
+  Sizes sizes = Sizes::Unknown;                       // of its results
   int32_t node = -1;                                  // its place in the graph, if other nodes are no steps
 };
 

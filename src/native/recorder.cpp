@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "native/composites.h"
+#include "native/numerals.h"
 
 namespace gramme::native {
 namespace {
@@ -30,6 +31,25 @@ bool is_mask(const c10::IValue& value) {
 bool makes_tensor(const OperatorCall& call) {
   return std::any_of(call.results.begin(), call.results.end(),
                      [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
+}
+
+/// The kind of a list of numbers, by the type of its items; none if it is a list of something else.
+std::optional<OperatorArgument::Kind> kind_of_list(c10::TypePtr type) {
+  if (const auto maybe = type->cast<c10::OptionalType>()) type = maybe->getElementType();
+  const auto list = type->cast<c10::ListType>();
+  if (!list) return std::nullopt;
+  switch (list->getElementType()->kind()) {
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::SymIntType:
+      return OperatorArgument::Integers;
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::SymFloatType:
+      return OperatorArgument::Floats;
+    case c10::TypeKind::NumberType:
+      return OperatorArgument::Scalars;
+    default:
+      return std::nullopt;
+  }
 }
 
 bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
@@ -174,6 +194,8 @@ const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& functi
   known.shape_by_data = known.op->hasTag(at::Tag::dynamic_output_shape);
   known.opaque = is_known_of_library(*known.op);
   known.indexes = known.op->operator_name().name == "aten::index";
+  known.keeps_sizes =
+      known.op->hasTag(at::Tag::pointwise) || known.op->operator_name().name.starts_with("aten::_foreach_");
   return known;
 }
 
@@ -205,7 +227,7 @@ void Recorder::begin(const at::RecordFunction& function) {
   record.grad_mode = c10::GradMode::is_enabled();
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
   record.call.below_autograd = excluded.isSupersetOf(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  record.data_shaped = data;
+  record.data_shaped = data || sizes_ == Sizes::Vary;
   record.blind = op && !data && known.apart && is_blind_to_sizes(*op, function.inputs());
   if (!op) {
     record.unusable = "it is not an operator of the dispatcher";
@@ -216,6 +238,7 @@ void Recorder::begin(const at::RecordFunction& function) {
     record.call.arguments.reserve(declared.size());
     for (size_t i = 0; i < std::min(inputs.size(), declared.size()); ++i) {
       record.call.arguments.push_back(argument(inputs[i], declared[i], record));
+      record.data_shaped |= changes_sizes(record.call.arguments.back(), known);
       const auto* alias = declared[i].alias_info();
       if (alias && alias->isWrite())
         for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
@@ -261,11 +284,11 @@ void Recorder::forget_parts(const Open& open) {
 }
 
 OperatorArgument Recorder::argument(const c10::IValue& value, const c10::Argument& declared, Observed& record) {
-  if (any_sizes_)
-    if (std::optional<OperatorArgument> found = symbolic(value)) {
-      record.data_shaped = true;
-      return *found;
-    }
+  return symbols_ && any_part(value, is_symbol) ? symbolic(value, declared, record)
+                                                : plain_argument(value, declared, record);
+}
+
+OperatorArgument Recorder::plain_argument(const c10::IValue& value, const c10::Argument& declared, Observed& record) {
   OperatorArgument argument;
   const bool left_out = value.isTensor() && !value.toTensor().defined();
   if (left_out && declared.type()->kind() == c10::TypeKind::OptionalType) return argument;
@@ -289,35 +312,36 @@ OperatorArgument Recorder::argument(const c10::IValue& value, const c10::Argumen
     }
     return argument;
   }
-  if (value.isList() && !value.toListRef().empty() && value.toListRef()[0].isTensor())
+  if (any_part(value, [](const c10::IValue& part) { return part.isTensor(); }))
     record.unusable = "it takes tensors in a way gramme does not know";
   argument.constant = value;
   return argument;
 }
 
-std::optional<OperatorArgument> Recorder::symbolic(const c10::IValue& value) {
+/// One with symbols in it.
+OperatorArgument Recorder::symbolic(const c10::IValue& value, const c10::Argument& declared, Observed& record) {
   OperatorArgument argument;
-  if (value.isSymInt()) {
-    argument.kind = OperatorArgument::Number;
-    argument.numbers = {number(value)};
-  } else if (holds_symbols(value)) {
-    argument.kind = OperatorArgument::Numbers;
-    for (const c10::IValue& item : value.toListRef()) argument.numbers.push_back(number(item));
-  } else if (value.isTensor()) {
-    const std::optional<NumberId> found = number_of(value.toTensor());
-    if (!found) return std::nullopt;
-    argument.kind = OperatorArgument::NumberTensor;
-    argument.numbers = {*found};
-  } else {
-    return std::nullopt;
-  }
+  const auto kind = value.isList()
+                        ? kind_of_list(declared.real_type())
+                        : std::optional(value.isTensor() ? OperatorArgument::NumberTensor : OperatorArgument::Number);
+  bool known = kind.has_value();
+  each_part(value, [&](const c10::IValue& part) {
+    const std::optional<Numeral> number = numeral_of(part);
+    known &= number.has_value() && (!value.isList() || !part.isTensor());
+    if (number) argument.numbers.push_back(*number);
+  });
+  if (known && value.isList()) known = argument.numbers.size() == value.toListRef().size();  // no list of lists
+  if (!known) record.unusable = "it takes numbers in a way gramme does not know";
+  argument.kind = kind.value_or(OperatorArgument::Constant);
   return argument;
 }
 
-NumberId Recorder::number(const c10::IValue& value) {
-  const std::optional<NumberId> found = value.isSymInt() ? number_of(value.toSymInt()) : std::nullopt;
-  return found ? *found
-               : numbers_.constant(value.isSymInt() ? value.toSymInt().guard_int(__FILE__, __LINE__) : value.toInt());
+/// May the sizes of what the operator gives be others for other numbers among the argument's?
+bool Recorder::changes_sizes(const OperatorArgument& argument, const Operator& known) const {
+  const bool floats = sizes_ != Sizes::Fixed && !known.keeps_sizes;
+  return std::ranges::any_of(argument.numbers, [floats](const Numeral& number) {
+    return number.kind == Numeral::Whole || (floats && number.kind != Numeral::Constant);
+  });
 }
 
 Register Recorder::read(const at::Tensor& tensor, Observed& record) {

@@ -77,6 +77,11 @@ class Recorder {
   Numbers& numbers() { return numbers_; }
   const Numbers& numbers() const { return numbers_; }
   bool any_sizes() const { return any_sizes_; }
+  /// What runs from here on belongs to a step whose results are of such sizes. `symbols`: it is given symbols.
+  void begin_step(Sizes sizes, bool symbols) {
+    sizes_ = sizes;
+    symbols_ = symbols;
+  }
   /// Has no operator begun since the last time they were taken?
   bool is_idle() const { return observed_.empty(); }
 
@@ -117,7 +122,8 @@ class Recorder {
     bool apart = false;                     // its parts may be of interest
     bool linear = false;
     bool by_data = false, shape_by_data = false, indexes = false;
-    bool opaque = false;  // what it does with data inside does not matter
+    bool opaque = false;       // what it does with data inside does not matter
+    bool keeps_sizes = false;  // no float among its arguments changes the sizes of its results
   };
   struct Open {
     Observed* record;
@@ -132,8 +138,9 @@ class Recorder {
   }
   static bool depends_on_data(const Operator& known, c10::ArrayRef<const c10::IValue> inputs);
   OperatorArgument argument(const c10::IValue& value, const c10::Argument& declared, Observed& record);
-  std::optional<OperatorArgument> symbolic(const c10::IValue& value);
-  NumberId number(const c10::IValue& value);
+  OperatorArgument plain_argument(const c10::IValue& value, const c10::Argument& declared, Observed& record);
+  OperatorArgument symbolic(const c10::IValue& value, const c10::Argument& declared, Observed& record);
+  bool changes_sizes(const OperatorArgument& argument, const Operator& known) const;
   Register read(const at::Tensor& tensor, Observed& record);
   Register find_place(const at::Tensor& tensor) const;
   OperatorResult result(const c10::IValue& value, bool is_argument, const Open& open);
@@ -145,6 +152,8 @@ class Recorder {
   const Apart apart_;
   const bool any_sizes_;
   bool passes_over_ranges_ = false;
+  Sizes sizes_ = Sizes::Unknown;  // of the results of the step under way
+  bool symbols_ = false;          // was it given symbols?
   Numbers numbers_;
   Register next_ = 0;
   ska::flat_hash_map<const c10::TensorImpl*, Register> known_;

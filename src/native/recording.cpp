@@ -7,7 +7,6 @@
 #include "aten/python.h"
 #include "aten/state.h"
 #include "native/assemble.h"
-#include "native/floats.h"
 #include "native/linear.h"
 #include "native/parts.h"
 #include "native/python_call.h"
@@ -16,17 +15,6 @@
 
 namespace gramme::native {
 namespace {
-
-bool has_float(const Operand& operand) {
-  if (operand.kind == Operand::Constant) return operand.object && PyFloat_Check(operand.object.get());
-  return std::ranges::any_of(operand.items, has_float);
-}
-
-/// Among its constants.
-bool has_float(const Step& step) {
-  return std::ranges::any_of(step.arguments, [](const Operand& operand) { return has_float(operand); }) ||
-         std::ranges::any_of(step.keywords, [](const auto& keyword) { return has_float(keyword.second); });
-}
 
 bool contains(const Place& place, Place::Kind kind) {
   if (place.kind == kind) return true;
@@ -131,15 +119,26 @@ void Recording::record(size_t index) {
   add_operators(index, observed);
 }
 
+/// What stands for a number that may be another in the next call.
+std::optional<Numeral> Recording::numeral_of(ValueId value) const {
+  const Place& known = place(value);
+  if (known.kind == Place::Number) return Numeral{Numeral::Whole, known.index};
+  if (!PyFloat_CheckExact(stepper_.value(value))) return std::nullopt;
+  if (known.kind == Place::Float) return Numeral{Numeral::Float, known.index};
+  return known.kind == Place::Object ? std::optional(Numeral{Numeral::Object, known.index}) : std::nullopt;
+}
+
 /// With symbols for numbers, if that can be seen through; else with the numbers.
 PyObject* Recording::carry_out(size_t index) {
-  symbols_ = recorder_.any_sizes() && takes_symbols(program_->steps[index]);
+  const Step& step = program_->steps[index];
+  symbols_ = takes_symbols(step);
+  recorder_.begin_step(step.sizes, symbols_);
   if (!symbols_) return stepper_.run(index);
   try {
     PlainForKernels plain;
     PyObject* result = stepper_.run(index, [this](ValueId value) {
-      const Place& known = place(value);
-      return known.kind == Place::Number ? recorder_.numbers().symbolic(known.index) : Owned<>();
+      const std::optional<Numeral> number = numeral_of(value);
+      return number ? recorder_.numbers().symbolic(*number, stepper_.value(value)) : Owned<>();
     });
     if (holds_only_tensors(result) || !recorder_.is_idle()) return result;
   } catch (const PythonError&) {
@@ -147,18 +146,21 @@ PyObject* Recording::carry_out(size_t index) {
     PyErr_Clear();
   }
   symbols_ = false;  // nothing has happened yet
+  recorder_.begin_step(step.sizes, false);
   return stepper_.run(index);
 }
 
-/// Does the step take numbers, and give them to nobody but operators?
+/// Does the step take numbers that vary, and give them to nobody but operators?
 bool Recording::takes_symbols(const Step& step) {
   bool numbers = false, tensors = false, others = false;
   each_value(step, [&](ValueId value) {
-    numbers |= place(value).kind == Place::Number;
+    const bool number = numeral_of(value).has_value();
+    numbers |= number;
     tensors |= contains(place(value), Place::Tensor);
-    others |= holds_others(place(value)) || has_odd_tensor(stepper_.value(value));
+    others |= (!number && holds_others(place(value))) || has_odd_tensor(stepper_.value(value));
   });
-  if (!numbers || others || !targets_.of(step).transparent || looks_at_sizes(step) || reads_numbers(step)) return false;
+  if (!numbers || others || !targets_.of(step).transparent || reads_numbers(step)) return false;
+  if (recorder_.any_sizes() && looks_at_sizes(step)) return false;
   return tensors || !is_arithmetic(step);
 }
 
@@ -169,11 +171,10 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
   each_value(step, [&](ValueId value) {
     numbers |= place(value).kind == Place::Number;
     tensors |= contains(place(value), Place::Tensor);
-    objects |= holds_others(place(value));
+    objects |= holds_others(place(value)) && !(symbols_ && numeral_of(value));
     odd |= has_odd_tensor(stepper_.value(value));
   });
   const bool steady = is_steady(step);
-  if (objects && gives_floats(step, observed)) objects = false;
   if (objects) return "an argument is known only when it runs";
   if (odd) return "an argument is of a subclass of Tensor";
   if (numbers && !symbols_) return "it looks at numbers that may be others";
@@ -198,23 +199,6 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
     if (!told && !computed && !(may_do_nothing(step) && steady) && !only_counts(step)) return "it calls no operator";
   }
   return {};
-}
-
-/// Are Python floats all that is known of the step only when it runs, and does its one operator take just these? Then
-/// it gets them as they are.
-bool Recording::gives_floats(const Step& step, std::vector<Observed>& observed) {
-  if (observed.size() != 1 || observed[0].unusable || (program_->any_sizes && looks_at_sizes(step))) return false;
-  std::vector<FloatOperand> floats;
-  bool others = false;
-  each_value(step, [&](ValueId value) {
-    PyObject* object = stepper_.value(value);
-    const Place& place = this->place(value);
-    if ((place.kind == Place::Object || place.kind == Place::Float) && PyFloat_CheckExact(object))
-      floats.push_back({place.kind, place.index, PyFloat_AS_DOUBLE(object)});
-    else
-      others |= holds_others(place);
-  });
-  return !others && !has_float(step) && take_floats(floats, recorder_, observed[0].call);
 }
 
 /// Where the parts of an object are, all made by operators; none if one is not.

@@ -56,7 +56,7 @@ class Recording {
   void add_operator(size_t index, Observed& observed);
   bool can_be_taken_apart(const Observed& observed) const;
   std::string why_python(const Step& step, PyObject* result, std::vector<Observed>& observed);
-  bool gives_floats(const Step& step, std::vector<Observed>& observed);
+  std::optional<Numeral> numeral_of(ValueId value) const;
   std::optional<Place> find(PyObject* result) const;
   bool is_steady(const Step& step) const;
   Place add_result(PyObject* result, bool fixed, bool by_data);

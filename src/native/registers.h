@@ -61,7 +61,8 @@ template <class Visit>
 void each_number(const Instruction& instruction, Visit&& visit) {
   if (instruction.call)
     for (const OperatorArgument& argument : instruction.call->arguments)
-      for (NumberId number : argument.numbers) visit(number);
+      for (const Numeral& number : argument.numbers)
+        if (number.kind == Numeral::Whole || number.kind == Numeral::Float) visit(number.index);
   if (instruction.kind == Instruction::View) each_number(view_of(instruction), visit);
   if (instruction.kind == Instruction::Python)
     for (const auto& [value, place] : python_call(instruction).operands) each_number(place, visit);

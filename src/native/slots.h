@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "native/tape.h"
+#include "native/numerals.h"
 
 namespace gramme::native {
 
@@ -74,15 +74,10 @@ class BorrowedListRef {
 
 // ---- what an argument holds
 
-inline bool is_symbolic(const c10::IValue& value) {
-  if (value.isList()) return std::ranges::any_of(value.toListRef(), is_symbolic);
-  return value.isSymInt() || value.isSymFloat() || value.isSymBool();
-}
-
 /// A constant that stays as it is from call to call.
 inline c10::IValue constant_of(const OperatorArgument& argument) {
   TORCH_CHECK(argument.kind == OperatorArgument::Constant, "a constant is wanted");
-  TORCH_CHECK(!is_symbolic(argument.constant), "a symbolic number is not constant");
+  TORCH_CHECK(!any_part(argument.constant, is_symbolic), "a symbolic number is not constant");
   return argument.constant;
 }
 
@@ -165,13 +160,19 @@ class Slot<std::optional<c10::ArrayRef<Number>>>
   using OptionalArraySlot<std::optional<c10::ArrayRef<Number>>, Number>::OptionalArraySlot;
 };
 
+/// The tape's number; only a slot for any number takes another than a whole one.
+inline NumberId whole_number_of(const Numeral& number) {
+  TORCH_CHECK(number.kind == Numeral::Whole, "a whole number of the tape is wanted");
+  return number.index;
+}
+
 /// Whole numbers, which may be the tape's.
 template <class T>
 class NumberSlot {
  public:
   explicit NumberSlot(const OperatorArgument& argument) {
     if (argument.kind == OperatorArgument::Number)
-      number_ = argument.numbers.at(0);
+      number_ = whole_number_of(argument.numbers.at(0));
     else
       constant_ = unbox<T>(constant_of(argument));
   }
@@ -207,8 +208,8 @@ template <class Number>
 class NumberList {
  public:
   explicit NumberList(const std::vector<Number>& constant) : list_(constant) {}
-  NumberList(const std::vector<NumberId>& numbers, const Run& run) {
-    for (NumberId number : numbers) made_.emplace_back(run.numbers[number]);
+  NumberList(const std::vector<Numeral>& numbers, const Run& run) {
+    for (const Numeral& number : numbers) made_.emplace_back(integer_at(number, run));
     list_ = made_;
   }
   NumberList(const NumberList&) = delete;
@@ -224,7 +225,7 @@ template <class Number>
 class NumbersSlot {
  public:
   explicit NumbersSlot(const OperatorArgument& argument) {
-    if (argument.kind == OperatorArgument::Numbers)
+    if (argument.kind == OperatorArgument::Integers)
       numbers_ = argument.numbers;
     else
       constant_ = unbox<c10::ArrayRef<Number>>(constant_of(argument));
@@ -234,7 +235,7 @@ class NumbersSlot {
   }
 
  private:
-  std::vector<NumberId> numbers_;  // none: constant
+  std::vector<Numeral> numbers_;  // none: constant
   std::vector<Number> constant_;
 };
 template <>

@@ -1,14 +1,16 @@
 #include "native/symbolic.h"
 
-#include <ATen/ScalarOps.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <span>
 
 #include "aten/python.h"
+#include "aten/symbols.h"
 #include "base/gil.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "native/numerals.h"
 #include "native/python_call.h"
 #include "native/recorder.h"
 #include "native/stepper.h"
@@ -23,23 +25,24 @@ constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 /// arithmetic, comparisons and the like, which are left out.
 class Symbol final : public c10::SymNodeImpl {
  public:
-  Symbol(NumberId number, int64_t value, std::shared_ptr<Numbers::Watch> watch)
+  Symbol(const Numeral& number, const c10::Scalar& value, std::shared_ptr<Numbers::Watch> watch)
       : number(number), value(value), watch_(std::move(watch)) {}
 
-  bool is_int() override { return true; }
+  bool is_int() override { return value.isIntegral(false); }
   bool is_bool() override { return false; }
-  bool is_float() override { return false; }
+  bool is_float() override { return value.isFloatingPoint(); }
   bool has_hint() override { return true; }
-  std::string str() override { return "s" + std::to_string(number); }
+  std::string str() override { return "s" + std::to_string(number.index); }
   c10::SymNode clone() override { return c10::make_intrusive<Symbol>(number, value, watch_); }
-  int64_t guard_int(const char*, int64_t) override { return told(); }
-  int64_t int_() override { return told(); }
+  int64_t guard_int(const char*, int64_t) override { return told().toLong(); }
+  int64_t int_() override { return told().toLong(); }
+  double guard_float(const char*, int64_t) override { return told().toDouble(); }
 
-  const NumberId number;
-  const int64_t value;
+  const Numeral number;
+  const c10::Scalar value;
 
  private:
-  int64_t told() {
+  const c10::Scalar& told() {
     const bool may_refuse = watch_->recorder && watch_->recorder->is_idle();
     TORCH_CHECK(!may_refuse, "gramme: a number is needed where a symbol was given");
     watch_->fixed = true;
@@ -49,43 +52,54 @@ class Symbol final : public c10::SymNodeImpl {
   std::shared_ptr<Numbers::Watch> watch_;
 };
 
-const Symbol* symbol_of(const c10::SymInt& number) {
-  return number.is_heap_allocated() ? dynamic_cast<const Symbol*>(number.toSymNodeImplUnowned()) : nullptr;
+const Symbol* symbol_of(const c10::IValue& part) {
+  if (part.isSymInt() && part.toSymInt().is_heap_allocated())
+    return dynamic_cast<const Symbol*>(part.toSymInt().toSymNodeImplUnowned());
+  if (!part.isSymFloat() || !part.toSymFloat().is_symbolic()) return nullptr;
+  const GilHeld gil;
+  return dynamic_cast<const Symbol*>(aten::node_of(part.toSymFloat()).get());  // the part holds it
 }
 
-/// The symbol that a wrapped number was made of.
-std::optional<c10::SymInt> behind(const at::Tensor& tensor) {
-  if (!tensor.defined() || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
-  const GilHeld gil;
+/// What a wrapped number was made of; null if that is no symbol.
+Owned<> behind(const at::Tensor& tensor) {
   static PyObject* const attribute = intern("_wrapped_number");
   Owned<> wrapper = aten::object_of(tensor);
   Owned<> number = Owned<>::steal(PyObject_GetAttr(wrapper.get(), attribute));
   if (!number) PyErr_Clear();
-  if (!number || !aten::is_symint(number.get())) return std::nullopt;
-  return aten::symint_of(number.get());
+  return number;
 }
 
-int64_t plain(const c10::SymInt& number) {
-  const Symbol* symbol = symbol_of(number);
-  return symbol ? symbol->value : number.guard_int(__FILE__, __LINE__);
+/// The symbol that the part is, or is made of; any other part is as it is.
+c10::IValue unwrapped(const c10::IValue& part) {
+  if (!part.isTensor() || !part.toTensor().defined()) return part;
+  if (!part.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) return part;
+  const GilHeld gil;
+  const Owned<> number = behind(part.toTensor());
+  if (number && aten::is_symint(number.get())) return aten::symint_of(number.get());
+  if (number && aten::is_symfloat(number.get())) return aten::symfloat_of(number.get());
+  return part;
 }
 
-void make_plain(c10::IValue& value) {
-  if (value.isSymInt()) {
-    value = plain(value.toSymInt());
-  } else if (value.isTensor()) {
-    if (std::optional<c10::SymInt> number = behind(value.toTensor())) value = number_tensor(plain(*number));
-  } else if (holds_symbols(value)) {
-    c10::List<int64_t> list;
-    for (const c10::IValue& number : value.toListRef())
-      list.push_back(number.isSymInt() ? plain(number.toSymInt()) : number.toInt());
-    value = std::move(list);
-  }
+c10::Scalar plain_number(const c10::IValue& symbolic) {
+  if (const Symbol* symbol = symbol_of(symbolic)) return symbol->value;
+  if (symbolic.isSymInt()) return symbolic.toSymInt().guard_int(__FILE__, __LINE__);
+  if (symbolic.isSymFloat()) return symbolic.toSymFloat().guard_float(__FILE__, __LINE__);
+  return symbolic.toSymBool().guard_bool(__FILE__, __LINE__);
 }
+
+c10::IValue plain(const c10::IValue& part) {
+  const c10::IValue number = unwrapped(part);
+  if (!is_symbolic(number)) return part;
+  const c10::Scalar value = plain_number(number);
+  return part.isTensor() ? c10::IValue(number_tensor(value)) : c10::IValue(value);
+}
+
+bool needs_plain(const c10::IValue& part) { return is_symbolic(unwrapped(part)); }
 
 void call_plainly(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
-  for (size_t i = stack->size() - count; i < stack->size(); ++i) make_plain((*stack)[i]);
+  for (c10::IValue& value : std::span(*stack).last(count))
+    if (any_part(value, needs_plain)) value = with_parts(value, plain);
   c10::impl::ExcludeDispatchKeyGuard once(kKey);
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
 }
@@ -131,12 +145,6 @@ shape::Expr Numbers::constant_of(PyObject* object) {
   return fits(object) ? shape::constant(PyLong_AsLongLong(object)) : nullptr;
 }
 
-bool holds_symbols(const c10::IValue& value) {
-  if (!value.isList()) return false;
-  const auto items = value.toListRef();
-  return std::any_of(items.begin(), items.end(), [](const c10::IValue& item) { return item.isSymInt(); });
-}
-
 NumberId Numbers::symbol(int64_t value, bool waits) {
   const NumberId number = keep(program_.add(shape::symbol(symbols_++)), value);
   waits_[static_cast<size_t>(number)] = waits;
@@ -174,26 +182,22 @@ NumberId Numbers::keep(shape::Register number, int64_t value) {
   return static_cast<NumberId>(number);
 }
 
-Owned<> Numbers::symbolic(NumberId number) const {
-  auto node = c10::make_intrusive<Symbol>(number, value(number), watch_);
-  return aten::object_of(c10::SymInt(c10::SymNode(std::move(node))));
+Owned<> Numbers::symbolic(const Numeral& number, PyObject* value) const {
+  const bool whole = number.kind == Numeral::Whole;
+  const c10::Scalar now =
+      whole ? c10::Scalar(int64_t{PyLong_AsLongLong(value)}) : c10::Scalar(PyFloat_AS_DOUBLE(value));
+  c10::SymNode node = c10::make_intrusive<Symbol>(number, now, watch_);
+  return whole ? aten::object_of(c10::SymInt(std::move(node))) : aten::symfloat_object(node);
 }
 
-std::optional<NumberId> number_of(const c10::SymInt& number) {
-  const Symbol* symbol = symbol_of(number);
-  return symbol ? std::optional(symbol->number) : std::nullopt;
+std::optional<Numeral> numeral_of(const c10::IValue& part) {
+  const c10::IValue number = unwrapped(part);
+  if (const Symbol* symbol = symbol_of(number)) return symbol->number;
+  if (is_symbolic(number)) return Numeral{Numeral::Constant, -1, plain_number(number)};
+  return number.isScalar() ? std::optional(Numeral{Numeral::Constant, -1, number.toScalar()}) : std::nullopt;
 }
 
-std::optional<NumberId> number_of(const at::Tensor& tensor) {
-  const std::optional<c10::SymInt> number = behind(tensor);
-  return number ? number_of(*number) : std::nullopt;
-}
-
-at::Tensor number_tensor(const c10::Scalar& value) {
-  at::Tensor tensor = c10::scalar_to_tensor(value);
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
+bool is_symbol(const c10::IValue& part) { return symbol_of(unwrapped(part)) != nullptr; }
 
 PlainForKernels::PlainForKernels() : guard_(registered_key()) {}
 

@@ -1,8 +1,9 @@
-// Recording for any sizes: a program's whole-number inputs as symbols.
+// Numbers that may be others in the next call, as symbols.
 //
-// While a step is carried out that takes numbers, PyTorch is given a torch.SymInt for each. The recorder sees them
-// among the operators' arguments; kernels get plain integers. Nobody else may look at what a symbol is now: then what a
-// step did might not be what it does for another number.
+// While a step is carried out that takes such numbers, PyTorch is given a torch.SymInt or a torch.SymFloat for each.
+// The recorder sees them among the operators' arguments; kernels get plain numbers. So it is known where a number came
+// from, not guessed by what it is now. Nobody else may look at what a symbol is: then what a step did might not be what
+// it does for another number.
 #pragma once
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/SymNodeImpl.h>
@@ -44,8 +45,8 @@ class Numbers {
   const shape::Program& program() const { return program_; }
   bool waits(NumberId number) const { return waits_[static_cast<size_t>(number)]; }
   bool waits(const shape::Instruction& instruction) const { return waits_[instruction.a] || waits_[instruction.b]; }
-  /// A new torch.SymInt that stands for the number.
-  Owned<> symbolic(NumberId number) const;
+  /// A new torch.SymInt or torch.SymFloat that stands for the number, which is `value` now: an int or a float.
+  Owned<> symbolic(const Numeral& number, PyObject* value) const;
   /// Did someone learn what a number is, so that what was recorded meanwhile is of this run only?
   bool fixed() const { return watch_->fixed; }
   bool take_fixed() { return std::exchange(watch_->fixed, false); }
@@ -67,14 +68,11 @@ class Numbers {
   std::shared_ptr<Watch> watch_;  // symbols may outlive the recording
 };
 
-/// The number that a symbol stands for; none if the symbol is of another make.
-std::optional<NumberId> number_of(const c10::SymInt& symbol);
-/// The same of the tensor that PyTorch makes of a symbol among the operands of arithmetic, whose content is arbitrary.
-std::optional<NumberId> number_of(const at::Tensor& tensor);
-/// Is it a list of numbers, symbols among them?
-bool holds_symbols(const c10::IValue& value);
-/// What x + 2 makes of the 2.
-at::Tensor number_tensor(const c10::Scalar& value);
+/// The number that a part of an argument stands for: a symbol, the tensor that PyTorch makes of one among the operands
+/// of arithmetic (whose content is arbitrary), or a number, which is constant. None for all else.
+std::optional<Numeral> numeral_of(const c10::IValue& part);
+/// Is it a symbol, or a tensor that PyTorch made of one?
+bool is_symbol(const c10::IValue& part);
 
 /// Kernels called by this thread while it lives get integers for symbols.
 class PlainForKernels {

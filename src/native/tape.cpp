@@ -124,8 +124,23 @@ std::string text_of(const Tape& tape, NumberId number) {
   return shape::print(tape.expressions[static_cast<size_t>(number)]);
 }
 
-void print_numbers(std::ostream& out, const Tape& tape, const std::vector<NumberId>& numbers) {
-  for (size_t i = 0; i < numbers.size(); ++i) out << (i ? ", " : "") << text_of(tape, numbers[i]);
+void print_numeral(std::ostream& out, const Tape& tape, const Numeral& number) {
+  switch (number.kind) {
+    case Numeral::Constant:
+      out << number.constant;
+      return;
+    case Numeral::Whole:
+    case Numeral::Float:
+      out << text_of(tape, number.index);
+      return;
+    case Numeral::Object:
+      out << "float " << number.index;
+      return;
+  }
+}
+
+void print_numbers(std::ostream& out, const Tape& tape, const std::vector<Numeral>& numbers) {
+  for (size_t i = 0; i < numbers.size(); ++i) print_numeral(out << (i ? ", " : ""), tape, numbers[i]);
 }
 
 void print_argument(std::ostream& out, const Tape& tape, const OperatorArgument& argument) {
@@ -146,13 +161,9 @@ void print_argument(std::ostream& out, const Tape& tape, const OperatorArgument&
     case OperatorArgument::NumberTensor:
       print_numbers(out, tape, argument.numbers);
       return;
-    case OperatorArgument::Float:
+    case OperatorArgument::Integers:
     case OperatorArgument::Floats:
-    case OperatorArgument::FloatTensor:
-      for (size_t i = 0; i < argument.objects.size(); ++i) out << (i ? ", " : "") << "float " << argument.objects[i];
-      print_numbers(out, tape, argument.numbers);
-      return;
-    case OperatorArgument::Numbers:
+    case OperatorArgument::Scalars:
       out << "[";
       print_numbers(out, tape, argument.numbers);
       out << "]";

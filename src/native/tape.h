@@ -21,6 +21,19 @@ constexpr Register kNone = -1;
 /// that is read, constants, and what is computed of them, floats as bits.
 using NumberId = int32_t;
 
+/// A number among an operator's arguments.
+struct Numeral {
+  enum Kind : uint8_t {
+    Constant,  // constant: the same at every call
+    Whole,     // index: into Run::numbers
+    Float,     // index: the same, of a float
+    Object,    // index: into Run::objects, of a Python number
+  };
+  Kind kind = Constant;
+  int32_t index = -1;
+  c10::Scalar constant = {};
+};
+
 /// What an operator is called with.
 struct OperatorArgument {
   enum Kind : uint8_t {
@@ -28,18 +41,16 @@ struct OperatorArgument {
     Tensor,        // registers[0], for Tensor and Tensor? alike
     Tensors,       // registers, for Tensor[]
     MaybeTensors,  // registers, kNone for None, for Tensor?[]
-    Number,        // numbers[0], for a whole number that may be another one in the next call
-    Numbers,       // numbers, for a list of them
+    Number,        // numbers[0], one that may be another one in the next call
     NumberTensor,  // numbers[0], for a tensor that is a Python number: x + s0
-    Float,         // objects[0] or numbers[0], for a Python float that may be another one in the next call
-    Floats,        // objects, for a list of them
-    FloatTensor,   // objects[0] or numbers[0], for a tensor that is a Python float
+    Integers,      // numbers, for int[], one of which at least may be another in the next call
+    Floats,        // the same for float[]
+    Scalars,       // the same for Scalar[]: ints, floats, bools and complex numbers side by side
   };
   Kind kind = Constant;
   c10::IValue constant;
   std::vector<Register> registers;
-  std::vector<NumberId> numbers = {};
-  std::vector<int32_t> objects = {};  // into Run::objects
+  std::vector<Numeral> numbers = {};
 };
 
 /// Where one of an operator's results goes.

@@ -6,16 +6,26 @@
 namespace gramme::native {
 namespace {
 
+std::optional<Amount> amount_of(const Numeral& number) {
+  if (number.kind == Numeral::Whole) return Amount{number.index};
+  if (number.kind != Numeral::Constant || !number.constant.isIntegral(false)) return std::nullopt;
+  return Amount{-1, number.constant.toLong()};
+}
+
 std::optional<Amount> amount_of(const OperatorArgument& argument) {
-  if (argument.kind == OperatorArgument::Number) return Amount{argument.numbers[0]};
+  if (argument.kind == OperatorArgument::Number) return amount_of(argument.numbers[0]);
   if (argument.kind != OperatorArgument::Constant || !argument.constant.isInt()) return std::nullopt;
   return Amount{-1, argument.constant.toInt()};
 }
 
 std::optional<std::vector<Amount>> amounts_of(const OperatorArgument& argument) {
   std::vector<Amount> result;
-  if (argument.kind == OperatorArgument::Numbers) {
-    for (NumberId number : argument.numbers) result.push_back({number});
+  if (argument.kind == OperatorArgument::Integers) {
+    for (const Numeral& number : argument.numbers) {
+      const std::optional<Amount> amount = amount_of(number);
+      if (!amount) return std::nullopt;
+      result.push_back(*amount);
+    }
     return result;
   }
   if (argument.kind != OperatorArgument::Constant || !argument.constant.isIntList()) return std::nullopt;

@@ -137,6 +137,31 @@ class Views {
   const Aliases& aliases_;
 };
 
+/// The elements of the storage up to the last one of such a tensor.
+int64_t reach(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  int64_t last = offset;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return 0;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+/// A storage may be smaller than its tensors, emptied for a while: a view reaches no further than what it is of.
+[[gnu::cold]] void refuse_reach(const c10::TensorImpl& source, int64_t wanted) {
+  TORCH_CHECK(wanted <= reach(source.sizes(), source.strides(), source.storage_offset()), "gramme: a view of ", wanted,
+              " elements from the start of its storage, which has ", source.unsafe_storage().nbytes(),
+              " bytes, is not what was recorded");
+}
+
+/// No view made past the dispatcher leaves the memory that its source has, whatever went wrong before.
+void check_reach(const c10::TensorImpl& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  const int64_t wanted = reach(sizes, strides, offset);
+  const auto bytes = static_cast<size_t>(wanted) * source.itemsize();
+  if (offset < 0 || bytes > source.unsafe_storage().nbytes()) [[unlikely]]
+    refuse_reach(source, wanted);
+}
+
 /// How often each register is read.
 std::vector<int> count_reads(const std::vector<Instruction>& instructions, const std::vector<bool>& read) {
   std::vector<int> reads(read.begin(), read.end());
@@ -149,6 +174,7 @@ std::vector<int> count_reads(const std::vector<Instruction>& instructions, const
 
 at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
   c10::TensorImpl* from = source.unsafeGetTensorImpl();
+  check_reach(*from, sizes, strides, from->storage_offset() + offset);
   auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(from->unsafe_storage()),
                                                    from->key_set(), from->dtype());
   impl->set_sizes_and_strides(sizes, strides, from->storage_offset() + offset);

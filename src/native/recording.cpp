@@ -6,6 +6,7 @@
 
 #include "aten/python.h"
 #include "aten/state.h"
+#include "base/signals.h"
 #include "native/assemble.h"
 #include "native/floats.h"
 #include "native/linear.h"
@@ -97,7 +98,8 @@ Owned<> Recording::run(size_t* failed) {
     record(step);
     recorder_.mark();
     stepper_.drop_after(step);
-    recorder_.undo();  // what finalizers did
+    look_for_signals();
+    recorder_.undo();  // what finalizers and handlers of signals did
     recorder_.forget();
   }
   return stepper_.output();
@@ -136,6 +138,7 @@ PyObject* Recording::carry_out(size_t index) {
   symbols_ = recorder_.any_sizes() && takes_symbols(program_->steps[index]);
   if (!symbols_) return stepper_.run(index);
   try {
+    const SignalsHeld held;  // a failure means another way
     PlainForKernels plain;
     PyObject* result = stepper_.run(index, [this](ValueId value) {
       const Place& known = place(value);

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from . import _C
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._shared import as_results, compiled_before, remember, spelling
 from .errors import BackendError
 
 if TYPE_CHECKING:
-    from . import _C
     from ._graph_module import LazyGraphModule
 
-__all__ = ["Backend", "failure", "not_reproduced", "wrong_outputs"]
+__all__ = ["Backend", "Finalizers", "failure", "not_reproduced", "wrong_outputs"]
 
 Compiler = Callable[..., Any]
 
@@ -114,6 +114,30 @@ class Backend:
         compiled = self.compiler(graph_module, inputs)
         _verify(self.__name__, reference, compiled, inputs)
         return compiled
+
+
+class Finalizers:
+    """While a backend works: what interrupts the program where an object dies, and Python only prints it, is kept.
+
+    Called from C++.
+    """
+
+    def __init__(self) -> None:
+        self._before = sys.unraisablehook
+        self._kept: BaseException | None = None
+        sys.unraisablehook = self
+
+    def __call__(self, unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_value is not None and _C.interrupts(unraisable.exc_value):
+            self._kept = unraisable.exc_value
+        else:
+            self._before(unraisable)
+
+    def close(self) -> BaseException | None:
+        """The exception to raise now."""
+        if sys.unraisablehook is self:
+            sys.unraisablehook = self._before
+        return self._kept
 
 
 def _would_save_written(inputs: list[Any], captured: _C.Captured) -> bool:

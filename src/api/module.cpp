@@ -13,6 +13,7 @@
 #include "api/testing.h"
 #include "aten/state.h"
 #include "backend/metadata.h"
+#include "base/interruption.h"
 #include "builtins/builtins.h"
 #include "bytecode/code.h"
 #include "hop/operators.h"
@@ -190,6 +191,15 @@ nb::object keeping_modes(nb::object function, nb::args args) {
   }
 }
 
+/// Of an exception that somebody has caught.
+bool interrupts(nb::handle exception) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr()));
+  PyErr_Restore(share(type).release(), share(exception.ptr()).release(), PyException_GetTraceback(exception.ptr()));
+  const bool found = is_interruption();
+  PyErr_Clear();
+  return found;
+}
+
 }  // namespace
 
 NB_MODULE(_C, m) {
@@ -215,6 +225,7 @@ NB_MODULE(_C, m) {
   m.def("reset", reset);
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
   m.def("keeping_modes", keeping_modes);
+  m.def("interrupts", interrupts);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
 }

@@ -2,6 +2,7 @@
 
 #include "backend/metadata.h"
 #include "base/imported.h"
+#include "base/interruption.h"
 #include "base/once.h"
 #include "bytecode/code.h"
 
@@ -45,17 +46,6 @@ struct Artifacts {
     return *all;
   }
 };
-
-/// Runs what must not disturb the capture.
-template <class Body>
-void apart(Body body) {
-  ErrorState keep;
-  try {
-    body();
-  } catch (const PythonError&) {
-    PyErr_WriteUnraisable(nullptr);
-  }
-}
 
 Owned<> text(const std::string& string) {
   return take(PyUnicode_DecodeUTF8(string.data(), static_cast<Py_ssize_t>(string.size()), "replace"));
@@ -111,7 +101,7 @@ Report::Report(const runtime::FrameView& frame)
 
 bool Report::shows_graphs() const {
   bool shown = false;
-  apart([&] {
+  apart_or_throw([&] {
     const Artifacts& artifacts = Artifacts::get();
     shown = artifacts.graph.on() || artifacts.graph_code.on() || artifacts.graph_sizes.on();
   });
@@ -119,7 +109,7 @@ bool Report::shows_graphs() const {
 }
 
 void Report::graph(const Owned<>& module, PyObject* captured) {
-  apart([&] {
+  apart_or_throw([&] {
     if (!module || !shows_graphs()) return;
     take(PyObject_CallMethod(logging_module(), "graph", "OO", module.get(), captured));
   });
@@ -133,9 +123,9 @@ void Report::compiled(int operations) {
 
 void Report::captured(const plan::Segment* segment) {
   if (segment && is_told(*segment)) return;
-  apart([&] { count(segment); });
+  apart_or_throw([&] { count(segment); });
   if (!segment) return;
-  apart([&] {
+  apart_or_throw([&] {
     if (Artifacts::get().guards.on()) log_guards(*segment);
     if (!segment->guards.description().shapes.symbols.empty() && Artifacts::get().dynamic.on()) log_sizes(*segment);
     if (is_break(*segment) && Artifacts::get().graph_breaks.on()) log_break(*segment);
@@ -202,12 +192,12 @@ Owned<> stack_text(const plan::Ending& ending) {
 
 bool recompiles_are_logged() {
   bool logged = false;
-  apart([&] { logged = Artifacts::get().recompiles.on() || Artifacts::get().recompiles_verbose.on(); });
+  apart_or_throw([&] { logged = Artifacts::get().recompiles.on() || Artifacts::get().recompiles_verbose.on(); });
   return logged;
 }
 
 void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons) {
-  apart([&] {
+  apart_or_throw([&] {
     int line = bytecode::decode(frame.code).line(frame.offset);
     take(PyObject_CallMethod(logging_module(), "recompile", "OiO", frame.code, line, texts(reasons).get()));
   });

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/imported.h"
+#include "base/interruption.h"
 #include "base/option.h"
 
 namespace gramme::api {
@@ -136,12 +137,7 @@ void Compilation::finish() {
 
 Compilation::~Compilation() {
   if (!running_) return;
-  ErrorState keep;
-  try {
-    finish();
-  } catch (const PythonError&) {
-    PyErr_WriteUnraisable(nullptr);
-  }
+  apart([&] { finish(); });  // where it is interrupted, that is raised instead
 }
 
 }  // namespace gramme::api

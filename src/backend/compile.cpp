@@ -1,8 +1,10 @@
 #include "backend/compile.h"
 
+#include "aten/interrupted.h"
 #include "base/imported.h"
 #include "base/interruption.h"
 #include "base/once.h"
+#include "base/signals.h"
 
 namespace gramme::backend {
 namespace {
@@ -78,6 +80,27 @@ bool hands_over(PyObject* backend) {
   throw PythonError();
 }
 
+/// The backend is the program's code. Null with an exception set if it raises.
+Owned<> interruptibly(PyObject* const* arguments, size_t count) {
+  PyObject* const call = roomy_call();
+  const Owned<> finalizers = take(PyObject_CallNoArgs(imported("gramme._handover", "Finalizers").get()));
+  const auto run = [&] {
+    const SignalsLet let;
+    const aten::DispatchHoldsSignals operators;
+    return Owned<>::steal(PyObject_Vectorcall(call, arguments, count, nullptr));
+  };
+  Owned<> result = run();
+  Owned<> kept;
+  {
+    ErrorState raised;
+    kept = Owned<>::steal(PyObject_CallMethod(finalizers.get(), "close", nullptr));
+    PyErr_Clear();
+  }
+  if (!result || !kept || kept.get() == Py_None) return result;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(kept.get())), kept.get());
+  return {};
+}
+
 }  // namespace
 
 Compiled compile(PyObject* backend, const Owned<>& graph_module, const std::vector<Owned<>>& inputs, PyObject* captured,
@@ -86,7 +109,7 @@ Compiled compile(PyObject* backend, const Owned<>& graph_module, const std::vect
   for (size_t i = 0; i < inputs.size(); ++i) PyList_SET_ITEM(examples.get(), i, share(inputs[i].get()).release());
   PyObject* arguments[] = {backend, graph_module.get(), examples.get(), captured};
   size_t count = captured && hands_over(backend) ? 4 : 3;
-  Owned<> result = Owned<>::steal(PyObject_Vectorcall(roomy_call(), arguments, count, nullptr));
+  Owned<> result = interruptibly(arguments, count);
   if (!result && restarts()) {
     PyErr_Clear();
     return {Compiled::Again, {}};

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/ref.h"
+#include "base/signals.h"
 
 namespace gramme {
 namespace {
@@ -60,9 +61,20 @@ bool is_interruption() {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return true;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  const bool raised = raised_by_handler(traceback);
+  const bool raised = is_raised_by_look(value) || raised_by_handler(traceback);
   PyErr_Restore(type, value, traceback);
   return raised;
+}
+
+bool drop(PyObject* type, PyObject* value, PyObject* traceback) {
+  const bool stays = is_interruption();
+  if (!stays) {
+    PyErr_WriteUnraisable(nullptr);
+    PyErr_Restore(type, value, traceback);
+    return true;
+  }
+  for (PyObject* object : {type, value, traceback}) Owned<>::steal(object);
+  return false;
 }
 
 }  // namespace gramme

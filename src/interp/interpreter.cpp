@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/signals.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
@@ -64,6 +65,7 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
       throw Stopped{&frame};
     }
     enterable_ = frame.chained && instruction.enterable ? &frame : nullptr;
+    look_for_signals();
     trace.tick();
     ++frame.pc;
     Step step = table[static_cast<int>(instruction.op)](*this, frame, instruction.arg);

@@ -9,6 +9,7 @@
 #include "base/imported.h"
 #include "base/interruption.h"
 #include "base/once.h"
+#include "base/signals.h"
 #include "meta/batched.h"
 #include "meta/build.h"
 #include "meta/description.h"
@@ -77,6 +78,7 @@ class Fill {
 
  private:
   Filled filled_in() {
+    const SignalsHeld held;
     WithoutCollection no_finalizers;  // what they run would be computed on fakes
     try {
       take_inputs();

@@ -13,6 +13,7 @@
 #include "aten/python.h"
 #include "aten/state.h"
 #include "base/interruption.h"
+#include "base/signals.h"
 #include "meta/batched.h"
 #include "meta/build.h"
 #include "meta/fakes.h"
@@ -145,6 +146,7 @@ void History::Steps::set_state(Step& step) const {
 
 /// Throws PythonError for what interrupts the program.
 Outcome History::Steps::computed() {
+  const SignalsHeld held;
   WithoutCollection no_finalizers;  // what they run would be computed on fakes
   Quiet quiet;
   try {

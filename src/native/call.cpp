@@ -4,6 +4,7 @@
 
 #include "aten/python.h"
 #include "base/gil.h"
+#include "base/signals.h"
 #include "native/invoke.h"
 #include "native/symbolic.h"
 
@@ -102,6 +103,15 @@ bool has_tangent(PyObject* object) {
   throw PythonError();
 }
 
+/// To the end, or to where a signal waits: its handler is to run in the modes of the program.
+[[gnu::always_inline]] inline size_t run_on(const Tape& tape, Run& run, size_t first, bool straight, bool releases,
+                                            size_t* at) {
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below;
+  if (straight) below.emplace();
+  Released released(run, releases);
+  return tape.run(run, at, first, tape.instructions.size());
+}
+
 /// New references to what the places hold, or none and an exception.
 void give(Run& run, std::span<const Place> wanted, PyObject** outputs) {
   size_t given = 0;
@@ -188,13 +198,14 @@ bool Conditions::hold(PyObject* const* inputs) const {
   if (!place_inputs(tape, *frame, inputs, retains)) return false;
   Run run = (*frame).run();
   run.below_autograd = below_autograd;
+  run.looks = true;
   size_t at = 0;
   try {
     aten::with_warnings([&] {
-      std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-      if (straight) below.emplace();
-      Released released(run, releases);
-      tape.run(run, &at);
+      for (size_t next = run_on(tape, run, 0, straight, releases, &at); next < tape.instructions.size();) {
+        look_for_signals();
+        next = run_on(tape, run, next, straight, releases, &at);
+      }
     });
   } catch (...) {
     rethrow(*tape.program, tape.instructions.empty() ? 0 : tape.instructions[at].step, failed);

@@ -6,6 +6,7 @@
 
 #include "aten/python.h"
 #include "aten/state.h"
+#include "base/signals.h"
 #include "native/assemble.h"
 #include "native/linear.h"
 #include "native/parts.h"
@@ -85,7 +86,8 @@ Owned<> Recording::run(size_t* failed) {
     record(step);
     recorder_.mark();
     stepper_.drop_after(step);
-    recorder_.undo();  // what finalizers did
+    look_for_signals();
+    recorder_.undo();  // what finalizers and handlers of signals did
     recorder_.forget();
   }
   return stepper_.output();
@@ -135,6 +137,7 @@ PyObject* Recording::carry_out(size_t index) {
   recorder_.begin_step(step.sizes, symbols_);
   if (!symbols_) return stepper_.run(index);
   try {
+    const SignalsHeld held;  // a failure means another way
     PlainForKernels plain;
     PyObject* result = stepper_.run(index, [this](ValueId value) {
       const std::optional<Numeral> number = numeral_of(value);

@@ -1,5 +1,7 @@
 #include "native/stepper.h"
 
+#include "base/signals.h"
+
 namespace gramme::native {
 
 Stepper::Stepper(const Program& program, PyObject* const* inputs) : program_(program) {
@@ -23,6 +25,7 @@ Owned<> run_stepwise(const Program& program, PyObject* const* inputs, size_t* fa
   Stepper stepper(program, inputs);
   for (size_t step = 0; step < program.steps.size(); ++step) {
     *failed = step;
+    look_for_signals();
     stepper.run(step);
     stepper.drop_after(step);
   }

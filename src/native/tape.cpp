@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "native/geometry.h"
 #include "native/linear.h"
 #include "native/modes.h"
@@ -15,7 +16,7 @@ namespace gramme::native {
 
 Tape::~Tape() = default;
 
-[[gnu::hot]] void Tape::run(Run& run, size_t* at, size_t first, size_t end) const {
+[[gnu::hot]] size_t Tape::run(Run& run, size_t* at, size_t first, size_t end) const {
   for (size_t i = first; i < end; ++i) {
     const Instruction& instruction = instructions[i];
     *at = i;
@@ -27,7 +28,10 @@ Tape::~Tape() = default;
       instruction.invoke(instruction, run);
     }
     for (Register r : instruction.frees) run.own[r].reset();
+    if (run.looks && signals_wait()) [[unlikely]]
+      return i + 1;
   }
+  return end;
 }
 
 // ---- verifying

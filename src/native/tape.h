@@ -89,6 +89,7 @@ struct Run {
   PyThreadState* released;           // the GIL is not held: how to get it back
   int64_t* numbers = nullptr;        // by number
   Remembered* remembered = nullptr;  // by instructions that remember something
+  bool looks = false;                // the run stops where a signal waits
 };
 
 struct Instruction;
@@ -137,9 +138,9 @@ class Tape {
   bool all_direct = false;                 // every operator goes straight to its kernel
 
   /// Runs the instructions; on an exception `*at` is the index of the one that threw it.
-  void run(Run& run, size_t* at) const { this->run(run, at, 0, instructions.size()); }
+  size_t run(Run& run, size_t* at) const { return this->run(run, at, 0, instructions.size()); }
   /// From one up to another.
-  void run(Run& run, size_t* at, size_t first, size_t end) const;
+  size_t run(Run& run, size_t* at, size_t first, size_t end) const;
   /// One line an instruction: "%3 = aten::add.Tensor(%0, %1, 1) typed, frees %1".
   std::string print() const;
   /// Is it freed after its last use?

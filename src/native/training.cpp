@@ -12,6 +12,7 @@
 #include "aten/state.h"
 #include "base/error.h"
 #include "base/gil.h"
+#include "base/signals.h"
 #include "meta/traits.h"
 #include "native/assemble.h"
 #include "native/backward_node.h"
@@ -175,11 +176,15 @@ void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std
   for (size_t i = 0; i < call.inputs.size(); ++i)
     frame->own[static_cast<size_t>(tape.inputs[i].index)] = call.inputs[i];
   Run run = frame->run();
-  run.below_autograd = true;
-  {
+  run.below_autograd = run.looks = true;
+  auto run_on = [&](size_t first) {
     // The grad mode stays on, as it is when autograd's kernels call these: some look at it.
     const BelowAutograd below(tape);
-    tape.run(run, at);  // on an exception the frame goes
+    return tape.run(run, at, first, tape.instructions.size());  // on an exception the frame goes
+  };
+  for (size_t next = run_on(0); next < tape.instructions.size(); next = run_on(next)) {
+    const GilHeld gil;
+    look_for_signals();
   }
   for (Register r : plan.outputs) {
     at::Tensor& output = run.own[r];

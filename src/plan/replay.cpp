@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/signals.h"
 #include "cpython/objects.h"
 
 namespace gramme::plan {
@@ -247,6 +248,7 @@ bool Run::step(const ReplayOp& op) {
       return put(op, make_object(op));
     case K::CallConstant:
     case K::CallEffect: {
+      const SignalsHeld held;  // half of a replay is no moment of the program
       Owned<> args = operand_tuple(op);
       return put(op, args ? PyObject_Call(op.object.get(), args.get(), nullptr) : nullptr);
     }

@@ -8,6 +8,7 @@
 #include "aten/state.h"
 #include "base/error.h"
 #include "base/interruption.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "runtime/chain.h"
 #include "runtime/stance.h"
@@ -131,6 +132,7 @@ void Chain::tell_reasons(const ResumePoint& point) {
 Chain::Turn Chain::capture(ResumePoint& point) {
   SegmentPtr segment;
   try {
+    const SignalsHeld held;
     if (!may_capture(point)) return Turn::Evaluate;
     family_->count(&Counters::captures);
     CaptureScope scope(point);
@@ -143,14 +145,28 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     if (segment) check_exit(*segment, code());
     if (segment) segment->number = number;
   } catch (const PythonError&) {
-    return is_interruption() ? raise_here() : abandon();
+    return raise_or_abandon();
   } catch (const std::exception& error) {
-    PyErr_Clear();
     segment.reset();
+    if (PyErr_Occurred() && is_interruption()) return raise_here();
+    PyErr_Clear();
     point.frozen = ++point.failures >= kFailuresBeforeFreeze;
-    if (!warn(error.what(), frame_.code(), code().line(instruction().at))) return abandon();
+    if (!warn(error.what(), frame_.code(), code().line(instruction().at))) return raise_or_abandon();
   }
   return segment ? run_new(point, segment) : Turn::Evaluate;
+}
+
+/// Whether the exception that is set is the program's or what gramme does wrong.
+Chain::Turn Chain::raise_or_abandon() { return is_interruption() ? raise_here() : abandon(); }
+
+/// What arrived while the capture ended. Handlers may change anything: what holds is looked up again.
+Chain::Turn Chain::handle_signals() {
+  try {
+    look_for_signals();
+    return Turn::Again;
+  } catch (const Interrupted&) {
+    return raise_here();
+  }
 }
 
 Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
@@ -161,7 +177,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
     const std::string why = "what it depends on changed while it was captured: " + why_not(*segment);
-    return warn(why.c_str(), frame_.code(), code().line(instruction().at)) ? Turn::Evaluate : abandon();
+    return warn(why.c_str(), frame_.code(), code().line(instruction().at)) ? Turn::Evaluate : raise_or_abandon();
   }
   point.steps = ends_at_once(*segment, point.offset);
   point.steps_into_callee = point.steps && segment->exit.capture_callee;
@@ -169,7 +185,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.add(segment);
   point.restrain(family_->capturer().recompile_limit());
   table().binder.note_reads(*segment, frame_.code());
-  return run_segment(run);
+  return signals_wait() ? handle_signals() : run_segment(run);
 }
 
 }  // namespace gramme::runtime

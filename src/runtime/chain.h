@@ -102,6 +102,8 @@ class Chain {
   void set_handled(const SegmentRun& run);
   bool raise_thrown();
   Turn raise_here();
+  Turn raise_or_abandon();
+  Turn handle_signals();
   Turn leave_past_handlers(SegmentRun& run);
   Turn abandon();
   ResumePoint& point_here();

@@ -1,0 +1,64 @@
+// When handlers of signals run. CPython runs them between any two instructions of Python on the main thread, also of
+// the Python that gramme runs on its own behalf, where nobody expects an exception: PyTorch's dispatcher calls it from
+// functions that must not throw, and what fails there is taken for the failure of an operator or of a report.
+//
+//   SignalsHeld held;     // none runs in the scope: what arrives waits
+//   look_for_signals();   // but here, where the outermost such scope has nothing open
+//   SignalsLet let;       // and in the program's own code, which the scope calls
+//
+// What waits runs behind the outermost scope, as soon as Python does, or CPython asks for it.
+// Defined in cpython/v3xx/signals.cpp.
+#pragma once
+#include <Python.h>
+
+#include "base/ref.h"
+
+namespace gramme {
+
+/// Nothing on other threads than the main one, which no handler runs on. Costs some 2 ns. Inside it signal.signal()
+/// refuses, as on another thread: the program's code stands in SignalsLet.
+class SignalsHeld {
+ public:
+  SignalsHeld();
+  ~SignalsHeld();
+  SignalsHeld(const SignalsHeld&) = delete;
+
+ private:
+  const bool held_;
+};
+
+/// The opposite, for the program's own code: a backend.
+class SignalsLet {
+ public:
+  SignalsLet();
+  ~SignalsLet();
+  SignalsLet(const SignalsLet&) = delete;
+
+ private:
+  const int depth_;
+};
+
+/// What a handler raised, set as the Python exception: see is_interruption().
+struct Interrupted : PythonError {};
+
+namespace signals {
+extern const volatile int* const pending;  // CPython's
+/// Needs the GIL.
+void run_handlers();
+bool run_here();
+}  // namespace signals
+
+/// Has a signal arrived whose handler may run here, on this thread? One load where there is none; needs no GIL.
+inline bool signals_wait() { return *signals::pending && signals::run_here(); }
+
+/// Runs the handlers of what has arrived, unless a section inside another section holds them. Throws Interrupted for
+/// what they raise.
+inline void look_for_signals() {
+  if (signals_wait()) [[unlikely]]
+    signals::run_handlers();
+}
+
+/// Was the exception at this address the last one that look_for_signals() threw?
+bool is_raised_by_look(const PyObject* exception);
+
+}  // namespace gramme

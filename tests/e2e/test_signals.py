@@ -1,0 +1,220 @@
+"""A signal that arrives while gramme works: what its handler raises reaches the program, whatever it is and wherever it
+comes, and leaves nothing behind. Random moments are tried by `signals.py` in processes of its own."""
+
+import functools
+import logging
+import operator
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from gramme._logging import LOGGERS
+from sampling import SEED
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from e2e import front
+from e2e.signals import Late
+
+pytestmark = pytest.mark.skipif(not front.GRAMME, reason="where gramme's own work is interrupted")
+
+NUMBER = signal.SIGUSR1
+LOG: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (NUMBER, signal.SIGALRM)}
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def struck(seed: int, count: int, *backends: str) -> None:
+    child = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "e2e.signals", str(seed), str(count), *backends],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert child.returncode == 0, child.stdout + child.stderr
+
+
+def test_signals_at_random_moments() -> None:
+    struck(int(SEED), 40, "native", "eager", "aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["native", "eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("part", range(5))
+def test_many_signals(backend: str, part: int, soak: bool) -> None:
+    """2,000 in a soak."""
+    if not soak:
+        pytest.skip("in a soak")
+    struck(1000 * int(SEED) + part, 20 if backend == "inductor" else 130, backend)
+
+
+def at_inferences(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None]) -> list[int]:
+    """Calls it in each inference; the list counts them."""
+    dispatch, count = FakeTensorMode.dispatch, [0]
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        count[0] += 1
+        strike()
+        return dispatch(*args, **kwargs)
+
+    monkeypatch.setattr(FakeTensorMode, "dispatch", counted)
+    return count
+
+
+KINDS = [KeyboardInterrupt, SystemExit, TimeoutError, Late, AssertionError]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_inferred_stays(kind: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture that each inference interrupts comes to its end: no inference is made twice."""
+    width = KINDS.index(kind) + 31
+
+    def handler(number: int, frame: Any) -> None:
+        raise kind("late")
+
+    signal.signal(NUMBER, handler)
+    at_inferences(monkeypatch, lambda: signal.raise_signal(NUMBER))
+    model, x = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width)), torch.randn(width + 9, width)
+    compiled, interrupted = front.compile(model, backend="native"), 0
+    while interrupted < 40:
+        try:
+            result = compiled(x)
+            break
+        except kind as error:
+            assert str(error) == "late"  # noqa: PT017
+            interrupted += 1
+    assert 0 < interrupted < 40
+    assert torch.allclose(result, model(x))
+
+
+HANDLERS: dict[str, tuple[Any, type[BaseException]]] = {
+    "partial": (functools.partial(operator.truediv, 1), TypeError),
+    "type": (int, TypeError),
+    "lambda": (lambda number, frame: [][number], IndexError),
+    "default": (signal.default_int_handler, KeyboardInterrupt),
+}
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_handlers_in_c(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be no frame of the handler by which to tell its exception."""
+    handler, kind = HANDLERS[name]
+    signal.signal(NUMBER, handler)
+    at_inferences(monkeypatch, lambda: signal.raise_signal(NUMBER))
+    x = torch.ones(53 + list(HANDLERS).index(name), 3)
+    compiled = front.compile(lambda x: (x.cosh() + 1).logsumexp(0), backend="native")
+    with pytest.raises(kind):
+        compiled(x)
+    signal.signal(NUMBER, signal.SIG_IGN)
+    assert torch.equal(compiled(x), (x.cosh() + 1).logsumexp(0))
+
+
+def long(x: torch.Tensor) -> torch.Tensor:
+    y = x
+    for _ in range(60):
+        y = (y @ x).tanh()
+    LOG.append("behind")
+    return y
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_a_long_run_ends_early(kind: type[BaseException], training: bool) -> None:
+    """The tape's later effects do not come about."""
+    x = torch.randn(200, 200).mul_(0.01).requires_grad_(training)
+    compiled = front.compile(long, backend="native")
+    for _ in range(3):
+        compiled(x)
+    LOG.clear()
+
+    def handler(number: int, frame: Any) -> None:
+        raise kind("late")
+
+    signal.signal(signal.SIGALRM, handler)
+
+    def call() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        compiled(x)
+
+    with pytest.raises(kind, match="late"):
+        call()
+    assert LOG == []
+    assert torch.equal(compiled(x), long(x))
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_handler_computes_in_the_programs_modes() -> None:
+    """In the middle of a tape, which runs below autograd."""
+    x = torch.randn(200, 200).mul_(0.01).requires_grad_()
+    compiled = front.compile(long, backend="native")
+    for _ in range(3):
+        expected = compiled(x)
+    found: list[Any] = []
+
+    def handler(number: int, frame: Any) -> None:
+        y = (x * 2).sum()
+        found.extend([y.requires_grad, torch.is_grad_enabled(), torch.autograd.grad(y, x)[0].mean().item()])
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.002)
+    result = compiled(x)
+    while not found:
+        pass
+    assert found == [True, True, 2.0]
+    assert torch.equal(result, expected)
+
+
+def test_a_backend_may_set_handlers() -> None:
+    """It is the program's code: on the main thread, and handlers run in it."""
+    told: list[int] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        signal.signal(NUMBER, lambda number, frame: told.append(number))
+        signal.raise_signal(NUMBER)
+        assert told == [NUMBER]
+        return graph.forward
+
+    x = torch.ones(3)
+    assert torch.equal(front.compile(lambda x: x.sin() + 1, backend=backend)(x), x.sin() + 1)
+    signal.raise_signal(NUMBER)
+    assert told == [NUMBER, NUMBER]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_a_report_is_interrupted(kind: type[BaseException]) -> None:
+    """What is written to a logger is no place where an interrupt is dropped."""
+
+    def handler(number: int, frame: Any) -> None:
+        raise kind("late")
+
+    class Interrupting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            signal.raise_signal(NUMBER)
+
+    signal.signal(NUMBER, handler)
+    listener = Interrupting()
+    LOGGERS["guards"].addHandler(listener)
+    torch._logging.set_logs(guards=True)  # type: ignore[attr-defined]
+    try:
+        compiled = front.compile(lambda x: x.sin() + 1, backend="native")
+        with pytest.raises(kind, match="late"):
+            compiled(torch.ones(3))
+        assert torch.equal(compiled(torch.ones(3)), torch.ones(3).sin() + 1)
+    finally:
+        torch._logging.set_logs()  # type: ignore[attr-defined]
+        LOGGERS["guards"].removeHandler(listener)

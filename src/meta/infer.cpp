@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -92,17 +93,49 @@ bool may_not_fit(const Call& call, const Result& result) {
   return narrow && takes_number(call);
 }
 
+/// That each symbol in it is what it is now.
+void require_now(shape::Expr e, shape::Assumptions& assumptions, std::vector<shape::Expr>& guards) {
+  for (const shape::Operand& operand : e->operands) require_now(operand.of, assumptions, guards);
+  const std::optional<int64_t> now = e->kind == shape::Kind::Symbol ? assumptions.hint(e) : std::nullopt;
+  if (now && e->type == shape::Type::Int) guards.push_back(shape::equal(e, shape::constant(*now)));
+  if (now && e->type == shape::Type::Float)
+    guards.push_back(shape::equal(e, shape::float_constant(std::bit_cast<double>(*now))));
+}
+
+/// That the sizes and numbers of the call are those of now.
+std::vector<shape::Expr> only_now(const Call& call, shape::Assumptions& assumptions) {
+  std::vector<shape::Expr> guards;
+  auto note = [&](shape::SymInt number) {
+    if (!number.is_number()) require_now(number.expr(), assumptions, guards);
+  };
+  each_leaf(call, [&](const Argument& leaf) {
+    if (leaf.expr) require_now(leaf.expr, assumptions, guards);
+    if (leaf.kind != Argument::Tensor) return;
+    std::ranges::for_each(leaf.record->sizes, note);
+    std::ranges::for_each(leaf.record->strides, note);
+    note(leaf.record->storage_offset);
+  });
+  std::ranges::sort(guards);
+  guards.erase(std::ranges::unique(guards).begin(), guards.end());
+  return guards;
+}
+
+Found known_or_computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions);
+
 /// Fakes whose sizes vary are asked for what Python's decompositions do, which is not in everything what the operators
-/// do: they must give what those on numbers give.
-void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Level>& levels,
+/// do: they must give what those on numbers give. That they do not says nothing of other sizes. False if the call on
+/// numbers may have another outcome the next time.
+bool check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Level>& levels,
                       shape::Assumptions& assumptions) {
-  if (outcome.inexpressible) return;
+  if (outcome.inexpressible) return true;
   const CallNow now(call, assumptions);
-  const Outcome& expected = infer(now.call(), levels);
-  if (outcome.error && expected.error) return;
+  const Found found = known_or_computed(now.call(), levels, nullptr);
+  const Outcome& expected = *found.outcome;
+  if (outcome.error && expected.error) return found.lasts;
   if (outcome.error || expected.error || !agree(outcome, expected, assumptions)) {
     outcome = inexpressible("not as with numbers");
-    return;
+    outcome.guards = only_now(call, assumptions);
+    return found.lasts;
   }
   outcome.random |= expected.random;
   outcome.may_raise =
@@ -111,6 +144,7 @@ void check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Leve
   outcome.runs_python |= expected.runs_python;
   outcome.warns |= expected.warns;
   outcome.operators = expected.operators;
+  return found.lasts;
 }
 
 Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
@@ -126,7 +160,7 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
   if (assumptions) {
     ++symbolic_statistics().fills;
     symbolic_statistics().fill_seconds += taken.count();
-    check_on_numbers(filled.outcome, call, levels, *assumptions);
+    filled.lasting &= check_on_numbers(filled.outcome, call, levels, *assumptions);
   }
   return filled;
 }

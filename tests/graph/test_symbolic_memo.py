@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from graph.binding import testing
 from graph.recorded import Follower, record
@@ -62,6 +63,54 @@ def test_what_has_no_form_is_known_too() -> None:
     again, counts = counted(lambda: other_sizes.infer(torch.nonzero, other))
     assert outcome["error"]
     assert (again["error"], counts) == (True, (1, 0, 0))
+
+
+@pytest.fixture
+def failing_on_numbers(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """What the next inferences on tensors of plain sizes raise."""
+    dispatch, errors = FakeTensorMode.dispatch, []
+
+    def failing(mode: Any, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensor = args[0] if args else None
+        plain = isinstance(tensor, torch.Tensor) and not any(isinstance(n, torch.SymInt) for n in tensor.shape)
+        if errors and plain and op.namespace == "aten":
+            raise errors.pop()
+        return dispatch(mode, op, types, args, kwargs)
+
+    monkeypatch.setattr(FakeTensorMode, "dispatch", failing)
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("error", "op"),
+    [
+        (MemoryError("none left"), torch.special.i0e),
+        (RecursionError("too deep"), torch.special.erfcx),
+        (UserWarning("an error here"), torch.special.bessel_j0),
+    ],
+    ids=["memory", "recursion", "warning"],
+)
+def test_what_fails_in_passing_is_asked_again(
+    failing_on_numbers: list[Exception], error: Exception, op: Callable[..., Any]
+) -> None:
+    sizes, x = shifted(0, 5, 17)
+    failing_on_numbers.append(error)
+    assert sizes.infer(op, x)["error"]
+    assert not failing_on_numbers
+    again = sizes.infer(op, x)
+    assert not again["error"]
+    assert again["result"]["record"]["shape"] == ("s0", "s1")
+
+
+def test_what_fails_at_some_sizes_says_nothing_of_others(failing_on_numbers: list[Exception]) -> None:
+    (sizes, x), (other_sizes, other) = shifted(0, 5, 17), shifted(2, 9, 14)
+    failing_on_numbers.append(RuntimeError("not at these"))
+    assert sizes.infer(torch.special.log_ndtr, x)["error"]
+    assert sizes.infer(torch.special.log_ndtr, x)["error"]
+    assert not failing_on_numbers
+    found = other_sizes.infer(torch.special.log_ndtr, other)
+    assert not found["error"]
+    assert found["result"]["record"]["shape"] == ("s2", "s3")
 
 
 def test_a_number_of_which_only_the_type_matters() -> None:

@@ -178,8 +178,9 @@ class Statistics:
 def entry_of(compiled: Any) -> Any:
     """The C++ entry behind a compiled callable."""
     if isinstance(compiled, OptimizedModule):
-        compiled = compiled.__dict__["forward"]
+        compiled = compiled.__dict__["_gramme_entry"]
     entry = compiled.__func__ if isinstance(compiled, types.MethodType) else compiled
+    entry = getattr(entry, "_gramme_entry", entry)
     if not isinstance(entry, _C.Entry):
         raise TypeError(f"compiled: expected what gramme.compile returned, got {type(compiled).__name__}")
     return entry

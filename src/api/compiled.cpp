@@ -93,6 +93,7 @@ void register_compiled() {
   add(runtime::entry_type(), "__get__", &bind_entry);
   add(runtime::module_call_type(), "__call__", &call_module);
   protocol::add_function_model("gramme/_compile.py", "compile", &make_entry);
+  protocol::add_function_model("gramme/_module.py", "_compiled_forward.<locals>.forward", &call_wrapper);
   protocol::add_function_model("gramme/_compile.py", "_plain_wrapper.<locals>.call", &call_wrapper);
 }
 

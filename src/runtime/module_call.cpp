@@ -55,13 +55,34 @@ PyObject* call_entry(PyObject* entry, PyObject* module, PyObject* const* args, s
   return PyObject_Vectorcall(entry, all, nargs + 1, kwnames);
 }
 
-PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (Py_TYPE(self)->tp_call != PyVectorcall_Call)  // somebody gave the class a __call__ of its own
-    return _PyObject_MakeTpCall(PyThreadState_Get(), self, args, PyVectorcall_NARGS(nargsf), kwnames);
+PyObject* run(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   ModuleCall* call = as_call(self);
   if (!call->entry || has_hooks(call->hooks)) return call_slowly(self, args, nargsf, kwnames);
   auto entry = Owned<>::share(call->entry), module = Owned<>::share(call->module);
   return call_entry(entry.get(), module.get(), args, nargsf, kwnames);
+}
+
+/// tp_call: where a class with a __call__ of its own comes to when that calls super's.
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const auto positional = static_cast<size_t>(PyTuple_GET_SIZE(args));
+  if (!kwargs || PyDict_GET_SIZE(kwargs) == 0)
+    return run(self, reinterpret_cast<PyTupleObject*>(args)->ob_item, positional, nullptr);
+  std::vector<PyObject*> all(reinterpret_cast<PyTupleObject*>(args)->ob_item,
+                             reinterpret_cast<PyTupleObject*>(args)->ob_item + positional);
+  auto names = Owned<>::steal(PyTuple_New(PyDict_GET_SIZE(kwargs)));
+  if (!names) return nullptr;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0, i = 0; PyDict_Next(kwargs, &at, &name, &value); ++i) {
+    PyTuple_SET_ITEM(names.get(), i, Py_NewRef(name));
+    all.push_back(value);
+  }
+  return run(self, all.data(), positional, names.get());
+}
+
+PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (Py_TYPE(self)->tp_call != call)  // somebody gave the class a __call__ of its own
+    return _PyObject_MakeTpCall(PyThreadState_Get(), self, args, PyVectorcall_NARGS(nargsf), kwnames);
+  return run(self, args, nargsf, kwnames);
 }
 
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
@@ -114,7 +135,7 @@ PyObject* connect(PyObject* self, PyObject* args) {
 /// CPython 3.11 does not let a class made in Python inherit vectorcall; without it each call would pack a tuple.
 PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  if (type->tp_call == call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   Py_RETURN_NONE;
 }
 
@@ -131,7 +152,7 @@ PyTypeObject make_type() {
   type.tp_basicsize = sizeof(ModuleCall);
   type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
   type.tp_vectorcall_offset = offsetof(ModuleCall, vectorcall);
-  type.tp_call = PyVectorcall_Call;
+  type.tp_call = call;
   type.tp_new = make;
   type.tp_dealloc = deallocate;
   type.tp_traverse = traverse;

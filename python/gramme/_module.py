@@ -48,7 +48,8 @@ def _compiled_forward(entry: _C.Entry, module: torch.nn.Module) -> types.Functio
     def forward(*args: Any, **kwargs: Any) -> Any:
         return entry(module, *args, **kwargs)
 
-    forward.__dict__.update(entry.__dict__)
+    marks = ("__script_if_tracing_wrapper", "__original_fn")  # which function the entry is of, without the module
+    forward.__dict__.update({name: value for name, value in entry.__dict__.items() if name not in marks})
     functools.update_wrapper(forward, module.__call__)
     forward._gramme_entry = entry  # type: ignore[attr-defined]
     return cast(types.FunctionType, forward)
@@ -186,6 +187,13 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         self.__dict__.update(state)
         self._install()
 
+
+def _call_in_python(self: OptimizedModule, *args: Any, **kwargs: Any) -> Any:
+    """With hooks and all, as every module: its `forward` is the compiled call of the module it was made of."""
+    return torch.nn.Module.__call__(self, *args, **kwargs)
+
+
+OptimizedModule._tell_call(_call_in_python)
 
 _set_class = object.__dict__["__class__"].__set__
 

@@ -139,7 +139,17 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+/// What the class tells of its __call__, for whoever follows calls in Python; its own instances go on as before,
+/// subclasses go by it.
+PyObject* tell_call(PyObject* cls, PyObject* function) {
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (PyDict_SetItemString(type->tp_dict, "__call__", function) < 0) return nullptr;
+  PyType_Modified(type);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef kMethods[] = {
+    {"_tell_call", tell_call, METH_O | METH_CLASS, "_tell_call(function): what __call__ of the class is in Python."},
     {"_connect", connect, METH_VARARGS, "_connect(entry, module, hooks): what a call runs."},
     {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},

@@ -15,11 +15,14 @@ class Entry:
     _torchdynamo_wrapper_id: int
     get_compiler_config: Callable[[], Any]
     aot_compile: Callable[..., Any]
+    __prepare_scriptable__: Callable[[], Any]
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class ModuleCall:
     """A callable that passes a module and its arguments to an entry, unless one of the hook dicts has an item."""
 
+    @classmethod
+    def _tell_call(cls, function: Callable[..., Any], /) -> None: ...
     def _connect(self, entry: Entry | None, module: Any, hooks: tuple[dict[Any, Any], ...]) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 

@@ -6,7 +6,9 @@
 tensor([1., 1.])
 """
 
+import importlib
 import sys
+from typing import Any
 
 if sys.version_info[:2] != (3, 11):
     raise ImportError(f"gramme needs CPython 3.11, this is {sys.version.split()[0]}")
@@ -20,6 +22,7 @@ if not torch.__version__.startswith("2.13."):
     raise ImportError(f"gramme needs torch 2.13, found {torch.__version__}")
 
 # After torch, which loads the libraries that the extension module is linked against.
+from ._backends import list_backends
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._explain import Break, Explanation, Segment, explain
 from ._install import Installation, install, uninstall
@@ -45,8 +48,18 @@ __all__ = [
     "gramme_native",
     "graph_break",
     "install",
+    "list_backends",
     "meter",
     "reset",
     "statistics",
     "uninstall",
 ]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`gramme.pipeline`, imported when it is first asked for."""
+    if name in ("pipeline", "torchgpipe"):
+        return importlib.import_module(f"gramme.{name}")
+    raise AttributeError(f"module 'gramme' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import sys
 from collections.abc import Callable
@@ -15,8 +16,9 @@ from ._higher_order import as_they_are
 from ._native import Native, native
 from ._shared import identity_of
 
-__all__ = ["eager", "resolve"]
+__all__ = ["eager", "list_backends", "resolve"]
 
+_OWN = ("eager", "native")
 _log = logging.getLogger("gramme")
 Options = dict[str, Any] | None
 
@@ -67,6 +69,8 @@ def resolve(
     if not isinstance(chosen, str) and not callable(chosen):
         raise TypeError(f"backend: expected a name or a callable, got {type(chosen).__name__}")
     chosen = _bisected(chosen)
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"options: expected a dict, got {type(options).__name__}")
     wanted = dict(options or {})
     if wanted.pop("guard_filter_fn", None) is not None:
         raise NotImplementedError("options: guard_filter_fn is not supported: gramme's guards are not PyTorch's")
@@ -148,6 +152,32 @@ def _other(backend: str | Compiler, mode: str | None, options: dict[str, Any]) -
 
 def _looked_up(name: str) -> Compiler:
     from torch._dynamo.backends.registry import lookup_backend
+    from torch._dynamo.exc import InvalidBackend
 
-    found: Compiler = lookup_backend(name)
+    try:
+        found: Compiler = lookup_backend(name)
+    except InvalidBackend as error:
+        alike = difflib.get_close_matches(name, [*_OWN, *_registered(all_of_them=True)], n=3)
+        text = f"Invalid backend: {name!r}, see `gramme.list_backends()` for available backends"
+        text += f"; did you mean {' or '.join(map(repr, alike))}?" if alike else "."
+        error.args = (text,)
+        raise
     return found
+
+
+def _registered(*, all_of_them: bool) -> list[str]:
+    from torch._dynamo.backends.registry import list_backends as names
+
+    return list(names(exclude_tags=()) if all_of_them else names())
+
+
+def list_backends() -> list[str]:
+    """Names that `compile` takes for its backend: gramme's own and torch.compiler.list_backends'.
+
+    Example:
+        >>> import gramme
+        >>> {"eager", "inductor", "native"} <= set(gramme.list_backends())
+        True
+
+    """
+    return sorted({*_OWN, *_registered(all_of_them=False)})

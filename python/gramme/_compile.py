@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -28,7 +29,16 @@ def _recompile_limit(given: int | None) -> int | None:
         return None
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"recompile_limit: expected an int, got {type(given).__name__}")
-    return max(-_MOST_RECOMPILES, min(given, _MOST_RECOMPILES))
+    if given < 0:
+        raise ValueError(f"recompile_limit: expected 0 or more, got {given}")
+    return min(given, _MOST_RECOMPILES)
+
+
+def _flag(name: str, given: Any) -> bool:
+    """None counts as false, as for torch.compile."""
+    if given is None or (isinstance(given, int) and given in (0, 1)):
+        return bool(given)
+    raise TypeError(f"{name}: expected a bool, got {given!r}")
 
 
 def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
@@ -102,7 +112,8 @@ def compile(
         A callable with the model's signature; an OptimizedModule for a module.
 
     Raises:
-        TypeError: model or backend is not callable.
+        TypeError: model or backend is not callable; a flag is no bool, options are no dict.
+        ValueError: recompile_limit is negative.
         RuntimeError: unknown backend, mode or option; both mode and options.
         NotImplementedError: an option that is not supported yet.
 
@@ -130,16 +141,17 @@ def compile(
         return lambda function: compile(function, **given)
     if not callable(model):
         raise TypeError(f"model: expected a callable, got {type(model).__name__}")
-    if disable or is_switched_off():
+    fullgraph, limit = _flag("fullgraph", fullgraph), _recompile_limit(recompile_limit)
+    if _flag("disable", disable) or is_switched_off():
         return model
-    if isolate_recompiles:
+    if _flag("isolate_recompiles", isolate_recompiles):
         raise NotImplementedError(
             "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
         )
     check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
-    return compiled_form(model, Options(chosen, fullgraph, _recompile_limit(recompile_limit), dynamic=dynamic))
+    return compiled_form(model, Options(chosen, fullgraph, limit, dynamic=dynamic))
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:
@@ -178,15 +190,16 @@ class Statistics:
 def entry_of(compiled: Any) -> Any:
     """The C++ entry behind a compiled callable."""
     if isinstance(compiled, OptimizedModule):
-        compiled = compiled.__dict__["forward"]
+        compiled = compiled.__dict__["_gramme_entry"]
     entry = compiled.__func__ if isinstance(compiled, types.MethodType) else compiled
+    entry = getattr(entry, "_gramme_entry", entry)
     if not isinstance(entry, _C.Entry):
         raise TypeError(f"compiled: expected what gramme.compile returned, got {type(compiled).__name__}")
     return entry
 
 
 def statistics(compiled: Any) -> Statistics:
-    """Counts of a compiled function.
+    """Counts of a compiled function; zeros where TORCHDYNAMO_DISABLE=1 made compile give back what it was given.
 
     Example:
         >>> import torch, gramme
@@ -196,6 +209,8 @@ def statistics(compiled: Any) -> Statistics:
         1
 
     """
+    if is_switched_off() and callable(compiled) and not isinstance(compiled, (OptimizedModule, _C.Entry)):
+        return Statistics(defaultdict(int))
     return Statistics(_C.counters(entry_of(compiled)))
 
 
@@ -207,6 +222,9 @@ def reset() -> None:
 def disable(function: Function) -> Function:
     """Marks a function to run plainly, never captured nor traced into.
 
+    Raises:
+        TypeError: function is not callable.
+
     Example:
         >>> import gramme
         >>> @gramme.disable
@@ -214,6 +232,8 @@ def disable(function: Function) -> Function:
         ...     print(x)
 
     """
+    if not callable(function):
+        raise TypeError(f"function: expected a callable, got {type(function).__name__}")
 
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
@@ -25,6 +26,7 @@ _GLOBAL_HOOKS = (
 _OWN_ATTRIBUTES = frozenset(
     {
         "_orig_mod",
+        "_gramme_entry",
         "_gramme_options",
         "_gramme_ready",
         "_is_full_backward_hook",
@@ -38,6 +40,19 @@ _OWN_ATTRIBUTES = frozenset(
 
 def _is_lazy(module: torch.nn.Module) -> bool:
     return hasattr(module, "_initialize_hook") and callable(getattr(module, "_infer_parameters", None))
+
+
+def _compiled_forward(entry: _C.Entry, module: torch.nn.Module) -> types.FunctionType:
+    """A plain function, as PyTorch's is: what others wrap has no `__func__` to be bound to another module."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return entry(module, *args, **kwargs)
+
+    marks = ("__script_if_tracing_wrapper", "__original_fn")  # which function the entry is of, without the module
+    forward.__dict__.update({name: value for name, value in entry.__dict__.items() if name not in marks})
+    functools.update_wrapper(forward, module.__call__)
+    forward._gramme_entry = entry  # type: ignore[attr-defined]
+    return cast(types.FunctionType, forward)
 
 
 class OptimizedModule(_C.ModuleCall, torch.nn.Module):
@@ -61,7 +76,7 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
     def __init__(self, module: torch.nn.Module, options: Options) -> None:
         self.__dict__["_gramme_ready"] = False  # module classes may look at attributes in Module.__init__
         self.__dict__["_orig_mod"] = module
-        super().__init__()
+        torch.nn.Module.__init__(self)
         del self.__dict__["_orig_mod"]
         self._modules["_orig_mod"] = module
         self.__dict__["_gramme_options"] = options
@@ -74,7 +89,8 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         """Make the entry and let calls go straight to it."""
         module = self._orig_mod
         entry = self._gramme_options.entry(cast(types.FunctionType, type(module).__call__))
-        self.__dict__["forward"] = types.MethodType(entry, module)
+        self.__dict__["_gramme_entry"] = entry
+        self.__dict__["forward"] = _compiled_forward(entry, module)
         hooks = [self.__dict__[name] for name in _OWN_HOOKS] + [getattr(torch_module, name) for name in _GLOBAL_HOOKS]
         self._connect(None if _is_lazy(module) else entry, module, tuple(hooks))
 
@@ -92,11 +108,18 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
             self._install()
         return torch.nn.Module.__call__(self, *args, **kwargs)
 
-    @property  # type: ignore[misc]
+    @property
     def __class__(self) -> type:
-        """Libraries ask isinstance(x, torch._dynamo.OptimizedModule) to find `_orig_mod`; it is there."""
-        dynamo = sys.modules.get("torch._dynamo.eval_frame")
-        return cast(type, getattr(dynamo, "OptimizedModule", OptimizedModule))
+        """The class, by which libraries find `_orig_mod`: once PyTorch's OptimizedModule is there, a subclass of both.
+
+        It can be set, as for any module, to a class made from what it or `type()` says.
+        """
+        return _of_both(type(self)) if type(self) is OptimizedModule else type(self)
+
+    @__class__.setter
+    def __class__(self, value: type) -> None:
+        own = _of_both(OptimizedModule) if value is _their_class() else value
+        _set_class(self, own)
 
     @property
     def dynamo_ctx(self) -> Options:
@@ -128,22 +151,23 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _OWN_ATTRIBUTES or hasattr(OptimizedModule, name):
-            super().__setattr__(name, value)
+        if name in _OWN_ATTRIBUTES or hasattr(type(self), name):
+            torch.nn.Module.__setattr__(self, name, value)
             if name == "forward":
                 self._connect(None, self._orig_mod, ())
         else:
             setattr(self._orig_mod, name, value)
 
     def __delattr__(self, name: str) -> None:
-        if name in _OWN_ATTRIBUTES or hasattr(OptimizedModule, name):
-            super().__delattr__(name)
+        if name in _OWN_ATTRIBUTES or hasattr(type(self), name):
+            torch.nn.Module.__delattr__(self, name)
         else:
             delattr(self._orig_mod, name)
 
     def __dir__(self) -> list[str]:
         inherited = list(self._orig_mod.__dir__())  # type: ignore[no-untyped-call]
-        return inherited + [name for name in super().__dir__() if name not in inherited]  # type: ignore[no-untyped-call]
+        own: list[str] = torch.nn.Module.__dir__(self)  # type: ignore[no-untyped-call]
+        return inherited + [name for name in own if name not in inherited]
 
     def __len__(self) -> int:
         if isinstance(self._orig_mod, Sized):
@@ -151,4 +175,41 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         raise TypeError(f"{type(self._orig_mod).__name__} does not support len()")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OptimizedModule, (self._orig_mod, self._gramme_options)
+        cls = type(self)
+        plain = cls is OptimizedModule or cls is _of_both(OptimizedModule)
+        return OptimizedModule if plain else cls, (self._orig_mod, self._gramme_options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made of: all but the entry."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("forward", "_gramme_entry")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._install()
+
+
+def _call_in_python(self: OptimizedModule, *args: Any, **kwargs: Any) -> Any:
+    """With hooks and all, as every module: its `forward` is the compiled call of the module it was made of."""
+    return torch.nn.Module.__call__(self, *args, **kwargs)
+
+
+OptimizedModule._tell_call(_call_in_python)
+
+_set_class = object.__dict__["__class__"].__set__
+
+
+def _their_class() -> type | None:
+    """PyTorch's OptimizedModule, if it is loaded: that takes more than a second."""
+    return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+
+
+@functools.cache
+def _joined(own: type, theirs: type) -> type:
+    names = {"__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
+    return type(own.__name__, (own, theirs), names)
+
+
+def _of_both(own: type) -> type:
+    """A subclass of it and of PyTorch's class, whose instances are laid out as its own."""
+    theirs = _their_class()
+    return own if theirs is None else _joined(own, theirs)

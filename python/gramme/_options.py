@@ -45,6 +45,10 @@ class Options:
         made._torchdynamo_wrapper_id = id(made)
         made.get_compiler_config = self.compiler_config
         made.aot_compile = aot_compile
+        made.__prepare_scriptable__ = lambda: function  # torch.jit.script asks
+        # The marks by which PyTorch's front end, for strict export, goes on with another function.
+        made.__dict__["__script_if_tracing_wrapper"] = True
+        made.__dict__["__original_fn"] = function
         return made
 
     def __call__(self, callable_: Any) -> Any:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
+import shutil
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import torch
 
 __all__ = ["save_graph"]
+
+_PREFIX = "gramme_failed_"
+_MOST_KEPT = 10
+_numbers = itertools.count()
 
 _HEAD = '''"""The graph that backend {name!r} failed on: {error}
 
@@ -43,8 +51,21 @@ def _input(node: torch.fx.Node) -> str:
     return f"    {text}{'.requires_grad_()' if value.requires_grad and value.is_leaf else ''},  # {node.target}"
 
 
+@functools.cache
+def _folder_of(process: int) -> str:
+    """A new folder, and of the user's earlier ones only the last."""
+    found = [path for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*") if path.stat().st_uid == os.getuid()]
+    for path in sorted(found, key=lambda path: path.stat().st_mtime)[: 1 - _MOST_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=_PREFIX)
+
+
+def _folder() -> str:
+    return _folder_of(os.getpid())
+
+
 def save_graph(graph_module: torch.fx.GraphModule, name: str, error: Exception) -> str:
-    """Writes the graph into a new temporary folder.
+    """Writes the graph into the process's temporary folder, where the last graphs are kept, as are the last folders.
 
     Returns:
         The file's path.
@@ -54,7 +75,9 @@ def save_graph(graph_module: torch.fx.GraphModule, name: str, error: Exception) 
     code: Any = graph_module.print_readable(print_output=False, include_stride=True)
     nodes = graph_module.graph.find_nodes(op="placeholder")
     tail = _TAIL.format(name=name, inputs="\n".join(map(_input, nodes)))
-    path = os.path.join(tempfile.mkdtemp(prefix="gramme_failed_"), "graph.py")
+    number = next(_numbers)
+    Path(_folder(), f"graph_{number - _MOST_KEPT}.py").unlink(missing_ok=True)
+    path = os.path.join(_folder(), f"graph_{number}.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(head + code + "\n" + tail)
     return path

@@ -31,17 +31,6 @@ Value* bind_entry(Trace& trace, const Args& args) {
   return method;
 }
 
-/// With hooks and all, as every module: its `forward` is the compiled call of the module it was made of.
-Value* call_module(Trace& trace, const Args& args) {
-  PyObject* const function = once([] {
-    Owned<> module = Owned<>::steal(import_module("torch.nn"));
-    Owned<> cls = module ? Owned<>::steal(PyObject_GetAttrString(module.get(), "Module")) : Owned<>();
-    return cls ? PyObject_GetAttrString(cls.get(), "__call__") : nullptr;
-  });
-  if (!function) throw PythonError();
-  return protocol::call(trace, trace.pinned(function), args);
-}
-
 /// What is around a callable that is no Python function.
 Value* call_wrapper(Trace& trace, value::Function* wrapper, const Args& args) {
   return trace.inliner->call(wrapper, args);
@@ -91,8 +80,9 @@ void add(PyTypeObject* type, const char* name, protocol::Model model) {
 void register_compiled() {
   add(runtime::entry_type(), "__call__", &call_entry);
   add(runtime::entry_type(), "__get__", &bind_entry);
-  add(runtime::module_call_type(), "__call__", &call_module);
   protocol::add_function_model("gramme/_compile.py", "compile", &make_entry);
+  protocol::add_function_model("gramme/_module.py", "_call_in_python", &call_wrapper);
+  protocol::add_function_model("gramme/_module.py", "_compiled_forward.<locals>.forward", &call_wrapper);
   protocol::add_function_model("gramme/_compile.py", "_plain_wrapper.<locals>.call", &call_wrapper);
 }
 

@@ -55,13 +55,34 @@ PyObject* call_entry(PyObject* entry, PyObject* module, PyObject* const* args, s
   return PyObject_Vectorcall(entry, all, nargs + 1, kwnames);
 }
 
-PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (Py_TYPE(self)->tp_call != PyVectorcall_Call)  // somebody gave the class a __call__ of its own
-    return _PyObject_MakeTpCall(PyThreadState_Get(), self, args, PyVectorcall_NARGS(nargsf), kwnames);
+PyObject* run(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   ModuleCall* call = as_call(self);
   if (!call->entry || has_hooks(call->hooks)) return call_slowly(self, args, nargsf, kwnames);
   auto entry = Owned<>::share(call->entry), module = Owned<>::share(call->module);
   return call_entry(entry.get(), module.get(), args, nargsf, kwnames);
+}
+
+/// tp_call: where a class with a __call__ of its own comes to when that calls super's.
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const auto positional = static_cast<size_t>(PyTuple_GET_SIZE(args));
+  if (!kwargs || PyDict_GET_SIZE(kwargs) == 0)
+    return run(self, reinterpret_cast<PyTupleObject*>(args)->ob_item, positional, nullptr);
+  std::vector<PyObject*> all(reinterpret_cast<PyTupleObject*>(args)->ob_item,
+                             reinterpret_cast<PyTupleObject*>(args)->ob_item + positional);
+  auto names = Owned<>::steal(PyTuple_New(PyDict_GET_SIZE(kwargs)));
+  if (!names) return nullptr;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0, i = 0; PyDict_Next(kwargs, &at, &name, &value); ++i) {
+    PyTuple_SET_ITEM(names.get(), i, Py_NewRef(name));
+    all.push_back(value);
+  }
+  return run(self, all.data(), positional, names.get());
+}
+
+PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (Py_TYPE(self)->tp_call != call)  // somebody gave the class a __call__ of its own
+    return _PyObject_MakeTpCall(PyThreadState_Get(), self, args, PyVectorcall_NARGS(nargsf), kwnames);
+  return run(self, args, nargsf, kwnames);
 }
 
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
@@ -114,11 +135,21 @@ PyObject* connect(PyObject* self, PyObject* args) {
 /// CPython 3.11 does not let a class made in Python inherit vectorcall; without it each call would pack a tuple.
 PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  if (type->tp_call == call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  Py_RETURN_NONE;
+}
+
+/// What the class tells of its __call__, for whoever follows calls in Python; its own instances go on as before,
+/// subclasses go by it.
+PyObject* tell_call(PyObject* cls, PyObject* function) {
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (PyDict_SetItemString(type->tp_dict, "__call__", function) < 0) return nullptr;
+  PyType_Modified(type);
   Py_RETURN_NONE;
 }
 
 PyMethodDef kMethods[] = {
+    {"_tell_call", tell_call, METH_O | METH_CLASS, "_tell_call(function): what __call__ of the class is in Python."},
     {"_connect", connect, METH_VARARGS, "_connect(entry, module, hooks): what a call runs."},
     {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
@@ -131,7 +162,7 @@ PyTypeObject make_type() {
   type.tp_basicsize = sizeof(ModuleCall);
   type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
   type.tp_vectorcall_offset = offsetof(ModuleCall, vectorcall);
-  type.tp_call = PyVectorcall_Call;
+  type.tp_call = call;
   type.tp_new = make;
   type.tp_dealloc = deallocate;
   type.tp_traverse = traverse;

@@ -4,6 +4,7 @@ Its functional collectives run beside the program until somebody waits; its modu
 parameters, and ask `is_compiling()` in order not to.
 """
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -18,6 +19,8 @@ import torch.distributed._functional_collectives as collectives
 import torch.distributed.nn.functional as differentiable
 import torch.multiprocessing as mp
 from torch import nn
+from torch.distributed._composable import checkpoint, replicate
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
 from torch.distributed.utils import _alloc_storage, _free_storage
 
@@ -134,14 +137,34 @@ def test_a_freed_tensor_is_no_input(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_fully_shard(backend: str, group: str) -> None:
-    def train(wrap: Callable[[nn.Module], Any]) -> list[float]:
+    """Around a compiled model, and of compiled blocks, whose class and hooks it sets."""
+
+    def train(wrap: Callable[[nn.Module], Any], inside: Callable[[nn.Module], Any]) -> list[float]:
         torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+        model = nn.Sequential(inside(nn.Linear(3, 3)), nn.ReLU(), inside(Block()), nn.Linear(3, 2))
         for layer in (model[0], model[2], model):
             fully_shard(layer)
         return steps(model, wrap(model))
 
-    assert train(lambda model: gramme.compile(model, backend=backend)) == train(lambda model: model)
+    def plain(model: nn.Module) -> Any:
+        return model
+
+    def compiled(model: nn.Module) -> Any:
+        return torch.compile(model, backend=backend)
+
+    wanted = train(plain, plain)
+    with gramme.install():
+        assert train(compiled, plain) == wanted
+        assert train(plain, compiled) == wanted
+        assert train(compiled, compiled) == wanted
+
+
+@pytest.mark.parametrize("wrap", [replicate, checkpoint_wrapper, checkpoint])
+def test_other_wrappers_of_a_compiled_block(wrap: Callable[[nn.Module], Any], group: str) -> None:
+    torch.manual_seed(0)
+    plain = Block()
+    wrapped = wrap(gramme.compile(copy.deepcopy(plain), backend="native"))
+    assert steps(wrapped, wrapped) == steps(plain, plain)
 
 
 def steps(model: nn.Module, called: Any, rank: int = 0) -> list[float]:

@@ -105,6 +105,7 @@ class Plan:
             schedule: one for these stages; 1F1B if there is none.
 
         Raises:
+            ValueError: the path is that of another kind of file.
             ScheduleError: the schedule cannot be carried out.
 
         Example:
@@ -116,6 +117,8 @@ class Plan:
         """
         from ._drawing import drawing
 
+        if Path(path).suffix.lower() not in ("", ".svg"):
+            raise ValueError(f"path: plans are drawn as SVG; expected a name that ends in .svg, got {str(path)!r}")
         schedule = schedule or Schedule.one_f_one_b(len(self.stages), self.micro_batches)
         Path(path).write_text(drawing(self, schedule), encoding="utf-8")
 

@@ -311,6 +311,7 @@ def split(
         The stages, which is called like the model.
 
     Raises:
+        TypeError: model is no module, example_args are no tuple.
         CaptureError: the model is not one graph; it names file, line and reason.
         ValueError: there are fewer operations, or places to cut, than stages; it names lines between which there is
             no place.
@@ -326,6 +327,11 @@ def split(
         [1, 3]
 
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+    if not isinstance(example_args, (tuple, list)):
+        raise TypeError(f"example_args: expected a tuple of arguments, got {type(example_args).__name__}")
+    example_args = tuple(example_args)
     if stages < 1:
         raise ValueError(f"stages must be a positive number, not {stages}")
     if costs not in ("estimated", "measured"):

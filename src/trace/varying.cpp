@@ -115,6 +115,10 @@ Value* Capture::number(PyObject* object, const Source* source) {
     result->range = {0, 1};
     guard(guards::between(source, 0, 1));
   }
+  if (of_optimizer && narrow && PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) >= 1) {  // a sum of weights
+    result->range = {1 / source::kNarrow, source::kNarrow};
+    guard(guards::between(source, result->range.low, result->range.high));
+  }
   if (policy.symbolic && PyLong_CheckExact(object)) {
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
     // What counts steps stays positive: what is divided by it, or a power of it, has a bound.

@@ -48,6 +48,7 @@ void register_torch() {
   register_torch_legacy();
   register_torch_modes();
   register_torch_optim();
+  register_torch_optim_steps();
   register_torch_function_modes();
   register_torch_state();
   register_torch_dynamo();

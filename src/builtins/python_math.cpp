@@ -55,6 +55,8 @@ Value* square_root(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("math", "sqrt"); });
   PyObject* const sym_sqrt = once([] { return real("torch", "_sym_sqrt"); });
   auto* number = args.positional == 1 && !args.keywords ? symbolic_number(trace.see(args[0])) : nullptr;
+  if (args.positional == 1 && !args.keywords)
+    if (Value* root = protocol::number_root(trace, function, trace.see(args[0]))) return root;
   const shape::Expr e = number ? shape::to_float(number->expr) : nullptr;
   const shape::Expr has_root = e ? at_least(e, shape::float_constant(0)) : nullptr;
   if (has_root && trace.decide(has_root))
@@ -88,6 +90,14 @@ Value* of_float(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
+/// math.pow: as the operator does, where it cannot raise.
+Value* power(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("math", "pow"); });
+  if (args.positional == 2 && !args.keywords)
+    if (Value* made = protocol::number_power(trace, function, trace.see(args[0]), trace.see(args[1]))) return made;
+  return of_float<"pow">(trace, args);
+}
+
 }  // namespace
 
 void register_math() {
@@ -100,14 +110,14 @@ void register_math() {
                {"trunc", &rounding<"trunc", "__trunc__">},
            });
 #define FLOAT(name) {#name, &of_float<#name>}
-  add_rows("math", Takes::Plain, {{"sqrt", &square_root}});
+  add_rows("math", Takes::Plain, {{"sqrt", &square_root}, {"pow", &power}});
   // clang-format off: one row a line would take two pages
   add_rows("math", Takes::Plain, {
       FLOAT(acos), FLOAT(acosh), FLOAT(asin), FLOAT(asinh), FLOAT(atan), FLOAT(atan2), FLOAT(atanh), FLOAT(cbrt),
       FLOAT(copysign), FLOAT(cos), FLOAT(cosh), FLOAT(degrees), FLOAT(erf), FLOAT(erfc), FLOAT(exp), FLOAT(exp2),
       FLOAT(expm1), FLOAT(fabs), FLOAT(fmod), FLOAT(frexp), FLOAT(gamma), FLOAT(hypot), FLOAT(isclose), FLOAT(isfinite),
       FLOAT(isinf), FLOAT(isnan), FLOAT(ldexp), FLOAT(lgamma), FLOAT(log), FLOAT(log10), FLOAT(log1p), FLOAT(log2),
-      FLOAT(modf), FLOAT(pow), FLOAT(radians), FLOAT(remainder), FLOAT(sin), FLOAT(sinh), FLOAT(tan),
+      FLOAT(modf), FLOAT(radians), FLOAT(remainder), FLOAT(sin), FLOAT(sinh), FLOAT(tan),
       FLOAT(tanh),
   });
   // clang-format on

@@ -10,6 +10,7 @@
 #include "protocol/number.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
+#include "trace/optimizer_numbers.h"
 
 namespace gramme::builtins {
 namespace {
@@ -228,10 +229,15 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
   return best;
 }
 
+/// Where graphs run as they are: does an optimizer's step compute of numbers that vary?
+bool computes_for_optimizer(Trace& trace) {
+  return trace::is_in_optimizer(trace) || trace.state<trace::OptimizerNumbers>().seen;
+}
+
 /// Of floats that only a run of the graph tells; null if there are others among the items.
 template <int op>
 Value* extreme_float(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
-  auto* const extreme = trace::is_in_optimizer(trace) ? &protocol::number_extreme : &protocol::data_extreme;
+  auto* const extreme = computes_for_optimizer(trace) ? &protocol::number_extreme : &protocol::data_extreme;
   Value* best = trace.see(items.front());
   for (size_t i = 1; best && i < items.size(); ++i) best = extreme(trace, op, function, best, trace.see(items[i]));
   return items.size() > 1 ? best : nullptr;
@@ -276,7 +282,7 @@ Value* extreme(Trace& trace, const Args& args) {
     if (Value* constant = extreme_constant(trace, function, items)) return constant;
   if (!key)
     if (Value* number = extreme_number<op>(trace, items)) return number;
-  if (!key && (trace::is_in_optimizer(trace) || trace.policy.data.scalars))
+  if (!key && (computes_for_optimizer(trace) || trace.policy.data.scalars))
     if (Value* number = extreme_float<op>(trace, function, items)) return number;
   return extreme_item<op>(trace, items, key);
 }

@@ -69,6 +69,7 @@ Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* devi
 void register_torch_methods();
 void register_torch_modes();
 void register_torch_optim();
+void register_torch_optim_steps();
 void register_torch_function_modes();
 void register_torch_state();
 void register_torch_dynamo();

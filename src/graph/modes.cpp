@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/once.h"
 #include "base/ref.h"
 #include "graph/graph.h"
@@ -27,6 +29,7 @@ bool sets_grad_mode(const Node* node) {
          node->call.arg_count == 1;
 }
 
+/// A graph of nothing else is none: replay sets the mode that the segment leaves.
 void Graph::remove_redundant_grad_modes(bool grad_at_start) {
   std::erase_if(nodes_, [](const Node* node) { return sets_grad_mode(node) && !node->effect; });
   bool grad = grad_at_start;
@@ -40,6 +43,7 @@ void Graph::remove_redundant_grad_modes(bool grad_at_start) {
     if (first >= 0) grad = first;
     kept.push_back(nodes_[i]);
   }
+  if (std::ranges::all_of(kept, [](const Node* node) { return sets_grad_mode(node); })) kept.clear();
   nodes_ = std::move(kept);
 }
 

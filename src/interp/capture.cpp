@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "interp/attempt.h"
 #include "trace/failures.h"
+#include "trace/prepared.h"
 
 namespace gramme::interp {
 
@@ -233,6 +234,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       bool learned = specialize(policy, needed.sources);
       for (const source::Source* source : needed.sources) learned |= policy.fixed.insert(source->path).second;
       if (!learned) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
+    } catch (const trace::Prepared&) {
+      // What has been looked at is another thing now.
     } catch (const trace::HookLeaves& hook) {
       if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
     } catch (const UserError& error) {

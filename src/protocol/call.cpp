@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
+#include "protocol/call_rules.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
@@ -140,6 +141,13 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
   }
   if (trace.depth >= trace.policy.max_depth) cannot(Reason::TooDeep);
   if (function->code && !(function->code->co_flags & kResumed)) trace::show_as_constant(trace.scope(), function);
+  const CallRule rule =
+      function->object ? find_call_rule(cpython::code_of(cpython::as_function(function->object))) : nullptr;
+  if (rule) {
+    std::vector<Value*> values(args.values, args.values + args.positional + args.keywords);
+    rule(trace, function, args, values);
+    return trace.inliner->call(function, Args{values.data(), args.positional, args.names, args.keywords});
+  }
   return trace.inliner->call(function, args);
 }
 

@@ -7,6 +7,7 @@
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
 #include "source/constant.h"
+#include "trace/optimizer_numbers.h"
 
 namespace gramme::protocol {
 
@@ -189,15 +190,19 @@ void guard_base(Trace& trace, Value* left, Value* right) {
     base->range = guarded(trace, base, positive);
 }
 
-/// Of a factor that decays, a base between 0 and 1: a varying int that is its exponent is guarded not to be negative.
+/// Of a factor that decays, a base between 0 and 1: a varying int that is its exponent is guarded not to be negative,
+/// and to be positive where it is, since optimizers divide by what is missing to 1.
 void guard_exponent(Trace& trace, Value* left, Value* right) {
   auto* exponent = as<Number>(right);
   const Interval base = range_of(left);
   const bool decays = base.known() && 0 < base.low && base.high <= 1;
   if (!trace.policy.locates || !decays || !exponent || exponent->type != &PyLong_Type) return;
-  if (!exponent->expr || exponent->range.low >= 0) return;
+  if (!exponent->expr || exponent->range.low >= 1) return;
   const std::optional<int64_t> now = trace.shapes.assumptions.hint(exponent->expr);
-  if (now && *now >= 0 && trace.decide(at_least(exponent->expr, shape::constant(0)))) exponent->range.low = 0;
+  if (!now || *now < 0) return;
+  const int64_t least = *now ? 1 : 0;
+  if (exponent->range.low >= least) return;
+  if (trace.decide(at_least(exponent->expr, shape::constant(least)))) exponent->range.low = static_cast<double>(least);
 }
 
 /// A varying divisor is guarded to keep its sign, and not to come near zero.
@@ -311,12 +316,31 @@ Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
 Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right) {
   auto is_float = [](Value* seen) {
     auto* number = as<Number>(seen);
-    return number ? number->type == &PyFloat_Type && !number->expr : is_constant_of(seen, &PyFloat_Type);
+    return number ? number->type == &PyFloat_Type : is_constant_of(seen, &PyFloat_Type);
   };
   if (!trace.policy.locates || !is_float(left) || !is_float(right)) return nullptr;
   if (left->kind == Kind::Constant && right->kind == Kind::Constant) return nullptr;
   const Interval a = range_of(left), b = range_of(right);
   return emit_number(trace, function, {left, right}, {&PyFloat_Type, op == Py_GT ? maximum(a, b) : minimum(a, b)});
+}
+
+Value* number_power(Trace& trace, PyObject* function, Value* base, Value* exponent) {
+  const bool varies = base->kind == Kind::Number || exponent->kind == Kind::Number;
+  if (!trace.policy.locates || !varies || !is_numeric(base) || !is_numeric(exponent)) return nullptr;
+  guard_base(trace, base, exponent);
+  guard_exponent(trace, base, exponent);
+  const Interval range = power(range_of(base), range_of(exponent));
+  if (!range.known()) return nullptr;
+  return emit_number(trace, function, {base, exponent}, {&PyFloat_Type, range});
+}
+
+Value* number_root(Trace& trace, PyObject* function, Value* operand) {
+  auto* number = as<Number>(operand);
+  if (!trace.policy.locates || !number) return nullptr;
+  if (number->expr && !trace.state<trace::OptimizerNumbers>().seen) return nullptr;
+  const Interval range = number->range;
+  if (!range.known() || range.low < 0) return nullptr;
+  return emit_number(trace, function, {operand}, {&PyFloat_Type, {std::sqrt(range.low), std::sqrt(range.high)}});
 }
 
 Value* number_unary(Trace& trace, Unary op, Number* operand) {

@@ -31,6 +31,11 @@ Value* number_by(Trace& trace, shape::Expr e, PyObject* function, Value* left, V
 /// max() or min() of floats of which only a run of the graph tells one; null of others.
 Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right);
 
+/// math.pow(), math.sqrt(): in the graph, of floats of which only a run of it tells one, where they cannot raise; null
+/// elsewhere.
+Value* number_power(Trace& trace, PyObject* function, Value* base, Value* exponent);
+Value* number_root(Trace& trace, PyObject* function, Value* operand);
+
 /// For operands of which at least one is a Number and none a tensor.
 Value* number_binary(Trace& trace, int op, Value* left, Value* right);
 Value* number_compare(Trace& trace, int op, Value* left, Value* right);

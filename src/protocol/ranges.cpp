@@ -1,15 +1,17 @@
 // Comparisons of numbers that only a run of the graph tells, decided by what the numbers lie between.
 //
-// Where the numbers are computed of the whole number in one tensor (an optimizer's step), the decision holds for all
-// whole numbers from the one of now up and down for which it can be shown, and what the tensor holds is guarded to be
-// one of them.
+// Where the numbers are computed of one whole number, in a tensor or an int of an optimizer's (its step), the decision
+// holds for all whole numbers from the one of now up and down for which it can be shown, and it is guarded to be one of
+// them.
 #include <cmath>
 #include <unordered_map>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "graph/graph.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
+#include "trace/optimizer_numbers.h"
 
 namespace gramme::protocol {
 
@@ -60,11 +62,25 @@ std::optional<bool> compared(int op, Interval a, Interval b) {
   }
 }
 
-/// What numbers of the graph lie between if the input holds a whole number within a range at the start.
+/// The one whole number that others are computed of: what an input holds, or an int that varies.
+struct Origin {
+  const trace::Contents::Content* content = nullptr;
+  const graph::Node* symbol = nullptr;
+  bool several = false;
+
+  void add(const Origin& other) {
+    several |= other.several || (content && other.content && content->start != other.content->start);
+    several |= symbol && other.symbol && symbol != other.symbol;
+    if (other.content) content = other.content;
+    if (other.symbol) symbol = other.symbol;
+  }
+};
+
+/// What numbers of the graph lie between if the origin lies within a range at the start.
 class Evaluation {
  public:
-  Evaluation(const trace::Contents& contents, const Tensor* input, Interval at_start)
-      : contents_(contents), input_(input), at_start_(at_start) {}
+  Evaluation(const trace::Contents& contents, const Origin& origin, Interval at_start)
+      : contents_(contents), origin_(origin), at_start_(at_start) {}
 
   Interval of(Value* value) {
     auto* number = as<Number>(value);
@@ -73,8 +89,9 @@ class Evaluation {
 
  private:
   Interval of(const graph::Node* node) {
+    if (node == origin_.symbol) return at_start_;
     if (const trace::Contents::Content* content = contents_.read_by(node)) {
-      const bool follows = content->start == input_ && content->whole;
+      const bool follows = origin_.content && content->start == origin_.content->start && content->whole;
       return follows ? sum(at_start_, {content->added, content->added}) : content->range;
     }
     auto [known, is_new] = known_.try_emplace(node);
@@ -92,6 +109,9 @@ class Evaluation {
 
   Interval computed(const meta::Call& call) {
     PyObject* const negate = once([] { return operator_function("neg"); });
+    PyObject* const math_power = once([] { return imported("math", "pow").release(); });
+    PyObject* const larger = once([] { return imported("builtins", "max").release(); });
+    PyObject* const smaller = once([] { return imported("builtins", "min").release(); });
     if (call.arg_count == 1 && call.target == negate) return negative(of(call.args[0]));
     if (call.arg_count != 2) return {};
     auto is = [&](int op) { return call.target == operator_row(op).function; };
@@ -100,56 +120,49 @@ class Evaluation {
     if (is(NB_SUBTRACT)) return difference(a, b);
     if (is(NB_MULTIPLY)) return product(a, b);
     if (is(NB_TRUE_DIVIDE)) return quotient(a, b);
-    if (is(NB_POWER)) return power(a, b);
+    if (is(NB_POWER) || call.target == math_power) return power(a, b);
+    if (call.target == larger) return maximum(a, b);
+    if (call.target == smaller) return minimum(a, b);
     return {};
   }
 
   const trace::Contents& contents_;
-  const Tensor* input_;
+  const Origin origin_;
   const Interval at_start_;
   std::unordered_map<const graph::Node*, Interval> known_;
 };
 
-/// The one content that the number is computed of; null if there is none, or another one, too.
-const trace::Contents::Content* content_below(const trace::Contents& contents, const graph::Node* node) {
-  if (const trace::Contents::Content* content = contents.read_by(node)) return content;
-  const trace::Contents::Content* found = nullptr;
-  bool several = false;
+Origin origin_of(const trace::Contents& contents, const graph::Node* node) {
+  if (const trace::Contents::Content* content = contents.read_by(node)) return {.content = content};
+  if (node->kind == graph::Node::Placeholder && node->symbol) return {.symbol = node};
+  Origin found;
   if (node->kind == graph::Node::CallFunction)
     meta::each_leaf(node->call, [&](const Argument& leaf) {
-      const auto* below = leaf.kind == Argument::Number ? content_below(contents, leaf.node) : nullptr;
-      several |= found && below && below->start != found->start;
-      if (below) found = below;
+      if (leaf.kind == Argument::Number) found.add(origin_of(contents, leaf.node));
     });
-  return several ? nullptr : found;
+  return found;
 }
 
-const trace::Contents::Content* content_below(const trace::Contents& contents, const Compared& asked) {
-  auto of = [&](Value* value) {
-    auto* number = as<Number>(value);
-    return number && number->node ? content_below(contents, number->node) : nullptr;
-  };
-  const auto *left = of(asked.left), *right = of(asked.right);
-  if (left && right && left->start != right->start) return nullptr;
-  return left ? left : right;
+Origin origin_of(const trace::Contents& contents, const Compared& asked) {
+  Origin found;
+  for (Value* value : {asked.left, asked.right})
+    if (auto* number = as<Number>(value); number && number->node) found.add(origin_of(contents, number->node));
+  return found;
 }
 
-/// The decision for what the input holds now, and how far around it holds.
+/// The decision for what the origin is now, and how far around it holds.
 class Decision {
  public:
-  Decision(const trace::Contents& contents, const trace::Contents::Content& below, const Compared& asked)
-      : contents_(contents), input_(below.start), now_(below.now - below.added), asked_(asked) {}
+  Decision(const trace::Contents& contents, const Origin& origin, double now, Interval most, const Compared& asked)
+      : contents_(contents), origin_(origin), now_(now), most_(most), asked_(asked) {}
 
   std::optional<bool> taken() { return taken_ = at({now_, now_}); }
 
-  Interval around() {
-    const Interval start = contents_.at_start(input_);
-    return {now_ - reach(-1, now_ - start.low), now_ + reach(1, start.high - now_)};
-  }
+  Interval around() { return {now_ - reach(-1, now_ - most_.low), now_ + reach(1, most_.high - now_)}; }
 
  private:
   std::optional<bool> at(Interval start) {
-    Evaluation evaluation(contents_, input_, start);
+    Evaluation evaluation(contents_, origin_, start);
     return compared(asked_.op, evaluation.of(asked_.left), evaluation.of(asked_.right));
   }
 
@@ -168,11 +181,40 @@ class Decision {
   }
 
   const trace::Contents& contents_;
-  const Tensor* input_;
+  const Origin origin_;
   const double now_;
+  const Interval most_;
   const Compared asked_;
   std::optional<bool> taken_;
 };
+
+/// By what an input holds at the start.
+std::optional<bool> decided_by_content(Trace& trace, const Origin& origin, const Compared& asked) {
+  const trace::Contents::Content& content = *origin.content;
+  if (!content.start || !content.whole) return std::nullopt;
+  trace::Contents& contents = trace.scope().contents();
+  Decision decision(contents, origin, content.now - content.added, contents.at_start(content.start), asked);
+  const std::optional<bool> truth = decision.taken();
+  if (truth) contents.narrow(content.start, decision.around());
+  return truth;
+}
+
+/// By an int, which is positive.
+std::optional<bool> decided_by_int(Trace& trace, const Origin& origin, const Compared& asked) {
+  constexpr double kMostSteps = 0x1p23;
+  const shape::Expr symbol = origin.symbol->symbol;
+  const std::optional<int64_t> now = trace.shapes.assumptions.hint(symbol);
+  if (symbol->type != shape::Type::Int || !trace.state<trace::OptimizerNumbers>().seen) return std::nullopt;
+  if (!now || *now < 1 || static_cast<double>(*now) > kMostSteps) return std::nullopt;
+  const auto number = static_cast<double>(*now);
+  Decision decision(trace.scope().contents(), origin, number, {1, kMostSteps}, asked);
+  const std::optional<bool> truth = decision.taken();
+  if (!truth) return std::nullopt;
+  const Interval around = decision.around();
+  const bool holds = trace.decide(at_least(symbol, shape::constant(static_cast<int64_t>(around.low)))) &&
+                     trace.decide(at_most(symbol, shape::constant(static_cast<int64_t>(around.high))));
+  return holds ? truth : std::nullopt;
+}
 
 /// A number that was compared with a constant is no further than that.
 void refine(Value* value, int op, Value* other) {
@@ -219,13 +261,11 @@ std::optional<bool> truth_by_ranges(Trace& trace, Number* number) {
   if (!truth && (keep_side(trace, asked.left, asked.right) || keep_side(trace, asked.right, asked.left)))
     truth = by_ranges();
   if (!truth) {
-    trace::Contents& contents = trace.scope().contents();
-    const trace::Contents::Content* below = content_below(contents, asked);
-    if (!below || !below->start || !below->whole) return std::nullopt;
-    Decision decision(contents, *below, asked);
-    truth = decision.taken();
+    Origin origin = origin_of(trace.scope().contents(), asked);
+    if (origin.several || (!origin.content && !origin.symbol)) return std::nullopt;
+    if (origin.content) origin.symbol = nullptr;  // of which the bounds are enough
+    truth = origin.content ? decided_by_content(trace, origin, asked) : decided_by_int(trace, origin, asked);
     if (!truth) return std::nullopt;
-    contents.narrow(below->start, decision.around());
   }
   const int op = *truth ? asked.op : opposite(asked.op);
   refine(asked.left, op, asked.right);

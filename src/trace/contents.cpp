@@ -148,6 +148,15 @@ Contents::Content Contents::changed(const Content& before, bool adds, Interval b
   return after;
 }
 
+namespace {
+
+/// Is an input a number from 0 to 1 that the program has done nothing with?
+bool is_factor(const Contents::Content& content) {
+  return content.start && content.whole && !content.read && content.added == 0 && content.now <= 1;
+}
+
+}  // namespace
+
 std::vector<Contents::Write> Contents::expected(const meta::Call& call, const std::vector<Tensor*>& leaves,
                                                 const std::vector<Number*>& numbers, const Written& written) {
   const Change change = change_of(call);
@@ -173,8 +182,14 @@ std::vector<Contents::Write> Contents::expected(const meta::Call& call, const st
     } else if (is_constant_number(by, now)) {
       range = {now, now};
     }
-    const Content* before = of(leaves[i], written);
+    Content* before = of(leaves[i], written);
     if (!before || !range.known()) continue;
+    if (change == Change::Multiplies && is_factor(*before) && !starts_.at(before->start).used) {
+      // What is multiplied counts nothing: it is a product of factors, the first of them 1.
+      starts_.at(before->start) = {{0, 1}, false, false};
+      before->whole = false;
+      before->range = {0, 1};
+    }
     const bool narrow = meta::dtype_object(*leaves[i]->record) == float32();
     const Content after = changed(*before, change == Change::Adds, range, now, narrow);
     if (after.range.known()) writes.push_back({whole_root(leaves[i]), after});

@@ -8,6 +8,7 @@
 #include "meta/predicate.h"
 #include "source/constant.h"
 #include "trace/left_open.h"
+#include "trace/optimizer_numbers.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -56,6 +57,14 @@ bool is_factor(PyObject* object) {
   return PyFloat_CheckExact(object) && 0 < PyFloat_AS_DOUBLE(object) && PyFloat_AS_DOUBLE(object) < 1;
 }
 
+/// Does an optimizer keep it in its groups, or in the state of a parameter?
+bool is_of_optimizer(const Source* source) {
+  static PyObject *const groups = intern("param_groups"), *const state = intern("state");
+  for (; source; source = source->base)
+    if (source->key && (source->key.get() == groups || source->key.get() == state)) return true;
+  return false;
+}
+
 }  // namespace
 
 bool Capture::is_known_constant(const Source* source) const {
@@ -100,12 +109,22 @@ Value* Capture::number(PyObject* object, const Source* source) {
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
-  if (policy.locates && is_factor(object) && is_in_optimizer(*this)) {
+  const bool of_optimizer = policy.locates && is_of_optimizer(source);
+  if (of_optimizer) state<OptimizerNumbers>().seen = true;
+  if (policy.locates && is_factor(object) && (of_optimizer || is_in_optimizer(*this))) {
     result->range = {0, 1};
     guard(guards::between(source, 0, 1));
   }
-  if (policy.symbolic && PyLong_CheckExact(object))
+  if (of_optimizer && narrow && PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) >= 1) {  // a sum of weights
+    result->range = {1 / source::kNarrow, source::kNarrow};
+    guard(guards::between(source, result->range.low, result->range.high));
+  }
+  if (policy.symbolic && PyLong_CheckExact(object)) {
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
+    // What counts steps stays positive: what is divided by it, or a power of it, has a bound.
+    if (of_optimizer && PyLong_AsLongLong(object) > 0 && decide(at_least(result->expr, shape::constant(1))))
+      result->range.low = 1;
+  }
   return result;
 }
 

@@ -61,6 +61,34 @@ OTHERS = "greater ge greater_equal mod remainder fmod floordiv floor_divide pow 
 UNLISTED = "atan2 hypot bitwise_and bitwise_left_shift ldexp copysign lshift rshift and_ or_ xor select"
 
 
+FUSED = {
+    "amsgrad": False,
+    "lr": 0.1,
+    "beta1": 0.9,
+    "beta2": 0.9,
+    "weight_decay": 0.0,
+    "eps": 1e-8,
+    "maximize": False,
+}
+FUSED_SGD = {
+    "weight_decay": 0.0,
+    "momentum": 0.0,
+    "lr": 0.1,
+    "dampening": 0.0,
+    "nesterov": False,
+    "maximize": False,
+    "is_first_step": False,
+}
+
+
+def moments(x: torch.Tensor) -> tuple[list[torch.Tensor], ...]:
+    return [x], [x + 1], [x + 2], [x + 3], [], [torch.ones(())]
+
+
+def rate(n: Any) -> dict[str, Any]:
+    return {"lr": n, "lr_decay": 0.0, "weight_decay": 0.0, "eps": 1e-8, "maximize": False}
+
+
 def other_calls() -> dict[str, Call]:
     def mask(x: Any) -> torch.Tensor:
         return torch.ones(x.shape, dtype=torch.bool)
@@ -93,6 +121,15 @@ def other_calls() -> dict[str, Call]:
         "foreach_lerp": lambda x, n: (torch._foreach_lerp, ([x], [x], n), {}),
         "foreach_addcmul": lambda x, n: (torch._foreach_addcmul, ([x], [x], [x], n), {}),
         "foreach_addcdiv_": lambda x, n: (torch._foreach_addcdiv_, ([x], [x], [x]), {"value": n}),
+        "foreach_maximum": lambda x, n: (torch._foreach_maximum, ([x], n), {}),
+        "foreach_minimum_": lambda x, n: (torch._foreach_minimum_, ([x], n), {}),
+        "foreach_clamp_min_": lambda x, n: (torch._foreach_clamp_min_, ([x], n), {}),
+        "foreach_clamp_max": lambda x, n: (torch._foreach_clamp_max, ([x], n), {}),
+        "fused_adamw_": lambda x, n: (torch._fused_adamw_, moments(x), {**FUSED, "lr": n}),
+        "fused_adam_(eps=)": lambda x, n: (torch._fused_adam_, moments(x), {**FUSED, "eps": n}),
+        "fused_adam_(amsgrad=)": lambda x, n: (torch._fused_adam_, moments(x), {**FUSED, "amsgrad": n}),
+        "fused_sgd_": lambda x, n: (torch._fused_sgd_, ([x], [x + 1], []), {**FUSED_SGD, "lr": n}),
+        "fused_adagrad_": lambda x, n: (torch._fused_adagrad_, ([x], [x + 1], [x + 2], [torch.ones(())]), rate(n)),
         "where": lambda x, n: (torch.where, (mask(x), x, n), {}),
         "where of two": lambda x, n: (torch.where, (mask(x), n, x), {}),
         "x.where": lambda x, n: (torch.Tensor.where, (x, mask(x), n), {}),

@@ -1,0 +1,146 @@
+// Steps of PyTorch's optimizers: how their state is made, and the form that they have for compilers.
+#include <algorithm>
+
+#include "base/imported.h"
+#include "base/text.h"
+#include "builtins/torch_support.h"
+#include "meta/targets.h"
+#include "protocol/call_rules.h"
+#include "trace/prepared.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+// ---- state
+
+/// Methods that make the state of parameters that have none: of what they read nothing but what parameters and their
+/// gradients are like, and a learning rate. Done twice they do what they do once.
+constexpr std::pair<const char*, const char*> kMakeState[] = {
+    {"torch/optim/adadelta.py", "Adadelta._init_group"}, {"torch/optim/_adafactor.py", "Adafactor._init_group"},
+    {"torch/optim/adam.py", "Adam._init_group"},         {"torch/optim/adamax.py", "Adamax._init_group"},
+    {"torch/optim/asgd.py", "ASGD._init_group"},         {"torch/optim/nadam.py", "NAdam._init_group"},
+    {"torch/optim/radam.py", "RAdam._init_group"},       {"torch/optim/rmsprop.py", "RMSprop._init_group"},
+    {"torch/optim/rprop.py", "Rprop._init_group"},       {"torch/optim/_muon.py", "Muon._init_group"},
+};
+
+bool is_empty_list(Trace& trace, Value* value) {
+  auto* list = trace.see_as<List>(value);
+  return list && !list->existing() && list->items().empty();
+}
+
+/// May the program have changed what the methods read? Attributes of other objects they do not know.
+bool may_have_changed(const Trace& trace) {
+  auto is_apart = [](const effects::Effect& effect) {
+    static PyObject *const state = intern("state"), *const groups = intern("param_groups");
+    static PyObject* const defaults = intern("defaults");
+    return effect.kind == effects::Kind::StoreAttr && effect.target->kind == Kind::Object && effect.name != state &&
+           effect.name != groups && effect.name != defaults;
+  };
+  const auto& entries = trace.effects().entries();
+  if (!std::ranges::all_of(entries, is_apart)) return true;
+  const auto& nodes = trace.scope().root().nodes();
+  return !std::ranges::all_of(nodes, [](const graph::Node* node) { return meta::sets_state(node->call.target); });
+}
+
+bool is_below(const source::Source* source, const source::Source* root) {
+  for (; source; source = source->base)
+    if (source == root) return true;
+  return false;
+}
+
+/// Has the program looked into the state?
+bool is_looked_into(Trace& trace, Value* optimizer) {
+  static PyObject* const name = intern("state");
+  const size_t before = trace.facts().size();
+  Value* state = trace.see(protocol::get_attribute(trace, optimizer, name));
+  if (state->kind != Kind::Dict || !state->source || state->written) return true;
+  return std::any_of(trace.facts().begin(), trace.facts().begin() + static_cast<std::ptrdiff_t>(before),
+                     [&](const guards::Fact& fact) { return is_below(fact.source, state->source); });
+}
+
+/// The state is made for real before the first capture of a step, of all groups, if nothing was done before: the first
+/// step is as all others then.
+void make_state(Trace& trace, Function* function, const Args& args, std::vector<Value*>&) {
+  auto* optimizer = args.positional > 2 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;
+  if (!optimizer || !optimizer->existing() || !optimizer->object) return;
+  if (&trace.scope().graph() != &trace.scope().root()) return;
+  for (size_t i = 2; i < args.positional; ++i)
+    if (!is_empty_list(trace, args[i])) return;
+  if (may_have_changed(trace) || is_looked_into(trace, optimizer)) return;
+  Owned<> made =
+      take(PyObject_CallFunction(imported("gramme._optimizers", "make_state").get(), "OOn", optimizer->object,
+                                 function->object, static_cast<Py_ssize_t>(args.positional - 2)));
+  if (made.get() == Py_True) throw trace::Prepared();
+}
+
+// ---- the form for compilers
+
+/// Functions that compute a step of Python's numbers, or of tensors if it is to be captured by CUDA graphs: PyTorch's
+/// front end has all optimizers so. One graph serves all steps then.
+constexpr std::pair<const char*, const char*> kCapturable[] = {
+    {"torch/optim/adadelta.py", "_single_tensor_adadelta"}, {"torch/optim/adadelta.py", "_multi_tensor_adadelta"},
+    {"torch/optim/adam.py", "_single_tensor_adam"},         {"torch/optim/adam.py", "_multi_tensor_adam"},
+    {"torch/optim/adamax.py", "_single_tensor_adamax"},     {"torch/optim/adamax.py", "_multi_tensor_adamax"},
+    {"torch/optim/asgd.py", "_single_tensor_asgd"},         {"torch/optim/asgd.py", "_multi_tensor_asgd"},
+    {"torch/optim/nadam.py", "_single_tensor_nadam"},       {"torch/optim/nadam.py", "_multi_tensor_nadam"},
+    {"torch/optim/radam.py", "_single_tensor_radam"},       {"torch/optim/radam.py", "_multi_tensor_radam"},
+    {"torch/optim/rmsprop.py", "_single_tensor_rmsprop"},   {"torch/optim/rmsprop.py", "_multi_tensor_rmsprop"},
+    {"torch/optim/rprop.py", "_single_tensor_rprop"},       {"torch/optim/rprop.py", "_multi_tensor_rprop"},
+};
+
+void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Value*>& values) {
+  static PyObject* const capturable = intern("capturable");
+  if (trace.policy.locates) return;
+  for (size_t i = 0; i < args.keywords; ++i)
+    if (args.names[i] == capturable) values[args.positional + i] = trace.boolean(true);
+}
+
+/// The tensor that a compiler gets where eager takes its number: null if eager refuses it, or may.
+Value* scale_of(Trace& trace, const Args& args, const char* keyword) {
+  if (trace.policy.locates || args.keywords != 1) return nullptr;
+  Value* given = args.keyword(keyword);
+  auto* scale = given ? trace.see_as<Tensor>(given) : nullptr;
+  if (!scale || !scale->record->sizes.empty() || scale->record->requires_grad) return nullptr;
+  if (!meta::is_floating_point(*scale->record)) return nullptr;
+  return scale;
+}
+
+/// x.addcdiv_(a, b, value=v) and its like, where `v` is a tensor: x.add_(a / b * v), which asks for no number.
+template <Text name, Text function>
+Value* scaled(Trace& trace, const Args& args) {
+  static PyObject *const method = intern(name.text), *const add = intern("add_");
+  PyObject* const combine = once([] { return real("torch", function.text); });
+  PyObject* const multiply = once([] { return real("torch", "mul"); });
+  Tensor* self = self_tensor(trace, args, name.text);
+  Value* scale = args.positional == 3 ? scale_of(trace, args, "value") : nullptr;
+  if (!scale || !meta::is_floating_point(*self->record)) return trace.emit_method(method, args);
+  Value* scaled = trace.emit(multiply, {trace.emit(combine, {args[1], args[2]}), scale});
+  Value* adding[] = {self, scaled};
+  return trace.emit_method(add, Args{adding, 2, nullptr, 0});
+}
+
+/// x.add_(y, alpha=v), where `v` is a tensor.
+Value* add_scaled(Trace& trace, const Args& args) {
+  static PyObject* const add = intern("add_");
+  PyObject* const multiply = once([] { return real("torch", "mul"); });
+  Tensor* self = self_tensor(trace, args, "add_");
+  Value* scale = args.positional == 2 ? scale_of(trace, args, "alpha") : nullptr;
+  if (!scale || !meta::is_floating_point(*self->record)) return trace.emit_method(add, args);
+  Value* adding[] = {self, trace.emit(multiply, {args[1], scale})};
+  return trace.emit_method(add, Args{adding, 2, nullptr, 0});
+}
+
+}  // namespace
+
+void register_torch_optim_steps() {
+  for (auto [file, name] : kMakeState) protocol::add_call_rule(file, name, &make_state);
+  for (auto [file, name] : kCapturable) protocol::add_call_rule(file, name, &make_capturable);
+  auto* const base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  add_rows(base,
+           {{"addcdiv_", &scaled<"addcdiv_", "div">}, {"addcmul_", &scaled<"addcmul_", "mul">}, {"add_", &add_scaled}});
+}
+
+}  // namespace gramme::builtins

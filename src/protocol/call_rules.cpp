@@ -1,0 +1,35 @@
+#include "protocol/call_rules.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "base/text.h"
+
+namespace gramme::protocol {
+
+namespace {
+
+struct Row {
+  std::string file;
+  CallRule rule;
+};
+
+/// By qualified name. One per process, filled at import, read with the GIL held.
+std::unordered_map<std::string, Row>& rows() {
+  static auto* all = new std::unordered_map<std::string, Row>;  // no Python: empty
+  return *all;
+}
+
+}  // namespace
+
+void add_call_rule(const char* file_suffix, const char* qualified_name, CallRule rule) {
+  rows()[qualified_name] = {file_suffix, rule};
+}
+
+CallRule find_call_rule(PyCodeObject* code) {
+  auto found = rows().find(utf8_of(code->co_qualname));
+  const bool is_file = found != rows().end() && utf8_of(code->co_filename).ends_with(found->second.file);
+  return is_file ? found->second.rule : nullptr;
+}
+
+}  // namespace gramme::protocol

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace gramme::trace {
+
+/// The program's objects were brought into the state in which the segment would have left them before it did anything
+/// else: the capture starts again, and finds them so.
+struct Prepared {};
+
+}  // namespace gramme::trace

@@ -19,8 +19,9 @@ def not_captured(model: nn.Module, compiled: Any) -> CaptureError:
     """The error for a model whose call has given no graph and raised nothing."""
     forward = inspect.unwrap(model.forward)
     code = getattr(forward, "__code__", None)
-    place = (code.co_filename, code.co_qualname, code.co_firstlineno) if code is not None else ("", repr(forward), 0)
-    return CaptureError(*place, *_why(forward, compiled))
+    file, name, line = (code.co_filename, code.co_qualname, code.co_firstlineno) if code else ("", repr(forward), 0)
+    reason, hint = _why(forward, compiled)
+    return CaptureError(file, name, line, reason, hint)
 
 
 def _why(forward: Any, compiled: Any) -> tuple[str, str]:
@@ -30,7 +31,7 @@ def _why(forward: Any, compiled: Any) -> tuple[str, str]:
         if tracer is not None:
             name = getattr(tracer, "__qualname__", type(tracer).__qualname__)
             return f"a {kind} is active ({name}), which sees Python's own frames only", "Split the model outside of it."
-    if torch.utils._python_dispatch._get_current_dispatch_mode_stack() or torch.overrides._len_torch_function_stack():
+    if torch.utils._python_dispatch._get_current_dispatch_mode_stack() or torch._C._len_torch_function_stack():
         return "a mode of PyTorch is active, which sees each operation", "Split the model outside of it."
     if inspect.isgeneratorfunction(forward):
         return "it is a generator", "Give what its caller makes of it."

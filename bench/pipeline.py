@@ -8,14 +8,20 @@ than one thread has, which is printed beside. Bytes are counted: what stages han
 values went from stage to stage.
 
 Planning: 10,000 operations are cut into 8 stages, and a schedule of 10,000 cells is simulated.
+
+Splitting: seconds of the CPU that `split` takes for models of transformers (only if it is installed), in a fresh
+process each.
 """
 
+import importlib.util
 import random
 import statistics
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from gramme import _C
@@ -151,9 +157,57 @@ def planning() -> None:
     print(f"a schedule of {n:,} cells simulated in {1e3 * (simulated - planned):.0f} ms")
 
 
+BERT = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+IMAGE, IDS = (2, 3, 64, 64), None
+MODELS: dict[str, tuple[dict[str, Any], tuple[int, ...] | None]] = {
+    "BertModel": (BERT, IDS),
+    "GPT2LMHeadModel": ({"n_embd": 32, "n_layer": 4, "n_head": 4, "use_cache": False}, IDS),
+    "LlamaForCausalLM": ({**BERT, "use_cache": False}, IDS),
+    "MambaForCausalLM": ({"hidden_size": 32, "num_hidden_layers": 4, "state_size": 4, "use_cache": False}, IDS),
+    "ViTForImageClassification": ({**BERT, "image_size": 64, "patch_size": 8}, IMAGE),
+    "ResNetForImageClassification": ({"hidden_sizes": [16, 32, 32, 64], "depths": [1, 1, 1, 1]}, IMAGE),
+    "ConvNextForImageClassification": ({"hidden_sizes": [16, 32, 32, 64], "depths": [1, 1, 2, 1]}, IMAGE),
+    "MobileViTForImageClassification": ({"image_size": 64}, IMAGE),
+    "PvtV2ForImageClassification": ({"image_size": 64, "hidden_sizes": [16, 32, 40, 64]}, IMAGE),
+    "SegformerForImageClassification": ({"hidden_sizes": [8, 16, 32, 64], "num_attention_heads": [1, 2, 2, 4]}, IMAGE),
+    "SwinForImageClassification": (
+        {"image_size": 64, "embed_dim": 16, "depths": [2, 2, 2, 2], "num_heads": [2, 2, 4, 4], "window_size": 2},
+        IMAGE,
+    ),
+    "Swinv2ForImageClassification": (
+        {"image_size": 64, "embed_dim": 16, "depths": [2, 2, 2, 2], "num_heads": [2, 2, 4, 4], "window_size": 2},
+        IMAGE,
+    ),
+}
+
+
+def split_of(name: str) -> None:
+    """Prints the seconds of the CPU for one model."""
+    import transformers
+
+    sizes, image = MODELS[name]
+    kind = getattr(transformers, name)
+    vocabulary = {} if image else {"vocab_size": 64}
+    model = kind(kind.config_class(**sizes, **vocabulary)).train()
+    given = torch.randn(image) if image else torch.randint(0, 64, (2, 12))
+    began = time.process_time()
+    split(model, (given,), stages=3)
+    print(f"split of {name}: {time.process_time() - began:.2f} s of the CPU")
+
+
+def splitting() -> None:
+    if importlib.util.find_spec("transformers"):
+        for name in MODELS:
+            subprocess.run([sys.executable, __file__, "--split", name], check=False)
+
+
 def main() -> None:
     torch.set_num_threads(1)
+    if sys.argv[1:2] == ["--split"]:
+        split_of(sys.argv[2])
+        return
     planning()
+    splitting()
     micro_batches = int(sys.argv[1]) if len(sys.argv) > 1 else 8
     throughput(micro_batches)
     traffic(micro_batches)

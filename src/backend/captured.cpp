@@ -81,7 +81,17 @@ bool Captured::has_symbols() const {
   return false;
 }
 
-bool Captured::has_unbacked() const { return trace().scope().has_unbacked(); }
+/// Sizes of inputs that are marked unbacked alone are no such numbers: inputs give them, and no node.
+bool Captured::has_unbacked() const {
+  if (!trace().scope().has_unbacked()) return false;
+  for (size_t k = 0; k < trace().shapes.assumptions.symbol_count(); ++k)
+    if (!trace().shapes.source_of(shape::symbol(static_cast<int64_t>(k)))) return true;
+  return std::ranges::any_of(trace().scope().graph().nodes(), [](const graph::Node* node) {
+    const bool is_call = node->kind == graph::Node::CallFunction || node->kind == graph::Node::CallMethod;
+    const bool asserts = is_call && node->effect && !node->record;
+    return asserts || (is_call && node->number_type && node->number_type != &PyLong_Type);
+  });
+}
 
 bool Captured::has_aliased_writes() const {
   if (!trace().scope().inputs_written()) return false;

@@ -2,6 +2,7 @@
 // for.
 #include "backend/fx.h"
 
+#include <cmath>
 #include <string>
 #include <unordered_map>
 
@@ -28,6 +29,7 @@ struct Fx {
   Owned<> node_base = imported("torch._C", "_NodeBase");
   Owned<> symint = imported("torch", "SymInt");
   Owned<> assertion = attribute(attribute(attribute(imported("torch", "ops"), "aten"), "_assert_scalar"), "default");
+  Owned<> pow = imported("operator", "pow"), builtin_pow = imported("builtins", "pow");
   Owned<> update = attribute(node_base, "_update_args_kwargs");
   Owned<> prepend = attribute(node_base, "_prepend");
   Owned<> no_args = take(PyTuple_New(0));
@@ -98,13 +100,24 @@ class Builder {
     return true;
   }
 
+  /// torch.fx prints `operator.pow` of -1 as `-1 ** x`, which Python reads as the negative of a power: builtins.pow of
+  /// a negative number is the same and printed as a call.
+  PyObject* target_of(const meta::Call& call) const {
+    const bool of_constant = call.target == fx_.pow.get() && call.arg_count && call.args[0].kind == Argument::Constant;
+    if (!of_constant) return call.target;
+    PyObject* const base = call.args[0].object;
+    const bool negative =
+        PyFloat_Check(base) ? std::signbit(PyFloat_AS_DOUBLE(base)) : PyLong_Check(base) && _PyLong_Sign(base) < 0;
+    return negative ? fx_.builtin_pow.get() : call.target;
+  }
+
   void add_call(const Node& node) {
     bool method = node.kind == Node::CallMethod;
     Owned<> args =
         node.call.target == fx_.assertion.get() ? asserted(node.call) : tuple(node.call.args, node.call.arg_count);
     Owned<> kwargs = node.call.keyword_count ? keywords(node.call) : fx_.no_kwargs;
-    made_[node.id] =
-        add(method ? kCallMethod : kCallFunction, text(names_.node[node.id]), node.call.target, args, kwargs, Py_None);
+    made_[node.id] = add(method ? kCallMethod : kCallFunction, text(names_.node[node.id]), target_of(node.call), args,
+                         kwargs, Py_None);
     const std::string& first = names_.first[node.id];
     metadata_.describe(node, made_[node.id], first.empty() ? names_.node[node.id] : first);
   }

@@ -25,12 +25,19 @@ Value* make_variable(Trace& trace, const Args& args) {
 
 bool is_whole(Value* seen) { return seen->kind == Kind::Constant && PyLong_CheckExact(seen->object); }
 
-/// Numbers of the dtype, in lists.
+/// The items of a list or a tuple; null of anything else, a torch.Size too.
+const std::vector<Value*>* items_of(Value* seen) {
+  if (auto* list = as<List>(seen)) return &list->items();
+  auto* tuple = as<Tuple>(seen);
+  return tuple && tuple->type == &PyTuple_Type ? &tuple->items : nullptr;
+}
+
+/// Numbers of the dtype, in lists or tuples.
 bool is_data(Trace& trace, Value* value, bool whole) {
   value = trace.see(value);
-  auto* list = as<List>(value);
-  if (!list) return is_whole(value) || (!whole && value->kind == Kind::Constant && PyFloat_CheckExact(value->object));
-  return std::ranges::all_of(list->items(), [&](Value* item) { return is_data(trace, item, whole); });
+  const std::vector<Value*>* items = items_of(value);
+  if (!items) return is_whole(value) || (!whole && value->kind == Kind::Constant && PyFloat_CheckExact(value->object));
+  return std::ranges::all_of(*items, [&](Value* item) { return is_data(trace, item, whole); });
 }
 
 }  // namespace
@@ -45,7 +52,7 @@ Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* devi
   const bool sizes = size ? size->type == size_type
                           : std::ranges::all_of(values, [&](Value* value) { return is_whole(trace.see(value)); });
   if (sizes && values.empty()) values.push_back(trace.integer(0));
-  if (!sizes && (args.positional != 1 || !trace.see_as<List>(args[0]) || !is_data(trace, args[0], whole)))
+  if (!sizes && (args.positional != 1 || !items_of(trace.see(args[0])) || !is_data(trace, args[0], whole)))
     cannot(Reason::CallUnknown, "a tensor type with something else than sizes or lists of its numbers");
   const size_t positional = values.size();
   values.push_back(trace.constant(dtype));

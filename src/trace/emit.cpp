@@ -6,6 +6,7 @@
 #include "meta/failing.h"
 #include "meta/kernels.h"
 #include "meta/origin.h"
+#include "meta/stand_ins.h"
 #include "trace/failures.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
@@ -175,10 +176,26 @@ const meta::Record* Scope::written_part(const meta::Call& call) {
   return view ? part.result.record : nullptr;
 }
 
+namespace {
+/// Of a call that takes sizes without a value, if it is the same for every value; null else. Most calls have one, and
+/// patterns of them are known, where a ShapeEnv that knows the whole capture runs each anew.
+const meta::Outcome* inferred_for_all(Shapes& shapes, const meta::Call& call) {
+  meta::StandIns values(shapes.assumptions, [&](shape::Expr symbol) {
+    return shapes.source_of(symbol) ? std::optional(shapes.now(symbol)) : std::nullopt;
+  });
+  const meta::Outcome& outcome = meta::infer(call, {}, &values.assumptions());
+  return outcome.error || !values.hold_for_all(outcome) ? nullptr : &outcome;
+}
+}  // namespace
+
 /// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   if (asks_) return history_.infer(call, levels_.empty());
-  if (meta::takes_unbacked(call, capture_.shapes.assumptions)) return inferred_of_data(call);
+  if (meta::takes_unbacked(call, capture_.shapes.assumptions)) {
+    if (!levels_.empty()) cannot(Reason::UnbackedNumber, "a size below a transform of torch.func");
+    const meta::Outcome* for_all = dtype_ == first_dtype_ ? inferred_for_all(capture_.shapes, call) : nullptr;
+    return for_all ? *for_all : inferred_of_data(call);
+  }
   const meta::Outcome* by_index = by_tensors_ ? inferred_by_index(call) : nullptr;
   const meta::Outcome* outcome = by_index ? by_index : &infer(call);
   const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;

@@ -55,6 +55,12 @@ def data(x: torch.Tensor) -> Any:
 
 
 @whole
+def data_in_tuples(x: torch.Tensor) -> Any:
+    made = torch.FloatTensor((1, 2.5)), torch.LongTensor(((1, 2), (3, 4))), torch.BoolTensor([(0, 1)])
+    return made, x.new((1,)).fill_(3), x.new(()), x.new([(1, 2), (3, 4)]), x.new(x.size()).zero_()
+
+
+@whole
 def under_another_default(x: torch.Tensor) -> Any:
     return x.double().new([1.5, 2]), x.new([[1.0, 2.0]]), x.long().new([3]), x.new(2, 1).zero_()
 

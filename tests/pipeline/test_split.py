@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import sys
 
 import gramme
 import gramme.pipeline
@@ -12,6 +13,7 @@ from gramme.torchgpipe.balance import blockpartition
 from sampling import SOAK
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.cases import CASES, Language, UNet, backward, leaves
 from pipeline.models import Call, gradients, same
@@ -127,6 +129,71 @@ def test_whole_models_only():
 
     with pytest.raises(gramme.CaptureError, match="test_split.py"):
         gramme.pipeline.split(Call(broken), (torch.ones(2),), stages=1)
+
+
+class Traced:
+    """Python's own tracer while it lasts."""
+
+    def __init__(self, switch):
+        self.switch = switch
+
+    def __enter__(self):
+        self.switch(lambda *_: None)
+
+    def __exit__(self, *_):
+        self.switch(None)
+
+
+class Watching(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("around", "reason"),
+    [
+        (lambda: Traced(sys.setprofile), "a profiler is active"),
+        (lambda: Traced(sys.settrace), "a debugger or tracer is active"),
+        (Watching, "a mode of PyTorch is active"),
+        (lambda: torch.compiler.set_stance("force_eager"), "capture is switched off"),
+    ],
+    ids=["profiler", "tracer", "mode", "stance"],
+)
+def test_a_model_that_is_not_captured_is_refused(around, reason):
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with pytest.raises(gramme.CaptureError, match=reason) as raised, around():
+        gramme.pipeline.split(model, (torch.ones(3, 2),), stages=2)
+    assert raised.value.file.endswith("container.py")
+    assert len(gramme.pipeline.split(model, (torch.ones(3, 2),), stages=2).stages) == 2
+
+
+@pytest.mark.parametrize("make", [nn.Identity, lambda: Call(lambda x: 3)], ids=["argument", "number"])
+def test_a_model_that_computes_nothing_is_refused(make):
+    with pytest.raises(gramme.CaptureError, match="computes nothing"):
+        gramme.pipeline.split(make(), (torch.ones(2),), stages=1)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_transforms_inside(rows, one_thread):
+    """No cut lies inside of one, and nothing in one is computed anew outside."""
+
+    def body(x):
+        x = torch.tanh(x)
+        y = torch.func.vmap(lambda row: row.cumsum(0) * row.sum(), in_dims=1, out_dims=1)(x)
+        z = torch.func.vmap(torch.func.vmap(torch.sin))(y)
+        return torch.sigmoid(z) + x.relu()
+
+    model, x = Call(body), torch.randn(rows, 4)
+    cut = gramme.pipeline.split(model, (x,), stages=3)
+    found = []
+    for run in (model, cut):
+        given = x.clone().requires_grad_()
+        run = run if run is model else gramme.pipeline.split(model, (given,), stages=3)
+        result = run(given)
+        result.square().sum().backward()
+        found.append((result.detach(), given.grad))
+    assert all(same(a, b) for a, b in zip(*found, strict=True))
+    assert torch.equal(cut(x), model(x))
 
 
 def test_too_many_stages():

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, fx
+from torch._C import _functorch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -41,7 +42,7 @@ class Operation:
     data_dependent_size: bool = False  # its result's size is known when it has run
     storages: set[int] = field(default_factory=set)  # that it read or made
     written: set[int] = field(default_factory=set)
-    in_mode: bool = False  # behind it grad mode or autocast is another than outside
+    in_mode: bool = False  # behind it grad mode or autocast is another than outside, or a transform is entered
     has_gradient: bool = False  # a result needs one
     repeats: bool = True  # run again outside such modes it gives the same: it draws no random numbers
     stays: bool = False  # its place among others that stay is not changed
@@ -56,7 +57,7 @@ def _casts() -> tuple[bool, ...]:
 
 
 def _modes() -> tuple[object, ...]:
-    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), _casts()
+    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), _casts(), _functorch.maybe_current_level()
 
 
 class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -70,7 +71,10 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _is_same(tensor: Tensor, copy: Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_quantized and torch.equal(tensor.detach(), copy)
+    tensor, copy = _unwrapped(tensor).detach(), _unwrapped(copy)
+    if tensor.is_meta:  # nothing is known
+        return False
+    return tensor.layout == torch.strided and not tensor.is_quantized and torch.equal(tensor, copy)
 
 
 def tensors_of(value: Any) -> list[Tensor]:
@@ -138,7 +142,7 @@ class Observer(fx.Interpreter):
         seen.written |= {_storage(tensor) for tensor, copy in copies if not _is_same(tensor, copy)}
         seen.in_mode = _modes() != self.outside
         seen.has_gradient = any(tensor.requires_grad for tensor in made)
-        seen.repeats = not (draws.found or casts or seen.written)
+        seen.repeats = not (draws.found or casts or seen.written or modes[-1] != self.outside[-1])
         seen.stays = draws.found or result is None or _is_of_a_library(n)
         if _modes() != modes:
             seen.part, self.part = self.part + 1, self.part + 2
@@ -166,7 +170,15 @@ def _is_of_a_library(node: fx.Node) -> bool:
     return getattr(node.target, "namespace", "aten") not in ("aten", "prims", "torchvision")
 
 
+def _unwrapped(tensor: Tensor) -> Tensor:
+    """The tensor that transforms of torch.func have wrapped."""
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def _storage(tensor: Tensor) -> int:
+    tensor = _unwrapped(tensor)
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor)
 
 
@@ -197,7 +209,7 @@ def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str
         elif operation.data_dependent_size:
             keep_together(i, last_use[i], "a tensor is used whose size depends on data")
         if operation.in_mode:
-            keep_together(i, i + 1, "grad mode or autocast is another than around the model")
+            keep_together(i, i + 1, "grad mode, autocast or torch.func's transforms are others than around the model")
         for storage in operation.storages:
             touched[storage] = (touched.get(storage, (i, i))[0], i)
         written |= operation.written

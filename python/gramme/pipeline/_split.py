@@ -21,6 +21,7 @@ from ._cut import Cut, Wishes
 from ._names import Names
 from ._observe import tensors_of
 from ._plan import Plan
+from ._refused import not_captured
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -41,7 +42,7 @@ def undisturbed(tensors: Iterable[Tensor]) -> Iterator[None]:
     finally:
         with torch.no_grad():
             for tensor, before in kept:
-                if not torch.equal(tensor, before):
+                if not tensor.is_meta and not torch.equal(tensor, before):
                     tensor.copy_(before)
 
 
@@ -291,7 +292,7 @@ def split(
     and hands over. A value that later stages take goes there directly (a portal), or is computed there anew if that is
     cheaper and it depends on sizes and buffers only; inputs and parameters are delivered where they are used. No cut
     separates writes to a tensor from its other uses, or a tensor whose size depends on data from its uses, or lies
-    where grad mode or autocast is another than around the model.
+    where grad mode, autocast or torch.func's transforms are others than around the model.
 
     Args:
         model: any module that is captured whole; neither it nor its buffers nor random numbers are changed.
@@ -312,7 +313,7 @@ def split(
 
     Raises:
         TypeError: model is no module, example_args are no tuple.
-        CaptureError: the model is not one graph; it names file, line and reason.
+        CaptureError: the model is not one graph, or was not captured at all; it names file, line and reason.
         ValueError: there are fewer operations, or places to cut, than stages; it names lines between which there is
             no place.
 
@@ -344,6 +345,8 @@ def split(
         try:
             with undisturbed(model.buffers()), any_number_of_rows(rows):
                 made(*example_args, **kwargs)
+            if made._cut is None:
+                raise not_captured(model, made._compiled[0])
         except CaptureError as error:
             if not rows:  # else something in the model is decided by their number
                 raise

@@ -123,7 +123,7 @@ void ReadLater::add(Value* holder, PyObject* name) {
 void ReadLater::check(Trace& trace, const Rebuilder& rebuild) const {
   for (const Kept& kept : kept_)
     if (rebuild.has(kept.value) || content_of(trace, kept.value) != kept.content)
-      trace.stop_at(kept.step - 1, Reason::EffectInBody, "an object that backward reads");
+      trace.stop_at(kept.step - 1, Reason::EffectInBody, "an object that backward or a later call reads");
 }
 
 }  // namespace gramme::trace

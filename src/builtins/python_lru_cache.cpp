@@ -218,7 +218,7 @@ Value* trace_wrapped(const Call& call, bool of_torch) {
   if (doings.any()) cannot(Reason::CallSkipped, "a function with a cache, with effects");
   if (is_kept(trace, result)) return result;
   if (!varies(call)) cannot(Reason::CallSkipped, "a function with a cache, with a new result");
-  trace.scope().state<trace::ReadLater>().keep(trace, result);
+  trace.scope().state<trace::ReadLater>().keep_made(trace, result);
   return result;
 }
 

@@ -3,13 +3,17 @@ the order of forgetting and the very objects that eager Python has."""
 
 import enum
 import functools
+import importlib.util
 import math
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gramme
 import pytest
 import torch
+import torch.utils.checkpoint
 
 from e2e import einops_like
 from e2e.describe import describe
@@ -327,6 +331,34 @@ def test_a_graph_that_raises_counts_once() -> None:
     assert h.cache_info()[:2] == (0, 1)
     call(x(), torch.tensor([1]))
     assert h.cache_info()[:2] == (1, 1)
+
+
+def test_of_an_installed_package(tmp_path: Path) -> None:
+    """Sizes vary in a key, and lists come out that the cache would keep: traced, and nothing is counted."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    copied = shutil.copy(einops_like.__file__, folder / "einops_installed.py")
+    spec = importlib.util.spec_from_file_location("einops_installed", copied)
+    assert spec
+    assert spec.loader
+    package = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        q = package.rearrange(x, "b t (h d) -> b h t d", h=2)
+        return package.rearrange(q.softmax(-1), "b h t d -> b t (h d)") + 1
+
+    def checkpointed(x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(program, x, use_reentrant=False)
+
+    for function in (program, checkpointed):
+        counting = Counting()
+        call = gramme.compile(function, backend=counting)
+        for n in (4, 4, 6, 8, 10):
+            x = torch.randn(2, n, 4)
+            assert torch.equal(call(x), function(x))
+        assert counting.graphs == 2
+    assert all(cache.cache_info().hits >= 0 for cache in package.CACHES)
 
 
 @pytest.mark.parametrize("lengths", [(4, 4, 4, 4), (4, 6, 8, 10)], ids=["one length", "lengths"])

@@ -132,7 +132,8 @@ RUN = """
 
 # Functions of the standard library that make classes: by exec, by the caller's frame, by writes to a class that is not
 # done yet. Each instruction of them would be a break, each call another class that no guard accepts. What runs once in
-# a module's life, and changes its class. And copies of what no model copies, by what each class says in C.
+# a module's life, and changes its class. Copies of what no model copies, by what each class says in C. And what a
+# logger does with a record: pieces of the library itself are no program's.
 ALONE = """
     collections:namedtuple
     copy:copy
@@ -141,6 +142,7 @@ ALONE = """
     dataclasses:make_dataclass
     enum:EnumType.__new__
     enum:EnumType._create_
+    logging:Logger._log
     typing:NamedTuple
     typing:NamedTupleMeta.__new__
     typing:_make_nmtuple

@@ -56,7 +56,11 @@ class Symbols:
             made = self._env.create_symintnode(expression, hint=None, source=source)
             self._env.pending_fresh_unbacked_symbols.clear()
         elif isinstance(source, TensorPropertySource):
-            expression = self._env.create_symbol(now, source, dynamic_dim=DimDynamic.DYNAMIC)
+            # Only sizes are told apart where they are 0 or 1: an offset of 1 is like any other.
+            offset = source.prop is TensorProperty.STORAGE_OFFSET
+            expression = self._env.create_symbol(
+                now, source, dynamic_dim=DimDynamic.DYNAMIC, do_not_specialize_zero_one=offset
+            )
             made = self._env.create_symintnode(expression, hint=now, source=source)
         else:
             assert source is not None

@@ -112,6 +112,7 @@ void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const sou
   using SK = source::Kind;
   if (aten::is_tensor(object)) {
     policy.sizes.try_emplace(source->path, aten::tensor_spec(object)->sizes);
+    policy.strides.try_emplace(source->path, aten::tensor_spec(object)->strides);
   } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) {
     policy.numbers.try_emplace(source->path, share(object));
   } else if ((PyTuple_CheckExact(object) || PyList_CheckExact(object)) && depth < kDeepest) {
@@ -194,8 +195,15 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
 /// Notes the numbers and sizes the segment is bound to.
 void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
   for (const guards::Fact& fact : segment.guards.description().facts) {
+    if (fact.kind == guards::Kind::Length) policy.lengths[fact.source->path] = fact.number;
+    if (fact.kind == guards::Kind::Keys && trace::is_of_hooks(fact.source))
+      policy.keys.try_emplace(fact.source->path, fact.object);
+    if (fact.kind == guards::Kind::Identity && trace::may_vary(fact.source))
+      policy.held.try_emplace(fact.source->path, fact.object);
     if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
-    if (fact.spec && trace::may_vary(fact.source)) policy.sizes.try_emplace(fact.source->path, fact.spec->sizes);
+    if (!fact.spec || !trace::may_vary(fact.source)) continue;
+    policy.sizes.try_emplace(fact.source->path, fact.spec->sizes);
+    policy.strides.try_emplace(fact.source->path, fact.spec->strides);
   }
 }
 

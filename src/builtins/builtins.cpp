@@ -21,6 +21,7 @@ void register_python() {
   register_iterators();
   register_itertools();
   register_functools();
+  register_lru_cache();
   register_operator();
   register_collections();
   register_context();

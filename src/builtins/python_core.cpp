@@ -205,7 +205,8 @@ Value* compare_ints(Trace& trace, const Args& args) {
   Value *left = trace.see(self), *right = trace.see(other);
   bool known = !value::is_address(left) && !value::is_address(right);
   if (known) return fold_or_stop(trace, method, args, "int.__eq__");
-  if (value::is_address(left) && value::is_address(right)) return trace.boolean((left == right) == wanted);
+  const bool addresses = value::is_address(left) && value::is_address(right) && !left->source && !right->source;
+  if (addresses || left == right) return trace.boolean((left == right) == wanted);
   cannot(Reason::ArgumentKind, "id() of an object compared with a number");
 }
 

@@ -1,4 +1,4 @@
-// functools: partial, reduce, calls of lru_cache wrappers, cached_property.
+// functools: partial, reduce, cached_property, singledispatch, cmp_to_key.
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/attributes.h"
@@ -41,58 +41,6 @@ Value* reduce(Trace& trace, const Args& args) {
   Value* result = initial ? initial : protocol::next(trace, iterator);
   if (!result) protocol::raise(trace, PyExc_TypeError, "reduce() of empty iterable with no initial value");
   while (Value* item = protocol::next(trace, iterator)) result = protocol::call(trace, function, {result, item});
-  return result;
-}
-
-/// Is a result made anew as good as the one that a cache kept?
-bool is_kept(Trace& trace, Value* result) {
-  if (result->existing() || result->kind == Kind::Constant) return true;
-  auto* tuple = value::as<value::Tuple>(result);
-  return tuple && std::all_of(tuple->items.begin(), tuple->items.end(),
-                              [&](Value* item) { return is_kept(trace, trace.see(item)); });
-}
-
-/// torch caches what does not change while the process lives, and nobody counts.
-bool is_of_torch(Value* wrapped) {
-  if (wrapped->kind != Kind::Function || !wrapped->object) return false;
-  PyObject* module = reinterpret_cast<PyFunctionObject*>(wrapped->object)->func_module;
-  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  if (!name) PyErr_Clear();  // lone surrogates
-  return name && std::string_view(name).starts_with("torch.");
-}
-
-/// Of an installed package: its caches keep answers about the process, and no program counts their hits.
-bool is_of_library(Value* wrapped) {
-  static PyObject* const key = intern("__file__");
-  if (wrapped->kind != Kind::Function || !wrapped->object) return false;
-  PyObject* file = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(wrapped->object), key);
-  const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
-  if (!path) PyErr_Clear();  // lone surrogates
-  return path && std::string_view(path).find("-packages") != std::string_view::npos;
-}
-
-/// lru_cache: the wrapper counts its calls and keeps its results, so it is called for real. Where one graph is asked
-/// for, the wrapped function is traced and the cache left alone, as torch's own front end does; but not one with
-/// effects, or with a result that could be told from the one that is kept. Arguments that cannot be keys raise in the
-/// real wrapper.
-Value* call_cached(Trace& trace, const Args& args) {
-  static PyObject* const kWrapped = intern("__wrapped__");
-  auto* wrapper = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
-  Value* wrapped = wrapper ? trace.own_attribute(wrapper, kWrapped) : nullptr;
-  if (!wrapped) cannot(Reason::CallUnknown, "functools.lru_cache");
-  bool of_torch = is_of_torch(trace.see(wrapped));
-  if (!of_torch && !trace.policy.whole && !is_of_library(trace.see(wrapped)))
-    cannot(Reason::CallSkipped, "a function with a cache");
-  for (size_t i = 1; i < args.positional + args.keywords; ++i) {
-    Kind kind = trace.see(args[i])->kind;
-    if (kind == Kind::List || kind == Kind::Dict || kind == Kind::Set)
-      cannot(Reason::ArgumentKind, "a cached function called with a mutable container");
-  }
-  size_t effects = trace.effects().entries().size(), nodes = trace.scope().graph().length();
-  Value* result = trace.see(protocol::call(trace, wrapped, rest(args, 1)));
-  bool plain =
-      trace.effects().entries().size() == effects && trace.scope().graph().length() == nodes && is_kept(trace, result);
-  if (!of_torch && !plain) cannot(Reason::CallSkipped, "a function with a cache, with effects or a new result");
   return result;
 }
 
@@ -246,7 +194,6 @@ void register_functools() {
                {"cmp_to_key", &cmp_to_key},
                {"partial", &make_partial},
                {"reduce", &reduce},
-               {"_lru_cache_wrapper.__call__", &call_cached},
                {"_lru_cache_wrapper.__get__", &get_function},
                {"cached_property.__get__", &get_cached_property},
                {"partialmethod.__get__", &get_partial_method},

@@ -60,6 +60,11 @@ Value* list_insert(Trace& trace, const Args& args) {
 Value* list_pop(Trace& trace, const Args& args) {
   auto [self, where] = positional<2>(args, 1);
   Py_ssize_t at = where ? protocol::index(trace, where) : -1;
+  if (List* grown = content<List>(trace, self); grown->unread && at == -1 && !grown->own_items.empty()) {
+    Value* last = changing_list(trace, self)->own_items.back();
+    grown->own_items.pop_back();
+    return last;
+  }
   auto size = static_cast<Py_ssize_t>(content<List>(trace, self)->items().size());
   if (size == 0) protocol::raise(trace, PyExc_IndexError, "pop from empty list");
   if (at < 0) at += size;

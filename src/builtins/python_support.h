@@ -177,6 +177,7 @@ void register_text();
 void register_iterators();
 void register_itertools();
 void register_functools();
+void register_lru_cache();
 void register_operator();
 void register_collections();
 void register_context();

@@ -31,6 +31,12 @@ void Log::add_call(PyObject* callable, std::vector<value::Value*> operands, size
   ++calls_;
 }
 
+void Log::add_quiet_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length) {
+  add_call(callable, std::move(operands), graph_length);
+  entries_.back().quiet = true;
+  ++quiet_;
+}
+
 const Effect* Log::find(Kind kind, const value::Value* target, PyObject* name) const {
   auto place = places_.find({kind, target, name});
   return place == places_.end() ? nullptr : &*place->second;

@@ -30,6 +30,7 @@ struct Effect {
   std::vector<value::Value*> operands;
   value::Value* result = nullptr;  // what the program sees of the call's result; null if nothing
   int32_t call = -1;               // its place among the calls
+  bool quiet = false;              // nothing that a segment runs can tell when it happens
 };
 
 class Log {
@@ -41,8 +42,11 @@ class Log {
   /// A call in replay. `result` stands for what it returns, which is there for whatever is rebuilt after it.
   void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length,
                 value::Value* result = nullptr);
+  /// A call that only counts: operations may come before or after it.
+  void add_quiet_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length);
   const std::list<Effect>& entries() const { return entries_; }
-  bool empty() const { return entries_.empty(); }
+  /// But for quiet calls.
+  bool empty() const { return entries_.size() == quiet_; }
   bool contains(Kind kind, const value::Value* target, PyObject* name) const;
   const Effect* find(Kind kind, const value::Value* target, PyObject* name) const;  // null if there is none
 
@@ -61,6 +65,7 @@ class Log {
   };
   std::list<Effect> entries_;
   int32_t calls_ = 0;
+  size_t quiet_ = 0;
   std::unordered_map<Key, std::list<Effect>::iterator, Hash> places_;
 };
 

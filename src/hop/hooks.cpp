@@ -11,6 +11,7 @@
 #include "hop/body.h"
 #include "hop/operators.h"
 #include "protocol/tensors.h"
+#include "trace/read_later.h"
 
 namespace gramme::hop {
 
@@ -47,20 +48,92 @@ bool is_in_graph(const Object* handle) {
          handle->attributes.begin()->value->kind == Kind::Super;
 }
 
-/// The function as an object: its own, or one that does the same; null where it has variables of the program's.
-PyObject* as_object(Trace& trace, Value* hook) {
-  hook = trace.see(hook);
-  auto* function = as<Function>(hook);
-  if (hook->object && (function || as<Builtin>(hook))) {
-    if (hook->source) trace.guard({hook->source, guards::Kind::Identity, share(hook->object)});
-    return hook->object;
+/// A hook as an object: the program's own, or one that does the same. Null where it is made of what the capture makes,
+/// or of what is another object at each call.
+class AsObject {
+ public:
+  explicit AsObject(Trace& trace) : trace_(trace) {}
+
+  Owned<> operator()(Value* value) {
+    Capture::Deeper deeper(trace_);
+    value = trace_.see(value);
+    if (value->kind == Kind::Constant || (value->source && value->source->kind == source::Kind::Pinned))
+      return share(value->object);
+    if (auto* method = as<Method>(value)) return bound(method);
+    if (value->existing()) return held(value);
+    if (value->kind == Kind::Builtin) return share(value->object);
+    if (auto* function = as<Function>(value)) return made(function);
+    if (auto* partial = as<Partial>(value)) return made(partial);
+    return {};
   }
-  const bool plain = function && !function->object && function->closure.empty() && !function->defaults &&
-                     !function->kwdefaults && function->globals->object;
-  if (!plain) return nullptr;
-  auto* code = reinterpret_cast<PyObject*>(function->code);
-  return trace.keep(take(PyFunction_New(code, function->globals->object)));
-}
+
+ private:
+  using Capture = trace::Capture;
+
+  Owned<> held(Value* value) {
+    if (value->kind == Kind::Tensor || value->kind == Kind::Number || !value->object) return {};
+    const auto before = trace_.policy.held.find(value->source->path);
+    if (before != trace_.policy.held.end() && before->second.get() != value->object) return {};
+    trace_.guard({value->source, guards::Kind::Identity, share(value->object)});
+    return share(value->object);
+  }
+
+  Owned<> bound(Method* method) {
+    Owned<> function = (*this)(method->function), self = function ? (*this)(method->self) : Owned<>();
+    return self ? take(PyMethod_New(function.get(), self.get())) : Owned<>();
+  }
+
+  Owned<> made(Function* function) {
+    if (function->object || !function->globals->object || function->kwdefaults) return {};
+    auto* code = reinterpret_cast<PyObject*>(function->code);
+    Owned<> defaults, cells = take(PyTuple_New(static_cast<Py_ssize_t>(function->closure.size())));
+    if (function->defaults && !(defaults = items(trace_.see_as<Tuple>(function->defaults)->items))) return {};
+    for (size_t i = 0; i < function->closure.size(); ++i) {
+      Owned<> cell = cell_of(trace_.see_as<Cell>(function->closure[i]));
+      if (!cell) return {};
+      PyTuple_SET_ITEM(cells.get(), static_cast<Py_ssize_t>(i), cell.release());
+    }
+    Owned<> result = take(PyFunction_New(code, function->globals->object));
+    if (defaults) check(PyFunction_SetDefaults(result.get(), defaults.get()));
+    if (!function->closure.empty()) check(PyFunction_SetClosure(result.get(), cells.get()));
+    return result;
+  }
+
+  Owned<> made(Partial* partial) {
+    PyObject* const type = once([] { return imported("functools", "partial").release(); });
+    Owned<> function = (*this)(partial->function), args = function ? items(partial->args) : Owned<>();
+    if (!args || !partial->attributes.empty()) return {};
+    Owned<> keywords = take(PyDict_New()), given = take(PyTuple_Pack(1, function.get()));
+    for (const Attribute& keyword : partial->keywords) {
+      Owned<> value = (*this)(keyword.value);
+      if (!value) return {};
+      check(PyDict_SetItem(keywords.get(), keyword.name, value.get()));
+    }
+    Owned<> all = take(PySequence_Concat(given.get(), args.get()));
+    return take(PyObject_Call(type, all.get(), keywords.get()));
+  }
+
+  /// One made in the capture must hold to the end what it holds now, and nobody else may get it.
+  Owned<> cell_of(Cell* cell) {
+    if (cell->existing()) return held(cell);
+    Owned<> content = cell->content ? (*this)(cell->content) : Owned<>();
+    if (!content) return {};
+    trace_.scope().state<trace::ReadLater>().keep_cell(trace_, cell);
+    return take(PyCell_New(content.get()));
+  }
+
+  Owned<> items(const std::vector<Value*>& values) {
+    Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+    for (size_t i = 0; i < values.size(); ++i) {
+      Owned<> item = (*this)(values[i]);
+      if (!item) return {};
+      PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), item.release());
+    }
+    return result;
+  }
+
+  Trace& trace_;
+};
 
 /// Does the code look at nothing but its argument and PyTorch's functions? Not where the answer may be another one for
 /// the gradient than for the tensor.
@@ -105,9 +178,10 @@ Value* register_hook(Trace& trace, const Args& args) {
   if (!tensor) return before.register_hook(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.register_hook");
   if (trace.policy.locates) {
-    PyObject* hook = as_object(trace, args[1]);
-    if (!hook) return before.register_hook(trace, args);
-    trace.scope().emit_operator(method, {trace.scope().argument(tensor), trace.scope().attribute("hook", hook)});
+    Owned<> hook = AsObject(trace)(args[1]);
+    if (!hook || !PyCallable_Check(hook.get())) return before.register_hook(trace, args);
+    PyObject* kept = trace.keep(std::move(hook));
+    trace.scope().emit_operator(method, {trace.scope().argument(tensor), trace.scope().attribute("hook", kept)});
     return handle_in_graph(trace);
   }
   const bool late = trace.policy.late_hooks.contains(trace.steps());

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "cpython/iterators.h"
+#include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 #include "guards/marks.h"
 #include "plan/walk.h"
@@ -107,7 +108,7 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
     case SourceKind::Item:
       if (!value) return true;  // the size is stamped
       if (PyTuple_Check(base)) return add_immutable_field(step, &PyTuple_GET_ITEM(base, step.index), value);
-      add_pointer(&PyList_GET_ITEM(base, step.index), value);
+      add_pointer(&PyList_GET_ITEM(base, step.index < 0 ? step.index + Py_SIZE(base) : step.index), value);
       return false;
     case SourceKind::Closure:
       return add_closure(step, base, value);
@@ -145,6 +146,11 @@ bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
       return false;
     case SourceKind::IteratorOf:
       add_pointer(cpython::iterated_address(base), value);
+      return false;
+    case SourceKind::CacheTable:
+      return add_immutable_field(step, cpython::cache_table_address(base), value);
+    case SourceKind::CacheResult:
+      add_pointer(cpython::cached_result_address(base), value);
       return false;
     case SourceKind::Name:
       add_pointer(name_address(base, step.index), value);

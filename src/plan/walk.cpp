@@ -4,6 +4,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/iterators.h"
+#include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
 
@@ -59,6 +60,8 @@ Outcome read_slot(PyObject* base, PyObject* name, PyObject** value) {
 inline Outcome read_item(PyObject* base, int64_t index, PyObject** value) {
   bool tuple = PyTuple_Check(base);
   if (!tuple && !PyList_Check(base)) return Outcome::Unreadable;
+  if (index < 0) [[unlikely]]
+    index += Py_SIZE(base);
   if (index < 0 || index >= Py_SIZE(base)) return found(nullptr, value);
   return found(tuple ? PyTuple_GET_ITEM(base, index) : PyList_GET_ITEM(base, index), value);
 }
@@ -256,6 +259,14 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
     }
     case SourceKind::ThreadDict:
       return cpython::is_thread_local(base) ? found(cpython::thread_dict(base), value) : Outcome::Unreadable;
+    case SourceKind::CacheTable:
+      if (!cpython::is_lru_cache(base) || cpython::is_typed_cache(base) != (step.index != 0))
+        return Outcome::Unreadable;
+      return found(*cpython::cache_table_address(base), value);
+    case SourceKind::CacheResult: {
+      PyObject** address = cpython::cached_result_address(base);
+      return address ? found(*address, value) : Outcome::Unreadable;
+    }
     case SourceKind::WeakTarget:
       return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable;
     default:

@@ -46,10 +46,20 @@ size_t position(Trace& trace, Value* sequence, Value* key, const char* text) {
   return static_cast<size_t>(at);
 }
 
+/// Of a list whose length nobody asked for; null if it must be known.
+Value* from_end(Trace& trace, List* list, Value* key) {
+  if (!list->unread || key->kind != Kind::Constant || !PyLong_CheckExact(key->object)) return nullptr;
+  int overflow = 0;
+  const int64_t at = PyLong_AsLongLongAndOverflow(key->object, &overflow);
+  return at < 0 && !overflow ? trace.item_from_end(list, static_cast<size_t>(-at)) : nullptr;
+}
+
 template <Sequence T>
 Value* item_of(Trace& trace, T* sequence, Value* key) {
   auto* slice = as<Slice>(key);
   if (slice && sequence->kind != Kind::Deque) return get_slice(trace, sequence, slice);
+  if constexpr (std::same_as<T, List>)
+    if (Value* item = from_end(trace, sequence, key)) return item;
   size_t at = position(trace, sequence, key, " index out of range");
   return sequence_items(sequence)[at];
 }

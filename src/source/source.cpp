@@ -140,6 +140,8 @@ std::string suffix(const Source& source) {
       return ".__dict__";
     case Kind::WeakTarget:
       return "()";
+    case Kind::CacheTable:
+      return ".cache";
     case Kind::SizeOf:
       return ".size()[" + std::to_string(source.index) + "]";
     case Kind::StrideOf:
@@ -147,7 +149,7 @@ std::string suffix(const Source& source) {
     case Kind::OffsetOf:
       return ".storage_offset()";
     default:
-      return "";  // ProxyMapping: a mappingproxy reads like the mapping behind it
+      return "";  // ProxyMapping, CacheResult: read like what is behind it
   }
 }
 

@@ -148,6 +148,8 @@ class Capture {
   size_t dict_size(value::Dict* dict);
   /// Call before changing a container's content.
   void will_change(Value* container);
+  /// The item at the place from the end, 1 for the last, of a list whose length is not known; null if it must be.
+  Value* item_from_end(value::List* list, size_t place);
   /// Instead of it: one item of a list or deque gets another value.
   void will_store_item(Value* sequence);
   /// What an existing list or deque held before its first change; null if it was never changed.
@@ -214,6 +216,13 @@ class Capture {
     if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_call(function, std::move(operands), moment(), result);
   }
+  /// The same of one that only counts (effects::Log::add_quiet_call).
+  void count_in_replay(PyObject* function, std::vector<Value*> operands) {
+    if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
+    effects_.add_quiet_call(function, std::move(operands), moment());
+  }
+  /// Does the program run what may be run as often as an operator likes?
+  bool is_confined() const { return confined_ != nullptr; }
 
   // ---- the program's exceptions (raise.cpp)
   value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
@@ -292,6 +301,7 @@ class Capture {
   bool varies(PyObject* object, const Source* source) const;
   bool is_known_constant(const Source* source) const;
   bool is_below_module(const Source* source) const;
+  bool strides_vary(const meta::Record* record, const Source* source);
   std::vector<shape::Expr> varying_sizes(PyObject* tensor, const meta::Record* record, const Source* source);
   bool decide_special(const Owned<>& predicates, shape::Expr size);
   shape::Expr unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id);
@@ -309,6 +319,7 @@ class Capture {
   value::Dict* dict_payload(PyObject* object, const Source* source);
   value::List* list_payload(PyObject* object, const Source* source);
   void load_keys(value::Dict* dict, value::Table& into);
+  Value* id_of_hook(PyObject* id, const Source* source);
   Value* as_key(Value* key);
   void refuse_late(Value* object, PyObject* name);
   void note_content(Value* container);

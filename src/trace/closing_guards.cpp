@@ -208,8 +208,9 @@ std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Sou
 /// Without gradients nothing depends on requires_grad. What is changed keeps it: backends write by the kind of tensor.
 void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
   const auto& effects = trace.effects().entries();
-  bool calls = std::any_of(effects.begin(), effects.end(),
-                           [](const effects::Effect& effect) { return effect.kind == effects::Kind::Call; });
+  bool calls = std::any_of(effects.begin(), effects.end(), [](const effects::Effect& effect) {
+    return effect.kind == effects::Kind::Call && !effect.quiet;
+  });
   if (trace.scope().autograd_seen() || trace.scope().inputs_written() || calls) return;
   for (guards::Fact& fact : facts)
     if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);

@@ -30,6 +30,17 @@ void Capture::will_change(Value* container) {
 
 void Capture::will_store_item(Value* sequence) { note_content(see(sequence)); }
 
+/// Behind what was there is what was appended. Of what was there only where the list had another length before.
+Value* Capture::item_from_end(List* list, size_t place) {
+  if (!list->unread) return nullptr;
+  const size_t appended = list->own_items.size();
+  if (place <= appended) return list->own_items[appended - place];
+  const auto size = static_cast<int64_t>(PyList_GET_SIZE(list->object)), back = static_cast<int64_t>(place - appended);
+  const auto before = policy.lengths.find(list->source->path);
+  if (before == policy.lengths.end() || before->second == size || back > size) return nullptr;
+  return wrap(PyList_GET_ITEM(list->object, size - back), pool->child(list->source, SK::Item, -back));
+}
+
 namespace {
 /// What leaves the container dies when replay changes it, after the effects that come later in the program.
 void refuse_finalizers(PyObject* container) {
@@ -132,15 +143,45 @@ void guard_hashes(Capture& capture, const Dict* dict, const std::vector<size_t>&
 }
 }  // namespace
 
+namespace {
+/// Had the dict of hooks other ids at an earlier capture?
+bool has_other_ids(const Policy& policy, const Source* source, PyObject* dict) {
+  const auto before = policy.keys.find(source->path);
+  if (before == policy.keys.end()) return false;
+  const auto entries = entries_of(dict);
+  bool same = static_cast<Py_ssize_t>(entries.size()) == PyTuple_GET_SIZE(before->second.get());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    PyObject* key = entries[i].first;
+    if (!PyLong_CheckExact(key)) return false;
+    same = same && source::same_constant(key, PyTuple_GET_ITEM(before->second.get(), static_cast<Py_ssize_t>(i)));
+  }
+  return !same;
+}
+}  // namespace
+
+/// An id of which nothing is taken for granted but that it is none of the other keys.
+Value* Capture::id_of_hook(PyObject* id, const Source* source) {
+  Value*& known = known_[id];
+  if (known && known->source != source) cannot(Reason::ArgumentKind, "one id of two hooks");
+  if (known) return known;
+  guard_type(source, &PyLong_Type);
+  auto* made = make<Object>(source, id);
+  made->type = &PyLong_Type;
+  return known = made;
+}
+
 /// Keys that are objects are read at their places: the guards hold no object of the program.
 void Capture::load_keys(Dict* dict, Table& into) {
   auto entries = entries_of(dict->object);
   bool held = std::all_of(entries.begin(), entries.end(), [](auto& entry) { return is_held_key(entry.first); });
+  const bool ids = is_of_hooks(dict->source) && has_other_ids(policy, dict->source, dict->object);
+  held = held && !ids;
   std::vector<size_t> hashes;  // where there are keys that compare themselves
   for (size_t i = 0; i < entries.size(); ++i) {
     auto [key, item] = entries[i];
     auto at = static_cast<int64_t>(i);
-    Value* key_value = held ? adopt(share(key)) : see(wrap(key, pool->child(dict->source, SK::KeyAt, at)));
+    const Source* place = held ? nullptr : pool->child(dict->source, SK::KeyAt, at);
+    Value* key_value = held ? adopt(share(key)) : ids ? id_of_hook(key, place) : see(wrap(key, place));
     if (!hashable(key_value)) {
       if (dict->type != &PyDict_Type || key_value->kind != Kind::Object)
         cannot(Reason::ArgumentKind, "a dict key with its own equality");

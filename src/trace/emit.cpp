@@ -344,8 +344,8 @@ void Scope::note_leaf(const meta::Result& result) {
 }
 
 bool Scope::is_leaf_view(const Tensor* tensor) const {
-  return has_leaf_views_ && !tensor->existing() && tensor->differentiable && tensor->record->requires_grad &&
-         tensor->record->is_leaf;
+  const bool view = tensor->existing() ? tensor->leaf_view : tensor->differentiable;
+  return has_leaf_views_ && view && tensor->record->requires_grad && tensor->record->is_leaf;
 }
 
 /// What is not known to leave gradients alone: operations with grad mode on, writes to such a view, Python that may

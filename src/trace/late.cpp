@@ -32,6 +32,7 @@ void Scope::found(Tensor* tensor) {
   for (Tensor* toggled : toggled_)
     if (aten::overlap(tensor->object, toggled->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one whose requires_grad was set");
+  has_leaf_views_ |= tensor->leaf_view;
   if (tensor->record->symbolic) described_[tensor] = tensor->record;
   if (tensor->node) return;
   // Placeholders come in the order in which inputs are looked into; unused ones are dropped. Bodies take what they use.

@@ -26,23 +26,27 @@ struct NamedSource {
 /// What the capture was told, and what earlier captures of the same resume point taught.
 struct Policy {
   // By Source::path:
-  std::unordered_map<size_t, Owned<>> numbers;             // ints and floats that earlier captures were bound to
-  std::unordered_set<size_t> dynamic;                      // those that changed between captures
-  std::unordered_set<size_t> specialized;                  // those that turned out to be needed as constants
-  std::unordered_map<size_t, std::vector<int64_t>> sizes;  // of tensors at earlier captures
-  std::unordered_set<size_t> fixed;                        // sizes and ints that are constants in this capture only
-  std::unordered_map<size_t, int> times_fixed;             // captures in which the program needed them as constants
-  std::unordered_set<size_t> late_hooks;                   // root steps of hooks that this graph does not register
-  bool general = false;                                    // the segment ends where a size would be a number
-  bool symbolic = false;                                   // the backend takes graphs of any sizes
-  bool automatic = true;                                   // sizes and ints that changed vary
-  bool all_dynamic = false;                                // all those of the caller's do
-  bool whole_numbers_vary = true;                          // ints may
-  meta::DataDependence data;                               // what graphs may take out of data
-  bool module_numbers_vary = false;                        // ints of modules do under all_dynamic
-  std::vector<NamedSource> named_dynamic;                  // these do whatever else is said
-  std::vector<NamedSource> named_unbacked;                 // of these nothing is known
-  std::unordered_set<int64_t> dynamic_values;              // sizes and ints that are one of these vary
+  std::unordered_map<size_t, Owned<>> numbers;               // ints and floats that earlier captures were bound to
+  std::unordered_set<size_t> dynamic;                        // those that changed between captures
+  std::unordered_set<size_t> specialized;                    // those that turned out to be needed as constants
+  std::unordered_map<size_t, std::vector<int64_t>> sizes;    // of tensors at earlier captures
+  std::unordered_map<size_t, std::vector<int64_t>> strides;  // likewise
+  std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
+  std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
+  std::unordered_map<size_t, Owned<>> held;                  // objects that earlier captures held
+  std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
+  std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
+  std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
+  bool general = false;                                      // the segment ends where a size would be a number
+  bool symbolic = false;                                     // the backend takes graphs of any sizes
+  bool automatic = true;                                     // sizes and ints that changed vary
+  bool all_dynamic = false;                                  // all those of the caller's do
+  bool whole_numbers_vary = true;                            // ints may
+  meta::DataDependence data;                                 // what graphs may take out of data
+  bool module_numbers_vary = false;                          // ints of modules do under all_dynamic
+  std::vector<NamedSource> named_dynamic;                    // these do whatever else is said
+  std::vector<NamedSource> named_unbacked;                   // of these nothing is known
+  std::unordered_set<int64_t> dynamic_values;                // sizes and ints that are one of these vary
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
   int max_depth = 500;   // inlined calls
@@ -71,6 +75,9 @@ struct HookLeaves {
 /// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of
 /// its globals; not those of classes and modules.
 bool may_vary(const Source* source);
+
+/// Is it a dict of hooks that torch keeps by the ids of their handles? No hook is told its id, and each has another.
+bool is_of_hooks(const Source* source);
 
 /// Do a tensor's sizes stay, because it is a parameter or buffer of a module?
 bool is_of_module(const meta::Record* record, const Source* source);

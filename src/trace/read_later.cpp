@@ -66,6 +66,17 @@ void ReadLater::keep(Trace& trace, Value* value) {
   if (!value->existing() && is_mutable(value->kind)) kept_.push_back({value, std::move(content), trace.steps()});
 }
 
+void ReadLater::keep_made(Trace& trace, Value* value) {
+  Capture::Deeper deeper(trace);
+  value = trace.see(value);
+  if (value->existing() || value->kind == Kind::Constant || value->kind == Kind::Number) return;
+  if (value->kind != Kind::Tuple && value->kind != Kind::List && value->kind != Kind::Dict)
+    cannot(Reason::CallSkipped, std::string("a new ") + kind_name(value->kind) + " for one that is kept elsewhere");
+  std::vector<Value*> content = content_of(trace, value);
+  for (Value* part : content) keep_made(trace, part);
+  if (is_mutable(value->kind)) kept_.push_back({value, std::move(content), trace.steps()});
+}
+
 bool is_of_library(const Value* holder) {
   static PyObject* const k_name = intern("__name__");
   static PyObject* const k_module = intern("__module__");
@@ -123,7 +134,7 @@ void ReadLater::add(Value* holder, PyObject* name) {
 void ReadLater::check(Trace& trace, const Rebuilder& rebuild) const {
   for (const Kept& kept : kept_)
     if (rebuild.has(kept.value) || content_of(trace, kept.value) != kept.content)
-      trace.stop_at(kept.step - 1, Reason::EffectInBody, "an object that backward reads");
+      trace.stop_at(kept.step - 1, Reason::EffectInBody, "an object that backward or a later call reads");
 }
 
 }  // namespace gramme::trace

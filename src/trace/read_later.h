@@ -18,6 +18,12 @@ class ReadLater {
   /// The value and all that can be reached from it by subscripts and attributes. Ends the segment where a read of that
   /// would not be told (confined.h).
   void keep(Trace& trace, Value* value);
+  /// New lists and dicts in a result, which stand for those that somebody else keeps; what is from before is itself.
+  void keep_made(Trace& trace, Value* value);
+  /// A cell that the capture made, itself.
+  void keep_cell(Trace& trace, value::Cell* cell) {
+    kept_.push_back({cell, {trace.see(cell->content)}, trace.steps()});
+  }
   /// Ends the segment before what keeps one that changed since, or that somebody gets who may change it.
   void check(Trace& trace, const Rebuilder& rebuild) const;
   const std::unordered_set<const Value*>& known() const { return known_; }

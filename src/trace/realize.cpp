@@ -207,12 +207,17 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   return result;
 }
 
-/// Module-level functions are held by the segment; closures are guarded by code, defaults and the cells that are read.
+/// Module-level functions are held by the segment; closures, and what was another one of the same code before, are
+/// guarded by code, defaults and the cells that are read.
 Value* Capture::realize_function(PyObject* object, const Source* source) {
   auto* function = cpython::as_function(object);
   static PyObject* inner = intern("<locals>");
   bool made_by_a_call = function->func_closure || PyUnicode_Contains(function->func_qualname, inner) > 0;
-  if (source->kind != SK::Pinned && made_by_a_call) {
+  const auto before = policy.held.find(source->path);
+  const bool replaced = before != policy.held.end() && before->second.get() != object &&
+                        PyFunction_Check(before->second.get()) &&
+                        cpython::as_function(before->second.get())->func_code == function->func_code;
+  if (source->kind != SK::Pinned && (made_by_a_call || replaced)) {
     guard_type(source, &PyFunction_Type);
     return make<Function>(source, object);
   }
@@ -257,11 +262,14 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   guards::Fact fact{source, guards::Kind::Tensor, {}};
   fact.spec = aten::tensor_spec(object);
   if (!aten::matches(*fact.spec, object)) throw Unguardable{};  // a tangent, sizes that only its class knows
-  if (aten::is_stale_view(object)) cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   if (aten::reaches_past_storage(object)) cannot(Reason::OperatorFailed, "a tensor whose storage was made smaller");
+  const bool leaf_view = aten::is_stale_view(object);
+  if (leaf_view && aten::grad_enabled())
+    cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object);
   result->special_view = fact.spec->special_view;
+  result->leaf_view = leaf_view;
   if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {
     result->record = shapes.describe(result->record, sizes, source, *pool);
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));

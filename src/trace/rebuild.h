@@ -79,6 +79,7 @@ class Rebuilder {
   void store_slot(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
   plan::Register make_new(value::Object* object);
   plan::Register make_new(value::Class* cls);
+  plan::Register made_by_library(value::Class* cls);
   static PyObject* init_abstract();
   plan::Register make_new(value::BuiltinMethod* method);
   /// What was made meanwhile: an immutable value may be reached again from its own parts.

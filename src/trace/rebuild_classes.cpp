@@ -27,9 +27,19 @@ void Rebuilder::fill_cell(Cell* cell) {
   store.b = content;
 }
 
+Register Rebuilder::made_by_library(Class* cls) {
+  Register result = memo_[cls] = call(cls->maker, {});
+  opened_.erase(cls);
+  for (size_t i = cls->born; i < cls->attributes.size(); ++i)
+    if (Value* value = cls->attributes.at(i).value)
+      store_class_attribute(result, cls->attributes.at(i).name, (*this)(value));
+  return result;
+}
+
 /// A class is known by its name and bases first; its functions may refer to it by their cells only.
 Register Rebuilder::make_new(Class* cls) {
   if (!opened_.insert(cls).second) cannot(Reason::ReplayUnsupported, "a class that is in its own namespace");
+  if (cls->maker) return made_by_library(cls);
   PyTypeObject* type = cls->type();
   auto* heap = reinterpret_cast<PyHeapTypeObject*>(type);
   Register name = constant(heap->ht_name);

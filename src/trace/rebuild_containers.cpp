@@ -1,4 +1,6 @@
 // How containers come into being when a segment has run.
+#include "base/imported.h"
+#include "base/once.h"
 #include "cpython/replayed.h"
 #include "trace/rebuild.h"
 
@@ -13,6 +15,14 @@ using plan::ReplayOp;
 Register Rebuilder::make_new(Tuple* tuple) {
   std::vector<Register> items = all(tuple->items);
   if (auto* known = remembered(tuple)) return *known;
+  if (trace_.is_made(tuple->type)) {
+    PyObject* const make =
+        once([] { return take(PyObject_GetAttrString(imported("builtins", "tuple").get(), "__new__")).release(); });
+    const Register cls = (*this)(trace_.pinned(reinterpret_cast<PyObject*>(tuple->type)));
+    const Register plain = made(ReplayKind::MakeTuple, nullptr);
+    operands(replay_.ops.back(), items);
+    return call(make, {cls, plain});
+  }
   Register result =
       made(ReplayKind::MakeTuple, tuple->type == &PyTuple_Type ? nullptr : reinterpret_cast<PyObject*>(tuple->type));
   operands(replay_.ops.back(), items);

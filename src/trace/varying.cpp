@@ -22,6 +22,13 @@ bool may_vary(const Source* source) {
   return root == SK::Local || root == SK::Stack || root == SK::Function;
 }
 
+bool is_of_hooks(const Source* source) {
+  if (source->kind != SK::Attr && source->kind != SK::Value) return false;
+  if (!PyUnicode_CheckExact(source->key.get())) return false;
+  const std::string name = utf8_of(source->key.get());
+  return name.starts_with("_") && name.ends_with("_hooks");
+}
+
 bool is_left_open(const Policy& policy, const Source* source, PyObject* number) {
   if (!PyFloat_CheckExact(number) || policy.whole || policy.fixed.contains(source->path)) return false;
   const auto found = policy.times_fixed.find(source->path);
@@ -248,9 +255,26 @@ shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64
   return known->second;
 }
 
+/// Of a tensor whose sizes stay: a slice of what grows, a row of a wider and wider table.
+bool Capture::strides_vary(const meta::Record* record, const Source* source) {
+  const auto before = policy.strides.find(source->path);
+  if (before == policy.strides.end() || before->second.size() != record->strides.size()) return false;
+  bool vary = false;
+  for (size_t d = 0; d < record->strides.size(); ++d) {
+    if (is_known_constant(pool->child(source, SK::SizeOf, static_cast<int64_t>(d)))) return false;
+    const Source* stride = pool->child(source, SK::StrideOf, static_cast<int64_t>(d));
+    const int64_t first = before->second[d];
+    const bool changed = first != aten::kVaries && first != meta::known(record->strides[d]);
+    if (!changed && !policy.dynamic.contains(stride->path)) continue;
+    dynamic_.push_back(stride);
+    vary = true;
+  }
+  return vary;
+}
+
 /// Null for those that stay: what changed since an earlier capture is a symbol. 0 is a number, and so is 1 but where
 /// the size has been another one and the graph is run as it is: compilers, as PyTorch's front end, tell it from all
-/// others.
+/// others. Empty if strides stay, too.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
   if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
@@ -289,6 +313,7 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
     }
     any |= sizes[d] != nullptr;
   }
+  any = any || (seen && !other_rank && strides_vary(record, source));
   return any ? sizes : std::vector<shape::Expr>();
 }
 

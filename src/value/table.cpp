@@ -6,6 +6,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "source/source.h"
 #include "value/traits.h"
 #include "value/value.h"
 
@@ -47,8 +48,12 @@ bool is_number(Value* key) {
   return part->kind == Kind::Constant && PyNumber_Check(part->object);
 }
 
-/// Whether the address of an object is a certain number is known only when the segment runs.
+/// Two keys of one dict.
+bool are_keys_of_one(Value* a, Value* b) { return a->source && b->source && a->source->base == b->source->base; }
+
+/// Whether the address of an object, or the id of a hook, is a certain number is known only when the segment runs.
 bool undecided(Value* a, Value* b) {
+  if (is_address(a) && is_address(b)) return a != b && (a->source || b->source) && !are_keys_of_one(a, b);
   if (is_address(a) || is_address(b)) return is_number(a) || is_number(b);
   auto *x = as<Tuple>(a), *y = as<Tuple>(b);
   if (!x || !y || x->items.size() != y->items.size()) return false;
@@ -76,7 +81,7 @@ bool all_in(Table& keys, Table& other) {
 
 bool is_address(Value* key) {
   auto* object = as<Object>(key);
-  return object && object->type == &PyLong_Type && !object->source;
+  return object && object->type == &PyLong_Type;
 }
 
 namespace {

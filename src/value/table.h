@@ -13,7 +13,7 @@ struct Value;
 
 /// False for keys gramme does not model (a class with its own __eq__); such a use ends the segment.
 bool hashable(Value* key);
-/// What id() gave: an int of which nothing is known but that it is the same for the same object.
+/// What id() gave, or the id of a hook: an int of which nothing is known but that it is the same for the same object.
 bool is_address(Value* key);
 /// Python's hash for constants, identity for the rest.
 size_t hash_key(Value* key);

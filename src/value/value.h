@@ -81,6 +81,7 @@ struct Tensor : ValueOf<Tensor> {
   Attributes attributes;                 // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
+  bool leaf_view = false;     // existing: one that needs a gradient because its base does, and says it is a leaf
   bool special_view = false;  // autograd may refuse to write it, or to use it after its base was written (aten/spec.h)
   bool memory_written = false;  // of one without a base: it or a view of it was written in the segment
   bool retains_grad = false;    // retain_grad() was called on it in the capture
@@ -257,6 +258,7 @@ struct Class : ValueOf<Class> {
   size_t born = 0;              // made: so many of them it had from the start
   Dict* shown = nullptr;        // existing: what its __dict__ shows, once asked for
   bool abstract = false;        // made, and _abc_init() ran on it
+  PyObject* maker = nullptr;    // made by a function of a library: what makes another one like it
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(object); }
 };
 

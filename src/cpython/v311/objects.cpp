@@ -121,7 +121,9 @@ bool is_inert_key(PyObject* key) {
     return true;
   if (type->tp_richcompare == PyBaseObject_Type.tp_richcompare && type->tp_hash == PyBaseObject_Type.tp_hash)
     return true;  // compared by identity: None, functions, modules, most user objects
-  if (type == &PyTuple_Type) {
+  const bool tuple = PyTuple_Check(key) && type->tp_richcompare == PyTuple_Type.tp_richcompare &&
+                     type->tp_hash == PyTuple_Type.tp_hash;  // also torch.Size, a named tuple
+  if (tuple) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
       if (!is_inert_key(PyTuple_GET_ITEM(key, i))) return false;
     return true;

@@ -25,7 +25,8 @@ enum class Lookup : uint8_t {
   NeedsPython,  // a key of the same hash would have to be compared by user code
 };
 /// Is it an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None,
-/// Ellipsis, a type or builtin function (compared by identity), a tuple or frozenset of such?
+/// Ellipsis, a type or builtin function (compared by identity), a tuple (or one of a class that compares like it) or
+/// frozenset of such?
 bool is_inert_key(PyObject* key);
 /// dict[key] for an inert key; runs no Python. `value` is null unless found.
 Lookup dict_lookup(PyObject* dict, PyObject* key, PyObject** value);

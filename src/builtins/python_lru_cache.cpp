@@ -1,0 +1,250 @@
+// Calls of functools.lru_cache's wrappers. What the cache has under a key that is known is read there, guarded as any
+// object, and the call is counted in replay. What it does not have yet it gets now, if the function does nothing else.
+#include <cmath>
+
+#include "builtins/python_support.h"
+#include "cpython/lru_cache.h"
+#include "cpython/objects.h"
+#include "source/constant.h"
+#include "trace/read_later.h"
+#include "trace/realize.h"
+
+namespace gramme::builtins {
+namespace {
+
+using value::Kind;
+using value::Object;
+using SK = source::Kind;
+
+/// Is a result made anew as good as the one that a cache kept?
+bool is_kept(Trace& trace, Value* result) {
+  if (result->existing() || result->kind == Kind::Constant) return true;
+  auto* tuple = value::as<value::Tuple>(result);
+  return tuple && std::all_of(tuple->items.begin(), tuple->items.end(),
+                              [&](Value* item) { return is_kept(trace, trace.see(item)); });
+}
+
+/// torch caches what does not change while the process lives, and nobody counts.
+bool is_of_torch(Value* wrapped) {
+  if (wrapped->kind != Kind::Function || !wrapped->object) return false;
+  PyObject* module = reinterpret_cast<PyFunctionObject*>(wrapped->object)->func_module;
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!name) PyErr_Clear();  // lone surrogates
+  return name && std::string_view(name).starts_with("torch.");
+}
+
+/// Of an installed package: its caches keep answers about the process, and no program counts their hits.
+bool is_of_package(Value* wrapped) {
+  static PyObject* const key = intern("__file__");
+  if (wrapped->kind != Kind::Function || !wrapped->object) return false;
+  PyObject* file = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(wrapped->object), key);
+  const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  if (!path) PyErr_Clear();  // lone surrogates
+  return path && std::string_view(path).find("-packages") != std::string_view::npos;
+}
+
+/// A call of the wrapper.
+struct Call {
+  Trace& trace;
+  Object* wrapper;
+  Value* wrapped;
+  const Args args;  // without the wrapper
+  bool of_package;
+};
+
+// ---- keys
+
+bool is_number(Trace& trace, Value* value) {
+  value = trace.see(value);
+  if (auto* tuple = value::as<value::Tuple>(value))
+    return std::ranges::any_of(tuple->items, [&](Value* item) { return is_number(trace, item); });
+  return value->kind == Kind::Number;
+}
+
+/// Does the call depend on a number that varies?
+bool varies(const Call& call) {
+  const size_t count = call.args.positional + call.args.keywords;
+  return std::any_of(call.args.values, call.args.values + count,
+                     [&](Value* argument) { return is_number(call.trace, argument); });
+}
+
+/// What another cache gave lives as long as that one holds it; a fact holds it, too.
+bool is_from_cache(const Value* value) {
+  const source::Source* source = value->source;
+  if (source && source->kind == SK::CacheResult) source = source->base;
+  return source && source->kind == SK::Value && source->base->kind == SK::CacheTable;
+}
+
+/// A part of a key that equals what later calls have in its place if and only if the guards hold; null if it is none.
+Owned<> key_part(Trace& trace, Value* value) {
+  value = trace.see(value);
+  if (value->kind == Kind::Constant) {
+    const bool no_number = PyFloat_CheckExact(value->object) && std::isnan(PyFloat_AS_DOUBLE(value->object));
+    return no_number ? Owned<>() : share(value->object);
+  }
+  auto* tuple = value::as<value::Tuple>(value);
+  if (tuple && (tuple->type == &PyTuple_Type || tuple->type == trace::known_types().size)) {
+    Owned<> parts = take(PyTuple_New(static_cast<Py_ssize_t>(tuple->items.size())));
+    for (size_t i = 0; i < tuple->items.size(); ++i) {
+      Owned<> part = key_part(trace, tuple->items[i]);
+      if (!part) return {};
+      PyTuple_SET_ITEM(parts.get(), i, part.release());
+    }
+    if (tuple->type == &PyTuple_Type) return parts;
+    return take(PyObject_CallOneArg(reinterpret_cast<PyObject*>(tuple->type), parts.get()));
+  }
+  if (!value->existing()) return {};
+  if (value->source->kind != SK::Pinned) {
+    if (value->kind != Kind::Object || !is_from_cache(value)) return {};
+    trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+  }
+  return share(value->object);
+}
+
+/// The call's arguments as the wrapper gets them, and the key that it makes of them.
+struct Key {
+  Owned<> args, keywords, key;
+  explicit operator bool() const { return static_cast<bool>(key); }
+};
+
+Key key_of(const Call& call) {
+  const size_t positional = call.args.positional;
+  Key result{take(PyTuple_New(static_cast<Py_ssize_t>(positional))), {}, {}};
+  if (call.args.keywords) result.keywords = take(PyDict_New());
+  for (size_t i = 0; i < positional + call.args.keywords; ++i) {
+    Owned<> part = key_part(call.trace, call.args[i]);
+    if (!part || !cpython::is_inert_key(part.get())) return {};
+    if (i < positional)
+      PyTuple_SET_ITEM(result.args.get(), i, part.release());
+    else
+      check(PyDict_SetItem(result.keywords.get(), call.args.names[i - positional], part.get()));
+  }
+  result.key = cpython::cache_key(call.wrapper->object, result.args.get(), result.keywords.get());
+  return result;
+}
+
+// ---- what a function does besides giving a result
+
+/// From its making on. Arithmetic of numbers that vary stands in the graph until nobody takes it.
+class Doings {
+ public:
+  explicit Doings(Trace& trace) : trace_(trace), effects_(count()), nodes_(nodes().size()) {}
+  bool any() const {
+    const auto is_arithmetic = [](const graph::Node* node) {
+      bool tensors = false;
+      meta::each_leaf(node->call, [&](const auto& leaf) { tensors |= leaf.kind == meta::Argument::Tensor; });
+      return node->number_type && !tensors;
+    };
+    const auto first = nodes().begin() + static_cast<std::ptrdiff_t>(std::min(nodes_, nodes().size()));
+    return count() != effects_ || !std::all_of(first, nodes().end(), is_arithmetic);
+  }
+
+ private:
+  size_t count() const { return trace_.effects().entries().size(); }
+  const std::vector<graph::Node*>& nodes() const { return trace_.scope().graph().nodes(); }
+  Trace& trace_;
+  size_t effects_, nodes_;
+};
+
+// ---- what the cache has
+
+/// Not where an operator decides how often the call is made.
+bool counts(const Trace& trace) { return !trace.is_confined(); }
+
+cpython::Lookup find(const Call& call, const Key& key, PyObject** found) {
+  return cpython::dict_lookup(*cpython::cache_table_address(call.wrapper->object), key.key.get(), found);
+}
+
+/// The result that the cache has, which is as the guards on it say, and one more call counted.
+Value* take_hit(const Call& call, const Key& key, PyObject* found) {
+  Trace& trace = call.trace;
+  PyObject* wrapper = call.wrapper->object;
+  const source::Source* table =
+      trace.pool->child(call.wrapper->source, SK::CacheTable, int64_t{cpython::is_typed_cache(wrapper)});
+  const source::Source* source = trace.pool->child(table, SK::Value, key.key.get());
+  PyObject* result = found;
+  if (cpython::is_bounded_cache(wrapper)) {
+    PyObject** address = cpython::cached_result_address(found);
+    if (!address) cannot(Reason::CallUnknown, "functools.lru_cache");
+    source = trace.pool->child(source, SK::CacheResult);
+    result = *address;
+  }
+  trace.guard({source, guards::Kind::Present, {}});
+  const bool constant = source::is_constant(key.key.get());
+  Value* counted =
+      constant ? trace.constant(key.key.get()) : trace.wrap(key.key.get(), trace.pool->pinned(key.key.get()));
+  if (counts(trace)) trace.count_in_replay(cpython::cache_hit_counter(), {call.wrapper, counted});
+  return trace.see(trace.wrap(result, source));
+}
+
+/// The function is called here as the program would call it, at once: it was traced before, and nothing but its result
+/// tells that it ran. The program's own call, which is still to come, finds the result; so it is counted beforehand as
+/// one less. Not where what the segment wrote could be read, or the oldest entry would be pushed out before its time.
+Value* take_miss(const Call& call, const Key& key) {
+  Trace& trace = call.trace;
+  PyObject* wrapper = call.wrapper->object;
+  const bool alone = trace.effects().empty() || call.of_package;
+  if (!alone || !cpython::has_room_in_cache(wrapper))
+    cannot(Reason::CallSkipped, "a function with a cache, which does not have the result yet");
+  const Doings doings(trace);
+  try {
+    protocol::call(trace, call.wrapped, call.args);
+  } catch (const value::UserError&) {
+    if (trace.policy.whole) throw;
+    cannot(Reason::CallSkipped, "a function with a cache, which raises");
+  }
+  if (doings.any()) cannot(Reason::CallSkipped, "a function with a cache, with effects");
+  if (!Owned<>::steal(PyObject_Call(wrapper, key.args.get(), key.keywords.get()))) protocol::raise_current(trace);
+  if (counts(trace)) cpython::expect_cache_hit(wrapper);
+  PyObject* found = nullptr;
+  if (find(call, key, &found) != cpython::Lookup::Found) GRAMME_BUG("a cache does not have what it was asked for");
+  return take_hit(call, key, found);
+}
+
+// ---- without the cache
+
+/// The wrapped function is traced and the cache left alone, as torch's own front end does; but not one with effects, or
+/// with a result that could be told from the one that is kept.
+Value* trace_wrapped(const Call& call, bool of_torch) {
+  Trace& trace = call.trace;
+  for (size_t i = 0; i < call.args.positional + call.args.keywords; ++i) {
+    Kind kind = trace.see(call.args[i])->kind;
+    if (kind == Kind::List || kind == Kind::Dict || kind == Kind::Set)
+      cannot(Reason::ArgumentKind, "a cached function called with a mutable container");
+  }
+  const Doings doings(trace);
+  Value* result = trace.see(protocol::call(trace, call.wrapped, call.args));
+  if (of_torch) return result;
+  if (doings.any()) cannot(Reason::CallSkipped, "a function with a cache, with effects");
+  if (is_kept(trace, result)) return result;
+  if (!varies(call)) cannot(Reason::CallSkipped, "a function with a cache, with a new result");
+  trace.scope().state<trace::ReadLater>().keep_made(trace, result);
+  return result;
+}
+
+Value* call_cached(Trace& trace, const Args& args) {
+  static PyObject* const kWrapped = intern("__wrapped__");
+  auto* wrapper = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
+  Value* wrapped = wrapper ? trace.own_attribute(wrapper, kWrapped) : nullptr;
+  if (!wrapped) cannot(Reason::CallUnknown, "functools.lru_cache");
+  const Call call{trace, wrapper, trace.see(wrapped), rest(args, 1), is_of_package(trace.see(wrapped))};
+  if (is_of_torch(call.wrapped)) return trace_wrapped(call, true);
+  const bool traced = trace.policy.whole || call.of_package;  // if need be
+  const bool readable = wrapper->existing() && !wrapper->written && cpython::is_lru_cache(wrapper->object) &&
+                        (!trace.is_confined() || call.of_package) && !varies(call);
+  if (Key key = readable ? key_of(call) : Key()) {
+    PyObject* found = nullptr;
+    const cpython::Lookup lookup = find(call, key, &found);
+    if (lookup == cpython::Lookup::Found) return take_hit(call, key, found);
+    if (lookup == cpython::Lookup::Absent && !(trace.policy.whole && !cpython::has_room_in_cache(wrapper->object)))
+      return take_miss(call, key);
+  }
+  if (!traced) cannot(Reason::CallSkipped, "a function with a cache");
+  return trace_wrapped(call, false);
+}
+
+}  // namespace
+
+void register_lru_cache() { add_rows("functools", Takes::Asked, {{"_lru_cache_wrapper.__call__", &call_cached}}); }
+
+}  // namespace gramme::builtins

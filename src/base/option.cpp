@@ -1,5 +1,6 @@
 #include "base/option.h"
 
+#include "base/context.h"
 #include "base/imported.h"
 
 namespace gramme {
@@ -34,6 +35,7 @@ Owned<> Option::value() {
     if (default_) return share(default_);
   }
   if (!config) config = take(import_module(module_));
+  CopiedContext context;  // of a default that is a set, who asks first puts a copy in the variable
   Owned<> now = take(PyObject_GetAttrString(config.get(), name_));
   const bool constant = PyBool_Check(now.get()) || PyLong_CheckExact(now.get()) || PyUnicode_CheckExact(now.get());
   if (variable_ && constant) default_ = share(now.get()).release();

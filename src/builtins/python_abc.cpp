@@ -128,6 +128,9 @@ bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cl
 
 Value* abc_has_instance(Trace& trace, const Args& args) {
   auto [cls, object] = positional<2>(args, 2);
+  static PyObject* const state = intern("_abc_impl");
+  if (!trace.type_lookup(class_argument(trace, cls), state))
+    cannot(Reason::ArgumentKind, "a class that is not abstract");
   Value* seen = trace.see(object);
   return trace.boolean(is_abstract_subclass(trace, protocol::type_of(seen), class_argument(trace, cls), seen->object));
 }

@@ -1,6 +1,7 @@
 // property, classmethod, staticmethod; cells; type.__setattr__; what abc does to a new class.
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
+#include "protocol/attributes.h"
 #include "protocol/names.h"
 
 namespace gramme::builtins {
@@ -69,7 +70,13 @@ Value* get_field(Trace& trace, const Args& args) {
   auto [self, object, type] = positional<3>(args, 2);
   if (is_none(trace, object)) return trace.see(self);
   Value* seen = described_object(trace, self, object);
-  return protocol::get_attribute(trace, seen, PyDescr_NAME(trace.see(self)->object));
+  PyObject* descriptor = trace.see(self)->object;
+  // Not by a look-up, which may come back to this descriptor.
+  auto* instance = value::as<Object>(seen);
+  Value* found = instance ? protocol::c_descriptor(trace, instance, descriptor, PyDescr_NAME(descriptor))
+                          : protocol::get_attribute(trace, seen, PyDescr_NAME(descriptor));
+  if (!found) cannot(Reason::AttributeUnknown, "a field that is not there");
+  return found;
 }
 
 Value* set_field(Trace& trace, const Args& args) {

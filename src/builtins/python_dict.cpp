@@ -258,6 +258,7 @@ Value* move_to_end(Trace& trace, const Args& args) {
 /// a | b of dicts: a new one; NotImplemented for anything else.
 Value* either(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
+  if (protocol::type_of(trace.see(self)) == &PyDictProxy_Type) cannot(Reason::ArgumentKind, "| of a mappingproxy");
   auto left = Mapping::of(trace, trace.see(self)), right = Mapping::of(trace, trace.see(other));
   if (!left || !right || !left->dict() || !right->dict()) return trace.constant(Py_NotImplemented);
   if (trace.see(self)->kind == Kind::Object) cannot(Reason::ArgumentKind, "| of a subclass of dict");
@@ -266,6 +267,7 @@ Value* either(Trace& trace, const Args& args) {
 
 Value* update_in_place(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
+  if (protocol::type_of(trace.see(self)) == &PyDictProxy_Type) cannot(Reason::ArgumentKind, "|= of a mappingproxy");
   Mapping into = updated(trace, self);
   update_mapping(trace, into, other, {});
   return trace.see(self);

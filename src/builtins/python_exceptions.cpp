@@ -50,6 +50,8 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
 /// The traceback is not modelled: an exception that leaves the function is raised again by a plain run.
 Value* with_traceback(Trace& trace, const Args& args) {
   auto [self, traceback] = positional<2>(args, 2);
+  if (!is_none(trace, traceback) && protocol::type_of(trace.see(traceback)) != &PyTraceBack_Type)
+    cannot(Reason::ArgumentKind, "a traceback that is none");
   changing_exception(trace, self)->retraced = true;
   return self;
 }
@@ -57,6 +59,8 @@ Value* with_traceback(Trace& trace, const Args& args) {
 Value* add_note(Trace& trace, const Args& args) {
   static PyObject* const kNotes = intern("__notes__");
   auto [self, note] = positional<2>(args, 2);
+  if (!PyType_IsSubtype(protocol::type_of(trace.see(note)), &PyUnicode_Type))
+    cannot(Reason::ArgumentKind, "a note that is no text");
   auto* object = object_argument(trace, self);
   Value* notes = trace.own_attribute(object, kNotes);
   if (!notes) trace.store_own_attribute(object, kNotes, notes = trace.list({}));

@@ -23,8 +23,17 @@ Iterator* own_iterator(Trace& trace, Py_ssize_t step, std::vector<Value*> parts,
 
 // ---- sorts that iterate.h has
 
+/// As PyNumber_Check says of its type.
+bool is_number(Trace& trace, Value* value) {
+  const PyTypeObject* type = protocol::type_of(trace.see(value));
+  const PyNumberMethods* slots = type->tp_as_number;
+  return slots && (slots->nb_index || slots->nb_int || slots->nb_float);
+}
+
 Value* count(Trace& trace, const Args& args) {
   auto [start, step] = bind(args, 0, {"start", "step"});
+  for (Value* number : {start, step})
+    if (number && !is_number(trace, number)) cannot(Reason::ArgumentKind, "itertools.count() of no number");
   return make_iterator(trace, Iterator::Count, {start ? start : trace.integer(0), step ? step : trace.integer(1)});
 }
 

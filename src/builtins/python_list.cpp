@@ -119,6 +119,7 @@ Value* list_sort(Trace& trace, const Args& args) {
     throw;
   }
   bool modified = !list->items().empty();
+  if (!modified && list->items().capacity() > 0) cannot(Reason::ArgumentKind, "a list changed while it is sorted");
   list->items() = std::move(items);
   if (modified) protocol::raise(trace, PyExc_ValueError, "list modified during sort");
   return trace.none();

@@ -179,7 +179,9 @@ Value* power(Trace& trace, const Args& args) {
 Value* sum(Trace& trace, const Args& args) {
   auto [iterable, start] = bind(args, 1, {"", "start"});
   Value* total = start ? trace.see(start) : trace.integer(0);
-  if (total->kind == Kind::Constant && (PyUnicode_Check(total->object) || PyBytes_Check(total->object)))
+  PyTypeObject* type = protocol::type_of(total);
+  if (PyType_IsSubtype(type, &PyUnicode_Type) || PyType_IsSubtype(type, &PyBytes_Type) ||
+      PyType_IsSubtype(type, &PyByteArray_Type))
     cannot(Reason::ArgumentKind, "sum() of text");  // a TypeError, with a message for each type
   Value* iterator = protocol::get_iterator(trace, iterable);
   while (Value* item = protocol::next(trace, iterator)) total = protocol::binary(trace, NB_ADD, total, item);

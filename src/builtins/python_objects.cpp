@@ -146,6 +146,7 @@ Value* make_namespace(Trace& trace, const Args& args) {
 Value* make_method(Trace& trace, const Args& args) {
   auto [function, self] = positional<2>(args, 2);
   if (is_none(trace, self)) cannot(Reason::ArgumentKind, "a method of None");
+  if (!protocol::callable(trace, function)) cannot(Reason::ArgumentKind, "a method made of what cannot be called");
   auto* method = trace.make<value::Method>();
   method->function = trace.see(function);
   method->self = trace.see(self);

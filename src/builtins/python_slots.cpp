@@ -61,6 +61,8 @@ template <int op>
 Value* slot_compare(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
   Value *left = held(trace, self), *right = trace.see(other);
+  if (trace.see(self) != left && protocol::type_of(trace.see(self)) == &PyDictProxy_Type)  // asks the mapping, anew
+    return protocol::compare(trace, op, left, right);
   if (auto* object = value::as<value::Object>(right)) right = payload(trace, object);
   if (!right) return trace.constant(Py_NotImplemented);
   if (left->kind != right->kind) return trace.constant(Py_NotImplemented);
@@ -71,7 +73,11 @@ template <int op>
 Value* slot_binary(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
   Value *left = held(trace, self), *right = held(trace, other);
-  if (op != NB_MULTIPLY && left->kind != right->kind) return trace.constant(Py_NotImplemented);
+  const bool both_sets = left->kind == Kind::Set || (op != NB_ADD && op != NB_MULTIPLY && left->kind != Kind::View);
+  if (op != NB_MULTIPLY && left->kind != right->kind) {
+    if (!both_sets) cannot(Reason::ArgumentKind, "a slot called with another operand");  // they raise, or ask it
+    return trace.constant(Py_NotImplemented);
+  }
   return protocol::binary(trace, op, left, right);
 }
 

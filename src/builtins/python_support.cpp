@@ -175,13 +175,16 @@ Value* free_variable(Trace& trace, value::Function* function, const char* name) 
 Value* as_key(Trace& trace, Value* key) {
   static PyObject* const kHash = intern("__hash__");
   Value* seen = trace.see(key);
-  if (auto* tuple = value::as<value::Tuple>(seen))
+  if (auto* tuple = value::as<value::Tuple>(seen)) {
+    Trace::Deeper deeper(trace);
     for (Value*& item : tuple->items) item = as_key(trace, item);
+  }
   if (PyObject* known = seen->kind == Kind::Number ? trace.constant_of(seen) : nullptr) seen = trace.constant(known);
   if (value::hashable(seen)) return seen;
   auto* set = value::as<value::Set>(seen);
   bool refused = seen->kind == Kind::List || seen->kind == Kind::Dict || seen->kind == Kind::Deque ||
-                 seen->kind == Kind::Slice || seen->kind == Kind::Constant || (set && !set->frozen);
+                 seen->kind == Kind::Slice || seen->kind == Kind::Cell || seen->kind == Kind::Constant ||
+                 (set && !set->frozen);
   refused = refused || protocol::forbidden(trace, seen, kHash);
   if (refused) protocol::raise(trace, PyExc_TypeError, std::string("unhashable type: '") + type_name(seen) + "'");
   cannot(Reason::ArgumentKind, std::string("a key of type ") + type_name(seen));

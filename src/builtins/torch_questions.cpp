@@ -23,7 +23,10 @@ template <Text name>
 Value* of_tensor(Trace& trace, const Args& args) {
   auto [input] = bind(args, 1, {"input"});
   auto* tensor = trace.see_as<Tensor>(input);
-  if (!tensor) cannot(Reason::ArgumentKind, std::string("torch.") + name.text + " of something that is no tensor");
+  if (!tensor) {
+    std::string wanted = "torch.";
+    cannot(Reason::ArgumentKind, wanted.append(name.text).append(" of something that is no tensor"));
+  }
   static PyObject* text = intern(name.text);
   return protocol::call_method(trace, tensor, text, {});
 }

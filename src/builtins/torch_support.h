@@ -37,7 +37,10 @@ Value* as_method(Trace& trace, const Args& args) {
 /// Self of a tensor method; ends the segment if it is none, or if its class answers itself.
 inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* method) {
   auto* tensor = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
-  if (!tensor) cannot(Reason::ArgumentKind, std::string("Tensor.") + method + " of something else");
+  if (!tensor) {
+    std::string wanted = "Tensor.";
+    cannot(Reason::ArgumentKind, wanted.append(method).append(" of something else"));
+  }
   protocol::refuse_torch_function(trace, tensor, "Tensor." + std::string(method));
   return tensor;
 }

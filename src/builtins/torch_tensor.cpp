@@ -2,13 +2,16 @@
 #include "builtins/torch_tensor.h"
 
 #include <opcode.h>
+#include <structmember.h>
 
 #include <unordered_map>
 
+#include "aten/classes.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_leaves.h"
 #include "cpython/objects.h"
+#include "trace/dying.h"
 
 namespace gramme::builtins {
 
@@ -218,6 +221,23 @@ Value* own(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
   return nullptr;
 }
 
+/// A member of `__slots__`: what the capture stored, or what is there, null if it is empty. Those of a tensor that an
+/// operation of the segment makes nobody knows: the class may set them there.
+Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
+  if (Attribute* attribute = stored(tensor, name)) return attribute->value;
+  Py_ssize_t offset = cpython::slot_offset(member, tensor->record->type);
+  if (offset < 0 || !tensor->existing())
+    cannot(Reason::AttributeUnknown, "the member " + text_of(name) + " of a tensor");
+  const source::Source* source = trace.pool->child(tensor->source, SK::Slot, name);
+  PyObject* found = *cpython::slot_address(tensor->object, offset);
+  if (!found) {
+    trace.guard_absent(source);
+    return nullptr;
+  }
+  trace.guard({source, guards::Kind::Present, {}});
+  return trace.see(trace.wrap(found, source));
+}
+
 bool is_method(PyObject* found) {
   return Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type) || PyFunction_Check(found);
 }
@@ -248,8 +268,10 @@ void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
 
 }  // namespace
 
-Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
-  name = interned(trace, name);
+namespace {
+
+/// As object.__getattribute__ has it. Null if there is no such attribute.
+Value* generic_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   if (Getter getter = getters().find(name)) {
     refuse_override(trace, tensor, name);
     return getter(trace, tensor);
@@ -257,6 +279,7 @@ Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   PyTypeObject* type = tensor->record->type;
   PyObject* found = trace.type_lookup(type, name);
   if (found && Py_TYPE(found)->tp_descr_set) {
+    if (Py_IS_TYPE(found, &PyMemberDescr_Type)) return slot(trace, tensor, found, name);
     if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) cannot(Reason::AttributeUnknown, "Tensor." + text_of(name));
     return protocol::bind(trace, found, trace.type_attribute(type, name), tensor, type);
   }
@@ -266,11 +289,36 @@ Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   if (Value* value = own(trace, tensor, name, !method)) return value;
   if (!found) return nullptr;
   if (method && !PyFunction_Check(found)) {
+    if (!PyType_IsSubtype(type, reinterpret_cast<PyDescrObject*>(found)->d_type))
+      cannot(Reason::AttributeUnknown, "a method in C on an object of another class");
     auto* bound = trace.make<BuiltinMethod>(nullptr, found);
     bound->self = tensor;
     return bound;
   }
   return protocol::bind(trace, found, trace.type_attribute(type, name), tensor, type);
+}
+
+/// The class answers attributes, or takes them, by code of its own.
+bool has_hook(Trace& trace, PyTypeObject* type, PyObject* name) {
+  PyObject* hook = trace.type_lookup(type, name);
+  return hook && !Py_IS_TYPE(hook, &PyWrapperDescr_Type);
+}
+
+}  // namespace
+
+Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
+  static PyObject *const whole = intern("__getattribute__"), *const missing = intern("__getattr__");
+  name = interned(trace, name);
+  PyTypeObject* type = tensor->record->type;
+  if (aten::is_exact_tensor_type(type)) return generic_attribute(trace, tensor, name);
+  if (has_hook(trace, type, whole)) cannot(Reason::AttributeUnknown, "a tensor whose class has a __getattribute__");
+  PyObject* hook = trace.type_lookup(type, missing);
+  if (!hook) return generic_attribute(trace, tensor, name);
+  Value* found = nullptr;
+  raises(trace, PyExc_AttributeError, [&, self = tensor] { found = generic_attribute(trace, self, name); });
+  if (found) return found;
+  Value* method = protocol::bind(trace, hook, trace.type_attribute(type, missing), tensor, type);
+  return protocol::call(trace, method, {trace.constant(name)});
 }
 
 namespace {
@@ -290,9 +338,9 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
   return grad;
 }
 
-void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
+void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value, bool in_dict = true) {
   trace.changes(tensor);
-  if (name != kGrad) note_dict(trace, tensor);
+  if (in_dict && name != kGrad) note_dict(trace, tensor);
   if (Attribute* attribute = stored(tensor, name))
     attribute->value = value;
   else
@@ -300,9 +348,23 @@ void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
   if (tensor->existing()) trace.note_effect(effects::Kind::StoreAttr, tensor, name);
 }
 
+void store_slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name, Value* value) {
+  const bool fixed = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY;
+  if (fixed || trace.is_made(tensor->record->type)) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
+  const bool asked = !value || tensor->existing() || stored(tensor, name);
+  Value* old = asked ? slot(trace, tensor, member, name) : nullptr;
+  if (!value && !old) protocol::raise(trace, PyExc_AttributeError, text_of(name));
+  if (old && old->existing()) trace::refuse_death(trace, old->object);
+  store(trace, tensor, name, value, false);
+}
+
 }  // namespace
 
 void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
+  static PyObject *const setting = intern("__setattr__"), *const deleting = intern("__delattr__");
+  if (!aten::is_exact_tensor_type(tensor->record->type) &&
+      has_hook(trace, tensor->record->type, value ? setting : deleting))
+    cannot(Reason::MutationUnsupported, "an attribute of a tensor whose class takes them itself");
   static PyObject* const kRequiresGrad = intern("requires_grad");
   static PyObject* const kData = intern("data");
   static PyObject* const other_grad = intern("_grad");
@@ -317,6 +379,7 @@ void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* v
   }
   if (name == kData) return set_data(trace, tensor, value);
   PyObject* found = trace.type_lookup(tensor->record->type, name);
+  if (found && Py_IS_TYPE(found, &PyMemberDescr_Type)) return store_slot(trace, tensor, found, name, value);
   if (found && Py_TYPE(found)->tp_descr_set) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
   if (!value && !own(trace, tensor, name, true))
     protocol::raise(

@@ -1,4 +1,7 @@
 // Building, extending and taking apart containers; pattern matching.
+#include <algorithm>
+
+#include "base/text.h"
 #include "interp/ops.h"
 #include "protocol/set_algebra.h"
 
@@ -296,6 +299,14 @@ bool matches_itself(PyTypeObject* type) {
 }
 }  // namespace
 
+namespace {
+/// Names in `__match_args__` may be any text.
+PyObject* interned(trace::Trace& trace, PyObject* name) {
+  if (PyUnicode_CHECK_INTERNED(name)) return name;
+  return trace.keep(take(PyUnicode_InternFromString(utf8_of(name).c_str())));
+}
+}  // namespace
+
 Step match_class(Interpreter& interp, Frame& frame, int positional) {
   trace::Trace& trace = interp.trace;
   auto* keywords = trace.see_as<Tuple>(frame.pop());
@@ -319,8 +330,13 @@ Step match_class(Interpreter& interp, Frame& frame, int positional) {
     found.push_back(subject);
   }
   names.insert(names.end(), keywords->items.begin(), keywords->items.end());
-  for (Value* name : names) {
-    Value* value = protocol::find_attribute(trace, subject, trace.constant_of(name));
+  for (size_t i = 0; i < names.size(); ++i) {
+    PyObject* name = trace.constant_of(names[i]);
+    auto same = [&](Value* before) { return PyUnicode_Compare(trace.constant_of(before), name) == 0; };
+    if (!name || !PyUnicode_CheckExact(name) ||
+        std::any_of(names.begin(), names.begin() + static_cast<Py_ssize_t>(i), same))
+      cannot(Reason::OpcodeUnsupported, "a class pattern that does not fit");
+    Value* value = protocol::find_attribute(trace, subject, interned(trace, name));
     if (!value) {
       frame.push(trace.none());
       return Step::Next;

@@ -92,7 +92,6 @@ Dict* prepared(trace::Trace& trace, Class* meta, Value* name, Value* bases, cons
 /// __build_class__(body, name, *bases, metaclass=, **keywords)
 Value* build_class(trace::Trace& trace, const trace::Args& args) {
   static PyObject* const metaclass = intern("metaclass");
-  static PyObject* const class_cell = intern("__classcell__");
   auto* body = args.positional >= 2 ? trace.see_as<Function>(args[0]) : nullptr;
   if (!body) cannot(Reason::CallUnknown, "a class made of what is no function");
   std::vector<Value*> bases(args.values + 2, args.values + args.positional);
@@ -109,7 +108,8 @@ Value* build_class(trace::Trace& trace, const trace::Args& args) {
   if (meta->type() == &PyType_Type) return protocol::make_class(trace, &PyType_Type, name, bases, names, keywords);
   Value* made = protocol::call_with(trace, meta, {name, given, names}, keywords);
   auto* cell = as<Cell>(returned);
-  if (cell && trace.dict_get(names, trace.constant(class_cell)) && trace.cell_content(cell) != trace.see(made))
+  const bool is_class = PyType_IsSubtype(protocol::type_of(trace.see(made)), &PyType_Type);
+  if (cell && is_class && trace.cell_content(cell) != trace.see(made))
     cannot(Reason::CallUnknown, "a metaclass that makes no class of the body");
   return made;
 }

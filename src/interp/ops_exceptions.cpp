@@ -1,5 +1,6 @@
 // try, except, with. What the frame handles is trace.handled; older values are ordinary stack items, as in CPython.
 #include "interp/ops.h"
+#include "trace/failures.h"
 
 namespace gramme::interp {
 
@@ -65,6 +66,7 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
     if (cause != trace.none() && !is_exception(protocol::type_of(cause)))
       protocol::raise(trace, PyExc_TypeError, "exception causes must derive from BaseException");
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the cause of an exception that existed before");
+    if (trace::leads_to(trace, cause, exception)) cannot(Reason::MutationUnsupported, "a cycle of exceptions");
     trace.changes(exception);
     exception->cause = cause == trace.none() ? nullptr : cause;
     exception->suppress_context = true;

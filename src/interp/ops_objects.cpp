@@ -1,5 +1,8 @@
 // Attributes, items, operators, imports.
+#include "base/imported.h"
+#include "base/once.h"
 #include "base/text.h"
+#include "cpython/objects.h"
 #include "interp/ops.h"
 #include "trace/shown.h"
 
@@ -103,13 +106,14 @@ Step contains_op(Interpreter& interp, Frame& frame, int inverted) {
   return Step::Next;
 }
 
-// ---- imports: only of modules that are imported already; others run for real
+// ---- imports: of modules that sys.modules holds, as CPython answers them without a look at any loader; others, and
+// all that raise, run for real
 
 namespace {
 
 PyObject* imported_module(PyObject* name) {
   PyObject* modules = PyImport_GetModuleDict();
-  PyObject* module = PyDict_GetItem(modules, name);
+  PyObject* module = PyDict_GetItemWithError(modules, name);
   if (!module || !PyModule_Check(module)) cannot(Reason::CallSkipped, std::string("import of ") + utf8_of(name));
   return module;
 }
@@ -120,13 +124,37 @@ Value* module_value(Interpreter& interp, Owned<> name) {
   return interp.trace.see(interp.trace.wrap(module, interp.trace.pool->module(kept)));
 }
 
-Owned<> absolute_name(Interpreter& interp, Frame& frame, PyObject* name, long level) {
-  if (level == 0) return share(name);
-  static PyObject* package = intern("__package__");
+/// The frame's `__import__` is the interpreter's own: another is called with what the frame has.
+void refuse_other_import(Interpreter& interp, Frame& frame) {
+  static PyObject* const name = intern("__import__");
+  PyObject* const builtins = once([] { return import_module("builtins"); });
+  Value* found = interp.trace.global(frame.builtins, name);
+  auto* function = found ? as<Builtin>(interp.trace.see(found)) : nullptr;
+  PyObject* real = function ? function->object : nullptr;
+  const bool own = real && PyCFunction_Check(real) && PyCFunction_GET_SELF(real) == builtins &&
+                   strcmp(reinterpret_cast<PyCFunctionObject*>(real)->m_ml->ml_name, "__import__") == 0;
+  if (!own) cannot(Reason::CallSkipped, "an import by another __import__");
+}
+
+/// `__package__` of the globals, where it is what `__spec__` says as well, or there is no spec.
+std::string package_of(Interpreter& interp, Frame& frame) {
+  static PyObject *const package = intern("__package__"), *const spec = intern("__spec__");
   Value* value = interp.trace.global(frame.globals, package);
   PyObject* base = value ? interp.trace.constant_of(value) : nullptr;
   if (!base || !PyUnicode_Check(base)) cannot(Reason::CallSkipped, "a relative import");
-  std::string path = utf8_of(base);
+  Value* described = interp.trace.global(frame.globals, spec);
+  if (!described || interp.trace.see(described) == interp.trace.none()) return utf8_of(base);
+  if (interp.trace.see(described)->kind != Kind::Object) cannot(Reason::CallSkipped, "a relative import");
+  Value* parent = protocol::find_attribute(interp.trace, described, intern("parent"));
+  PyObject* text = parent ? interp.trace.constant_of(parent) : nullptr;
+  if (!text || !PyUnicode_Check(text) || PyUnicode_Compare(text, base) != 0)
+    cannot(Reason::CallSkipped, "a relative import");
+  return utf8_of(base);
+}
+
+Owned<> absolute_name(Interpreter& interp, Frame& frame, PyObject* name, long level) {
+  if (level == 0) return share(name);
+  std::string path = package_of(interp, frame);
   for (long i = 1; i < level; ++i) {
     size_t dot = path.rfind('.');
     if (dot == std::string::npos) cannot(Reason::CallSkipped, "a relative import beyond its package");
@@ -137,29 +165,65 @@ Owned<> absolute_name(Interpreter& interp, Frame& frame, PyObject* name, long le
   return take(PyUnicode_InternFromString(path.c_str()));
 }
 
+/// Is the module being imported just now? Then an import of it may wait for another thread.
+bool is_under_way(PyObject* module) {
+  static PyObject *const spec = intern("__spec__"), *const flag = intern("_initializing");
+  PyObject* found = PyDict_GetItemWithError(PyModule_GetDict(module), spec);
+  if (!found || found == Py_None) return false;
+  auto* type = Py_TYPE(found);
+  if (type->tp_getattro != PyObject_GenericGetAttr || cpython::type_lookup(type, flag)) return true;
+  PyObject* value = nullptr;
+  cpython::instance_attribute(found, flag, &value);
+  return value && value != Py_False;
+}
+
+/// What importlib's _handle_fromlist does to a package: names that it lacks are submodules to be imported.
+void refuse_submodules(Interpreter& interp, Value* package, Value* names) {
+  static PyObject* const path = intern("__path__");
+  auto* wanted = as<Tuple>(interp.trace.see(names));
+  PyObject* constant = wanted ? nullptr : interp.trace.constant_of(names);
+  if (!wanted && !(constant && PyTuple_Check(constant))) cannot(Reason::CallSkipped, "an import of names in no tuple");
+  if (!protocol::find_attribute(interp.trace, package, path)) return;
+  const size_t count = wanted ? wanted->items.size() : static_cast<size_t>(PyTuple_GET_SIZE(constant));
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* name = wanted ? interp.trace.constant_of(wanted->items[i]) : PyTuple_GET_ITEM(constant, i);
+    if (!name || !PyUnicode_CheckExact(name)) cannot(Reason::CallSkipped, "an import of a name that is no text");
+    PyObject* asked = interp.trace.keep(take(PyUnicode_InternFromString(utf8_of(name).c_str())));
+    if (!protocol::find_attribute(interp.trace, package, asked))
+      cannot(Reason::CallSkipped, "import of " + std::string(PyModule_GetName(package->object)) + "." + utf8_of(name));
+  }
+}
+
 }  // namespace
 
 Step import_name(Interpreter& interp, Frame& frame, int index) {
   Value* from = frame.pop();
   PyObject* level = interp.trace.constant_of(frame.pop());
+  refuse_other_import(interp, frame);
   Owned<> name = absolute_name(interp, frame, frame.name(index), level ? PyLong_AsLong(level) : 0);
   Value* leaf = module_value(interp, name);
+  if (is_under_way(leaf->object)) cannot(Reason::CallSkipped, "import of what is being imported");
   std::string path = utf8_of(name.get());
-  bool whole = interp.trace.see(from) == interp.trace.none() && path.find('.') != std::string::npos;
-  frame.push(whole ? module_value(interp, take(PyUnicode_InternFromString(path.substr(0, path.find('.')).c_str())))
-                   : leaf);
+  const bool whole = interp.trace.see(from) == interp.trace.none();
+  if (!whole) refuse_submodules(interp, leaf, from);
+  size_t dot = whole ? path.find('.') : std::string::npos;
+  frame.push(dot == std::string::npos
+                 ? leaf
+                 : module_value(interp, take(PyUnicode_InternFromString(path.substr(0, dot).c_str()))));
   return Step::Next;
 }
 
+/// An attribute, or else the submodule that sys.modules holds under the module's `__name__`.
 Step import_from(Interpreter& interp, Frame& frame, int index) {
+  static PyObject* const own_name = intern("__name__");
   PyObject* name = frame.name(index);
   Value* module = interp.trace.see(frame.peek(1));
   Value* found = protocol::find_attribute(interp.trace, module, name);
   if (!found) {
-    std::string path = std::string(PyModule_GetName(module->object)) + "." + utf8_of(name);
-    Owned<> full = take(PyUnicode_InternFromString(path.c_str()));
-    if (!PyDict_GetItem(PyImport_GetModuleDict(), full.get())) cannot(Reason::CallSkipped, "import of " + path);
-    found = module_value(interp, full);
+    Value* of = protocol::find_attribute(interp.trace, module, own_name);
+    PyObject* package = of ? interp.trace.constant_of(of) : nullptr;
+    if (!package || !PyUnicode_Check(package)) cannot(Reason::CallSkipped, "import of " + utf8_of(name));
+    found = module_value(interp, take(PyUnicode_InternFromString((utf8_of(package) + "." + utf8_of(name)).c_str())));
   }
   frame.push(found);
   return Step::Next;

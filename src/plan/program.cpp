@@ -184,6 +184,7 @@ class Lowering {
   }
 
   void emit(const Node& node, int32_t base) {
+    need_room();
     auto index = static_cast<uint32_t>(program_.steps.size());
     registers_[node.source->id] = index;
     Step step{.kind = node.source->kind,

@@ -19,7 +19,9 @@ Value* tuple_field(Tuple* tuple, PyObject* found, PyObject* name) {
   });
   if (Py_IS_TYPE(found, getter)) {
     Owned<> reduced = take(PyObject_CallMethod(found, "__reduce__", nullptr));
-    return tuple->items.at(PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0)));
+    const size_t index = PyLong_AsSize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0));
+    if (index >= tuple->items.size()) cannot(Reason::AttributeUnknown, "a field that the tuple is too short for");
+    return tuple->items[index];
   }
   if (!Py_IS_TYPE(found, &PyMemberDescr_Type)) return nullptr;
   PyObject* fields = cpython::type_lookup(tuple->type, k_match_args);

@@ -68,9 +68,9 @@ Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
   if (name == k_self) return method->self;
   if (name == k_class) return class_value(trace, &PyMethod_Type);
   PyObject* found = cpython::type_lookup(&PyMethod_Type, name);
-  if (found && Py_IS_TYPE(found, &PyMethodDescr_Type))
+  if (found && (Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type)))
     return bind(trace, found, trace.pinned(found), method, &PyMethod_Type);
-  return find_attribute(trace, method->function, name);
+  return get_attribute(trace, method->function, name);  // which raises in the function's name
 }
 
 namespace {

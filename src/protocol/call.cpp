@@ -157,9 +157,17 @@ bool is_new(PyObject* callable) {
          strcmp(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name, "__new__") == 0;
 }
 
-Value* call_new(Trace& trace, const Args& args) {
+/// T.__new__(cls, …) of a type in C, which makes instances of classes that have no nearer one.
+Value* call_new(Trace& trace, PyObject* callable, const Args& args) {
+  auto* owner = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(callable));
   auto* cls = args.positional ? trace.see_as<Class>(args[0]) : nullptr;
-  if (!cls) raise(trace, PyExc_TypeError, "object.__new__(X): X is not a type object");
+  PyTypeObject* base = cls ? cls->type() : nullptr;
+  const newfunc by_python = once([] { return imported_type("abc", "ABCMeta"); })->tp_new;
+  while (base && base->tp_new == by_python) base = base->tp_base;
+  const bool safe = base && PyType_IsSubtype(cls->type(), owner) && base->tp_new == owner->tp_new;
+  const bool excess = args.positional + args.keywords > 1 && owner == &PyBaseObject_Type;
+  if (!safe || (excess && (cls->type()->tp_new != owner->tp_new || cls->type()->tp_init == owner->tp_init)))
+    cannot(Reason::ArgumentKind, std::string(owner->tp_name) + ".__new__() with what it refuses");
   return allocate(trace, cls, {args.values + 1, args.positional - 1, args.names, args.keywords});
 }
 
@@ -168,7 +176,7 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
   if (!trace.scope().function_modes().empty())
     if (Value* result = mode_dispatch(trace, callable, args)) return result;
   if (auto model = find_model(callable)) return model(trace, args);
-  if (is_new(callable)) return call_new(trace, args);
+  if (is_new(callable)) return call_new(trace, callable, args);
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   if (descr && args.positional && trace.see(args[0])->kind == Kind::Tensor)
     return trace.emit_method(PyDescr_NAME(callable), args);

@@ -114,6 +114,7 @@ ClassContent content_of(Trace& trace, Dict* names) {
     PyObject* key = name_key(trace, entry.key);
     if (!key) cannot(Reason::CallUnknown, "a class made with names that are no text");
     Value* seen = trace.see(entry.value);
+    if (key == class_cell && seen->kind != Kind::Cell) cannot(Reason::CallUnknown, "a __classcell__ that is no cell");
     if (key == class_cell) return void(content.cell = as<Cell>(seen));
     if (key == slots || (key == k_qualname && seen->kind != Kind::Constant))
       cannot(Reason::CallUnknown, "a class made with " + text_of(key) + " = a " + type_name(seen));
@@ -134,8 +135,11 @@ void tell_names(Trace& trace, Class* cls) {
   Attributes told = cls->attributes;
   for (const Attribute& attribute : told)
     if (auto* object = as<Object>(attribute.value); object && object->type->tp_flags & Py_TPFLAGS_HEAPTYPE)
-      if (Value* method = special_method(trace, attribute.value, set_name))
-        call(trace, method, {cls, trace.constant(attribute.name)});
+      if (Value* method = special_method(trace, attribute.value, set_name)) try {
+          call(trace, method, {cls, trace.constant(attribute.name)});
+        } catch (const UserError&) {  // becomes the cause of another
+          cannot(Reason::CallUnknown, "a __set_name__ that raises");
+        }
 }
 
 /// super(cls, cls).__init_subclass__(**keywords)

@@ -1,4 +1,6 @@
 // New instances: what type.__call__ and the constructors of types in C do.
+#include <algorithm>
+
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
@@ -19,7 +21,16 @@ std::vector<Value*> items_of_first(Trace& trace, const Args& args) {
 
 bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return PyType_IsSubtype(type, base); }
 
+/// What makes the part in C of an instance: `tp_new` past the classes in Python that have a `__new__` of their own.
+newfunc maker_in_c(PyTypeObject* type) {
+  const newfunc by_python = once([] { return imported_type("abc", "ABCMeta"); })->tp_new;
+  while (type->tp_new == by_python && type->tp_base) type = type->tp_base;
+  return type->tp_new;
+}
+
 Value* tuple_instance(Trace& trace, PyTypeObject* type, const Args& args) {
+  if (args.keywords || args.positional > 1 || maker_in_c(type) != PyTuple_Type.tp_new)
+    cannot(Reason::ArgumentKind, std::string(type->tp_name) + "()");
   Tuple* items = trace.tuple(items_of_first(trace, args));
   bool transparent = type->tp_dictoffset == 0 && !cpython::has_managed_dict(type);
   if (transparent) {
@@ -32,12 +43,34 @@ Value* tuple_instance(Trace& trace, PyTypeObject* type, const Args& args) {
   return object;
 }
 
+PyTypeObject* base_exception() { return reinterpret_cast<PyTypeObject*>(PyExc_BaseException); }
+
+/// Classes of exceptions whose constructors in C do nothing but keep the arguments; others look at them, give another
+/// class or keep more. Those of OSError and SyntaxError do so from the second argument on.
+void refuse_constructor(PyTypeObject* type, const Args& args, bool own_init) {
+  auto is = [](auto function, auto slot, std::initializer_list<PyObject*> types) {
+    return std::any_of(types.begin(), types.end(),
+                       [=](PyObject* each) { return function == reinterpret_cast<PyTypeObject*>(each)->*slot; });
+  };
+  const bool looks = args.positional > 1 || args.keywords;
+  const newfunc maker = maker_in_c(type);
+  bool known = is(maker, &PyTypeObject::tp_new, {PyExc_BaseException, PyExc_MemoryError}) ||
+               (!looks && is(maker, &PyTypeObject::tp_new, {PyExc_OSError}));
+  if (!own_init)
+    known = known && !args.keywords &&
+            (is(type->tp_init, &PyTypeObject::tp_init,
+                {PyExc_BaseException, PyExc_StopIteration, PyExc_SystemExit, PyExc_ImportError, PyExc_AttributeError,
+                 PyExc_NameError}) ||
+             (!looks && is(type->tp_init, &PyTypeObject::tp_init, {PyExc_OSError, PyExc_SyntaxError})));
+  if (!known) cannot(Reason::ArgumentKind, std::string(type->tp_name) + "() with what it looks at");
+}
+
 /// The payload that the type's base in C holds, or null for a plain object. Ends the segment for bases gramme does not
 /// model.
 Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
   PyTypeObject* base = cpython::builtin_base(type);
   if (!base) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), which an extension module makes");
-  if (is_subtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+  if (is_subtype(type, base_exception()))
     return trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));
   if (is_subtype(type, &PyDict_Type)) {
     Dict* dict = trace.dict();
@@ -50,6 +83,11 @@ Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
   if (is_subtype(type, &PySet_Type)) return trace.make<Set>();
   if (base != &PyBaseObject_Type) cannot(Reason::CallUnknown, std::string(type->tp_name) + "()");
   return nullptr;
+}
+
+bool has_own_init(Trace& trace, PyTypeObject* type) {
+  PyObject* init = trace.type_lookup(type, k_init);
+  return init && !Py_IS_TYPE(init, &PyWrapperDescr_Type);
 }
 
 void initialise(Trace& trace, Class* cls, Value* instance, const Args& args, bool own_new) {
@@ -108,6 +146,7 @@ Value* allocate(Trace& trace, Class* cls, const Args& args) {
   if (trace.type_lookup(type, del))
     cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
   if (is_subtype(type, &PyTuple_Type)) return tuple_instance(trace, type, args);
+  if (is_subtype(type, base_exception())) refuse_constructor(type, args, has_own_init(trace, type));
   Value* payload = payload_for(trace, type, args);
   static PyObject* finalizer = intern("__del__");
   if (trace.type_lookup(type, finalizer))

@@ -6,6 +6,7 @@
 #include "protocol/attributes.h"
 #include "protocol/names.h"
 #include "source/constant.h"
+#include "trace/failures.h"
 
 namespace gramme::protocol {
 
@@ -47,6 +48,9 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
   }
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type) {
     if (!object && kind != &PyClassMethodDescr_Type) return as_value;
+    PyTypeObject* given = kind == &PyClassMethodDescr_Type ? type : type_of(trace.see(object));
+    if (!PyType_IsSubtype(given, reinterpret_cast<PyDescrObject*>(found)->d_type))
+      cannot(Reason::AttributeUnknown, "a method in C on an object of another class");
     auto* method = trace.make<BuiltinMethod>(nullptr, found);
     method->self = kind == &PyClassMethodDescr_Type ? class_value(trace, type) : object;
     return method;
@@ -55,6 +59,12 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     Value* inner = trace.see(descriptor_part(trace, found, as_value, k_func));
     if (kind == &PyStaticMethod_Type) return inner;
     Owned<> raw = inner->object ? share(inner->object) : stand_in(trace, inner);
+    if (!Py_TYPE(raw.get())->tp_descr_get) {
+      auto* method = trace.make<Method>();
+      method->function = inner;
+      method->self = class_value(trace, type);
+      return method;
+    }
     return bind(trace, raw.get(), inner,
                 object && trace.see(object)->kind == Kind::Class && !PyType_IsSubtype(type, &PyType_Type)
                     ? object
@@ -104,6 +114,9 @@ bool is_exception_or_none(Trace& trace, Value* value) {
 /// What an exception holds in C.
 bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
   if ((name == k_cause || name == k_context) && !is_exception_or_none(trace, value)) return false;
+  if ((name == k_cause || name == k_context) && trace::leads_to(trace, value, object)) return false;  // a cycle
+  if (name == k_traceback && trace.see(value) != trace.none() && type_of(trace.see(value)) != &PyTraceBack_Type)
+    return false;
   if (name == k_suppress_context && type_of(trace.see(value)) != &PyBool_Type) return false;
   trace.changes(object);
   if (name == k_cause)

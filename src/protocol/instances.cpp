@@ -113,6 +113,7 @@ bool isinstance(Trace& trace, Value* object, Value* classinfo) {
   classinfo = named_classes(trace, classinfo, k_instancecheck,
                             "isinstance() arg 2 must be a type, a tuple of types, or a union");
   if (auto* several = as<Tuple>(classinfo)) {
+    Trace::Deeper deeper(trace);
     for (Value* one : several->items)
       if (isinstance(trace, object, one)) return true;
     return false;
@@ -133,6 +134,7 @@ bool issubclass(Trace& trace, Value* cls, Value* classinfo) {
   classinfo = named_classes(trace, classinfo, k_subclasscheck,
                             "issubclass() arg 2 must be a class, a tuple of classes, or a union");
   if (auto* several = as<Tuple>(classinfo)) {
+    Trace::Deeper deeper(trace);
     for (Value* one : several->items)
       if (issubclass(trace, cls, one)) return true;
     return false;

@@ -24,6 +24,7 @@ bool is_unhashable(Trace& trace, Value* key) {
 }
 
 Value* hash_tuple(Trace& trace, Tuple* tuple) {
+  Trace::Deeper deeper(trace);
   for (Value*& item : tuple->items) item = table_key(trace, item);
   if (!hashable(tuple)) cannot(Reason::OpaqueCallback, "a dict key with its own equality");
   return tuple;

@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "cpython/objects.h"
+#include "protocol/accepted.h"
 #include "protocol/numpy.h"
 #include "protocol/special.h"
 #include "source/constant.h"
@@ -92,6 +93,13 @@ Value* Modelled::operator()(Trace& trace, const Args& args) const {
     if (!args.positional || !PyType_IsSubtype(type_of(trace.see(args[0])), owner))
       cannot(Reason::ArgumentKind, std::string("a method of ") + owner->tp_name + " called on something else");
   }
+  if (Py_IS_TYPE(callable, &PyClassMethodDescr_Type)) {
+    auto* cls = args.positional ? trace.see_as<value::Class>(args[0]) : nullptr;
+    PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
+    if (!cls || !PyType_IsSubtype(cls->type(), owner))
+      cannot(Reason::ArgumentKind, std::string("a class method of ") + owner->tp_name + " called on something else");
+  }
+  if (!takes_as_many(callable, args)) cannot(Reason::ArgumentKind, "a call with arguments that are not taken");
   if (takes == Takes::Plain)
     for (size_t i = method; i < args.positional + args.keywords; ++i)
       if (Value* seen = trace.see(args.values[i]); extends_builtin(seen))

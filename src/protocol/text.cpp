@@ -210,6 +210,7 @@ Value* object_repr(Trace& trace, Value* seen) {
 }  // namespace
 
 Value* to_repr(Trace& trace, Value* object) {
+  Trace::Deeper deeper(trace);
   trace.tick();
   object = known(trace, trace.see(object));
   return has_own_class(object) ? object_repr(trace, object) : repr_of_kind(trace, object);
@@ -228,6 +229,17 @@ Value* to_str(Trace& trace, Value* object) {
   return to_repr(trace, object);
 }
 
+namespace {
+/// What an instance of a builtin's subclass holds. A template that it refuses is refused in the name of the class.
+Value* formatted_part(Trace& trace, Value* payload, Value* spec) {
+  try {
+    return format(trace, payload, spec);
+  } catch (const UserError&) {
+    cannot(Reason::ArgumentKind, "a format that is refused");
+  }
+}
+}  // namespace
+
 Value* format(Trace& trace, Value* object, Value* spec) {
   static PyObject* const format_name = intern("__format__");
   object = known(trace, trace.see(object));
@@ -236,7 +248,8 @@ Value* format(Trace& trace, Value* object, Value* spec) {
     raise_about(trace, PyExc_TypeError, "Format specifier must be a string, not {}", spec);
   if (object->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "the text of a tensor");
   if (object->kind == Kind::Constant) return folded(trace, PyObject_Format(object->object, spec->object));
-  if (Value* payload = payload_for(trace, object, format_name)) return format(trace, payload, spec);
+  if (Value* payload = payload_for(trace, object, format_name))  // without a template they ask the class for its str()
+    return PyUnicode_GET_LENGTH(spec->object) > 0 ? formatted_part(trace, payload, spec) : to_str(trace, object);
   if (Value* method = own_method(trace, object, format_name)) return answer(trace, Answer::of_format, method, {spec});
   if (PyUnicode_GET_LENGTH(spec->object) > 0)
     raise_about(trace, PyExc_TypeError, "unsupported format string passed to {}.__format__", object);

@@ -102,8 +102,10 @@ class Capture {
     static constexpr int kDeepest = 500;
     Capture& capture_;
   };
-  /// What a value stands for; records the guards of looking into it. Never a Lazy.
+  /// What a value stands for; records the guards of looking into it. Never a Lazy. Whatever goes down into values comes
+  /// through here, so here it meets the end of the stack.
   Value* see(Value* value) {
+    need_room();
     return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
   }
   template <class T>

@@ -17,14 +17,27 @@ Object* Capture::exception(PyTypeObject* type, std::vector<Value*> args) {
   return made;
 }
 
+bool leads_to(Capture& capture, Value* from, const Value* to) {
+  Capture::Deeper deeper(capture);
+  auto* exception = from ? as<Object>(capture.see(from)) : nullptr;
+  if (!exception) return false;
+  return exception == to || leads_to(capture, exception->context, to) || leads_to(capture, exception->cause, to);
+}
+
 void Capture::raise(Object* exception) {
   Value* during = handled_exception();
   if (during && see(during) != exception) {
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the context of an exception that existed before");
-    if (!exception->context) {
-      changes(exception);
-      exception->context = during;
-    }
+    changes(exception);
+    auto* each = as<Object>(see(during));  // as CPython: where the chain came to the exception, it is cut
+    for (; each && each->context; each = as<Object>(see(each->context)))
+      if (see(each->context) == exception) {
+        changes(each);
+        each->context = nullptr;
+        break;
+      }
+    if (leads_to(*this, during, exception)) cannot(Reason::MutationUnsupported, "a cycle of exceptions");
+    exception->context = during;
   }
   throw UserError{exception};
 }

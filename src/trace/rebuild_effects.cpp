@@ -89,7 +89,7 @@ void Rebuilder::replay_attribute(const effects::Effect& effect) {
   if (auto* partial = as<Partial>(target)) attributes = &partial->attributes;
   if (!attributes) GRAMME_BUG("attribute effect on another kind");
   Attribute* written = find(*attributes, effect.name);
-  bool there = has_own(target->object, effect.name);
+  bool there = has_own(target->object, effect.name) || has_slot(target->object, effect.name);  // of a tensor, here, too
   if (!written->value && !there) return;  // set and deleted within the capture
   PyTypeObject* type = object ? object->type : target->kind == Kind::Function ? &PyFunction_Type : nullptr;
   Register owner = (*this)(target);

@@ -92,6 +92,7 @@ bool is_key(Set* key) { return key->frozen; }
 bool is_key(Object* key) {
   return constant_part(key) || is_address(key) || (!own_equality(key->type) && !own_hash(key->type));
 }
+bool is_key(Cell*) { return false; }
 bool is_key(Value*) { return true; }  // told from others by its identity
 
 }  // namespace

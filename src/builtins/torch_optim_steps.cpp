@@ -98,6 +98,14 @@ void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Valu
     if (args.names[i] == capturable) values[args.positional + i] = trace.boolean(true);
 }
 
+/// A step as one call. AOTAutograd has no form of it, and PyTorch's front end keeps it out of graphs.
+template <Text name>
+Value* fused(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("torch", name.text); });
+  if (!trace.policy.locates) cannot(Reason::CallDisabled, std::string("torch.") + name.text);
+  return trace.emit(function, args);
+}
+
 /// The tensor that a compiler gets where eager takes its number: null if eager refuses it, or may.
 Value* scale_of(Trace& trace, const Args& args, const char* keyword) {
   if (trace.policy.locates || args.keywords != 1) return nullptr;
@@ -138,6 +146,10 @@ Value* add_scaled(Trace& trace, const Args& args) {
 void register_torch_optim_steps() {
   for (auto [file, name] : kMakeState) protocol::add_call_rule(file, name, &make_state);
   for (auto [file, name] : kCapturable) protocol::add_call_rule(file, name, &make_capturable);
+  add_rows("torch", {{"_fused_adam_", &fused<"_fused_adam_">},
+                     {"_fused_adamw_", &fused<"_fused_adamw_">},
+                     {"_fused_adagrad_", &fused<"_fused_adagrad_">},
+                     {"_fused_sgd_", &fused<"_fused_sgd_">}});
   auto* const base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
   add_rows(base,
            {{"addcdiv_", &scaled<"addcdiv_", "div">}, {"addcmul_", &scaled<"addcmul_", "mul">}, {"add_", &add_scaled}});

@@ -142,7 +142,15 @@ def test_no_more_graphs_for_a_compiler(name: str) -> None:
         parameter.grad = torch.randn_like(parameter)
     with gramme.meter() as m:
         step()
-    assert (m.outside, m.captures) == (0, 0)
+    assert (m.outside, m.captures) == (int("fused" in name), 0)  # which AOTAutograd has no form of
+
+
+@pytest.mark.parametrize("name", ["SGD fused", "Adam fused", "AdamW fused", "Adam foreach", "AdamW for-loop"])
+def test_aot_autograd_takes_the_step(name: str) -> None:
+    make, _ = TABLE[name]
+    want, *_ = steps(make, None, 3)
+    got, *_ = steps(make, lambda step: gramme.compile(step, backend="aot_eager"), 3)
+    assert close(got, want)
 
 
 @pytest.mark.slow

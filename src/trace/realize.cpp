@@ -217,7 +217,8 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
   const bool replaced = before != policy.held.end() && before->second.get() != object &&
                         PyFunction_Check(before->second.get()) &&
                         cpython::as_function(before->second.get())->func_code == function->func_code;
-  if (source->kind != SK::Pinned && (made_by_a_call || replaced)) {
+  const bool hook = source->kind == SK::ValueAt && is_of_hooks(source->base);  // its id changed: so did it, perhaps
+  if (source->kind != SK::Pinned && (made_by_a_call || replaced || hook)) {
     guard_type(source, &PyFunction_Type);
     return make<Function>(source, object);
   }

@@ -30,7 +30,7 @@ class Model(nn.Module):
     def save(self, grad: torch.Tensor) -> None:
         self.saved.append(grad)
 
-    def double(self, name: str, grad: torch.Tensor, *, by: float = 2.0) -> torch.Tensor:
+    def scaled(self, name: str, grad: torch.Tensor, *, by: float = 2.0) -> torch.Tensor:
         self.saved.append((name, grad))
         return grad * by
 
@@ -86,8 +86,8 @@ class NewAtEachCall(Model):
 
 MODELS: dict[str, Callable[[], Model]] = {
     "a bound method": lambda: Model(lambda m: m.save),
-    "a partial": lambda: Model(lambda m: functools.partial(m.double, "y")),
-    "a partial with keywords": lambda: Model(lambda m: functools.partial(Model.double, m, "y", by=0.5)),
+    "a partial": lambda: Model(lambda m: functools.partial(m.scaled, "y")),
+    "a partial with keywords": lambda: Model(lambda m: functools.partial(Model.scaled, m, "y", by=0.5)),
     "an object": lambda: Model(lambda m: TRIPLE),
     "a function": lambda: Model(lambda m: negated),
     "a C function": lambda: Model(lambda m: torch.neg),

@@ -2,6 +2,7 @@
 each call until the recompile limit."""
 
 import functools
+import logging
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -315,3 +316,38 @@ def test_named_tuples(f: Callable[..., Any], backend: str) -> None:
         assert made.__module__ == __name__
         assert made(1) == (1, 1, None)
         assert first._field_defaults == {"b": 1, "c": None}
+
+
+# ---- loggers
+
+
+class Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage() + " " + record.funcName)
+
+
+def test_a_logger_that_writes() -> None:
+    logger, lines = logging.getLogger("a_logger_that_writes"), Lines()
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(lines)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        logger.debug("nothing of %s", x)
+        x = x.sin()
+        logger.info("dims %d", x.ndim)
+        return x.cos() + 1
+
+    explained = gramme.explain(f)(torch.ones(2))
+    assert {segment.file for segment in explained.segments} == {__file__}
+    assert len(explained.break_reasons) == 1
+    call = gramme.compile(f, backend="eager")
+    for _ in range(3):
+        assert torch.equal(call(torch.ones(2)), torch.ones(2).sin().cos() + 1)
+    assert lines.lines == ["dims 1 f"] * 4
+    logger.setLevel(logging.ERROR)
+    assert not gramme.explain(f)(torch.ones(2)).break_reasons

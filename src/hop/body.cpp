@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "trace/bodies.h"
 #include "trace/read_later.h"
 #include "value/views.h"
 
@@ -21,14 +22,19 @@ const char* name_of_argument(Trace& trace, PyCodeObject* code, size_t i) {
 
 }  // namespace
 
-Body::Body(Trace& trace, const char* prefix, Effects effects)
-    : trace_(trace), graph_(trace.scope().enter_body(prefix)) {
+Body::Body(Trace& trace, const char* prefix, Effects effects, Floats floats)
+    : trace_(trace),
+      graph_(trace.scope().enter_body(prefix)),
+      floatless_(floats == Floats::Never || (floats == Floats::Own && !trace.policy.locates)) {
   trace.enter_opaque();
+  trace.scope().state<trace::FloatlessBodies>().depth += floatless_;
   if (effects == Effects::Forbidden) confined_.emplace(trace);
 }
 
 Body::~Body() {
-  if (open_) trace_.scope().abandon_body();
+  if (!open_) return;
+  trace_.scope().state<trace::FloatlessBodies>().depth -= floatless_;
+  trace_.scope().abandon_body();
 }
 
 Tensor* Body::input(const meta::Record* record, const char* label) {
@@ -126,6 +132,7 @@ graph::Graph* Body::returns(const Argument& result) {
 void Body::leave() {
   if (confined_) confined_->check();
   open_ = false;
+  trace_.scope().state<trace::FloatlessBodies>().depth -= floatless_;
   trace_.scope().leave_body();
   confined_.reset();
 }

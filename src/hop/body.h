@@ -16,8 +16,9 @@ namespace gramme::hop {
 
 class Body {
  public:
-  Body(Trace& trace, const Row& row) : Body(trace, row.prefix, row.effects) {}
-  Body(Trace& trace, const char* prefix, Effects effects);
+  Body(Trace& trace, const Row& row) : Body(trace, row, row.prefix) {}
+  Body(Trace& trace, const Row& row, const char* prefix) : Body(trace, prefix, row.effects, row.floats) {}
+  Body(Trace& trace, const char* prefix, Effects effects, Floats floats = Floats::Any);
   ~Body();
   Body(const Body&) = delete;
 
@@ -54,6 +55,7 @@ class Body {
   Trace& trace_;
   graph::Graph* graph_;
   std::optional<trace::Confined> confined_;
+  const bool floatless_;  // floats that vary are constants to it
   bool open_ = true;
 };
 

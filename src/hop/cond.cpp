@@ -34,7 +34,7 @@ struct Branch {
 /// A branch that may neither change nor give out what is not its own.
 Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* function,
                     const std::vector<Value*>& operands) {
-  Body body(trace, prefix, row.effects);
+  Body body(trace, row, prefix);
   body.forbid_writes();
   Outputs outputs(trace, body, body.call(function, {operands.data(), operands.size(), nullptr, 0}));
   body.leave();

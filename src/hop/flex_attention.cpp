@@ -36,7 +36,7 @@ PyObject* no_items() {
 /// A function of the program, traced on a place, and on its score if there is one.
 graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* function,
                      const std::vector<const Record*>& operands) {
-  Body body(trace, prefix, row.effects);
+  Body body(trace, row, prefix);
   body.forbid_writes();
   std::vector<Value*> given;
   for (size_t i = 0; i < operands.size(); ++i) given.push_back(body.input(operands[i], kNames[i]));

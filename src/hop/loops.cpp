@@ -82,7 +82,7 @@ class Children {
 /// A function of a loop, traced on operands like those of each run.
 class Loop {
  public:
-  Loop(Trace& trace, const Row& row, const char* prefix) : trace_(trace), body_(trace, prefix, row.effects) {
+  Loop(Trace& trace, const Row& row, const char* prefix) : trace_(trace), body_(trace, row, prefix) {
     body_.forbid_writes();
   }
   /// The next operand is one that the operator makes.

@@ -14,7 +14,8 @@ using namespace value;
 namespace {
 
 constexpr Row kRows[] = {
-#define HOP(name, prefix, effects, broken, function) {#name, prefix, Effects::effects, Broken::broken, &function},
+#define HOP(name, prefix, effects, floats, broken, function) \
+  {#name, prefix, Effects::effects, Floats::floats, Broken::broken, &function},
 #include "hop/higher_order.def"
 #undef HOP
 };
@@ -36,7 +37,7 @@ bool is_base_operator(PyObject* op) {
   return type && PyObject_TypeCheck(op, reinterpret_cast<PyTypeObject*>(type.get()));
 }
 
-constexpr Row kBase = {"BaseHOP", "subgraph", Effects::Forbidden, Broken::Any, &base_operator};
+constexpr Row kBase = {"BaseHOP", "subgraph", Effects::Forbidden, Floats::Any, Broken::Any, &base_operator};
 
 Value* call_operator(Trace& trace, Object* object, const Args& args) {
   if (!object->object) cannot(Reason::BodyUnsupported, "an operator that the program makes");

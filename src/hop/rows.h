@@ -9,12 +9,14 @@ using trace::Trace;
 using value::Value;
 
 enum class Effects : uint8_t { Kept, Forbidden };
+enum class Floats : uint8_t { Any, Own, Never };
 enum class Broken : uint8_t { Any, Error };
 
 struct Row {
   const char* name;
   const char* prefix;
   Effects effects;
+  Floats floats;
   Broken broken;
   Value* (*call)(Trace& trace, const Row& row, PyObject* op, const Args& args);
 };

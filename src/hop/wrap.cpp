@@ -219,7 +219,7 @@ Value* node(Trace& trace, const Row&, PyObject* op, const Args& args) { return t
 
 /// invoke_subgraph_placeholder(function, *args, **keywords)
 Value* region(Trace& trace, Function*, const Args& args) {
-  static constexpr Row kRow = {"invoke_subgraph", "subgraph", Effects::Kept, Broken::Any, nullptr};
+  static constexpr Row kRow = {"invoke_subgraph", "subgraph", Effects::Kept, Floats::Own, Broken::Any, nullptr};
   static PyObject* const options = intern("__marked_compile_region_config__");
   static PyObject* const unnamed = intern("");  // until the graph is done
   PyObject* const op = once([] { return imported("torch._higher_order_ops", "invoke_subgraph").release(); });

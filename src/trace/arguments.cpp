@@ -94,6 +94,13 @@ Argument sequence(Scope& scope, Arena& arena, Argument::Kind kind, const std::ve
   cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
 }
 
+/// A float from outside the bodies of operators that take none. What is computed there of one is computed of a
+/// constant.
+bool refuses_float(Scope& scope, const Number* number, bool is_inside) {
+  const bool outside = number->type == &PyFloat_Type && !number->function && !number->expr && !is_inside;
+  return outside && scope.state<FloatlessBodies>().depth > 0;
+}
+
 }  // namespace
 
 Argument Scope::passed(Tensor* tensor) {
@@ -108,6 +115,11 @@ Argument Scope::passed(Tensor* tensor) {
 
 Argument Scope::passed(Number* number) {
   Argument result;
+  if (refuses_float(*this, number, number->node && is_of_graph(number->node))) {
+    result.object = specialize(number);
+    if (!result.object) cannot(Reason::BodyUnsupported, "a float that data decides, from outside of the function");
+    return result;
+  }
   result.object = number->object;
   if (number->expr) {
     result.expr = capture_.shapes.assumptions.simplified(number->expr);

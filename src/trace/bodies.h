@@ -18,6 +18,11 @@ struct TakenByBodies {
   std::vector<Taken> tensors;
 };
 
+/// Bodies under way of operators that take no floats as operands.
+struct FloatlessBodies {
+  int depth = 0;
+};
+
 /// Calls of tag_activation_checkpoint that draw random numbers: AOTAutograd refuses those in a graph without a
 /// gradient.
 struct RandomCheckpoints : std::vector<graph::Node*> {};

@@ -268,6 +268,16 @@ void narrow(guards::Fact& known, const guards::Fact& other) {
 
 }  // namespace
 
+namespace {
+/// What is done with sources goes down to their roots, on the stack. Asked now and then: a long way takes long.
+void refuse_depth(const Source* source) {
+  constexpr int kDeepestSource = 10000;
+  int depth = 0;
+  for (; source && depth <= kDeepestSource; source = source->base) ++depth;
+  if (depth > kDeepestSource) cannot(Reason::TooDeep, "an object that deep in others");
+}
+}  // namespace
+
 void Capture::guard(guards::Fact fact) {
   using K = guards::Kind;
   bool about_itself =
@@ -276,6 +286,8 @@ void Capture::guard(guards::Fact fact) {
   const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
   uint64_t other = second ? second->id + 1 : 0;
   uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
+  constexpr size_t kAskedEach = 256;
+  if (facts_.size() % kAskedEach == kAskedEach - 1) refuse_depth(fact.source);
   if (fact_keys_.insert(key).second) return facts_.push_back(std::move(fact));
   if (fact.kind != K::Content) return;
   auto is_same = [&](const guards::Fact& known) { return known.kind == K::Content && known.source == fact.source; };

@@ -28,6 +28,7 @@ ACTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "hash": lambda v, w: isinstance(hash(v), int),
     "sorted": lambda v, w: len(sorted([v, w])),
     "startswith": lambda v, w: "a".startswith(v),
+    "walked": lambda v, w: depth_of(v),
     "returned": lambda v, w: (v, w) and 1,
 }
 
@@ -37,6 +38,13 @@ def nested(depth: int) -> Any:
     for _ in range(depth):
         value = (value,)
     return value
+
+
+def depth_of(value: Any) -> int:
+    depth = 0
+    while value:
+        value, depth = value[0], depth + 1
+    return depth
 
 
 def differing(name: str, depth: int) -> str:

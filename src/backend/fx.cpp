@@ -100,6 +100,17 @@ class Builder {
     return true;
   }
 
+  /// torch.fx prints `operator.pow` of -1 as `-1 ** x`, which Python reads as the negative of a power: builtins.pow of
+  /// a negative number is the same and printed as a call.
+  PyObject* target_of(const meta::Call& call) const {
+    const bool of_constant = call.target == fx_.pow.get() && call.arg_count && call.args[0].kind == Argument::Constant;
+    if (!of_constant) return call.target;
+    PyObject* const base = call.args[0].object;
+    const bool negative =
+        PyFloat_Check(base) ? std::signbit(PyFloat_AS_DOUBLE(base)) : PyLong_Check(base) && _PyLong_Sign(base) < 0;
+    return negative ? fx_.builtin_pow.get() : call.target;
+  }
+
   void add_call(const Node& node) {
     bool method = node.kind == Node::CallMethod;
     Owned<> args =
@@ -196,17 +207,6 @@ class Builder {
     Owned<> result = take(PyTuple_New(count));
     for (uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(result.get(), i, value(items[i]).release());
     return result;
-  }
-
-  /// torch.fx prints `operator.pow` of -1 as `-1 ** x`, which Python reads as the negative of a power: builtins.pow of
-  /// a negative number is the same and printed as a call.
-  PyObject* target_of(const meta::Call& call) const {
-    const bool of_constant = call.target == fx_.pow.get() && call.arg_count && call.args[0].kind == Argument::Constant;
-    if (!of_constant) return call.target;
-    PyObject* const base = call.args[0].object;
-    const bool negative =
-        PyFloat_Check(base) ? std::signbit(PyFloat_AS_DOUBLE(base)) : PyLong_Check(base) && _PyLong_Sign(base) < 0;
-    return negative ? fx_.builtin_pow.get() : call.target;
   }
 
   Owned<> keywords(const meta::Call& call) {

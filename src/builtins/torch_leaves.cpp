@@ -5,6 +5,7 @@
 #include "aten/classes.h"
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "value/views.h"
 
 namespace gramme::builtins {
 
@@ -69,6 +70,16 @@ void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
   trace.scope().toggle(tensor);
 }
 
+namespace {
+
+/// Is it the tensor's own memory, as in `w.data = w.data.to(device)` where w is there already?
+bool is_own_data(Trace& trace, const Tensor* tensor, const Tensor* data) {
+  const bool closed = tensor->late == Tensor::Closed || data->late == Tensor::Closed;
+  return !closed && !trace.state<Storages>().replaced && storage_root(tensor) == storage_root(data);
+}
+
+}  // namespace
+
 void set_data(Trace& trace, Tensor* tensor, Value* value) {
   PyObject* const setter = once([] {
     return take(PyObject_GetAttrString(
@@ -87,6 +98,7 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
   if (!same || to.is_inference || from.is_inference || !aten::is_exact_tensor_type(to.type) ||
       !aten::is_exact_tensor_type(from.type))
     cannot(Reason::MutationUnsupported, "Tensor.data set to a tensor of another sort");
+  if (is_own_data(trace, tensor, data)) return;  // PyTorch copies what is there: versions and gradients stay
   trace.call_in_replay(setter, {tensor, data});
   trace.scope().close(tensor);
 }

@@ -4,9 +4,11 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "native/frames.h"
+#include "native/functional.h"
 #include "native/nodes.h"
 #include "native/registers.h"
 #include "native/saved.h"
@@ -31,6 +33,41 @@ class Exit final : public torch::autograd::Node {
 
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+/// How often tensors have been written, where writes were replaced by operators that make new tensors, and where these
+/// cannot have the version themselves since their formula has saved them without it.
+class Overwritten {
+ public:
+  uint32_t version(const at::Tensor& tensor) const {
+    const auto found = before_.find(storage_of(tensor));
+    return static_cast<uint32_t>(tensor._version()) + (found == before_.end() ? 0 : found->second.versions);
+  }
+  /// The tensor stands for one of such a version.
+  void note(const at::Tensor& made, uint32_t version) {
+    Before& before = before_[storage_of(made)];
+    before.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(
+        c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(made.storage().unsafeGetStorageImpl()));
+    before.versions = version;
+  }
+
+ private:
+  struct Before {
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;  // no address is given out twice
+    uint32_t versions = 0;
+  };
+  std::unordered_map<const c10::StorageImpl*, Before> before_;
+};
+
+void run_instruction(const Instruction& instruction, Run& run, Overwritten& overwritten) {
+  if (!instruction.call || !instruction.call->overwrites) return instruction.invoke(instruction, run);
+  const at::Tensor& written = *run.tensors[instruction.call->arguments[0].registers[0]];
+  written.unsafeGetTensorImpl()->bump_version();
+  instruction.invoke(instruction, run);
+  const at::Tensor& made = run.own[instruction.call->results[0].registers[0]];
+  const uint32_t version = overwritten.version(written);
+  if (formula_saves_result(instruction.call->op)) return overwritten.note(made, version);
+  for (uint32_t i = 0; i < version; ++i) made.unsafeGetTensorImpl()->bump_version();
 }
 
 }  // namespace
@@ -59,6 +96,7 @@ void EagerGraph::note(Register r, const at::Tensor& tensor) {
 void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) {
   Frame frame(flat_);
   std::unordered_set<const c10::StorageImpl*> outside;
+  Overwritten overwritten;
   recorder_->reserve(static_cast<size_t>(flat_.registers));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Register r = flat_.inputs[i].index;
@@ -75,9 +113,7 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
     {
       std::optional<at::AutoDispatchBelowADInplaceOrView> below;
       if (instruction.below_autograd) below.emplace();
-      if (instruction.call && instruction.call->overwrites)
-        run.tensors[instruction.call->arguments[0].registers[0]]->unsafeGetTensorImpl()->bump_version();
-      instruction.invoke(instruction, run);
+      run_instruction(instruction, run, overwritten);
     }
     each_write(instruction, [&](Register r) {
       const at::Tensor& tensor = run.own[r];
@@ -89,7 +125,10 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
     });
     for (Register r : instruction.frees) run.own[r].reset();
   }
-  each_register(flat_.output[0], [&](Register r) { outputs_.try_emplace(r, *run.tensors[r]); });
+  each_register(flat_.output[0], [&](Register r) {
+    outputs_.try_emplace(r, *run.tensors[r]);
+    versions_.try_emplace(r, overwritten.version(*run.tensors[r]));
+  });
 }
 
 /// Nobody can tell how outputs share memory: with an input, with one another, or with what only a view knows of.

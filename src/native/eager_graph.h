@@ -75,6 +75,9 @@ class EagerGraph {
   /// By register of the flat tape; those of outputs are there.
   at::Tensor& output(Register r) { return outputs_.at(r); }
 
+  /// The version that the output has where the program runs eagerly: writes to it that the tape replaced count.
+  uint32_t version(Register r) const { return versions_.at(r); }
+
   /// The gradients that leave the piece; `wanted`, by use: the others stay undefined.
   torch::autograd::variable_list run(size_t piece, const torch::autograd::variable_list& gradients,
                                      const std::vector<bool>& wanted, bool create_graph) const;
@@ -106,6 +109,7 @@ class EagerGraph {
   std::shared_ptr<Recorder> recorder_;
   std::vector<Register> registers_;
   std::unordered_map<Register, at::Tensor> outputs_;
+  std::unordered_map<Register, uint32_t> versions_;  // of outputs
   Layout layout_;
   bool fits_ = false, has_equal_inputs_ = false;
   std::string why_not_ = "the graph of autograd is not of plain tensors alone";

@@ -121,6 +121,14 @@ class Rewriter {
 
 }  // namespace
 
+bool formula_saves_result(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string_view> others = {
+      "aten::add", "aten::sub",   "aten::mul",       "aten::div",
+      "aten::neg", "aten::clamp", "aten::clamp_min", "aten::clamp_max",
+  };
+  return !others.contains(op.operator_name().name);
+}
+
 void make_functional(Assembly& assembly, Recorder& recorder) { Rewriter(assembly, recorder).run(); }
 
 }  // namespace gramme::native

@@ -137,6 +137,7 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   }
   for (size_t i = 0; i < inputs.size(); ++i) own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
   if (outputs.empty()) return tape;  // as autograd left them
+  restore_versions(outputs);
   call->note_versions(outputs);
   hang(call, way.edges, outputs);
   return tape;
@@ -165,8 +166,20 @@ void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, 
     own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
     outputs.push_back(own[static_cast<size_t>(r)]);
   }
-  for (size_t i = outputs.size(); i < shown_.size(); ++i) outputs.push_back(own[static_cast<size_t>(shown_[i])]);
+  for (size_t i = outputs.size(); i < shown_.size(); ++i) {
+    at::Tensor& output = own[static_cast<size_t>(shown_[i])];
+    // A formula may have saved it at the version that it has here.
+    if (versions_[i] != output._version()) output = output.tensor_data();
+    outputs.push_back(output);
+  }
   call.graph = std::move(graph);
+}
+
+/// What was written in place has eager's version, whatever the tape did instead.
+void Training::restore_versions(const std::vector<at::Tensor>& outputs) const {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i]._version() != versions_[i])
+      outputs[i].unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(versions_[i]));
 }
 
 void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at) {
@@ -236,6 +249,7 @@ bool Training::learn(EagerGraph& graph) {
   each_register(flat_->output[0], [&](Register r) {
     if (r >= inputs && std::ranges::find(shown_, r) == shown_.end()) shown_.push_back(r);
   });
+  for (Register r : shown_) versions_.push_back(graph.version(r));
   for (size_t i = 0; i < shown_.size(); ++i) owners.emplace(storage(shown_[i]), inputs + static_cast<int32_t>(i));
   owners.erase(nullptr);
   std::vector<int> uses(flat_->inputs.size());

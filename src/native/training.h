@@ -86,6 +86,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
   void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
                    size_t* at);
+  void restore_versions(const std::vector<at::Tensor>& outputs) const;
   void run_tape(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
@@ -102,6 +103,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::vector<std::vector<bool>> once_;  // by piece, by use
   std::vector<Register> registers_;      // its, by register of the flat tape
   std::vector<Register> shown_;
+  std::vector<uint32_t> versions_;  // by shown: as eager's
   std::vector<int32_t> owners_;
   std::string why_stopped_;
   std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece

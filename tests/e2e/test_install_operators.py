@@ -98,11 +98,16 @@ def test_gradients(installed: None) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:gramme hit the recompile limit")
-@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, sys.maxsize, 2**80, -(2**80)])
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, sys.maxsize, 2**80, 0])
 def test_a_recompile_limit_of_any_size(limit: int, installed: None) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="eager", recompile_limit=limit)
     assert compiled(torch.ones(2)).tolist() == [2, 2]
     assert gramme.statistics(compiled).captures == int(limit > 0)
+
+
+def test_a_negative_recompile_limit(installed: None) -> None:
+    with pytest.raises(ValueError, match="recompile_limit: expected 0 or more, got -1"):
+        torch.compile(lambda x: x + 1, backend="eager", recompile_limit=-1)
 
 
 def test_the_limit_of_torchs_settings(installed: None) -> None:

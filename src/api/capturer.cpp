@@ -192,6 +192,11 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.data.shapes = options_.fullgraph || shapes.is_set(false);
 }
 
+namespace {
+/// Of a function; else null.
+Owned<> code_of(PyObject* object) { return PyFunction_Check(object) ? share(PyFunction_GET_CODE(object)) : Owned<>(); }
+}  // namespace
+
 /// Notes the numbers and sizes the segment is bound to.
 void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
   for (const guards::Fact& fact : segment.guards.description().facts) {
@@ -199,7 +204,7 @@ void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
     if (fact.kind == guards::Kind::Keys && trace::is_of_hooks(fact.source))
       policy.keys.try_emplace(fact.source->path, fact.object);
     if (fact.kind == guards::Kind::Identity && trace::may_vary(fact.source))
-      policy.held.try_emplace(fact.source->path, fact.object);
+      policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
     if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
     if (!fact.spec || !trace::may_vary(fact.source)) continue;
     policy.sizes.try_emplace(fact.source->path, fact.spec->sizes);

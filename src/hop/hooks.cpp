@@ -73,7 +73,7 @@ class AsObject {
   Owned<> held(Value* value) {
     if (value->kind == Kind::Tensor || value->kind == Kind::Number || !value->object) return {};
     const auto before = trace_.policy.held.find(value->source->path);
-    if (before != trace_.policy.held.end() && before->second.get() != value->object) return {};
+    if (before != trace_.policy.held.end() && before->second.address != value->object) return {};
     trace_.guard({value->source, guards::Kind::Identity, share(value->object)});
     return share(value->object);
   }

@@ -23,6 +23,12 @@ struct NamedSource {
   std::optional<size_t> dim;  // none: all
 };
 
+/// An object that a segment held: none is kept alive, so another one may have its address since.
+struct Held {
+  const PyObject* address;
+  Owned<> code;  // of a function
+};
+
 /// What the capture was told, and what earlier captures of the same resume point taught.
 struct Policy {
   // By Source::path:
@@ -33,7 +39,7 @@ struct Policy {
   std::unordered_map<size_t, std::vector<int64_t>> strides;  // likewise
   std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
   std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
-  std::unordered_map<size_t, Owned<>> held;                  // objects that earlier captures held
+  std::unordered_map<size_t, Held> held;                     // objects that earlier captures held
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register

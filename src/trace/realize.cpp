@@ -214,9 +214,8 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
   static PyObject* inner = intern("<locals>");
   bool made_by_a_call = function->func_closure || PyUnicode_Contains(function->func_qualname, inner) > 0;
   const auto before = policy.held.find(source->path);
-  const bool replaced = before != policy.held.end() && before->second.get() != object &&
-                        PyFunction_Check(before->second.get()) &&
-                        cpython::as_function(before->second.get())->func_code == function->func_code;
+  const bool replaced = before != policy.held.end() && before->second.address != object &&
+                        before->second.code.get() == function->func_code;
   const bool hook = source->kind == SK::ValueAt && is_of_hooks(source->base);  // its id changed: so did it, perhaps
   if (source->kind != SK::Pinned && (made_by_a_call || replaced || hook)) {
     guard_type(source, &PyFunction_Type);

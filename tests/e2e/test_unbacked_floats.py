@@ -92,6 +92,9 @@ def assert_captured(text: str, backend: str, dtype: torch.dtype = torch.float64)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("text", WHOLE + FLOATS + TRUTHS + TENSORS)
 def test_as_python_computes(text: str, backend: str) -> None:
+    half = torch.tensor(0.5, dtype=torch.float64)
+    if "sqrt" in text and backend not in ("eager", "native") and half.sqrt().item() != math.sqrt(0.5):
+        pytest.skip("PyTorch's square root, which compilers get, is an ulp off on this processor")
     assert_captured(text, backend)
 
 

@@ -279,7 +279,7 @@ def _table(n):
     return tuple(i * i for i in range(n))
 
 
-@program("library", setup=_table.cache_clear)
+@program("library", setup=lambda: _table(4))  # what a cache holds is a fact of the capture
 def lru_cache(x):
     return x * sum(_table(4)) + _table(4)[1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import logging
 import re
 import types
 from collections.abc import Callable, Sequence
@@ -128,3 +129,12 @@ def _called(code: types.CodeType, line: int, first: Any) -> str:
 
 def _part(name: str) -> str:
     return f"[{name}]" if name.isdecimal() else f".{name}"
+
+
+def tell_of_tracer() -> None:
+    """Said once, at the first call of a compiled function under a trace or profile function. Called from C++."""
+    logging.getLogger("gramme").warning(
+        "a trace or profile function is set (by a debugger, coverage, cProfile or torch.profiler(with_stack=True)): "
+        "while it is, compiled functions run plainly and nothing is captured; those with fullgraph=True are captured, "
+        "and it does not hear of what runs in them"
+    )

@@ -25,7 +25,8 @@ bool is_listed(Option& set, PyObject* function) {
   return found > 0;
 }
 
-/// A function that only writes text: nothing if it is ignored, called after the graph if it may be moved there.
+/// A function that only writes text, whatever it writes to: nothing if it is ignored, called after the graph if it may
+/// be moved there. Else it is run for real, where the program has it.
 template <Text module, Text name>
 Value* write_text(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real(module.text, name.text); });
@@ -34,96 +35,6 @@ Value* write_text(Trace& trace, const Args& args) {
   if (!movable) cannot(Reason::CallSkipped, name.text);
   trace.call_in_replay(function, all_positional(args));
   return trace.none();
-}
-
-// ---- print() after the graph
-
-/// The method in C of an existing file that writes text in C only; ends the segment if it has none.
-PyObject* file_method(Trace& trace, Value* file, const char* name) {
-  auto* const wrapper = once([] { return reinterpret_cast<PyTypeObject*>(real("_io", "TextIOWrapper")); });
-  auto* const memory = once([] { return reinterpret_cast<PyTypeObject*>(real("_io", "StringIO")); });
-  auto* object = trace.see_as<value::Object>(file);
-  bool known = object && object->existing() &&
-               (PyType_IsSubtype(object->type, wrapper) || PyType_IsSubtype(object->type, memory));
-  PyObject* method = known ? trace.type_lookup(object->type, intern(name)) : nullptr;
-  bool in_c = method && Py_IS_TYPE(method, &PyMethodDescr_Type);
-  if (!in_c || trace.own_attribute(object, intern(name))) cannot(Reason::CallSkipped, "print");
-  return method;
-}
-
-/// Writes in the order in which print() does: what the program's own __str__ prints comes between.
-class Printer {
- public:
-  Printer(Trace& trace, Value* file) : trace_(trace), file_(file), write_(file_method(trace, file, "write")) {}
-
-  void item(Value* item) {
-    if (trace_.see(item)->kind != Kind::Constant) put();
-    text(protocol::to_str(trace_, item));
-  }
-  /// What any file can encode.
-  void text(Value* value) {
-    PyObject* text = trace_.constant_of(value);
-    if (!text || !PyUnicode_CheckExact(text) || !PyUnicode_IS_ASCII(text)) cannot(Reason::CallSkipped, "print");
-    pending_ += utf8_of(text);
-  }
-  void put() {
-    if (!pending_.empty()) trace_.call_in_replay(write_, {file_, trace_.text(pending_)});
-    pending_.clear();
-  }
-  void flush() {
-    put();
-    trace_.call_in_replay(file_method(trace_, file_, "flush"), {file_});
-  }
-
- private:
-  Trace& trace_;
-  Value* file_;
-  PyObject* write_;
-  std::string pending_;
-};
-
-Value* standard_output(Trace& trace) {
-  PyObject* const system = once([] { return import_module("sys"); });
-  auto* module = trace.see_as<value::Module>(trace.pinned(system));
-  return trace.global(static_cast<value::Namespace*>(module->names), intern("stdout"));
-}
-
-/// As an effect: when the graph ran, in the order of what else the replay calls. Only where the function must be one
-/// graph; elsewhere the text appears when the program writes it.
-Value* print_late(Trace& trace, const Args& args) {
-  Value *separator = trace.text(" "), *end = trace.text("\n"), *file = nullptr;
-  bool flush = false;
-  for (size_t i = 0; i < args.keywords; ++i) {
-    Value* given = args[args.positional + i];
-    std::string name = utf8_of(args.names[i]);
-    bool missing = is_none(trace, given);
-    if (name == "sep" || name == "end") {
-      if (!missing) (name == "sep" ? separator : end) = given;
-    } else if (name == "file") {
-      if (!missing) file = given;
-    } else if (name == "flush") {
-      flush = protocol::truth(trace, given);
-    } else {
-      cannot(Reason::CallSkipped, "print");
-    }
-  }
-  if (!file) file = standard_output(trace);
-  if (!file || is_none(trace, file)) cannot(Reason::CallSkipped, "print");
-  Printer printer(trace, file);
-  for (size_t i = 0; i < args.positional; ++i) {
-    if (i > 0) printer.text(separator);
-    printer.item(args[i]);
-  }
-  printer.text(end);
-  printer.put();
-  if (flush) printer.flush();
-  return trace.none();
-}
-
-Value* print(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("builtins", "print"); });
-  bool listed = is_listed(ignored, function) || is_listed(reordered, function);
-  return trace.policy.whole && !listed ? print_late(trace, args) : write_text<"builtins", "print">(trace, args);
 }
 
 /// A method of logging.Logger: ignored, or traced like any other; what it writes in the end is run for real.
@@ -279,7 +190,7 @@ Value* filters_mutated(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_logging() {
-  add_rows("builtins", Takes::Asked, {{"print", &print}});
+  add_rows("builtins", Takes::Asked, {{"print", &write_text<"builtins", "print">}});
   add_rows("warnings", Takes::Asked, {{"warn", &warn}});
   add_rows("_warnings", Takes::Asked, {{"_filters_mutated", &filters_mutated}});
   add_rows("logging", Takes::Asked,

@@ -76,6 +76,29 @@ class TakesFrames {
   FrameTaker* taker_;
 };
 
+/// In the scope no trace and no profile function hears of what runs; at its end those from before hear again, unless
+/// others were set meanwhile. Costs a comparison where there are none.
+class Untraced {
+ public:
+  explicit Untraced(PyThreadState* thread) : thread_(thread) {
+    if (thread->c_tracefunc || thread->c_profilefunc) [[unlikely]]
+      suspend();
+  }
+  ~Untraced() {
+    if (suspended_) [[unlikely]]
+      resume();
+  }
+  Untraced(const Untraced&) = delete;
+
+ private:
+  void suspend();
+  void resume();
+  PyThreadState* thread_;
+  bool suspended_ = false;
+  Py_tracefunc trace_ = nullptr, profile_ = nullptr;
+  Owned<> trace_object_, profile_object_;
+};
+
 /// In the scope, frames are nobody's: what gramme itself runs.
 class TakesNone {
  public:

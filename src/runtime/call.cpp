@@ -50,6 +50,14 @@ bool runs_plainly(PyThreadState* thread) {
   return capturing() || stance == Stance::ForceEager || cpython::tracing_active(thread);
 }
 
+/// The log says once in a process that nothing is captured while somebody traces. Null with an error set if it cannot.
+[[gnu::cold]] bool tell_of_tracer(PyThreadState* thread) {
+  static bool told = false;
+  if (std::exchange(told, true)) return true;
+  const cpython::Untraced scope(thread);
+  return static_cast<bool>(Owned<>::steal(PyObject_CallNoArgs(imported("gramme._words", "tell_of_tracer").get())));
+}
+
 /// The frames of a generator are chains of its family's segments. It holds the entry, which the collector knows.
 class FamilyResumes final : public cpython::Resumer {
  public:
@@ -158,6 +166,13 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
                                      PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const cpython::TakesNone scope;
   PyThreadState* thread = PyThreadState_Get();
+  std::optional<cpython::Untraced> untraced;
+  if (cpython::tracing_active(thread) && !capturing() && stance != Stance::ForceEager) [[unlikely]] {
+    if (family->capturer().fullgraph())  // what is refused is refused whoever looks on
+      untraced.emplace(thread);
+    else if (!tell_of_tracer(thread))
+      return nullptr;
+  }
   ++family->counters.calls;
   if (runs_plainly(thread)) return call_plainly(*family, function, args, nargsf, kwnames);
   if (suspends(function)) return call_suspending(family, function, args, nargsf, kwnames);

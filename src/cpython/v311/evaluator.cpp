@@ -324,4 +324,31 @@ void TakesNone::resume() {
   if (is_wanted()) install(PyThreadState_Get()->interp);
 }
 
+namespace {
+void follow(PyThreadState* thread) {
+  thread->cframe->use_tracing = thread->c_tracefunc || thread->c_profilefunc ? 255 : 0;
+}
+}  // namespace
+
+void Untraced::suspend() {
+  suspended_ = true;
+  trace_ = std::exchange(thread_->c_tracefunc, nullptr);
+  profile_ = std::exchange(thread_->c_profilefunc, nullptr);
+  trace_object_ = Owned<>::steal(std::exchange(thread_->c_traceobj, nullptr));
+  profile_object_ = Owned<>::steal(std::exchange(thread_->c_profileobj, nullptr));
+  follow(thread_);
+}
+
+void Untraced::resume() {
+  if (trace_ && !thread_->c_tracefunc && !thread_->c_traceobj) {
+    thread_->c_tracefunc = trace_;
+    thread_->c_traceobj = trace_object_.release();
+  }
+  if (profile_ && !thread_->c_profilefunc && !thread_->c_profileobj) {
+    thread_->c_profilefunc = profile_;
+    thread_->c_profileobj = profile_object_.release();
+  }
+  follow(thread_);
+}
+
 }  // namespace gramme::cpython

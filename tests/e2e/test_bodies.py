@@ -307,7 +307,7 @@ def same(got: Any, want: Any) -> bool:
     return bool(got == want)
 
 
-ENDS_BEFORE = {"grad_mode_left", "effect_then_exception", "hook_on_result", "data_as_a_number"}
+ENDS_BEFORE = {"grad_mode_left", "effect_then_exception", "hook_on_result", "data_as_a_number", "printing"}
 BACKWARD = {"training", "hook_on_result"}  # calls backward(), which is carried out for real
 
 

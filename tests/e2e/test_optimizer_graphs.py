@@ -142,7 +142,8 @@ def test_no_more_graphs_for_a_compiler(name: str) -> None:
         parameter.grad = torch.randn_like(parameter)
     with gramme.meter() as m:
         step()
-    assert (m.outside, m.captures) == (int("fused" in name), 0)  # which AOTAutograd has no form of
+    assert m.captures == 0
+    assert m.outside <= 2 * ("fused" in name)  # which AOTAutograd has no form of, and its count of steps
 
 
 @pytest.mark.parametrize("name", ["SGD fused", "Adam fused", "AdamW fused", "Adam foreach", "AdamW for-loop"])

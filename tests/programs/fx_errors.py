@@ -223,7 +223,7 @@ def partial_effects_of_a_comprehension(x, bag, log):
 # Printed text and order.
 
 
-@program("fx_errors", lambda t: (t(), Bag(v=1)))
+@program("fx_errors", lambda t: (t(), Bag(v=1)), one_graph=False)
 def printing_between_effects(x, bag):
     bag.v = x + 1
     print("v", bag.v.sum().shape)
@@ -239,7 +239,7 @@ class Loud:
         return "loud"
 
 
-@program("fx_errors", lambda t: (t(), Loud()))
+@program("fx_errors", lambda t: (t(), Loud()), one_graph=False)
 def print_asks_for_text_in_order(x, loud):
     print("a", loud, 1.5, sep="-", flush=True)
     print()

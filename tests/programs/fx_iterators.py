@@ -313,7 +313,7 @@ def join_and_prints_over_generators_with_effects(x, row):
     return text, shown, x + len(row)
 
 
-@program("fx_iterators", lambda t: (t(),))
+@program("fx_iterators", lambda t: (t(),), one_graph=False)
 def print_of_a_generator(x):
     log = []
     print(*(log.append(i) or i for i in range(3)), sep=", ")

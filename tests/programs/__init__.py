@@ -34,6 +34,7 @@ CATEGORIES = (
     "inplace",
     "effects",
     "breaks",
+    "printed",
     "errors",
     "functorch",
     "modules",

@@ -221,27 +221,3 @@ def partial_effects_of_a_comprehension(x, bag, log):
 
 
 # Printed text and order.
-
-
-@program("fx_errors", lambda t: (t(), Bag(v=1)), one_graph=False)
-def printing_between_effects(x, bag):
-    bag.v = x + 1
-    print("v", bag.v.sum().shape)
-    bag.v = bag.v * 2
-    print(sorted(vars(bag)))
-    del bag.v
-    return x
-
-
-class Loud:
-    def __str__(self):
-        print("asked", end="; ")
-        return "loud"
-
-
-@program("fx_errors", lambda t: (t(), Loud()), one_graph=False)
-def print_asks_for_text_in_order(x, loud):
-    print("a", loud, 1.5, sep="-", flush=True)
-    print()
-    print([x.dim()], file=None, end=".")
-    return x + 1

@@ -313,14 +313,6 @@ def join_and_prints_over_generators_with_effects(x, row):
     return text, shown, x + len(row)
 
 
-@program("fx_iterators", lambda t: (t(),), one_graph=False)
-def print_of_a_generator(x):
-    log = []
-    print(*(log.append(i) or i for i in range(3)), sep=", ")
-    print("done", end="")
-    return log, x + 1
-
-
 @program("fx_iterators", lambda t: (t(), [1, 2, 3]), plain="it raises")
 def star_arguments_consume_iterators(x, row):
     it = iter(row)

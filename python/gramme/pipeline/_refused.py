@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import types
 from typing import Any
 
@@ -26,11 +25,6 @@ def not_captured(model: nn.Module, compiled: Any) -> CaptureError:
 
 def _why(forward: Any, compiled: Any) -> tuple[str, str]:
     """Reason and hint."""
-    tracers = {"debugger or tracer": sys.gettrace(), "profiler": sys.getprofile()}
-    for kind, tracer in tracers.items():
-        if tracer is not None:
-            name = getattr(tracer, "__qualname__", type(tracer).__qualname__)
-            return f"a {kind} is active ({name}), which sees Python's own frames only", "Split the model outside of it."
     if torch.utils._python_dispatch._get_current_dispatch_mode_stack() or torch._C._len_torch_function_stack():
         return "a mode of PyTorch is active, which sees each operation", "Split the model outside of it."
     if inspect.isgeneratorfunction(forward):

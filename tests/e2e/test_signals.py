@@ -49,7 +49,8 @@ def struck(seed: int, count: int, *backends: str) -> None:
 
 
 def test_signals_at_random_moments() -> None:
-    struck(int(SEED), 40, "native", "eager", "aot_eager")
+    """Compilers of PyTorch are in the soak: they catch an Exception now and then that a handler raises in them."""
+    struck(int(SEED), 40, "native", "eager")
 
 
 @pytest.mark.slow

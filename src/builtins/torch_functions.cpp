@@ -57,25 +57,20 @@ Value* asserted(Trace& trace, const Args& args) {
 
 // ---- making tensors
 
-/// A tensor, or a number that varies.
-bool holds_tensor(Trace& trace, Value* data) {
-  data = trace.see(data);
-  if (data->kind == Kind::Tensor) return true;
-  if (auto* number = as<Number>(data)) return number->expr != nullptr;
-  const std::vector<Value*>* items = nullptr;
-  if (auto* list = as<List>(data)) items = &list->items();
-  if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
-  return items && std::any_of(items->begin(), items->end(), [&](Value* item) { return holds_tensor(trace, item); });
+/// What the value holds if it is a list or tuple; else null.
+const std::vector<Value*>* items_in(Value* seen) {
+  if (auto* list = as<List>(seen)) return &list->items();
+  auto* tuple = as<Tuple>(seen);
+  return tuple ? &tuple->items : nullptr;
 }
 
-/// A tensor, no number that varies.
-bool holds_real_tensor(Trace& trace, Value* data) {
+/// A tensor, or with `numbers` a number that varies, at any depth.
+bool holds_tensor(Trace& trace, Value* data, bool numbers) {
   data = trace.see(data);
   if (data->kind == Kind::Tensor) return true;
-  const std::vector<Value*>* items = nullptr;
-  if (auto* list = as<List>(data)) items = &list->items();
-  if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
-  return items && std::ranges::any_of(*items, [&](Value* item) { return holds_real_tensor(trace, item); });
+  if (auto* number = as<Number>(data)) return numbers && number->expr;
+  const std::vector<Value*>* items = items_in(data);
+  return items && std::ranges::any_of(*items, [&](Value* item) { return holds_tensor(trace, item, numbers); });
 }
 
 /// Tensors of which torch._refs makes what torch.tensor makes: numbers of one floating dtype without gradients. Of
@@ -91,9 +86,7 @@ struct Alike {
       return same && tensor->record->dim() == 0 && meta::is_floating_point(*tensor->record) &&
              !tensor->record->requires_grad && aten::is_exact_tensor_type(tensor->record->type);
     }
-    const std::vector<Value*>* items = nullptr;
-    if (auto* list = as<List>(data)) items = &list->items();
-    if (auto* tuple = as<Tuple>(data)) items = &tuple->items;
+    const std::vector<Value*>* items = items_in(data);
     return items && std::ranges::all_of(*items, [&](Value* item) { return holds(trace, item); });
   }
 };
@@ -103,8 +96,9 @@ struct Alike {
 Value* make_tensor(Trace& trace, const Args& args) {
   PyObject* const tensor = once([] { return real("torch", "tensor"); });
   Value* data = args.positional ? args[0] : args.keyword("data");
-  if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data)) return trace.emit(tensor, args);
-  if (trace.policy.locates && holds_real_tensor(trace, data) && !(args.keywords == 0 && Alike().holds(trace, data)))
+  if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data, true))
+    return trace.emit(tensor, args);
+  if (trace.policy.locates && holds_tensor(trace, data, false) && !(args.keywords == 0 && Alike().holds(trace, data)))
     cannot(Reason::DataDependentValue, "torch.tensor of tensors");
   PyObject* const by_operators = once([] { return real("torch._refs", "tensor"); });
   return trace.emit(by_operators, args);
@@ -115,15 +109,16 @@ PyObject* dtype_of_number(const meta::Record& record) {
   PyObject* const truth = once([] { return real("torch", "bool"); });
   PyObject* const whole = once([] { return real("torch", "int64"); });
   PyObject* const wide = once([] { return real("torch", "float64"); });
-  PyObject* const found = take(PyObject_CallNoArgs(real("torch", "get_default_dtype"))).get();  // torch keeps it
+  PyObject* const ask = once([] { return real("torch", "get_default_dtype"); });
+  PyObject* const found = take(PyObject_CallNoArgs(ask)).get();  // torch keeps it
   PyObject* dtype = meta::dtype_object(record);
   if (meta::is_floating_point(record)) return dtype == wide && found != wide ? nullptr : found;
   if (take(PyObject_GetAttrString(dtype, "is_complex")).get() == Py_True) return nullptr;
   return dtype == truth ? truth : whole;
 }
 
-/// torch.full with a tensor as fill value: empty, then fill_, which reads the same number. Eagerly the call takes
-/// tensors without dimensions and gradients only, and their kind of number is the result's.
+/// torch.full with a tensor as fill value: empty, then fill_. Eagerly the call takes tensors without dimensions and
+/// gradients only, their kind of number is the result's, and it raises where fill_ converts what does not fit.
 Value* full(Trace& trace, const Args& args) {
   PyObject* const full = once([] { return real("torch", "full"); });
   PyObject* const empty = once([] { return real("torch", "empty"); });

@@ -1,5 +1,6 @@
 #include "api/report.h"
 
+#include "backend/captured.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
 #include "base/interruption.h"
@@ -55,10 +56,6 @@ Owned<> texts(const std::vector<std::string>& strings) {
   Owned<> list = take(PyList_New(0));
   for (const std::string& string : strings) check(PyList_Append(list.get(), text(string).get()));
   return list;
-}
-
-std::string full_reason(const plan::Ending& ending) {
-  return ending.detail.empty() ? ending.reason : ending.reason + ": " + ending.detail;
 }
 
 /// Is the end of the segment one that the user may want to do something about?
@@ -138,7 +135,7 @@ void Report::count(const plan::Segment* segment) const {
   Owned<> counters = attribute(utils.get(), "counters"), metrics = attribute(utils.get(), "compilation_time_metrics");
   add(counters, "frames", text("total"), 1);
   if (segment) add(counters, "frames", text("ok"), 1);
-  if (segment && is_break(*segment)) add(counters, "graph_break", text(full_reason(segment->ending)), 1);
+  if (segment && is_break(*segment)) add(counters, "graph_break", text(backend::full_reason(segment->ending)), 1);
   add_time(metrics, "_compile.compile_inner", std::chrono::duration<double>(Clock::now() - start_).count());
   if (backend_seconds_ < 0) return;
   add(counters, "stats", text("calls_captured"), operations_);
@@ -177,7 +174,7 @@ void Report::log_break(const plan::Segment& segment) const {
   const plan::Ending& ending = segment.ending;
   PyObject* outermost = ending.stack.empty() ? reinterpret_cast<PyObject*>(code_) : ending.stack.front().first.get();
   take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", outermost, text(ending.file).get(),
-                           ending.inner_line, text(full_reason(ending)).get(), text(ending.hint).get(),
+                           ending.inner_line, text(backend::full_reason(ending)).get(), text(ending.hint).get(),
                            stack_text(ending).get()));
 }
 

@@ -185,9 +185,13 @@ Owned<> Captured::sizes(PyObject* values) {
   return result;
 }
 
+std::string full_reason(const plan::Ending& ending) {
+  return ending.detail.empty() ? ending.reason : ending.reason + ": " + ending.detail;
+}
+
 Owned<> Captured::reason() const {
   const plan::Ending& ending = open(ending_);
-  const std::string reason = ending.detail.empty() ? ending.reason : ending.reason + ": " + ending.detail;
+  const std::string reason = full_reason(ending);
   return take(Py_BuildValue("(zsis)", ending.file.empty() ? nullptr : reason.c_str(), ending.file.c_str(),
                             ending.inner_line, ending.function.c_str()));
 }

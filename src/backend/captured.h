@@ -1,6 +1,7 @@
 // What a backend may ask about the graph it is given, while it compiles it, and what it tells of it.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/examples.h"
@@ -12,6 +13,9 @@
 #include "trace/trace.h"
 
 namespace gramme::backend {
+
+/// Why a segment ends: the reason, and what of the program it is about.
+std::string full_reason(const plan::Ending& ending);
 
 class Captured {
  public:

@@ -104,7 +104,7 @@ def make_entry(
     fullgraph: bool,
     recompile_limit: int | None,
     keep_graphs: bool,
-    symbolic: bool = False,
+    contract: str = "",
     dynamic: bool | None = None,
 ) -> Entry: ...
 def counters(entry: Entry) -> dict[str, int]: ...

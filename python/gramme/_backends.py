@@ -27,7 +27,7 @@ class Eager:
     """The backend that runs the captured graph as it is."""
 
     __name__ = "eager"
-    takes_symbols = True
+    contract = "eager"
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         graph_module = as_they_are(graph_module)

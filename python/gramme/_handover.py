@@ -33,13 +33,13 @@ class Backend:
         compiler: takes (graph module, example inputs), gives the callable that runs the graph.
         of_torch: one of PyTorch's registry, which will look at all that is handed over. Others may; they find it then.
         hands_over: tells the C++ side to call with the captured graph.
-        takes_symbols: its graphs may have inputs that are sizes.
+        contract: what captures count on, a row of src/trace/contract.def.
         identity: tells it from other compilers, if equal graphs may have what it made of one.
 
     """
 
     hands_over = True
-    takes_symbols = True
+    contract = "compiler"
 
     def __init__(self, compiler: Compiler, name: str, of_torch: bool, identity: Hashable | None = None) -> None:
         self.compiler = compiler

@@ -26,7 +26,7 @@ class Native:
     """
 
     __name__ = "native"
-    takes_symbols = True
+    contract = "native"
 
     def __init__(self, caching_allocator: bool = False, recorded_backward: bool = False) -> None:
         for name, value in (("caching_allocator", caching_allocator), ("recorded_backward", recorded_backward)):

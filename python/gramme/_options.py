@@ -38,7 +38,7 @@ class Options:
             fullgraph=self.fullgraph,
             recompile_limit=self.recompile_limit,
             keep_graphs=self.keep_graphs,
-            symbolic=getattr(self.backend, "takes_symbols", False),
+            contract=getattr(self.backend, "contract", ""),
             dynamic=self.dynamic,
         )
         made._torchdynamo_orig_callable = function

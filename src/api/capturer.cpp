@@ -53,11 +53,6 @@ bool may_become_dynamic(const guards::Fact& fact) {
 
 constexpr int kMostRestarts = 100;  // of a backend, as in torch._dynamo
 
-bool locates(PyObject* backend) {
-  static PyObject* const name = intern("locate");
-  return is_native(backend) || PyObject_HasAttr(backend, name);
-}
-
 /// What the backend needs as constants, or all numbers among the graph's inputs that are no symbols, are; the capture
 /// starts again.
 [[noreturn]] void specialize(const backend::Captured& captured, const graph::Graph& graph) {
@@ -178,7 +173,8 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
       scalars(kConfig, "capture_scalar_outputs"), shapes(kConfig, "capture_dynamic_output_shape_ops"),
       dynamic_sources(kCompilerConfig, "dynamic_sources"), unbacked_sources(kCompilerConfig, "unbacked_sources"),
       dynamic_values(kCompilerConfig, "dynamic_values");
-  policy.symbolic = options_.symbolic;
+  policy.contract = options_.contract;
+  policy.contract.breaks = !options_.fullgraph;
   policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
   policy.all_dynamic = options_.dynamic ? *options_.dynamic : !fixed.is_set(true);
   policy.whole_numbers_vary = !ints_fixed.is_set(false);
@@ -187,7 +183,7 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.named_unbacked = named_sources(unbacked_sources);
   policy.dynamic_values = numbers_of(dynamic_values);
   policy.data = {};
-  if (!options_.symbolic) return;
+  if (!policy.contract.symbols) return;
   policy.data.scalars = options_.fullgraph || scalars.is_set(false);
   policy.data.shapes = options_.fullgraph || shapes.is_set(false);
 }
@@ -242,7 +238,7 @@ void Capturer::look(const runtime::FrameView& frame) {
 bool Capturer::generalize(const runtime::FrameView& frame) {
   trace::Policy& policy = *policy_of(frame);
   const bool was = std::exchange(policy.general, true);
-  return !was && !options_.fullgraph && options_.symbolic && policy.automatic && !policy.times_fixed.empty();
+  return !was && !options_.fullgraph && options_.contract.symbols && policy.automatic && !policy.times_fixed.empty();
 }
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
@@ -255,7 +251,6 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
         {caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit, caller.gives});
   const std::shared_ptr<trace::Policy> held = policy_of(frame);
   trace::Policy& policy = *held;
-  policy.locates = locates(options_.backend.get());
   policy.iterates = frame.iterates;
   set_dynamic(policy);
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
@@ -263,7 +258,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   };
   std::unique_ptr<plan::Segment> segment;
   try {
-    segment = interp::capture(start, policy, compile, options_.fullgraph);
+    segment = interp::capture(start, policy, compile);
   } catch (const trace::Unguardable&) {
     insist_on_whole(frame, nullptr);
     report.captured(nullptr);

@@ -18,7 +18,7 @@ struct Options {
   bool fullgraph = false;
   std::optional<int> recompile_limit;  // none: PyTorch's, now
   bool keep_graphs = false;            // for explain()
-  bool symbolic = false;               // the backend takes graphs of any sizes
+  trace::Contract contract;            // of the backend
   std::optional<bool> dynamic;         // may sizes vary: all, none, or those that changed
 };
 

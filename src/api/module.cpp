@@ -37,8 +37,10 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
 }
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
-                      bool keep_graphs, bool symbolic, std::optional<bool> dynamic) {
-  Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, symbolic, dynamic};
+                      bool keep_graphs, const std::string& contract, std::optional<bool> dynamic) {
+  const std::optional<trace::Contract> promised = trace::contract_named(contract);
+  if (!promised) throw nb::value_error(("contract: no row of contract.def: '" + contract + "'").c_str());
+  Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, *promised, dynamic};
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
   if (!entry) throw nb::python_error();
@@ -217,7 +219,7 @@ NB_MODULE(_C, m) {
   bind_native(m);
   bind_pipeline(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
-        nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("symbolic") = false,
+        nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
         nb::arg("dynamic") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));

@@ -53,7 +53,7 @@ Value* reversed(Trace& trace, const Args& args) {
 Value* make_range(Trace& trace, const Args& args) {
   for (Value* bound : all_positional(args))
     if (trace.see(bound)->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "range() of a tensor");
-  if (!trace.policy.whole)
+  if (trace.contract.breaks)
     for (Value* bound : all_positional(args))
       if (auto* number = trace.see_as<value::Number>(bound); number && number->expr && trace.was_needed(number->expr))
         cannot(Reason::DataDependentValue, "a loop over a size that varies");

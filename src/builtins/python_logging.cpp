@@ -183,7 +183,7 @@ Value* filters_mutated(Trace& trace, const Args& args) {
   positional<0>(args, 0);
   trace.state<Filters>().changed = true;
   trace.call_in_replay(function, {});
-  if (!trace.policy.whole) trace.scope().set_late_state("a change of the filters of warnings");
+  if (trace.contract.breaks) trace.scope().set_late_state("a change of the filters of warnings");
   return trace.none();
 }
 

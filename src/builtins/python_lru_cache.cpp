@@ -190,7 +190,7 @@ Value* take_miss(const Call& call, const Key& key) {
   try {
     protocol::call(trace, call.wrapped, call.args);
   } catch (const value::UserError&) {
-    if (trace.policy.whole) throw;
+    if (!trace.contract.breaks) throw;
     cannot(Reason::CallSkipped, "a function with a cache, which raises");
   }
   if (doings.any()) cannot(Reason::CallSkipped, "a function with a cache, with effects");
@@ -229,14 +229,14 @@ Value* call_cached(Trace& trace, const Args& args) {
   if (!wrapped) cannot(Reason::CallUnknown, "functools.lru_cache");
   const Call call{trace, wrapper, trace.see(wrapped), rest(args, 1), is_of_package(trace.see(wrapped))};
   if (is_of_torch(call.wrapped)) return trace_wrapped(call, true);
-  const bool traced = trace.policy.whole || call.of_package;  // if need be
+  const bool traced = !trace.contract.breaks || call.of_package;  // if need be
   const bool readable = wrapper->existing() && !wrapper->written && cpython::is_lru_cache(wrapper->object) &&
                         (!trace.is_confined() || call.of_package) && !varies(call);
   if (Key key = readable ? key_of(call) : Key()) {
     PyObject* found = nullptr;
     const cpython::Lookup lookup = find(call, key, &found);
     if (lookup == cpython::Lookup::Found) return take_hit(call, key, found);
-    if (lookup == cpython::Lookup::Absent && !(trace.policy.whole && !cpython::has_room_in_cache(wrapper->object)))
+    if (lookup == cpython::Lookup::Absent && !(!trace.contract.breaks && !cpython::has_room_in_cache(wrapper->object)))
       return take_miss(call, key);
   }
   if (!traced) cannot(Reason::CallSkipped, "a function with a cache");

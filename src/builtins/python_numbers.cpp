@@ -60,7 +60,7 @@ Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which,
   Value* seen = trace.see(args[0]);
   if (auto* tensor = value::as<value::Tensor>(seen)) {
     const bool warns = type == &PyFloat_Type && trace.scope().requires_grad(tensor);
-    if (warns && !trace.policy.whole) cannot(Reason::OperatorWarns);
+    if (warns && trace.contract.breaks) cannot(Reason::OperatorWarns);
     Value* item = trace.see(protocol::item(trace, tensor, std::string(type->tp_name) + "() of a tensor"));
     if (auto* number = value::as<value::Number>(item); number && trace.scope().is_data(number))
       return converted_data(trace, number, type);

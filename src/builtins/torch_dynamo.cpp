@@ -72,7 +72,7 @@ Value* traced_step(Trace& trace, value::Function* function, const Args& args) {
 /// recorded in a graph of its own: it is passed by where graphs run as they are.
 Value* graph_break(Trace& trace, value::Function*, const Args&) {
   const PyCodeObject* code = trace.inliner->current_function()->code;
-  if (!trace.policy.locates || !utf8_of(code->co_filename).ends_with("torch/optim/optimizer.py"))
+  if (!trace.contract.as_is || !utf8_of(code->co_filename).ends_with("torch/optim/optimizer.py"))
     cannot(Reason::GraphBreakCalled);
   return trace.none();
 }
@@ -80,11 +80,11 @@ Value* graph_break(Trace& trace, value::Function*, const Args&) {
 /// torch._dynamo.error_on_graph_break: it means nothing where one graph is asked for. Otherwise the frame enters and
 /// leaves it for real, and what ends within is looked at with it on.
 Value* make_error_on_break(Trace& trace, value::Function* function, const Args& args) {
-  if (!trace.policy.whole) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+  if (trace.contract.breaks) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
   return trace.inliner->call(function, args);
 }
 Value* pass_error_on_break(Trace& trace, value::Function*, const Args&) {
-  if (!trace.policy.whole) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+  if (trace.contract.breaks) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
   return trace.none();
 }
 

@@ -98,7 +98,7 @@ Value* make_tensor(Trace& trace, const Args& args) {
   Value* data = args.positional ? args[0] : args.keyword("data");
   if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data, true))
     return trace.emit(tensor, args);
-  if (trace.policy.locates && holds_tensor(trace, data, false) && !(args.keywords == 0 && Alike().holds(trace, data)))
+  if (trace.contract.as_is && holds_tensor(trace, data, false) && !(args.keywords == 0 && Alike().holds(trace, data)))
     cannot(Reason::DataDependentValue, "torch.tensor of tensors");
   PyObject* const by_operators = once([] { return real("torch._refs", "tensor"); });
   return trace.emit(by_operators, args);
@@ -129,7 +129,7 @@ Value* full(Trace& trace, const Args& args) {
   std::vector<Value*> values{args[0]};
   values.insert(values.end(), args.values + 2, args.values + 2 + args.keywords);
   std::vector<PyObject*> names(args.names, args.names + args.keywords);
-  if (trace.policy.locates) {
+  if (trace.contract.as_is) {
     const meta::Record& record = *value->record;
     PyObject* found = dtype_of_number(record);
     Value* wanted = args.keyword(dtype);
@@ -153,7 +153,7 @@ Value* addcdiv(Trace& trace, const Args& args) {
   PyObject* const add = once([] { return real("torch", "add"); });
   Value* scale = args.keywords == 1 ? args.keyword("value") : nullptr;
   const bool tensor = scale && args.positional == 3 && trace.see(scale)->kind == Kind::Tensor;
-  if (!tensor || trace.policy.locates) return trace.emit(addcdiv, args);
+  if (!tensor || trace.contract.as_is) return trace.emit(addcdiv, args);
   Value* quotient = trace.emit(div, {args[1], args[2]});
   return trace.emit(add, {args[0], trace.emit(mul, {quotient, scale})});
 }

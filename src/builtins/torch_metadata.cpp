@@ -89,7 +89,7 @@ Value* storage_offset(Trace& trace, const Args& args) {
   while (!root->existing() && root->base) root = root->base;
   if (!root->existing()) return trace.integer(tensor->record->storage_offset);
   const shape::SymInt begins = beginning(trace, root);
-  if (root == tensor && trace.policy.symbolic) return trace.integer(begins);
+  if (root == tensor && trace.contract.symbols) return trace.integer(begins);
   if (root == tensor || root->record->storage_offset.is_number()) trace.fixed(begins);
   return trace.integer(tensor->record->storage_offset);
 }

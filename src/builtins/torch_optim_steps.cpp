@@ -93,7 +93,7 @@ constexpr std::pair<const char*, const char*> kCapturable[] = {
 
 void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Value*>& values) {
   static PyObject* const capturable = intern("capturable");
-  if (trace.policy.locates) return;
+  if (trace.contract.as_is) return;
   for (size_t i = 0; i < args.keywords; ++i)
     if (args.names[i] == capturable) values[args.positional + i] = trace.boolean(true);
 }
@@ -102,13 +102,13 @@ void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Valu
 template <Text name>
 Value* fused(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("torch", name.text); });
-  if (!trace.policy.locates) cannot(Reason::CallDisabled, std::string("torch.") + name.text);
+  if (!trace.contract.as_is) cannot(Reason::CallDisabled, std::string("torch.") + name.text);
   return trace.emit(function, args);
 }
 
 /// The tensor that a compiler gets where eager takes its number: null if eager refuses it, or may.
 Value* scale_of(Trace& trace, const Args& args, const char* keyword) {
-  if (trace.policy.locates || args.keywords != 1) return nullptr;
+  if (trace.contract.as_is || args.keywords != 1) return nullptr;
   Value* given = args.keyword(keyword);
   auto* scale = given ? trace.see_as<Tensor>(given) : nullptr;
   if (!scale || !scale->record->sizes.empty() || scale->record->requires_grad) return nullptr;

@@ -152,8 +152,8 @@ Value* is_compiling(Trace& trace, const Args&) {
   const std::string function = utf8_of(caller->code->co_qualname);
   for (const Asker& row : kAskers)
     if (file.starts_with(row.file) && function.starts_with(row.function))
-      return trace.boolean(row.told == Told::Yes || (row.told == Told::Form && !trace.policy.locates));
-  return trace.boolean(!trace.policy.locates);
+      return trace.boolean(row.told == Told::Yes || (row.told == Told::Form && !trace.contract.as_is));
+  return trace.boolean(!trace.contract.as_is);
 }
 
 // ---- tables

@@ -90,7 +90,7 @@ class Backward {
     if (!code_) cannot(Reason::BodyUnsupported, "a backward that is no plain function");
     Value* materialize = applied.field(trace, "materialize_grads");
     const bool maybe_none = materialize && trace.see(materialize) != trace.boolean(true) && applied.outputs.size() > 1;
-    if (maybe_none && (!trace.policy.whole || looks_for_none(code_)))
+    if (maybe_none && (trace.contract.breaks || looks_for_none(code_)))
       cannot(Reason::BodyUnsupported, "a backward that is called with None for some gradients");
   }
 

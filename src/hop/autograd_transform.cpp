@@ -27,7 +27,7 @@ void refuse_rules(Trace& trace, PyTypeObject* function) {
 
 Value* apply_in_transforms(Trace& trace, Applied& applied) {
   PyObject* const make = once([] { return imported("gramme._autograd_function", "make_apply").release(); });
-  if (!trace.policy.whole) cannot(Reason::BodyUnsupported, "autograd.Function.apply under a transform");
+  if (trace.contract.breaks) cannot(Reason::BodyUnsupported, "autograd.Function.apply under a transform");
   if (!applied.has_setup) cannot(Reason::BodyUnsupported, "a transform of an autograd.Function without setup_context");
   refuse_rules(trace, applied.function->type());
   if (!trace.effects().empty()) cannot(Reason::LateEffect, "autograd.Function.apply under a transform");

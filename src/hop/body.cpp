@@ -25,7 +25,7 @@ const char* name_of_argument(Trace& trace, PyCodeObject* code, size_t i) {
 Body::Body(Trace& trace, const char* prefix, Effects effects, Floats floats)
     : trace_(trace),
       graph_(trace.scope().enter_body(prefix)),
-      floatless_(floats == Floats::Never || (floats == Floats::Own && !trace.policy.locates)) {
+      floatless_(floats == Floats::Never || (floats == Floats::Own && !trace.contract.as_is)) {
   trace.enter_opaque();
   trace.scope().state<trace::FloatlessBodies>().depth += floatless_;
   if (effects == Effects::Forbidden) confined_.emplace(trace);

@@ -100,7 +100,7 @@ Call bind(Trace& trace, const Args& args) {
     }
   }
   const bool stated = reentrant && constant_of(trace, reentrant, kName) != Py_None;
-  if (!stated && !trace.policy.whole) cannot(Reason::OperatorWarns);
+  if (!stated && trace.contract.breaks) cannot(Reason::OperatorWarns);
   if (stated) call.reentrant = flag_of(trace, reentrant) == Py_True;
   if (debug && flag_of(trace, debug) == Py_True) cannot(Reason::ArgumentKind, "torch.utils.checkpoint with debug=True");
   if (call.reentrant && (call.context || !call.names.empty())) cannot(Reason::ArgumentKind, kName);
@@ -150,7 +150,7 @@ void check_reentrant(Trace& trace, const Call& call, bool recomputes) {
   std::vector<Tensor*> tensors = explicit_tensors(trace, call);
   const bool differentiable = std::any_of(tensors.begin(), tensors.end(),
                                           [&](const Tensor* tensor) { return trace.scope().requires_grad(tensor); });
-  if (!differentiable && (recomputes || !trace.policy.whole)) cannot(Reason::OperatorWarns);
+  if (!differentiable && (recomputes || trace.contract.breaks)) cannot(Reason::OperatorWarns);
 }
 
 void check_reentrant_results(Trace& trace, Value* result, const std::vector<Tensor*>& made, bool recomputes) {
@@ -213,18 +213,18 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
   // Where nothing is run again it is a plain call; AOTAutograd takes the other one for a mistake.
   const bool differentiable =
       std::ranges::any_of(made, [&](Tensor* tensor) { return trace.scope().requires_grad(tensor); });
-  const bool plain = !trace.policy.locates && !differentiable && trace.scope().random();
+  const bool plain = trace.contract.differentiates && !differentiable && trace.scope().random();
   if (call.reentrant) {
     check_reentrant_results(trace, result, made, recomputes);
     body.refuse_aliases(made);
   }
   graph::Graph* graph = body.returns(made);
-  if (recomputes && graph->writes_around && !trace.policy.locates)
+  if (recomputes && graph->writes_around && trace.contract.differentiates)
     cannot(Reason::EffectInBody, "a write to a tensor, which backward repeats");
-  if (!call.reentrant && !trace.policy.locates) refuse_transforms(*graph);
+  if (!call.reentrant && !trace.contract.as_is) refuse_transforms(*graph);
   graph->in_place = !recomputes && !contexts;
   if (contexts) graph->metadata.emplace_back("_checkpoint_context_fn", contexts);
-  if (trace.policy.locates) graph->metadata.emplace_back("gramme_given", given(trace, *graph, call));
+  if (trace.contract.as_is) graph->metadata.emplace_back("gramme_given", given(trace, *graph, call));
   std::vector<Argument> arguments = {trace.scope().body(graph)};
   for (const Argument& argument : lifted(*graph)) arguments.push_back(argument);
   if (contexts) trace.scope().expect_program();

@@ -177,7 +177,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   Tensor* tensor = made_in_graph(trace, args, 2);
   if (!tensor) return before.register_hook(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.register_hook");
-  if (trace.policy.locates) {
+  if (!trace.contract.differentiates) {
     Owned<> hook = AsObject(trace)(args[1]);
     if (!hook || !PyCallable_Check(hook.get())) return before.register_hook(trace, args);
     PyObject* kept = trace.keep(std::move(hook));
@@ -200,7 +200,7 @@ Value* register_hook(Trace& trace, const Args& args) {
 /// x.retain_grad()
 Value* retain_grad(Trace& trace, const Args& args) {
   PyObject* const type = once([] { return imported("torch._C", "TensorBase").release(); });
-  Tensor* tensor = trace.policy.locates ? made_in_graph(trace, args, 1) : nullptr;
+  Tensor* tensor = !trace.contract.differentiates ? made_in_graph(trace, args, 1) : nullptr;
   if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.retain_grad");
   static PyObject* const name = intern("retain_grad");

@@ -105,7 +105,7 @@ Value* leaf_function(Trace& trace, Function* function, const Args& args) {
   PyObject* const make = once([] { return imported("gramme._higher_order", "leaf_parts").release(); });
   PyObject* const op =
       once([] { return imported("torch._higher_order_ops.invoke_leaf_function", "invoke_leaf_function").release(); });
-  if (!trace.policy.whole || !trace.scope().levels().empty()) cannot(Reason::CallSkipped, "a leaf function");
+  if (trace.contract.breaks || !trace.scope().levels().empty()) cannot(Reason::CallSkipped, "a leaf function");
   PyObject* real = real_function(trace, function, "a leaf function that the program makes");
   const Flat flat(trace, args);
   Owned<> example = flat.example(trace);

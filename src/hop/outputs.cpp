@@ -87,7 +87,7 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
   std::unordered_map<const Tensor*, std::pair<const Tensor*, Tensor*>> pairs;
   std::unordered_set<const Tensor*> roots;
   // PyTorch's operator does not take numbers among what needs gradients.
-  const bool numbers = trace.policy.locates || std::ranges::none_of(left.tree.leaves, needs_gradient);
+  const bool numbers = !trace.contract.differentiates || std::ranges::none_of(left.tree.leaves, needs_gradient);
   for (size_t i = 0; i < left.tree.leaves.size(); ++i) {
     Value *a = left.tree.leaves[i], *b = right.tree.leaves[i];
     if (is_same(trace, a, b)) {
@@ -182,7 +182,7 @@ void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items) {
     const shape::Range range = *items[i].range;
     graph::Node* node = trace.scope().item(call, i, nullptr);
     numbers.push_back(node);
-    items[i].number = trace.scope().whole_of(node, trace.policy.locates ? range : shape::Range{});
+    items[i].number = trace.scope().whole_of(node, trace.contract.as_is ? range : shape::Range{});
     const shape::Expr expr = as<Number>(items[i].number)->expr;
     if (range.low != shape::Range::kNoLow) trace.scope().assert_true(shape::at_least(expr, shape::constant(range.low)));
     if (range.high != shape::Range::kNoHigh)
@@ -197,13 +197,13 @@ void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items) {
 }
 
 Argument operand(Trace& trace, Tensor* tensor) {
-  if (!trace.policy.locates && aten::grad_enabled())
+  if (trace.contract.differentiates && aten::grad_enabled())
     trace.scope().state<trace::TakenByBodies>().tensors.push_back({tensor, nullptr, trace.steps()});
   return trace.scope().argument(tensor);
 }
 
 void refuse_other_gradients(Trace& trace, const std::vector<Argument>& inputs, const std::vector<Tensor*>& tensors) {
-  if (trace.policy.locates || !aten::grad_enabled()) return;
+  if (!trace.contract.differentiates || !aten::grad_enabled()) return;
   auto needs = [](const meta::Record* record) { return record && meta::physical(record)->requires_grad; };
   if (std::ranges::none_of(inputs, [&](const Argument& input) { return needs(input.record); })) return;
   if (trace.scope().random()) refuse("random numbers, which PyTorch's operator would draw again for gradients");

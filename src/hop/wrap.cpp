@@ -208,7 +208,7 @@ Value* base_operator(Trace& trace, const Row& row, PyObject* op, const Args& arg
     keywords.emplace_back(PyUnicode_AsUTF8(args.names[i]), option(trace, args[args.positional + i], row));
   const bool has_objects =
       std::any_of(keywords.begin(), keywords.end(), [](const auto& each) { return each.second.node; });
-  if (has_objects && differentiable && !trace.policy.locates)
+  if (has_objects && differentiable && trace.contract.differentiates)
     cannot(Reason::BodyUnsupported, "a gradient through an operator with an object as option");
   take_results(trace, trace.scope().emit_operator(op, arguments, keywords), made);
   return result;
@@ -228,9 +228,9 @@ Value* region(Trace& trace, Function*, const Args& args) {
   Value* function = trace.see(args[0]);
   Value* result = body.call(function, rest(args, 1));
   const std::vector<Tensor*> made = body.tensors(result);
-  if (!trace.policy.locates) body.refuse_aliases(made);
+  if (trace.contract.functionalizes) body.refuse_aliases(made);
   graph::Graph* graph = body.returns(made);
-  if (!trace.policy.locates && graph->writes_around) cannot(Reason::EffectInBody, "a write to a tensor");
+  if (trace.contract.functionalizes && graph->writes_around) cannot(Reason::EffectInBody, "a write to a tensor");
   graph->in_place = graph->shared = true;
   PyObject* real = function->object && PyFunction_Check(function->object) ? function->object : nullptr;
   PyObject* dict = real ? reinterpret_cast<PyFunctionObject*>(real)->func_dict : nullptr;

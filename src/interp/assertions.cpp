@@ -51,7 +51,7 @@ std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Valu
   operand = trace.see(operand);
   auto* tensor = value::as<value::Tensor>(operand);
   auto* number = value::as<value::Number>(operand);
-  if (!tensor && !(number && trace.policy.whole)) return std::nullopt;
+  if (!tensor && !(number && !trace.contract.breaks)) return std::nullopt;
   const bool jumps_if = frame.current->op == Op::POP_JUMP_FORWARD_IF_TRUE;
   if (!jumps_if && frame.current->op != Op::POP_JUMP_FORWARD_IF_FALSE) return std::nullopt;  // a loop would not end
   const auto& instructions = frame.code->instructions();

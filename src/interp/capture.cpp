@@ -168,7 +168,7 @@ size_t last_step(const Attempt& attempt) {
 /// its own, and take others that the program's own operators refuse, for which the exception comes too late.
 bool keeps_what_came_before(const Attempt& attempt) {
   const trace::Policy& policy = attempt.trace.policy;
-  return policy.locates && !policy.whole && attempt.trace.scope().graph().length() != 0;
+  return policy.contract.as_is && policy.contract.breaks && attempt.trace.scope().graph().length() != 0;
 }
 
 /// What an effect before it forbids: an iterator is advanced for real sooner than an operation runs outside of graphs.
@@ -176,10 +176,9 @@ bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise |
 
 }  // namespace
 
-std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole) {
+std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile) {
   size_t stop_at = policy.stop_at;
   plan::Ending ending;
-  policy.whole = whole;
   policy.fixed.clear();
   policy.late_hooks.clear();
   if (policy.general)
@@ -190,10 +189,10 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   // Where to end instead. Gives what becomes of the frame if there is no such place.
   auto refused = [&](Attempt& attempt, const CannotCapture& reason) -> std::optional<std::unique_ptr<plan::Segment>> {
     if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) return std::nullopt;
-    if (whole && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
+    if (!policy.contract.breaks && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
       return hand_over(start, attempt);
     if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
-    if (reason.reason == Reason::Budget && !whole) return hand_over(start, attempt, ending);
+    if (reason.reason == Reason::Budget && policy.contract.breaks) return hand_over(start, attempt, ending);
     bool rebuilding = reason.reason == Reason::ReplayUnsupported;
     size_t step = last_step(attempt);
     if (comes_too_late(reason.reason)) step = std::min(step, attempt.interp.advance_step());

@@ -38,9 +38,9 @@ struct Start {
 using Compile =
     std::function<bool(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
 
-/// May throw trace::Unguardable. `policy` learns what has to be a constant. `whole`: the segment
-/// is of no use if it does not return; where an operation raises, the frame then runs plainly, so that its exception is
-/// eager's.
-std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile, bool whole);
+/// May throw trace::Unguardable. `policy` learns what has to be a constant. Where no breaks
+/// are allowed the segment is of no use if it does not return; where an operation raises, the frame then runs plainly,
+/// so that its exception is eager's.
+std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile);
 
 }  // namespace gramme::interp

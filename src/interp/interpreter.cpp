@@ -131,7 +131,7 @@ void Interpreter::note_passed(Frame& frame, const UserError& error) {
   bool again = frame.current->op == bytecode::Op::RERAISE ||
                (frame.current->op == bytecode::Op::RAISE_VARARGS && frame.current->arg == 0);
   if (!exception || again) return;
-  if (exception->source && !trace.policy.whole)
+  if (exception->source && trace.contract.breaks)
     cannot(Reason::MutationUnsupported, "raising an exception that existed before");
   frame.kept = true;
   exception->passed.push_back({&frame, frame.current->at, frame.code->line(frame.current->at)});

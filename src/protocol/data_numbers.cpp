@@ -32,7 +32,7 @@ bool is_number(Value* seen) {
 /// Among compilers also a bool that a comparison of such floats gave.
 bool is_data(Trace& trace, Value* seen) {
   auto* number = as<Number>(seen);
-  const bool taken = number && number->type != &PyLong_Type && (number->type == &PyFloat_Type || !trace.policy.locates);
+  const bool taken = number && number->type != &PyLong_Type && (number->type == &PyFloat_Type || !trace.contract.as_is);
   return taken && trace.policy.data.scalars && trace.scope().is_data(number);
 }
 
@@ -152,7 +152,7 @@ Value* data_whole(Trace& trace, Whole how, Number* number) {
   PyObject* const floor = once([] { return imported("math", "floor").release(); });
   PyObject* const ceil = once([] { return imported("math", "ceil").release(); });
   PyObject* const round = once([] { return imported("builtins", "round").release(); });
-  if (!trace.policy.locates) return whole_of(trace, rounded(trace, how, trace.scope().as_tensor(number)));
+  if (!trace.contract.as_is) return whole_of(trace, rounded(trace, how, trace.scope().as_tensor(number)));
   PyObject* const function = how == Whole::Truncate ? trunc
                              : how == Whole::Floor  ? floor
                              : how == Whole::Ceil   ? ceil
@@ -181,9 +181,9 @@ Value* data_binary(Trace& trace, int op, Value* left, Value* right, bool plain) 
   const bool real = numeric_type(left) == &PyFloat_Type || numeric_type(right) == &PyFloat_Type;
   if (!real || !(is_data(trace, left) || is_data(trace, right))) return nullptr;
   const bool bits = op == NB_AND || op == NB_OR || op == NB_XOR || op == NB_LSHIFT || op == NB_RSHIFT;
-  if (bits || op == NB_MATRIX_MULTIPLY || (plain && trace.policy.locates)) return nullptr;
-  if (trace.policy.locates && op == NB_POWER) assert_base(trace, left, right);
-  if (trace.policy.locates) return emit_raising(trace, operator_row(op).function, {left, right}, &PyFloat_Type);
+  if (bits || op == NB_MATRIX_MULTIPLY || (plain && trace.contract.as_is)) return nullptr;
+  if (trace.contract.as_is && op == NB_POWER) assert_base(trace, left, right);
+  if (trace.contract.as_is) return emit_raising(trace, operator_row(op).function, {left, right}, &PyFloat_Type);
   const bool known = op == NB_ADD || op == NB_SUBTRACT || op == NB_MULTIPLY || op == NB_TRUE_DIVIDE;
   Tensor* const a = known ? in_tensor(trace, left) : nullptr;
   Tensor* const b = a ? in_tensor(trace, right) : nullptr;
@@ -196,12 +196,12 @@ Value* data_binary(Trace& trace, int op, Value* left, Value* right, bool plain) 
 
 Value* data_compare(Trace& trace, int op, Value* left, Value* right) {
   const bool real = is_data_float(trace, left) || is_data_float(trace, right);
-  if (trace.policy.locates || !real || !is_exact(left) || !is_exact(right)) return nullptr;
+  if (trace.contract.as_is || !real || !is_exact(left) || !is_exact(right)) return nullptr;
   return trace.scope().item_of(compared(trace, op, in_tensor(trace, left), in_tensor(trace, right)));
 }
 
 Value* data_negative(Trace& trace, Value* operand) {
-  if (trace.policy.locates || !is_data_float(trace, operand)) return nullptr;
+  if (trace.contract.as_is || !is_data_float(trace, operand)) return nullptr;
   Number* number = trace.scope().item_of(by_torch<"neg">(trace, {trace.scope().as_tensor(operand)}));
   number->range = negative(range_of(operand));
   return number;
@@ -211,7 +211,7 @@ Value* data_absolute(Trace& trace, Value* operand) {
   PyObject* const absolute = once([] { return imported("_operator", "abs").release(); });
   if (!is_data_float(trace, operand)) return nullptr;
   const meta::Interval range = range_of(operand);
-  if (trace.policy.locates)
+  if (trace.contract.as_is)
     return trace.scope().emit_number(absolute, {operand}, &PyFloat_Type, range, take(PyFloat_FromDouble(2.0)));
   Number* number = trace.scope().item_of(by_torch<"abs">(trace, {trace.scope().as_tensor(operand)}));
   number->range = {std::min(range.low, 0.0), range.finite_bound(), range.special};
@@ -222,14 +222,14 @@ Value* data_extreme(Trace& trace, int op, PyObject* function, Value* left, Value
   const bool real = is_number(left) && is_number(right) && numeric_type(left) == &PyFloat_Type &&
                     numeric_type(right) == &PyFloat_Type;
   if (!real || !(is_data(trace, left) || is_data(trace, right))) return nullptr;
-  if (trace.policy.locates)
+  if (trace.contract.as_is)
     return trace.scope().emit_number(function, {left, right}, &PyFloat_Type, {}, take(PyFloat_FromDouble(2.0)));
   Tensor *const a = in_tensor(trace, left), *const b = in_tensor(trace, right);
   return trace.scope().item_of(by_torch<"where">(trace, {compared(trace, op, b, a), b, a}));  // the first of equals
 }
 
 Value* data_root(Trace& trace, Value* operand) {
-  if (trace.policy.locates || !is_data_float(trace, operand)) return nullptr;
+  if (trace.contract.as_is || !is_data_float(trace, operand)) return nullptr;
   Tensor* const number = trace.scope().as_tensor(operand);
   assert_data(trace, by_torch<"ge">(trace, {number, real_number(trace, 0)}));
   return trace.scope().item_of(by_torch<"sqrt">(trace, {number}));
@@ -242,7 +242,7 @@ Value* data_function(Trace& trace, PyObject* function, const Args& args, PyTypeO
     numbers = is_number(seen);
     data |= numbers && is_data_float(trace, seen);
   }
-  if (!numbers || !data || !trace.policy.locates) return nullptr;
+  if (!numbers || !data || !trace.contract.as_is) return nullptr;
   if (args.positional == 1) return emit_raising(trace, function, {trace.see(args[0])}, type);
   return emit_raising(trace, function, {trace.see(args[0]), trace.see(args[1])}, type);
 }

@@ -39,7 +39,7 @@ std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");
   std::vector<Value*> items;
   const int64_t count = trace.fixed(tensor->record->sizes[0]);
-  if (trace.policy.locates) {
+  if (trace.contract.as_is) {
     Value* arguments[] = {tensor, trace.integer(0)};
     return trace.see_as<Tuple>(trace.emit_method(unbind_name, Args{arguments, 2, nullptr, 0}))->items;
   }

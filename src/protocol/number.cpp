@@ -181,7 +181,7 @@ void guard_base(Trace& trace, Value* left, Value* right) {
   auto* base = as<Number>(left);
   const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source && !(base->range.low > 0);
   const bool natural = is_int(right) && !is_negative(right);
-  if (!trace.policy.locates || !varies || natural) return;
+  if (!trace.contract.as_is || !varies || natural) return;
   const double now = PyFloat_AS_DOUBLE(base->object);
   const Interval positive{kLeast, base->range.known() ? base->range.high : 0};
   if (0x1p-1000 < now && now < 1)
@@ -196,7 +196,7 @@ void guard_exponent(Trace& trace, Value* left, Value* right) {
   auto* exponent = as<Number>(right);
   const Interval base = range_of(left);
   const bool decays = base.known() && 0 < base.low && base.high <= 1;
-  if (!trace.policy.locates || !decays || !exponent || exponent->type != &PyLong_Type) return;
+  if (!trace.contract.as_is || !decays || !exponent || exponent->type != &PyLong_Type) return;
   if (!exponent->expr || exponent->range.low >= 1) return;
   const std::optional<int64_t> now = trace.shapes.assumptions.hint(exponent->expr);
   if (!now || *now < 0) return;
@@ -208,7 +208,7 @@ void guard_exponent(Trace& trace, Value* left, Value* right) {
 /// A varying divisor is guarded to keep its sign, and not to come near zero.
 void guard_divisor(Trace& trace, Value* right) {
   auto* divisor = as<Number>(right);
-  if (!trace.policy.locates || !divisor || divisor->type != &PyFloat_Type) return;
+  if (!trace.contract.as_is || !divisor || divisor->type != &PyFloat_Type) return;
   if (divisor->expr || !divisor->source) return;
   if (!divisor->range.known() || !divisor->range.holds(0)) return;
   const double now = PyFloat_AS_DOUBLE(divisor->object);
@@ -318,7 +318,7 @@ Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Val
     auto* number = as<Number>(seen);
     return number ? number->type == &PyFloat_Type : is_constant_of(seen, &PyFloat_Type);
   };
-  if (!trace.policy.locates || !is_float(left) || !is_float(right)) return nullptr;
+  if (!trace.contract.as_is || !is_float(left) || !is_float(right)) return nullptr;
   if (left->kind == Kind::Constant && right->kind == Kind::Constant) return nullptr;
   const Interval a = range_of(left), b = range_of(right);
   return emit_number(trace, function, {left, right}, {&PyFloat_Type, op == Py_GT ? maximum(a, b) : minimum(a, b)});
@@ -326,7 +326,7 @@ Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Val
 
 Value* number_power(Trace& trace, PyObject* function, Value* base, Value* exponent) {
   const bool varies = base->kind == Kind::Number || exponent->kind == Kind::Number;
-  if (!trace.policy.locates || !varies || !is_numeric(base) || !is_numeric(exponent)) return nullptr;
+  if (!trace.contract.as_is || !varies || !is_numeric(base) || !is_numeric(exponent)) return nullptr;
   guard_base(trace, base, exponent);
   guard_exponent(trace, base, exponent);
   const Interval range = power(range_of(base), range_of(exponent));
@@ -336,7 +336,7 @@ Value* number_power(Trace& trace, PyObject* function, Value* base, Value* expone
 
 Value* number_root(Trace& trace, PyObject* function, Value* operand) {
   auto* number = as<Number>(operand);
-  if (!trace.policy.locates || !number) return nullptr;
+  if (!trace.contract.as_is || !number) return nullptr;
   if (number->expr && !trace.state<trace::OptimizerNumbers>().seen) return nullptr;
   const Interval range = number->range;
   if (!range.known() || range.low < 0) return nullptr;

@@ -157,7 +157,7 @@ void guard_lookups(Trace& trace, Function* function) {
 Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
   static PyObject* const name = intern("item");
   refuse_torch_function(trace, tensor, wanted);
-  if (trace.policy.locates && trace::is_in_optimizer(trace))
+  if (trace.contract.as_is && trace::is_in_optimizer(trace))
     if (Value* number = trace.scope().content(tensor)) return number;
   if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, wanted);
   Value* self = tensor;

@@ -25,7 +25,7 @@ graph::Node* Scope::node(Tensor* tensor) {
     inputs_[tensor->node] = tensor->object;
   }
   if (!graph_->is_in(tensor->node->graph)) tensor->node = take_out(tensor->node);
-  if (graph_ != tensor->node->graph && !capture_.policy.locates && aten::grad_enabled())
+  if (graph_ != tensor->node->graph && capture_.contract.differentiates && aten::grad_enabled())
     state<TakenByBodies>().tensors.push_back({tensor, graph_, capture_.steps()});
   return here(tensor->node);
 }
@@ -226,7 +226,7 @@ std::vector<std::pair<Argument*, meta::Interval>> taken_to_fit(const Capture& ca
                                                                const meta::Call& call,
                                                                const std::vector<Number*>& numbers) {
   std::vector<std::pair<Argument*, meta::Interval>> taken;
-  if (!capture.policy.locates || !capture.policy.data.scalars) return taken;
+  if (!capture.contract.as_is || !capture.policy.data.scalars) return taken;
   size_t at = 0;
   meta::each_number(call, [&](const Argument& leaf, bool depends) {
     const Number* number = numbers.at(at++);
@@ -243,7 +243,7 @@ void refuse_scaled(const Capture& capture, const Scope& scope, const meta::Call&
                    const std::vector<Number*>& numbers) {
   static PyObject* const alpha = intern("alpha");
   PyObject* const* const end = call.keyword_names + call.keyword_count;
-  if (capture.policy.locates || std::find(call.keyword_names, end, alpha) == end) return;
+  if (capture.contract.as_is || std::find(call.keyword_names, end, alpha) == end) return;
   size_t at = 0;
   for (uint32_t i = 0; i < call.arg_count; ++i)
     meta::each_leaf(call.args[i], [&](const Argument& leaf) {

@@ -64,7 +64,7 @@ void Scope::note_writes_around(const value::Tensor* tensor) {
 }
 
 void Scope::expect_program() {
-  if (!capture_.policy.whole && !capture_.effects().empty())
+  if (capture_.contract.breaks && !capture_.effects().empty())
     cannot(Reason::LateEffect, "a function of the program in the graph, which may look at what was written");
   expect_python(false);
   enters_ = true;

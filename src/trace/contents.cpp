@@ -296,7 +296,7 @@ static const std::set<PyObject*>& takers_of_number() {
 std::vector<Value*> Scope::with_numbers(const meta::Call& call, const Args& args) {
   static PyObject *const alpha = intern("alpha"), *const value = intern("value");
   if (!args.keywords || !takers_of_number().contains(call.target)) return {};
-  if (!capture_.policy.locates || !is_in_optimizer(capture_)) return {};
+  if (!capture_.contract.as_is || !is_in_optimizer(capture_)) return {};
   std::vector<Value*> values(args.values, args.values + args.positional + args.keywords);
   for (size_t i = 0; i < args.keywords; ++i) {
     Value*& given = values[args.positional + i];

@@ -231,7 +231,7 @@ bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>&
 /// nobody can tell which operation raised.
 bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& outcome) {
   const bool matters =
-      !capture_.policy.locates || !writes_.empty() || !outcome.mutations.empty() || !capture_.effects().empty();
+      !capture_.contract.locates || !writes_.empty() || !outcome.mutations.empty() || !capture_.effects().empty();
   if (!matters || outcome.tried || outcome.may_raise || outcome.opaque || outcome.runs_python || !levels_.empty())
     return false;
   if (!meta::may_refuse_types(call, outcome)) return false;
@@ -279,7 +279,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   heed_settings(capture_.policy, call);
   const bool of_numbers = levels_.empty() && dtype_ == first_dtype_ && !asks_;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
-  if (!capture_.policy.whole && meta::infers_by_program(call, !levels_.empty()))
+  if (capture_.contract.breaks && meta::infers_by_program(call, !levels_.empty()))
     cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
   const meta::Outcome& outcome = inferred(call, args);
   const std::vector<Tensor*> leaves = leaves_;
@@ -290,9 +290,9 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
     cannot(Reason::OperatorFailed, outcome.message);  // the kernel wrote before it raised, perhaps
   if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
   if (outcome.error) cannot(Reason::CallUnknown, outcome.message);
-  if (outcome.warns && !capture_.policy.whole) cannot(Reason::OperatorWarns);
+  if (outcome.warns && capture_.contract.breaks) cannot(Reason::OperatorWarns);
   const bool refused = is_refused(outcome, leaves);
-  if (refused && !capture_.policy.whole) cannot(Reason::OperatorFailed, "autograd refuses this use of a view");
+  if (refused && capture_.contract.breaks) cannot(Reason::OperatorFailed, "autograd refuses this use of a view");
   const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves) ||
                          overlaps_in_part(call, outcome, leaves) || types_may_be_refused(call, outcome);
   expect_write(outcome, leaves, may_raise);
@@ -301,7 +301,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
   if (!capture_.effects().empty() && aten::saved_tensors_hooked())
     cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
-  if (!capture_.policy.whole && !capture_.effects().empty() && python)
+  if (capture_.contract.breaks && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
   if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);
@@ -322,7 +322,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   }
   std::vector<Contents::Write> writes;
   const bool follows_contents =
-      capture_.policy.locates && graph_ == &root_ && levels_.empty() && is_in_optimizer(capture_);
+      capture_.contract.as_is && graph_ == &root_ && levels_.empty() && is_in_optimizer(capture_);
   if (follows_contents && !outcome.mutations.empty())
     writes = contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);

@@ -66,8 +66,8 @@ bool Scope::overlaps_in_part(const meta::Call& call, const meta::Outcome& outcom
       const Sharing found = operand == written ? Sharing::None : sharing(written, part, operand);
       if (found == Sharing::None) continue;
       // a compiler makes another program of it, which computes what eager's kernels refuse
-      const bool known = found == Sharing::Partial || !capture_.policy.locates;
-      if (known && !capture_.policy.whole)
+      const bool known = found == Sharing::Partial || !capture_.contract.as_is;
+      if (known && capture_.contract.breaks)
         cannot(Reason::OperatorFailed, "an operand shares memory with what is written");
       unknown = true;
     }

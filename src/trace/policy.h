@@ -12,6 +12,7 @@
 #include "meta/record.h"
 #include "meta/unbacked.h"
 #include "source/source.h"
+#include "trace/contract.h"
 
 namespace gramme::trace {
 
@@ -44,7 +45,7 @@ struct Policy {
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
   bool general = false;                                      // the segment ends where a size would be a number
-  bool symbolic = false;                                     // the backend takes graphs of any sizes
+  Contract contract;                                         // what the backend does with graphs
   bool automatic = true;                                     // sizes and ints that changed vary
   bool all_dynamic = false;                                  // all those of the caller's do
   bool whole_numbers_vary = true;                            // ints may
@@ -56,8 +57,6 @@ struct Policy {
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
   int max_depth = 500;   // inlined calls
-  bool whole = false;    // one graph was asked for
-  bool locates = false;  // the backend can tell which node raised
   bool iterates = true;  // the segment may take items of iterators from before
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions

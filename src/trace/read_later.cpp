@@ -118,7 +118,7 @@ void ReadLater::note(Trace& trace, Value* holder, PyObject* name, Value* found) 
   if (!holder->existing() && holder->kind == Kind::Cell) return keep(trace, holder);
   if (are_defaults(holder, name)) return add(holder, name);
   const bool constant = found->kind == Kind::Constant || found->kind == Kind::Number || found->kind == Kind::Tuple;
-  if (constant && !trace.policy.whole)
+  if (constant && trace.contract.breaks)
     cannot(Reason::EffectInBody, "a constant that a name of the program holds, read by what runs later");
   if (!holder->existing() || !found->object || held_now(holder->object, name).get() != found->object)
     cannot(Reason::EffectInBody, "a name that the segment binds, read by what runs later");

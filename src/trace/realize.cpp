@@ -194,8 +194,8 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     result->step = constant(slice->step);
     return result;
   }
-  if (policy.whole && is_list_iterator(object)) return realize_list_iterator(*this, object, source);
-  if (!policy.whole && policy.iterates && cpython::iterates(object) != cpython::Iterates::Unknown) {
+  if (!policy.contract.breaks && is_list_iterator(object)) return realize_list_iterator(*this, object, source);
+  if (policy.contract.breaks && policy.iterates && cpython::iterates(object) != cpython::Iterates::Unknown) {
     auto* result = make<Iterator>(source, object);
     result->sort = Iterator::Live;
     return result;
@@ -275,7 +275,7 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));
   }
   guard(std::move(fact));
-  if (policy.symbolic && may_vary(source) && !is_of_module(result->record, source))
+  if (policy.contract.symbols && may_vary(source) && !is_of_module(result->record, source))
     guard({source, guards::Kind::Marks, guards::marks_of(object)});
   found(result);
   return result;

@@ -22,15 +22,16 @@ bool Scope::can_be_put_back(const Tensor* root) {
 /// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
 /// that effects of the segment are missing. Nobody knows where a graph raised whose backend does not tell.
 void Scope::refuse_lasting_write() const {
-  if (!capture_.policy.locates || !capture_.effects().empty() || capture_.inliner->handles(true))
+  if (!capture_.contract.locates || !capture_.effects().empty() || capture_.inliner->handles(true))
     cannot(Reason::OperatorMayRaise);
 }
 
 /// Where one graph is asked for, the program's handlers come first.
 void Scope::expect_python(bool writes) {
-  const bool done = capture_.policy.locates || (!writes && writes_.empty());  // else the backend may write at its end
+  const bool done =
+      !capture_.contract.functionalizes || (!writes && writes_.empty());  // else the backend may write at its end
   const bool unseen = done && capture_.effects().empty() && !capture_.inliner->handles(true);
-  if (!unseen && !capture_.policy.whole) cannot(Reason::OperatorMayRaise);
+  if (!unseen && capture_.contract.breaks) cannot(Reason::OperatorMayRaise);
   repeats_ = repeats_ || !unseen;
 }
 
@@ -39,7 +40,7 @@ void Scope::expect_raise() {
     if (!write.content) refuse_lasting_write();
   if (reshaped_) refuse_lasting_write();
   restored_ = writes_.size();
-  caught_ = caught_ || (!capture_.policy.locates && capture_.inliner->handles(false));
+  caught_ = caught_ || (!capture_.contract.locates && capture_.inliner->handles(false));
 }
 
 void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, bool may_raise) {

@@ -79,7 +79,8 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         if (asks_ || !levels_.empty()) remembered_[node] = same;
         return same;
       }
-      if (result.record->requires_grad && result.record->is_leaf && !capture_.policy.locates && !capture_.policy.whole)
+      if (result.record->requires_grad && result.record->is_leaf && capture_.contract.differentiates &&
+          capture_.contract.breaks)
         note_leaf(result);
       auto* tensor = capture_.make<Tensor>();
       tensor->node = node;

@@ -37,7 +37,8 @@ bool may_be_unfit(PyObject* target) {
 
 void heed_settings(const Policy& policy, const meta::Call& call) {
   static Option rnn(kConfig, "allow_rnn"), compliant(kConfig, "only_allow_pt2_compliant_ops");
-  if (!policy.locates && !policy.whole && is_lstm(call) && aten::grad_enabled() && !rnn.is_set(false))
+  if (policy.contract.differentiates && policy.contract.breaks && is_lstm(call) && aten::grad_enabled() &&
+      !rnn.is_set(false))
     cannot(Reason::CallSkipped, "torch.lstm");
   if (call.target && std::string_view(Py_TYPE(call.target)->tp_name).starts_with("Op") && compliant.is_set(false) &&
       may_be_unfit(call.target))

@@ -151,7 +151,7 @@ void Scope::note_item(Number* number, Tensor* tensor) {
   const bool narrow = range.high <= std::numeric_limits<float>::max();
   if (number->type == &PyBool_Type) number->range = {0, 1};
   // kernels of compilers take floats of 32 bits
-  if (number->type == &PyFloat_Type && (narrow || capture_.policy.locates)) number->range = range;
+  if (number->type == &PyFloat_Type && (narrow || capture_.contract.as_is)) number->range = range;
   if (!number->expr && graph_ == &root_) items_[number->node] = {tensor, written_};
 }
 
@@ -183,7 +183,7 @@ Tensor* Scope::as_tensor(Value* number) {
   auto* varies = value::as<Number>(number);
   graph::Node* from = varies ? node(varies) : nullptr;
   if (const auto known = as_tensors_.find(from); known != as_tensors_.end()) return known->second;
-  if (Tensor* copied = from && !capture_.policy.locates ? copied_item(from) : nullptr)
+  if (Tensor* copied = from && !capture_.contract.as_is ? copied_item(from) : nullptr)
     return as_tensors_[from] = copied;
   Argument of = varies ? result_of(from, Argument::Number) : constant(number->object);
   of.object = number->object;
@@ -248,7 +248,7 @@ bool Scope::may_assert() {
   const bool lasts = reshaped_ || (entered_ && !repeats_) ||
                      std::ranges::any_of(writes_, [](const Write& write) { return !write.content; });
   if (lasts || graph_ != &root_ || !levels_.empty()) return false;
-  caught_ = caught_ || !capture_.policy.locates;
+  caught_ = caught_ || !capture_.contract.locates;
   return true;
 }
 
@@ -258,7 +258,7 @@ bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {
   const std::vector<shape::SymInt>& sizes = tensor->record->sizes;
   const bool single = std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; });
   const bool handled = capture_.inliner->handles(true);
-  if (!single || (handled && !capture_.policy.whole) || !may_assert()) return false;
+  if (!single || (handled && capture_.contract.breaks) || !may_assert()) return false;
   Value* condition = tensor;
   if (!holds) condition = emit(invert, Args{&condition, 1, nullptr, 0});
   if (handled)  // gramme._handover knows it then, where the program goes on

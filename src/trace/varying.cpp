@@ -30,7 +30,7 @@ bool is_of_hooks(const Source* source) {
 }
 
 bool is_left_open(const Policy& policy, const Source* source, PyObject* number) {
-  if (!PyFloat_CheckExact(number) || policy.whole || policy.fixed.contains(source->path)) return false;
+  if (!PyFloat_CheckExact(number) || !policy.contract.breaks || policy.fixed.contains(source->path)) return false;
   const auto found = policy.times_fixed.find(source->path);
   if (found == policy.times_fixed.end()) return false;
   return policy.general || (source->kind == SK::Stack && found->second >= kTimesFixed);
@@ -111,14 +111,14 @@ Value* Capture::number(PyObject* object, const Source* source) {
   guard({source, narrow ? guards::Kind::Narrow : guards::Kind::Type, share(type)});
   dynamic_.push_back(source);
   constexpr auto kMost = static_cast<int64_t>(source::kNarrow);
-  if (policy.symbolic && narrow && is_named(policy.named_unbacked, source))
+  if (policy.contract.symbols && narrow && is_named(policy.named_unbacked, source))
     return expression(shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object), true));
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
-  const bool of_optimizer = policy.locates && is_of_optimizer(source);
+  const bool of_optimizer = policy.contract.as_is && is_of_optimizer(source);
   if (of_optimizer) state<OptimizerNumbers>().seen = true;
-  if (policy.locates && is_factor(object) && (of_optimizer || is_in_optimizer(*this))) {
+  if (policy.contract.as_is && is_factor(object) && (of_optimizer || is_in_optimizer(*this))) {
     result->range = {0, 1};
     guard(guards::between(source, 0, 1));
   }
@@ -126,7 +126,7 @@ Value* Capture::number(PyObject* object, const Source* source) {
     result->range = {1 / source::kNarrow, source::kNarrow};
     guard(guards::between(source, result->range.low, result->range.high));
   }
-  if (policy.symbolic && PyLong_CheckExact(object)) {
+  if (policy.contract.symbols && PyLong_CheckExact(object)) {
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
     // What counts steps stays positive: what is divided by it, or a power of it, has a bound.
     if (of_optimizer && PyLong_AsLongLong(object) > 0 && decide(at_least(result->expr, shape::constant(1))))
@@ -276,7 +276,7 @@ bool Capture::strides_vary(const meta::Record* record, const Source* source) {
 /// the size has been another one and the graph is run as it is: compilers, as PyTorch's front end, tell it from all
 /// others. Empty if strides stay, too.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
-  if (!policy.symbolic || record->sizes.empty() || record->inner) return {};
+  if (!policy.contract.symbols || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
   const Marks marks(object);
   const bool named = is_named(policy.named_dynamic, source), unbacked = is_named(policy.named_unbacked, source);
@@ -302,7 +302,7 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
       continue;
     }
     if (marks.is_static(d) || is_known_constant(size)) continue;
-    if (now < 2 && !(now == 1 && was_other && policy.locates && !marks.is_dynamic(d))) continue;
+    if (now < 2 && !(now == 1 && was_other && policy.contract.as_is && !marks.is_dynamic(d))) continue;
     if (marks.is_dynamic(d)) {
       sizes[d] = shapes.add(size, marks.range(d, now), now);
       const bool special = decide_special(marks.specializations(d), sizes[d]);

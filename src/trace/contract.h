@@ -1,0 +1,27 @@
+// What a capture may count on: what its backend does with graphs (contract.def) and what the caller allows.
+#pragma once
+#include <optional>
+#include <string_view>
+
+namespace gramme::trace {
+
+/// See contract.def. The default is its last row.
+struct Contract {
+  bool as_is = false;
+  bool locates = false;
+  bool differentiates = true;
+  bool functionalizes = true;
+  bool symbols = false;
+  bool breaks = true;  // the program may become more than one graph: fullgraph=False
+};
+
+/// The row of this attribute; none if there is no such row.
+constexpr std::optional<Contract> contract_named(std::string_view name) {
+#define CONTRACT(row, attribute, as_is, locates, differentiates, functionalizes, symbols) \
+  if (name == attribute) return Contract{as_is, locates, differentiates, functionalizes, symbols};
+#include "trace/contract.def"
+#undef CONTRACT
+  return std::nullopt;
+}
+
+}  // namespace gramme::trace

@@ -1,6 +1,7 @@
 // What is asked about the frames under way: by builtins of their variables, by the trace where they stand.
 #include <algorithm>
 
+#include "base/text.h"
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
@@ -44,6 +45,22 @@ bool Interpreter::is_in_local(Value* seen) {
     bool same = value && (value == seen || (value->object && value->object == seen->object));
     return same && trace.see(value) == seen;
   });
+}
+
+std::string Interpreter::variable_of(const Value* held) {
+  auto is_it = [held](const Value* value) {
+    auto* lazy = value && value->kind == Kind::Lazy ? static_cast<const Lazy*>(value) : nullptr;
+    return value && (value == held || (lazy && lazy->target == held));
+  };
+  for (const Frame* frame = frame_; frame; frame = frame->back) {
+    for (size_t i = 0; i < frame->slots.size(); ++i)
+      if (is_it(frame->slots[i]) || is_it(held_in(frame->slots[i])))
+        return utf8_of(frame->variable(static_cast<int>(i)));
+    if (!frame->globals) continue;
+    for (const auto& [name, global] : frame->globals->names)
+      if (is_it(global.value)) return utf8_of(name);
+  }
+  return {};
 }
 
 namespace {

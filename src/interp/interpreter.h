@@ -69,6 +69,7 @@ class Interpreter final : public trace::Inliner {
   Value* resume(value::Generator* generator, Value* sent, const value::UserError* thrown, Value** returned) override;
   Value* advance(value::Iterator* iterator) override;
   Value* variable(PyObject* name) override;
+  std::string variable_of(const Value* held) override;
   bool is_in_local(Value* seen) override;
   bool holds_its_start() override;
   /// The variable of the frame is found bound, or not: it is at each call, unless that is the capture's doing.

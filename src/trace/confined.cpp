@@ -5,6 +5,7 @@
 #include "meta/origin.h"
 #include "trace/capture.h"
 #include "trace/read_later.h"
+#include "trace/variable.h"
 
 namespace gramme::trace {
 
@@ -20,15 +21,15 @@ Confined::~Confined() {
 bool Confined::may_change(const Value* target) const { return !target->existing() && made_.contains(target); }
 
 void Confined::change(Value* target) {
-  if (!may_change(target)) cannot(Reason::EffectInBody, std::string("a change of a ") + kind_name(target->kind));
+  if (!may_change(target)) cannot(Reason::EffectInBody, named(capture_, target));
 }
 
-void Confined::change(Value* target, const char* what, std::function<Value*()> read) {
+void Confined::change(Value* target, PyObject* attribute, std::function<Value*()> read) {
   if (may_change(target)) return;
-  auto known = [&](const Touched& touched) { return touched.target == target && touched.what == what; };
+  auto known = [&](const Touched& touched) { return touched.target == target && touched.attribute == attribute; };
   if (std::any_of(touched_.begin(), touched_.end(), known)) return;
   Value* before = read();
-  touched_.push_back({target, what, std::move(read), before});
+  touched_.push_back({target, attribute, named(capture_, target, attribute), std::move(read), before});
 }
 
 void Confined::write(const Tensor* tensor) {
@@ -36,7 +37,7 @@ void Confined::write(const Tensor* tensor) {
     bool own = false;
     for (const Confined* part = this; part; part = part->around_) {
       own |= part->may_change(tensor);
-      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to a tensor");
+      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to " + named(capture_, tensor));
     }
   }
 }
@@ -66,14 +67,13 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
   const bool in_module = owner && owner->kind == Kind::Module;
   const bool object = owner && !in_module && owner->kind != Kind::Function && !is_operator(owner);
   if (object && !is_own(owner))
-    cannot(Reason::EffectInBody, "an attribute of an object from outside, read by what runs later");
+    cannot(Reason::EffectInBody, named(capture_, owner, name) + ", read by what runs later");
   static constexpr Kind kRebound[] = {Kind::Constant, Kind::Number, Kind::Tuple,
                                       Kind::Function, Kind::Class,  Kind::Builtin};
   const bool rebound = std::ranges::find(kRebound, capture_.see(found)->kind) != std::end(kRebound);
   if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, capture_.see(found));
   if (!(in_module && is_of_library(owner)) && !lasts(found))
-    cannot(Reason::EffectInBody,
-           std::string("a ") + kind_name(capture_.see(found)->kind) + " from outside, read by what runs later");
+    cannot(Reason::EffectInBody, named(capture_, capture_.see(found)) + ", from outside, read by what runs later");
 }
 
 void Confined::check() {

@@ -32,8 +32,8 @@ class Confined {
   void disown(const Value* made) { made_.erase(made); }
   /// The value is about to change.
   void change(Value* target);
-  /// A part of it is, which is read by `read`: it may be put back.
-  void change(Value* target, const char* what, std::function<Value*()> read);
+  /// A part of it is, under this name if it has one, which is read by `read`: it may be put back.
+  void change(Value* target, PyObject* attribute, std::function<Value*()> read);
   void check();
   /// Nor may a tensor from outside be written.
   void forbid_writes() { writes_ = false; }
@@ -67,6 +67,7 @@ class Confined {
   std::unordered_set<const Value*> made_;
   struct Touched {
     const Value* target;
+    const PyObject* attribute;
     std::string what;
     std::function<Value*()> read;
     Value* before;

@@ -57,6 +57,8 @@ class Inliner {
   /// Locals of the nearest frame, for zero-argument super(), locals(), …: the value of a variable (or free variable),
   /// or null.
   virtual Value* variable(PyObject* name) = 0;
+  /// The name of a variable that holds the value, of the innermost function under way that has one; empty if none has.
+  virtual std::string variable_of(const Value* held) = 0;
   /// Does a local of the nearest frame hold the value? Looks into no other.
   virtual bool is_in_local(Value* seen) = 0;
   /// What the slot of a frame (source::in_frame) holds now, if that is the root frame; else null.

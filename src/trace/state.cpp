@@ -67,7 +67,7 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
   if (instance && !instance->type->tp_dictoffset && !cpython::has_managed_dict(instance->type))
     cannot(Reason::MutationUnsupported,
            std::string("an attribute of a ") + instance->type->tp_name + " without a dict");
-  if (confined_) confined_->change(object, PyUnicode_AsUTF8(name), [=, this] { return own_attribute(object, name); });
+  if (confined_) confined_->change(object, name, [=, this] { return own_attribute(object, name); });
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
   const bool written = effects_.contains(effects::Kind::StoreAttr, object, name);
@@ -178,7 +178,7 @@ Value* Capture::global(Namespace* names, PyObject* name) {
 }
 
 void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
-  if (confined_) confined_->change(names, PyUnicode_AsUTF8(name), [=, this] { return global(names, name); });
+  if (confined_) confined_->change(names, name, [=, this] { return global(names, name); });
   PyObject* old = nullptr;
   if (!effects_.contains(effects::Kind::StoreGlobal, names, name)) cpython::dict_lookup(names->object, name, &old);
   refuse_death(*this, old);
@@ -201,7 +201,7 @@ Value* Capture::cell_content(Cell* cell, Namespace* reader) {
 }
 
 void Capture::store_cell(Cell* cell, Value* content) {
-  if (confined_) confined_->change(cell, "a variable", [=, this] { return cell_content(cell); });
+  if (confined_) confined_->change(cell, nullptr, [=, this] { return cell_content(cell); });
   if (cell->existing() && !effects_.contains(effects::Kind::StoreCell, cell, nullptr))
     refuse_death(*this, PyCell_GET(cell->object));
   if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());

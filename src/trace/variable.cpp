@@ -1,0 +1,42 @@
+#include "trace/variable.h"
+
+#include "base/text.h"
+#include "graph/place.h"
+#include "trace/capture.h"
+
+namespace gramme::trace {
+
+using namespace value;
+
+namespace {
+
+/// "L['self'].seen" as the program spells it; empty if it cannot.
+std::string spelled(const source::Source* source) {
+  const std::string text = source ? source->print() : std::string();
+  const bool variable = text.starts_with("L['") || text.starts_with("G['");
+  const size_t end = variable ? text.find("']", 3) : std::string::npos;
+  if (end == std::string::npos) return {};
+  const std::string rest = text.substr(end + 2);
+  const bool plain = rest.find("__") == std::string::npos && rest.find('(') == std::string::npos;
+  return plain ? text.substr(3, end - 3) + rest : std::string();
+}
+
+std::string place(const Capture& capture) {
+  const std::string whole = graph::place(capture.position());
+  const size_t folder = whole.rfind('/');
+  return whole.empty() ? whole : " in " + whole.substr(folder == std::string::npos ? 0 : folder + 1);
+}
+
+}  // namespace
+
+std::string named(Capture& capture, const Value* value, PyObject* attribute) {
+  if (value->kind == Kind::Namespace && attribute) return "`" + utf8_of(attribute) + "`" + place(capture);  // a global
+  std::string name = capture.inliner ? capture.inliner->variable_of(value) : std::string();
+  if (name.empty()) name = spelled(value->source);
+  const std::string kind = std::string("a ") + kind_name(value->kind);
+  if (!attribute) return (name.empty() ? kind : "`" + name + "`") + place(capture);
+  const std::string member = utf8_of(attribute);
+  return "`" + (name.empty() ? member + "` of " + kind : name + "." + member + "`") + place(capture);
+}
+
+}  // namespace gramme::trace

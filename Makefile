@@ -9,7 +9,7 @@ CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY)
 CMAKE_BUILD := $(VENV)/bin/cmake --build
 CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
 
-.PHONY: build demo test quick bench libraries debug soak lint format clean
+.PHONY: build demo test quick bench figures libraries debug soak lint format clean
 .DEFAULT_GOAL := build
 
 build: $(STAMP)
@@ -47,6 +47,10 @@ soak: build
 
 bench: build
 	@for script in bench/bench_*.py; do test -f "$$script" || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+# Rewrites the tables of README.md, adds a line to docs/figures.md. Minutes; for a quiet machine.
+figures: build
+	@$(PY) bench/figures.py --inductor --write
 
 # Programs of libraries on three front ends; LIBRARIES is a folder in which bench/libraries/requirements.txt lies.
 libraries: build

@@ -23,6 +23,8 @@ _exit_inference = torch.autograd.grad_mode._exit_inference_mode
 
 
 def _calls(graph: torch.fx.Graph, target: Callable[..., Any]) -> list[torch.fx.Node]:
+    if ("call_function", target) not in graph._find_nodes_lookup_table.table:
+        return []
     return list(graph.find_nodes(op="call_function", target=target))
 
 

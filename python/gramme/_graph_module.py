@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["LazyGraphModule", "locate"]
+__all__ = ["LazyGraphModule", "locate", "make"]
 
 # FX names a graph's nodes while it prints them, in the nodes themselves: two threads that print one graph at once get
 # each other's names. One lock for all graphs, since a finalizer that runs meanwhile may call another one.
@@ -33,6 +33,12 @@ class LazyGraphModule(_LazyGraphModule):
     Calls do not go through Module.__call__: hooks registered for all modules are meant for the program's, and nothing
     is printed where a graph raises.
     """
+
+    def _real_recompile(self) -> Any:
+        if type(self) is _common_class:
+            self.__class__ = type(torch.fx.GraphModule.__new__(LazyGraphModule))
+            type(self).__name__ = _common_class.__name__
+        return super()._real_recompile()
 
     def real_recompile(self) -> None:
         with _generating:
@@ -78,6 +84,29 @@ class LazyGraphModule(_LazyGraphModule):
         return type(self).forward(self, *args, **kwargs)
 
     forward = _lazy_forward
+
+
+# What torch.fx's constructor makes of a graph without attributes: each module has the same but for the graph. Its class is
+# the modules' own only from the moment when Python is generated into it.
+_pattern = LazyGraphModule({}, torch.fx.Graph())
+_common_class = type(_pattern)
+_state = {name: value for name, value in vars(_pattern).items() if name != "_graph"}
+_containers = [(name, type(value)) for name, value in _state.items() if hasattr(value, "__len__")]
+assert not any(_state[name] for name, _ in _containers)
+
+
+def make(attributes: dict[str, Any], graph: torch.fx.Graph) -> LazyGraphModule:
+    """The module of a new graph, whose nodes name attributes. Called from C++."""
+    if attributes:
+        return LazyGraphModule(attributes, graph)
+    module: LazyGraphModule = object.__new__(_common_class)
+    state = module.__dict__
+    state.update(_state)
+    for name, kind in _containers:
+        state[name] = kind()
+    state["_graph"] = graph
+    graph.owning_module = module
+    return module
 
 
 def locate(module: LazyGraphModule, error: BaseException) -> int | None:

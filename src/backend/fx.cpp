@@ -24,7 +24,7 @@ Owned<> text(const std::string& string) { return take(PyUnicode_FromStringAndSiz
 /// What torch.fx is made of; looked up once, kept for good.
 struct Fx {
   Owned<> graph = imported("torch.fx", "Graph");
-  Owned<> module = imported("gramme._graph_module", "LazyGraphModule");
+  Owned<> make_module = imported("gramme._graph_module", "make");
   Owned<> node = imported("torch.fx.node", "Node");
   Owned<> node_base = imported("torch._C", "_NodeBase");
   Owned<> symint = imported("torch", "SymInt");
@@ -54,7 +54,7 @@ class Builder {
     for (const auto& [base, count] : names_.space.counts())
       check(PyDict_SetItem(counts_.get(), text(base).get(), take(PyLong_FromLongLong(count)).get()));
     check(PyObject_SetAttrString(result_.get(), "_len", take(PyLong_FromSsize_t(length_)).get()));
-    Owned<> module = take(PyObject_CallFunctionObjArgs(fx_.module.get(), attributes_.get(), result_.get(), nullptr));
+    Owned<> module = take(PyObject_CallFunctionObjArgs(fx_.make_module.get(), attributes_.get(), result_.get(), nullptr));
     for (auto [key, object] : graph_.metadata)
       check(PyDict_SetItemString(attribute(module, "meta").get(), key, object));
     return module;

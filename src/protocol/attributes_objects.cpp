@@ -69,7 +69,7 @@ Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
   PyObject* hook = trace.type_lookup(type, k_getattribute);  // guards that none is added, as the next line does
   if (!trace.type_lookup(type, k_getattr) && is_generic(hook)) return generic_get_attribute(trace, object, name);
   Value* found = nullptr;
-  bool own = hook && (PyFunction_Check(hook) || find_model(hook));
+  const bool own = !is_generic(hook) && hook && (PyFunction_Check(hook) || find_model(hook));
   if (Value* part = typing_attribute(trace, object, name)) return part;
   if (!is_generic(hook) && !own) cannot(Reason::AttributeUnknown, std::string("an attribute of a ") + type->tp_name);
   try {

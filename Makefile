@@ -36,6 +36,8 @@ demo: build
 WORKERS ?= 2
 PYTEST  := OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(WORKERS) --dist=worksteal
 test: lint build
+	@echo "== instructions of captures and hits"
+	@$(PY) bench/instructions.py
 	@echo "== tests"
 	@$(PYTEST) --session-timeout=3600 --durations=25
 

@@ -6,13 +6,15 @@
 
 A capture counts from the call to the moment a backend has its graph, in a process that has captured the program
 before: metadata is known. A hit is a call that the cache answers and whose backend returns a constant; a hundred are
-counted. Needs valgrind and a C compiler. Other machines, compilers and versions of PyTorch give other figures.
+counted. Needs valgrind and a C compiler. Other processors, compilers and versions of PyTorch give other figures: the
+baseline says where it was made, and nothing is compared elsewhere.
 """
 
 import argparse
 import ctypes
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -146,6 +148,21 @@ def commit() -> str:
     return found.stdout.strip()
 
 
+def place() -> dict[str, str]:
+    """What the figures depend on."""
+    import torch
+
+    cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    compiler = subprocess.run(["cc", "-dumpfullversion"], capture_output=True, text=True, check=False)
+    return {
+        "processor": cpu[1].strip() if cpu else platform.machine(),
+        "compiler": compiler.stdout.strip(),
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="make the figures the baseline")
@@ -157,7 +174,7 @@ def main() -> int:
         measure(chosen.child, chosen.only)
         return 0
     if not shutil.which("valgrind"):
-        print("valgrind is not installed: nothing was counted")
+        print("instructions: NOT COUNTED: valgrind is not installed")
         return 0
     if chosen.profile:
         with tempfile.TemporaryDirectory() as folder:
@@ -166,9 +183,14 @@ def main() -> int:
                 if f"capture.{chosen.profile}" in dump.read_text():
                     subprocess.run(["callgrind_annotate", "--threshold=80", dump], check=True)
         return 0
-    figures = count()
+    try:
+        figures = count()
+    except subprocess.CalledProcessError as error:
+        print(f"instructions: NOT COUNTED: {error}")
+        return 0
     if chosen.write:
-        BASELINE.write_text(json.dumps({"commit": commit(), "instructions": figures}, indent=1) + "\n")
+        made = {"commit": commit(), "where": place(), "instructions": figures}
+        BASELINE.write_text(json.dumps(made, indent=1) + "\n")
     baseline = json.loads(BASELINE.read_text())
     print(f"{'instructions':30} {'now':>12} {baseline['commit']:>12}")
     above = 0
@@ -176,6 +198,9 @@ def main() -> int:
         before = baseline["instructions"].get(name, now)
         above += now > before * LIMIT
         print(f"{name:30} {now:12,} {before:12,} {now / before:6.3f}{'  ABOVE' if now > before * LIMIT else ''}")
+    if baseline["where"] != place():
+        print(f"instructions: NOT COMPARED: the baseline was made elsewhere: {baseline['where']}")
+        return 0
     return 1 if above else 0
 
 

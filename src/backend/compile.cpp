@@ -80,14 +80,32 @@ bool hands_over(PyObject* backend) {
   throw PythonError();
 }
 
+bool is_of_torch(PyObject* backend) {
+  static PyObject* const name = intern("of_torch");
+  const Owned<> of_torch = Owned<>::steal(PyObject_GetAttr(backend, name));
+  PyErr_Clear();
+  return of_torch.get() == Py_True;
+}
+
+/// A compiler of PyTorch's may take what a handler raises for a failure of its own, and go on.
+Owned<> by_torch(PyObject* function, PyObject* const* arguments, size_t count) {
+  HandlersKept handlers;
+  Owned<> result = Owned<>::steal(PyObject_Vectorcall(function, arguments, count, nullptr));
+  if (result && handlers.postpone()) return result;
+  handlers.raise();
+  return {};
+}
+
 /// The backend is the program's code. Null with an exception set if it raises.
 Owned<> interruptibly(PyObject* const* arguments, size_t count) {
   PyObject* const call = roomy_call();
   const Owned<> finalizers = take(PyObject_CallNoArgs(imported("gramme._handover", "Finalizers").get()));
   const auto run = [&] {
+    const bool of_torch = hands_over(arguments[0]) && is_of_torch(arguments[0]);
     const SignalsLet let;
     const aten::DispatchHoldsSignals operators;
-    return Owned<>::steal(PyObject_Vectorcall(call, arguments, count, nullptr));
+    return of_torch ? by_torch(call, arguments, count)
+                    : Owned<>::steal(PyObject_Vectorcall(call, arguments, count, nullptr));
   };
   Owned<> result = run();
   Owned<> kept;

@@ -1,5 +1,7 @@
 #include "backend/compile.h"
 
+#include <optional>
+
 #include "aten/interrupted.h"
 #include "base/imported.h"
 #include "base/interruption.h"
@@ -87,25 +89,18 @@ bool is_of_torch(PyObject* backend) {
   return of_torch.get() == Py_True;
 }
 
-/// A compiler of PyTorch's may take what a handler raises for a failure of its own, and go on.
-Owned<> by_torch(PyObject* function, PyObject* const* arguments, size_t count) {
-  HandlersKept handlers;
-  Owned<> result = Owned<>::steal(PyObject_Vectorcall(function, arguments, count, nullptr));
-  if (result && handlers.postpone()) return result;
-  handlers.raise();
-  return {};
-}
-
-/// The backend is the program's code. Null with an exception set if it raises.
+/// The backend is the program's code. Null with an exception set if it raises. A compiler of PyTorch's may take what a
+/// handler raises for a failure of its own, and go on.
 Owned<> interruptibly(PyObject* const* arguments, size_t count) {
   PyObject* const call = roomy_call();
   const Owned<> finalizers = take(PyObject_CallNoArgs(imported("gramme._handover", "Finalizers").get()));
+  const bool of_torch = hands_over(arguments[0]) && is_of_torch(arguments[0]);
+  std::optional<HandlersKept> handlers;
   const auto run = [&] {
-    const bool of_torch = hands_over(arguments[0]) && is_of_torch(arguments[0]);
     const SignalsLet let;
     const aten::DispatchHoldsSignals operators;
-    return of_torch ? by_torch(call, arguments, count)
-                    : Owned<>::steal(PyObject_Vectorcall(call, arguments, count, nullptr));
+    if (of_torch) handlers.emplace();
+    return Owned<>::steal(PyObject_Vectorcall(call, arguments, count, nullptr));
   };
   Owned<> result = run();
   Owned<> kept;
@@ -114,6 +109,7 @@ Owned<> interruptibly(PyObject* const* arguments, size_t count) {
     kept = Owned<>::steal(PyObject_CallMethod(finalizers.get(), "close", nullptr));
     PyErr_Clear();
   }
+  if (handlers && handlers->kept()) return result && handlers->postpone() ? result : (handlers->raise(), Owned<>());
   if (!result || !kept || kept.get() == Py_None) return result;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(kept.get())), kept.get());
   return {};

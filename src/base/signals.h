@@ -49,9 +49,11 @@ class HandlersKept {
   HandlersKept();
   ~HandlersKept();
   HandlersKept(const HandlersKept&) = delete;
+  /// Has a handler raised?
+  bool kept() const { return bool(kept_); }
   /// Sets what a handler raised, in the place of what is set; false if none did.
   bool raise();
-  /// What a handler raised comes as soon as handlers may run; false if it is set instead.
+  /// What one raised comes as soon as handlers may run; false if it is set instead.
   bool postpone();
 
  private:

@@ -113,7 +113,6 @@ bool HandlersKept::raise() {
 }
 
 bool HandlersKept::postpone() {
-  if (!kept_) return true;
   Owned<> exception = kept_;
   if (Py_AddPendingCall(raise_late, exception.get()) < 0) return !raise();  // too many wait
   exception.release();

@@ -115,6 +115,9 @@ def set_stance(name: str) -> None: ...
 def interrupts(exception: BaseException) -> bool:
     """It is no Exception, or a handler of a signal raised it."""
 
+def keeping_handlers(function: Callable[..., Any], *args: Any, **names: Any) -> Any:
+    """Calls it; an Exception that a handler of a signal raises meanwhile comes at its end."""
+
 def keeping_modes(function: Callable[..., Any], *args: Any) -> Any:
     """Calls it; if it raises, the thread is put back in the modes that it was in."""
 

@@ -218,11 +218,15 @@ def _rows(segment: Segment) -> list[str]:
     return [f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}", *varies]
 
 
-def explain(function: Callable[..., Any], *, dynamic: bool | None = None) -> Callable[..., Explanation]:
+def explain(
+    function: Callable[..., Any], *, fullgraph: bool = False, dynamic: bool | None = None
+) -> Callable[..., Explanation]:
     """Captures one call of a function and tells its segments, graphs, guards and reasons for breaks.
 
     Args:
         function: what compile takes.
+        fullgraph: as of compile. A number that is read out of data stays in the graph then, and is no break; what
+            breaks raises CaptureError.
         dynamic: as of compile.
 
     Example:
@@ -240,9 +244,11 @@ def explain(function: Callable[..., Any], *, dynamic: bool | None = None) -> Cal
     """
     if not callable(function):
         raise TypeError(f"function: expected a callable, got {type(function).__name__}")
+    if not isinstance(fullgraph, bool):
+        raise TypeError(f"fullgraph: expected a bool, got {type(fullgraph).__name__}")
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
-        compiled = compiled_form(function, Options(native, False, 64, keep_graphs=True, dynamic=dynamic))
+        compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
         compiled(*args, **kwargs)
         rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
         return Explanation([Segment.from_row(row) for row in rows])

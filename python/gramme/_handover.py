@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import _C
+from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._shared import as_results, compiled_before, remember, spelling
@@ -91,6 +91,7 @@ class Backend:
             if unfit:
                 return modes.around(as_captured)
             context.check_guards()
+            _lazy_backward.watch()
             remember(key, compiled)
             compiled = distinct(compiled)
         if context.symbols is not None:

@@ -11,9 +11,11 @@
 #include "api/pipeline.h"
 #include "api/report.h"
 #include "api/testing.h"
+#include "aten/interrupted.h"
 #include "aten/state.h"
 #include "backend/metadata.h"
 #include "base/interruption.h"
+#include "base/signals.h"
 #include "builtins/builtins.h"
 #include "bytecode/code.h"
 #include "hop/operators.h"
@@ -193,6 +195,15 @@ nb::object keeping_modes(nb::object function, nb::args args) {
   }
 }
 
+/// Calls the function of a compiler of PyTorch's, out of a capture. What a handler of a signal raises comes at its end.
+nb::object keeping_handlers(nb::object function, nb::args args, nb::kwargs names) {
+  HandlersKept handlers;
+  const aten::DispatchHoldsSignals operators;
+  Owned<> result = Owned<>::steal(PyObject_Call(function.ptr(), args.ptr(), names.ptr()));
+  if (handlers.raise() || !result) throw nb::python_error();
+  return nb::steal(result.release());
+}
+
 /// Of an exception that somebody has caught.
 bool interrupts(nb::handle exception) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr()));
@@ -227,6 +238,7 @@ NB_MODULE(_C, m) {
   m.def("reset", reset);
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
   m.def("keeping_modes", keeping_modes);
+  m.def("keeping_handlers", keeping_handlers);
   m.def("interrupts", interrupts);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);

@@ -1,5 +1,7 @@
 #include "backend/compile.h"
 
+#include <optional>
+
 #include "aten/interrupted.h"
 #include "base/imported.h"
 #include "base/interruption.h"
@@ -80,13 +82,24 @@ bool hands_over(PyObject* backend) {
   throw PythonError();
 }
 
-/// The backend is the program's code. Null with an exception set if it raises.
+bool is_of_torch(PyObject* backend) {
+  static PyObject* const name = intern("of_torch");
+  const Owned<> of_torch = Owned<>::steal(PyObject_GetAttr(backend, name));
+  PyErr_Clear();
+  return of_torch.get() == Py_True;
+}
+
+/// The backend is the program's code. Null with an exception set if it raises. A compiler of PyTorch's may take what a
+/// handler raises for a failure of its own, and go on.
 Owned<> interruptibly(PyObject* const* arguments, size_t count) {
   PyObject* const call = roomy_call();
   const Owned<> finalizers = take(PyObject_CallNoArgs(imported("gramme._handover", "Finalizers").get()));
+  const bool of_torch = hands_over(arguments[0]) && is_of_torch(arguments[0]);
+  std::optional<HandlersKept> handlers;
   const auto run = [&] {
     const SignalsLet let;
     const aten::DispatchHoldsSignals operators;
+    if (of_torch) handlers.emplace();
     return Owned<>::steal(PyObject_Vectorcall(call, arguments, count, nullptr));
   };
   Owned<> result = run();
@@ -96,6 +109,7 @@ Owned<> interruptibly(PyObject* const* arguments, size_t count) {
     kept = Owned<>::steal(PyObject_CallMethod(finalizers.get(), "close", nullptr));
     PyErr_Clear();
   }
+  if (handlers && handlers->kept()) return result && handlers->postpone() ? result : (handlers->raise(), Owned<>());
   if (!result || !kept || kept.get() == Py_None) return result;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(kept.get())), kept.get());
   return {};

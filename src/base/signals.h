@@ -7,9 +7,11 @@
 //   SignalsLet let;       // and in the program's own code, which the scope calls
 //
 // What waits runs behind the outermost scope, as soon as Python does, or CPython asks for it.
-// Defined in cpython/v3xx/signals.cpp.
+// Defined in cpython/v3xx: signals.cpp, handlers.cpp.
 #pragma once
 #include <Python.h>
+
+#include <vector>
 
 #include "base/ref.h"
 
@@ -38,6 +40,38 @@ class SignalsLet {
   const int depth_;
 };
 
+/// For compilers of PyTorch, which catch each Exception in places and go on another way, for the rest of the process
+/// perhaps. In the scope handlers run when their signals come, but an Exception that one raises waits. Anything else
+/// (KeyboardInterrupt) passes at once, and is known if it does not come out. For types as handlers it does nothing.
+/// Only on the thread that handlers run on.
+class HandlersKept {
+ public:
+  HandlersKept();
+  ~HandlersKept();
+  HandlersKept(const HandlersKept&) = delete;
+  /// Has a handler raised?
+  bool kept() const { return bool(kept_); }
+  /// Sets what a handler raised, in the place of what is set; false if none did.
+  bool raise();
+  /// What one raised comes as soon as handlers may run; false if it is set instead.
+  bool postpone();
+
+ private:
+  struct Hooked {
+    Owned<> holder;
+    vectorcallfunc* place;
+    vectorcallfunc before;
+  };
+  static PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names);
+  static const Hooked* find(const PyObject* callable);
+  void hook_handlers();
+  PyObject* keep();
+
+  HandlersKept* const outer_;
+  std::vector<Hooked> hooked_;
+  Owned<> kept_;
+};
+
 /// What a handler raised, set as the Python exception: see is_interruption().
 struct Interrupted : PythonError {};
 
@@ -46,6 +80,12 @@ extern const volatile int* const pending;  // CPython's
 /// Needs the GIL.
 void run_handlers();
 bool run_here();
+/// Is handlers' work done on this thread, now?
+bool is_main();
+/// Makes CPython look for handlers and pending calls.
+void wake();
+/// Notes the exception as one that a handler raised, for is_raised_by_look().
+void note(const PyObject* exception);
 }  // namespace signals
 
 /// Has a signal arrived whose handler may run here, on this thread? One load where there is none; needs no GIL.
@@ -58,7 +98,7 @@ inline void look_for_signals() {
     signals::run_handlers();
 }
 
-/// Was the exception at this address the last one that look_for_signals() threw?
+/// Was the exception at this address the last one that look_for_signals() threw, or that HandlersKept set?
 bool is_raised_by_look(const PyObject* exception);
 
 }  // namespace gramme

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from typing import Any
@@ -95,7 +96,19 @@ def computes(x: torch.Tensor) -> torch.Tensor:
     return x.sin() * 2 + 1
 
 
-PROGRAMS = [prints, reads, breaks, decides, computes]
+def warns(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    warnings.warn("hello", stacklevel=1)
+    return y * 2
+
+
+def lists(x: torch.Tensor) -> torch.Tensor:
+    a, b = x.int().tolist()
+    return x * a + b
+
+
+PROGRAMS = [prints, reads, breaks, decides, computes, warns, lists]
+REFUSED = [prints, breaks, decides, warns]
 
 
 def answers(compiled: Callable[..., Any], around: Around, refusal: type[Exception]) -> list[Any]:
@@ -116,11 +129,61 @@ def test_what_is_refused(around: str, program: Callable[..., Any]) -> None:
     torch.compiler.reset()
     theirs = torch.compile(program, backend="eager", fullgraph=True)
     wanted = answers(theirs, AROUND[around], torch._dynamo.exc.Unsupported)
-    refused = program in (prints, breaks, decides)
+    refused = program in REFUSED
     assert (wanted == ["refused"] * 2) == refused
     ours = gramme.compile(program, backend="eager", fullgraph=True)
     assert answers(ours, AROUND[around], gramme.CaptureError) == wanted
     assert gramme.statistics(ours).segments == (not refused)
+
+
+@pytest.fixture
+def heard() -> Iterator[list[warnings.WarningMessage]]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_explain_agrees(program: Callable[..., Any]) -> None:
+    """Of each form of compile it tells the breaks that there are."""
+    refused, x = program in REFUSED, torch.ones(2)
+    told = gramme.explain(program)(x)
+    compiled = gramme.compile(program, backend="eager")
+    assert compiled(x).tolist() == program(x).tolist()
+    assert gramme.statistics(compiled).segments == len(told.segments)
+    assert (told.graph_break_count > 0) == (refused or program in (reads, lists))
+    whole = gramme.explain(program, fullgraph=True)
+    if refused:
+        with pytest.raises(gramme.CaptureError):
+            whole(x)
+    else:
+        assert whole(x).graph_break_count == 0
+
+
+def test_a_warning_that_nobody_hears_is_no_effect(heard: list[warnings.WarningMessage]) -> None:
+    """Until somebody does: the filters are asked at each call."""
+    compiled, x = gramme.compile(warns, backend="eager", fullgraph=True), torch.ones(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert compiled(x).tolist() == [4, 4]
+    with pytest.raises(gramme.CaptureError):
+        compiled(x)
+    assert gramme.compile(warns, backend="eager")(x).tolist() == [4, 4]
+    assert [str(each.message) for each in heard] == ["hello"]
+
+
+def test_numbers_that_torch_refuses_to_read() -> None:
+    """They have no effect."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        a, b = x.tolist()
+        return x * a + b
+
+    compiled = gramme.compile(f, backend="eager", fullgraph=True)
+    for x in (torch.tensor([2.0, 3.0]), torch.tensor([0.5, -1.0])):
+        assert torch.equal(compiled(x), f(x))
+    assert gramme.statistics(compiled).segments == 1
 
 
 def test_tracers_go_on_behind_a_captured_call() -> None:

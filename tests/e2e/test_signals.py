@@ -1,6 +1,7 @@
 """A signal that arrives while gramme works: what its handler raises reaches the program, whatever it is and wherever it
 comes, and leaves nothing behind. Random moments are tried by `signals.py` in processes of its own."""
 
+import contextlib
 import functools
 import logging
 import operator
@@ -49,8 +50,7 @@ def struck(seed: int, count: int, *backends: str) -> None:
 
 
 def test_signals_at_random_moments() -> None:
-    """Compilers of PyTorch are in the soak: they catch an Exception now and then that a handler raises in them."""
-    struck(int(SEED), 40, "native", "eager")
+    struck(int(SEED), 60, "native", "eager", "aot_eager")
 
 
 @pytest.mark.slow
@@ -194,6 +194,188 @@ def test_a_backend_may_set_handlers() -> None:
     assert torch.equal(front.compile(lambda x: x.sin() + 1, backend=backend)(x), x.sin() + 1)
     signal.raise_signal(NUMBER)
     assert told == [NUMBER, NUMBER]
+
+
+# ---- compilers of PyTorch catch exceptions
+
+
+class Raising:
+    def __init__(self, kind: type[BaseException]) -> None:
+        self.kind = kind
+
+    def method(self, number: int, frame: Any) -> None:
+        raise self.kind("late")
+
+    def __call__(self, number: int, frame: Any) -> None:
+        raise self.kind("late")
+
+
+KEPT: dict[str, tuple[Any, type[BaseException]]] = {
+    **{name: each for name, each in HANDLERS.items() if name != "type"},
+    "method": (Raising(TimeoutError).method, TimeoutError),
+    "object": (Raising(Late), Late),
+    "partial of Python's": (functools.partial(Raising(Late).method), Late),
+    "KeyboardInterrupt": (Raising(KeyboardInterrupt), KeyboardInterrupt),
+    "SystemExit": (Raising(SystemExit).method, SystemExit),
+    "StopIteration": (Raising(StopIteration), StopIteration),
+}
+
+
+def swallowing() -> None:
+    with contextlib.suppress(BaseException):
+        signal.raise_signal(NUMBER)
+
+
+def narrow() -> None:
+    with contextlib.suppress(Exception):
+        signal.raise_signal(NUMBER)
+
+
+def wrapping() -> None:
+    try:
+        signal.raise_signal(NUMBER)
+    except BaseException as error:  # noqa: BLE001  as compilers do
+        raise RuntimeError("it does not compile") from error
+
+
+COMPILERS = {
+    "swallowing": swallowing,
+    "narrow": narrow,
+    "wrapping": wrapping,
+    "bare": lambda: signal.raise_signal(NUMBER),
+}
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[[Callable[[], Any]], str]]:
+    """Makes a backend of PyTorch's registry that does something while it compiles."""
+    from torch._dynamo.backends import registry
+
+    def register(body: Callable[[], Any]) -> str:
+        def struck(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            LOG.append("compiles")
+            body()
+            LOG.append("compiled")
+            return graph.forward
+
+        registry.register_backend(struck, name="struck")
+        return "struck"
+
+    yield register
+    registry._BACKENDS.pop("struck", None)
+    registry._COMPILER_FNS.pop("struck", None)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", KEPT)
+def test_what_compilers_catch(name: str, compiler: str, registered: Callable[..., str]) -> None:
+    """The program gets it, whatever the compiler makes of it, and an Exception costs no compile."""
+    handler, kind = KEPT[name]
+    signal.signal(NUMBER, handler)
+    LOG.clear()
+    compiled, x = front.compile(lambda x: x.sin() + 1, backend=registered(COMPILERS[compiler])), torch.ones(3)
+    with pytest.raises(kind) as raised:
+        compiled(x)
+    assert type(raised.value) is kind
+    assert signal.getsignal(NUMBER) is handler
+    with pytest.raises(kind):
+        handler(2, None)
+    signal.signal(NUMBER, signal.SIG_IGN)
+    assert torch.equal(compiled(x), x.sin() + 1)
+    whole = issubclass(kind, Exception) or compiler in ("swallowing", "finalizer")
+    assert LOG == ["compiles", "compiled"] if whole else ["compiles", "compiles", "compiled"]
+
+
+def test_one_handler_after_another(registered: Callable[..., str]) -> None:
+    """The last one's exception is raised, with the earlier ones as its context; the last one was set by the first."""
+    found: list[str] = []
+
+    def first(number: int, frame: Any) -> None:
+        found.append("first")
+        signal.signal(NUMBER, second)
+        raise Late("first")
+
+    def second(number: int, frame: Any) -> None:
+        found.append("second")
+        raise TimeoutError("second")
+
+    def twice() -> None:
+        narrow()
+        narrow()
+
+    signal.signal(NUMBER, first)
+    compiled = front.compile(lambda x: x.sin() + 1, backend=registered(twice))
+    with pytest.raises(TimeoutError, match="second") as raised:
+        compiled(torch.ones(3))
+    assert isinstance(raised.value.__context__, Late)
+    assert found == ["first", "second"]
+    with pytest.raises(TimeoutError):  # out of a compile it is called as ever
+        signal.raise_signal(NUMBER)
+
+
+def test_the_handler_stands_where_it_strikes(registered: Callable[..., str]) -> None:
+    """It sees the frame, what it raises has its own traceback, and one that raises nothing changes nothing."""
+    seen: list[str] = []
+
+    def handler(number: int, frame: Any) -> None:
+        seen.append(frame.f_code.co_name)
+        if len(seen) == 2:
+            raise Late("late")
+
+    def twice() -> None:
+        signal.raise_signal(NUMBER)
+        signal.raise_signal(NUMBER)
+
+    signal.signal(NUMBER, handler)
+    compiled = front.compile(lambda x: x.sin() + 1, backend=registered(twice))
+    with pytest.raises(Late) as raised:
+        compiled(torch.ones(3))
+    assert seen == ["twice", "twice"]
+    assert [entry.name for entry in raised.traceback][-1] == "handler"
+    assert torch.equal(compiled(torch.ones(3)), torch.ones(3).sin() + 1)
+
+
+def test_the_program_handles_it_where_it_stands(registered: Callable[..., str]) -> None:
+    def f(x: torch.Tensor) -> Any:
+        try:
+            front.graph_break()
+            return x.sin() + 1
+        except Late:
+            return "caught"
+
+    signal.signal(NUMBER, Raising(Late).method)
+    compiled = front.compile(f, backend=registered(narrow))
+    assert compiled(torch.ones(3)) == "caught"
+    assert torch.equal(compiled(torch.ones(3)), f(torch.ones(3)))
+
+
+def test_a_backward_that_is_compiled_late() -> None:
+    """It is compiled in the program's backward(), and compiled once."""
+    from torch._dynamo.callback import CallbackArgs, CallbackTrigger, callback_handler
+
+    came: list[str] = []
+
+    def strike(args: CallbackArgs) -> None:
+        if args.callback_trigger is CallbackTrigger.LAZY_BACKWARD:
+            narrow()
+            came.append("compiled")
+
+    signal.signal(NUMBER, Raising(Late).method)
+    compiled, x = front.compile(lambda x: (x * 2).tanh().sum(), backend="aot_eager"), torch.ones(3, requires_grad=True)
+    callback_handler.register_start_callback(strike)
+    try:
+        y = compiled(x)
+        with pytest.raises(Late):
+            y.backward()
+    finally:
+        callback_handler.remove_start_callback(strike)
+    assert came == ["compiled"]
+    assert x.grad is None
+    compiled(x).backward()
+    assert x.grad is not None
+    z = torch.ones(3, requires_grad=True)
+    (z * 2).tanh().sum().backward()
+    assert torch.equal(x.grad, z.grad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])

@@ -16,24 +16,22 @@ constexpr unsigned long kNobody = 0;
 thread_local constinit int depth = 0;  // of sections; only the main thread's
 thread_local constinit const PyObject* raised = nullptr;
 
-bool is_main() { return _PyRuntime.main_thread == PyThread_get_thread_ident(); }
+void hold() { _PyRuntime.main_thread = kNobody; }
 
 /// CPython acts on what waits.
-void wake() {
+void let() {
+  _PyRuntime.main_thread = PyThread_get_thread_ident();
   PyInterpreterState* interpreter = PyInterpreterState_Main();
   if (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending) ||
       _Py_atomic_load_relaxed(&interpreter->ceval.pending.calls_to_do))
     _Py_atomic_store_relaxed(&interpreter->ceval.eval_breaker, 1);
 }
 
-void hold() { _PyRuntime.main_thread = kNobody; }
-
-void let() {
-  _PyRuntime.main_thread = PyThread_get_thread_ident();
-  wake();
-}
+using signals::is_main;
 
 }  // namespace
+
+bool signals::is_main() { return _PyRuntime.main_thread == PyThread_get_thread_ident(); }
 
 SignalsHeld::SignalsHeld() : held_(depth > 0 || is_main()) {
   if (held_ && depth++ == 0) hold();
@@ -61,6 +59,13 @@ static_assert(sizeof _PyRuntime.ceval.signals_pending == sizeof(int));
 const volatile int* const pending = reinterpret_cast<const volatile int*>(&_PyRuntime.ceval.signals_pending);
 
 bool run_here() { return depth == 1 || (depth == 0 && is_main()); }
+
+void wake() {
+  _Py_atomic_store_relaxed(&_PyRuntime.ceval.signals_pending, 1);
+  if (is_main()) _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
+}
+
+void note(const PyObject* exception) { raised = exception; }
 
 void run_handlers() {
   const SignalsLet let;

@@ -1,0 +1,33 @@
+"""AOTAutograd compiles a backward when it first runs: a compiler of PyTorch's works then, called by the program."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import _C
+from ._context import Context
+
+__all__ = ["watch"]
+
+_MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
+
+
+def watch() -> None:
+    """What handlers of signals raise while the backward of a graph of gramme's is compiled is not lost in it."""
+    compiler = getattr(sys.modules.get(_MODULE), "_AutogradBackwardCompiler", None)
+    if compiler is not None and not hasattr(compiler.get_or_compile, "_of_gramme"):
+        compiler.get_or_compile = _watched(compiler.get_or_compile)
+
+
+def _watched(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def get_or_compile(self: Any, *args: Any, **names: Any) -> Any:
+        if self.compiled_bw is None and isinstance(getattr(self.lazy_backward_info, "saved_context", None), Context):
+            return _C.keeping_handlers(plain, self, *args, **names)
+        return plain(self, *args, **names)
+
+    get_or_compile._of_gramme = True  # type: ignore[attr-defined]
+    return get_or_compile

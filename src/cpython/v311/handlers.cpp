@@ -1,0 +1,123 @@
+// A handler is called through its vectorcall slot: who writes there has the call, and nothing else changes that a
+// program could see.
+#include <csignal>
+#include <utility>
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "base/signals.h"
+#include "cpython/v311/internal.h"
+
+namespace gramme {
+namespace {
+
+constinit HandlersKept* innermost = nullptr;  // only the main thread's
+
+/// The object that says how the handler is called: itself, or the function by which its class has instances called.
+/// Null for types, of which there is one for all.
+PyObject* holder_of(PyObject* handler) {
+  if (PyType_Check(handler) || !PyCallable_Check(handler)) return nullptr;
+  if (PyType_HasFeature(Py_TYPE(handler), Py_TPFLAGS_HAVE_VECTORCALL)) return handler;
+  static PyObject* const name = intern("__call__");
+  PyObject* call = _PyType_Lookup(Py_TYPE(handler), name);
+  return call && PyFunction_Check(call) ? call : nullptr;
+}
+
+vectorcallfunc* place_of(PyObject* holder) {
+  return reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(holder) + Py_TYPE(holder)->tp_vectorcall_offset);
+}
+
+/// A pending call, which CPython makes where it runs handlers.
+int raise_late(void* exception) {
+  Owned<> value = Owned<>::steal(static_cast<PyObject*>(exception));
+  PyErr_Restore(share(reinterpret_cast<PyObject*>(Py_TYPE(value.get()))).release(), share(value.get()).release(),
+                PyException_GetTraceback(value.get()));
+  return -1;
+}
+
+}  // namespace
+
+HandlersKept::HandlersKept() : outer_(innermost) {
+  if (!signals::is_main()) return;
+  innermost = this;
+  hook_handlers();
+}
+
+HandlersKept::~HandlersKept() {
+  if (innermost != this) return;
+  innermost = outer_;
+  for (const Hooked& hooked : hooked_) *hooked.place = hooked.before;
+  const ErrorState pending;
+  hooked_.clear();
+}
+
+void HandlersKept::hook_handlers() {
+  const ErrorState pending;
+  PyObject* const ask = once([] { return imported("_signal", "getsignal").release(); });
+  for (int number = 1; number < NSIG; ++number) {
+    const Owned<> key = take(PyLong_FromLong(number));
+    const Owned<> handler = Owned<>::steal(PyObject_CallOneArg(ask, key.get()));
+    PyErr_Clear();
+    PyObject* holder = handler ? holder_of(handler.get()) : nullptr;
+    vectorcallfunc* place = holder ? place_of(holder) : nullptr;
+    if (!place || !*place || *place == call) continue;
+    hooked_.push_back({share(holder), place, *place});
+    *place = call;
+  }
+}
+
+const HandlersKept::Hooked* HandlersKept::find(const PyObject* callable) {
+  for (const HandlersKept* scope = innermost; scope; scope = scope->outer_)
+    for (const Hooked& hooked : scope->hooked_)
+      if (hooked.holder.get() == callable) return &hooked;
+  return nullptr;
+}
+
+PyObject* HandlersKept::call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names) {
+  const vectorcallfunc before = find(callable)->before;  // there is one: the slot is put back with the scope
+  PyObject* result = before(callable, args, nargsf, names);
+  if (!signals::is_main() || !innermost) return result;
+  if (!result) result = innermost->keep();
+  innermost->hook_handlers();  // it may have set others
+  return result;
+}
+
+PyObject* HandlersKept::keep() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  if (kept_ && kept_.get() != value && !Owned<>::steal(PyException_GetContext(value)))
+    PyException_SetContext(value, share(kept_.get()).release());
+  kept_ = share(value);
+  const bool waits = PyErr_GivenExceptionMatches(type, PyExc_Exception);
+  PyErr_Restore(type, value, traceback);
+  if (!waits) return nullptr;
+  PyErr_Clear();
+  return Py_NewRef(Py_None);
+}
+
+bool HandlersKept::raise() {
+  if (!kept_) return false;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value == kept_.get()) {
+    PyErr_Restore(type, value, traceback);
+  } else {
+    for (PyObject* object : {type, value, traceback}) Owned<>::steal(object);
+    raise_late(share(kept_.get()).release());
+  }
+  signals::note(kept_.get());
+  return true;
+}
+
+bool HandlersKept::postpone() {
+  Owned<> exception = kept_;
+  if (Py_AddPendingCall(raise_late, exception.get()) < 0) return !raise();  // too many wait
+  exception.release();
+  signals::wake();
+  return true;
+}
+
+}  // namespace gramme

@@ -11,6 +11,7 @@
 #include "hop/body.h"
 #include "hop/operators.h"
 #include "protocol/tensors.h"
+#include "trace/made_by_graph.h"
 #include "trace/read_later.h"
 
 namespace gramme::hop {
@@ -33,19 +34,24 @@ Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
   return made ? tensor : nullptr;
 }
 
-/// What the graph returns for a hook nobody has; whoever asks it for more ends the segment.
-Object* handle_in_graph(Trace& trace) {
-  static PyObject* const id = intern("id");
+/// The handle of a hook that the graph registers. A graph that runs as it is makes it; of others nobody has one, and
+/// whoever asks for it ends the segment.
+Object* handle_in_graph(Trace& trace, graph::Node* node = nullptr) {
   PyObject* const type = once([] { return imported("torch.utils.hooks", "RemovableHandle").release(); });
   auto* handle = trace.make<Object>();
   handle->type = reinterpret_cast<PyTypeObject*>(type);
-  handle->attributes.push_back({id, trace.make<Super>()});  // cannot be rebuilt
+  for (const char* name : {"id", "hooks_dict_ref", "extra_dict_ref"})
+    handle->attributes.push_back({intern(name), trace.make<Super>()});  // cannot be rebuilt
+  if (node) trace.scope().state<trace::MadeByGraph>().nodes.emplace(handle, node);
   return handle;
 }
 
 bool is_in_graph(const Object* handle) {
-  return !handle->existing() && handle->attributes.size() == 1 &&
-         handle->attributes.begin()->value->kind == Kind::Super;
+  return !handle->existing() && !handle->attributes.empty() && handle->attributes.begin()->value->kind == Kind::Super;
+}
+
+PyObject* method_of_tensor() {
+  return once([] { return take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")).release(); });
 }
 
 /// A hook as an object: the program's own, or one that does the same. Null where it is made of what the capture makes,
@@ -55,6 +61,16 @@ class AsObject {
   explicit AsObject(Trace& trace) : trace_(trace) {}
 
   Owned<> operator()(Value* value) {
+    Owned<> object = part(value);
+    if (object)
+      for (Cell* cell : cells_) trace_.scope().state<trace::ReadLater>().keep_cell(trace_, cell);
+    return object;
+  }
+
+ private:
+  using Capture = trace::Capture;
+
+  Owned<> part(Value* value) {
     Capture::Deeper deeper(trace_);
     value = trace_.see(value);
     if (value->kind == Kind::Constant || (value->source && value->source->kind == source::Kind::Pinned))
@@ -67,9 +83,6 @@ class AsObject {
     return {};
   }
 
- private:
-  using Capture = trace::Capture;
-
   Owned<> held(Value* value) {
     if (value->kind == Kind::Tensor || value->kind == Kind::Number || !value->object) return {};
     const auto before = trace_.policy.held.find(value->source->path);
@@ -79,7 +92,7 @@ class AsObject {
   }
 
   Owned<> bound(Method* method) {
-    Owned<> function = (*this)(method->function), self = function ? (*this)(method->self) : Owned<>();
+    Owned<> function = part(method->function), self = function ? part(method->self) : Owned<>();
     return self ? take(PyMethod_New(function.get(), self.get())) : Owned<>();
   }
 
@@ -101,11 +114,11 @@ class AsObject {
 
   Owned<> made(Partial* partial) {
     PyObject* const type = once([] { return imported("functools", "partial").release(); });
-    Owned<> function = (*this)(partial->function), args = function ? items(partial->args) : Owned<>();
+    Owned<> function = part(partial->function), args = function ? items(partial->args) : Owned<>();
     if (!args || !partial->attributes.empty()) return {};
     Owned<> keywords = take(PyDict_New()), given = take(PyTuple_Pack(1, function.get()));
     for (const Attribute& keyword : partial->keywords) {
-      Owned<> value = (*this)(keyword.value);
+      Owned<> value = part(keyword.value);
       if (!value) return {};
       check(PyDict_SetItem(keywords.get(), keyword.name, value.get()));
     }
@@ -116,16 +129,16 @@ class AsObject {
   /// One made in the capture must hold to the end what it holds now, and nobody else may get it.
   Owned<> cell_of(Cell* cell) {
     if (cell->existing()) return held(cell);
-    Owned<> content = cell->content ? (*this)(cell->content) : Owned<>();
+    Owned<> content = cell->content ? part(cell->content) : Owned<>();
     if (!content) return {};
-    trace_.scope().state<trace::ReadLater>().keep_cell(trace_, cell);
+    cells_.push_back(cell);
     return take(PyCell_New(content.get()));
   }
 
   Owned<> items(const std::vector<Value*>& values) {
     Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
     for (size_t i = 0; i < values.size(); ++i) {
-      Owned<> item = (*this)(values[i]);
+      Owned<> item = part(values[i]);
       if (!item) return {};
       PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), item.release());
     }
@@ -133,6 +146,7 @@ class AsObject {
   }
 
   Trace& trace_;
+  std::vector<Cell*> cells_;  // made in the capture
 };
 
 /// Does the code look at nothing but its argument and PyTorch's functions? Not where the answer may be another one for
@@ -168,21 +182,30 @@ graph::Graph* hook_body(Trace& trace, Tensor* tensor, Value* hook) {
   return body.returns(replaced ? trace.scope().argument(replaced) : constant(Py_None));
 }
 
+/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until then.
+Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
+  PyObject* const pending = once([] { return imported("gramme._hooks", "pending").release(); });
+  PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
+  Owned<> object = AsObject(trace)(hook);
+  if (!object && (trace.scope().graph().around() || trace.is_confined())) return nullptr;
+  PyObject* kept = object ? trace.keep(std::move(object)) : pending;
+  graph::Node* node = trace.scope().emit_operator(
+      method_of_tensor(), {trace.scope().argument(tensor), trace.scope().attribute("hook", kept)});
+  Object* handle = handle_in_graph(trace, trace.scope().graph().around() ? nullptr : node);
+  if (kept == pending) trace.call_in_replay(fill, {handle, hook});
+  return handle;
+}
+
 /// x.register_hook(hook)
 Value* register_hook(Trace& trace, const Args& args) {
-  PyObject* const method =
-      once([] { return take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")).release(); });
   PyObject* const op =
       once([] { return imported("torch._higher_order_ops.register_hook", "register_hook_op").release(); });
   Tensor* tensor = made_in_graph(trace, args, 2);
   if (!tensor) return before.register_hook(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.register_hook");
   if (!trace.contract.differentiates) {
-    Owned<> hook = AsObject(trace)(args[1]);
-    if (!hook || !PyCallable_Check(hook.get())) return before.register_hook(trace, args);
-    PyObject* kept = trace.keep(std::move(hook));
-    trace.scope().emit_operator(method, {trace.scope().argument(tensor), trace.scope().attribute("hook", kept)});
-    return handle_in_graph(trace);
+    Value* handle = register_as_it_is(trace, tensor, args[1]);
+    return handle ? handle : before.register_hook(trace, args);
   }
   const bool late = trace.policy.late_hooks.contains(trace.steps());
   graph::Graph* body = late ? nullptr : hook_body(trace, tensor, args[1]);
@@ -212,9 +235,16 @@ Value* retain_grad(Trace& trace, const Args& args) {
 
 /// handle.remove()
 Value* remove_handle(Trace& trace, const Args& args) {
+  PyObject* const method = once([] {
+    return take(PyObject_GetAttrString(imported("torch.utils.hooks", "RemovableHandle").get(), "remove")).release();
+  });
   auto* handle = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
-  if (handle && is_in_graph(handle)) cannot(Reason::BodyUnsupported, "the removal of a hook that the graph registers");
-  return before.remove(trace, args);
+  if (!handle || !is_in_graph(handle)) return before.remove(trace, args);
+  if (!trace.scope().state<trace::MadeByGraph>().nodes.contains(handle))
+    cannot(Reason::BodyUnsupported, "the removal of a hook that the graph registers");
+  if (args.positional != 1 || args.keywords) cannot(Reason::ArgumentKind, "RemovableHandle.remove");
+  trace.call_in_replay(method, {handle});
+  return trace.none();
 }
 
 protocol::Modelled replace(const char* module, const char* type, const char* name, protocol::Model model) {

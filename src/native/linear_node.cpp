@@ -116,7 +116,8 @@ variable_list LinearBackward::apply_with_saved(const variable_list& gradients, S
   };
   const std::vector<c10::TypePtr> types{c10::ListType::ofBools(), c10::TensorType::get(), c10::TensorType::get()};
   const auto& compiler = getPyCompilerInterface();
-  const std::string bound = compiler->bind_function(saved.get_py_compiler(), name(), function, types);
+  // The function is of this shape: each gets a name of its own.
+  const std::string bound = compiler->bind_function(saved.get_py_compiler(), name(), function, types, true);
   const c10::IValue metadata =
       IValuePacker<std::vector<std::optional<InputMetadata>>>::pack(get_input_metadata(next_edges()));
   variable_list found =

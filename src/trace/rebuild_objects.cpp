@@ -2,6 +2,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "trace/made_by_graph.h"
 #include "trace/rebuild.h"
 
 namespace gramme::trace {
@@ -79,6 +80,8 @@ void Rebuilder::store_slot(Register target, PyObject* name, Value* value, PyType
 }
 
 Register Rebuilder::make_new(Object* object) {
+  const auto& of_graph = trace_.scope().state<MadeByGraph>().nodes;
+  if (const auto made = of_graph.find(object); made != of_graph.end()) return output(made->second);
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
   if (object->type == &_PyWeakref_RefType || is_address(object)) {

@@ -24,6 +24,7 @@ if not torch.__version__.startswith("2.13."):
 # After torch, which loads the libraries that the extension module is linked against.
 from ._backends import list_backends
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
+from ._dynamo_names import follow_reset
 from ._explain import Break, Explanation, Segment, explain
 from ._install import Installation, install, uninstall
 from ._meter import Measurement, Meter, meter
@@ -56,6 +57,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+follow_reset()
 
 
 def __getattr__(name: str) -> Any:

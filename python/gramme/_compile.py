@@ -106,7 +106,7 @@ def compile(
         name: a name for logs.
         disable: return the model as it is.
         recompile_limit: captures for one place before it runs plainly; None: torch._dynamo.config's at each capture, 8.
-        isolate_recompiles: not supported yet.
+        isolate_recompiles: either way every compiled function has a cache and a count of captures of its own.
 
     Returns:
         A callable with the model's signature; an OptimizedModule for a module.
@@ -144,10 +144,7 @@ def compile(
     fullgraph, limit = _flag("fullgraph", fullgraph), _recompile_limit(recompile_limit)
     if _flag("disable", disable) or is_switched_off():
         return model
-    if _flag("isolate_recompiles", isolate_recompiles):
-        raise NotImplementedError(
-            "isolate_recompiles=True is not supported yet; every compiled function has a cache of its own already"
-        )
+    _flag("isolate_recompiles", isolate_recompiles)
     check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)

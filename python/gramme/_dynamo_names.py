@@ -1,4 +1,7 @@
-"""Functions of torch._dynamo that are gramme's under gramme.install: optimize, optimize_assert, explain, run, reset."""
+"""Functions of torch._dynamo that are gramme's under gramme.install: optimize, optimize_assert, explain, run.
+
+And reset, which drops gramme's captures, too, whoever is installed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ import torch
 from ._compile import compile, reset
 from ._explain import explain
 
-__all__ = ["DynamoNames"]
+__all__ = ["DynamoNames", "follow_reset"]
 
 _MODULE = "torch._dynamo"
 # What gramme.compile takes of their keywords, and what they are called there.
@@ -35,11 +38,7 @@ class DynamoNames:
     def __init__(self) -> None:
         self._before: dict[str, Any] = {}
         self._ours: dict[str, Any] = {}
-        self._finder = _Finder(self._put)
-        if _MODULE in sys.modules:
-            self._put(sys.modules[_MODULE])
-        else:  # importing it takes more than a second
-            sys.meta_path.insert(0, self._finder)
+        _when_imported(self._put)
 
     def _put(self, module: types.ModuleType) -> None:
         self._before = {name: getattr(module, name) for name in _MAKERS}
@@ -48,8 +47,8 @@ class DynamoNames:
             setattr(module, name, function)
 
     def undo(self) -> None:
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+        if self._put in _finder.listeners:
+            _finder.listeners.remove(self._put)
         for name, before in self._before.items():
             if getattr(sys.modules[_MODULE], name, None) is self._ours[name]:
                 setattr(sys.modules[_MODULE], name, before)
@@ -58,8 +57,8 @@ class DynamoNames:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds torch._dynamo where the others do, and tells when it has been imported."""
 
-    def __init__(self, tell: Callable[[types.ModuleType], None]) -> None:
-        self._tell = tell
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[types.ModuleType], None]] = []
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -74,10 +73,35 @@ class _Finder(importlib.abc.MetaPathFinder):
 
         def execute_and_tell(module: types.ModuleType) -> None:
             execute(module)
-            self._tell(module)
+            for tell in self.listeners:
+                tell(module)
 
         spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
         return spec
+
+
+_finder = _Finder()
+
+
+def _when_imported(tell: Callable[[types.ModuleType], None]) -> None:
+    """Now, or once it is: importing torch._dynamo takes more than a second."""
+    if _MODULE in sys.modules:
+        tell(sys.modules[_MODULE])
+        return
+    _finder.listeners.append(tell)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def follow_reset() -> None:
+    """From now on torch._dynamo.reset() drops gramme's captures as well."""
+    _when_imported(_put_reset)
+
+
+def _put_reset(module: types.ModuleType) -> None:
+    original = getattr(module, "reset", None)
+    if original is not None and not hasattr(original, "_of_gramme"):
+        module.reset = _reset(original)  # type: ignore[attr-defined]
 
 
 def _asked_by_torch() -> bool:
@@ -164,6 +188,7 @@ def _reset(original: Callable[[], None]) -> Callable[[], None]:
         reset()
         original()
 
+    reset_both._of_gramme = True  # type: ignore[attr-defined]
     return reset_both
 
 
@@ -172,5 +197,4 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "optimize_assert": functools.partial(_optimize, whole=True),
     "explain": _explain,
     "run": _run,
-    "reset": _reset,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import logging
 import re
 import sys
 import warnings
@@ -16,7 +17,7 @@ from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._shared import as_results, compiled_before, remember, spelling
-from .errors import BackendError
+from .errors import BackendError, refused_graph
 
 if TYPE_CHECKING:
     from ._graph_module import LazyGraphModule
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "Finalizers", "failure", "not_reproduced", "wrong_outputs"]
 
 Compiler = Callable[..., Any]
+_log = logging.getLogger("gramme")
 
 
 class Backend:
@@ -218,17 +220,25 @@ def failure(
 ) -> Exception | None:
     """What to raise for a backend's exception; None to run the program plainly. Called from C++.
 
-    An IndexError (an operator's dimension out of range) and torch._dynamo's own errors pass as they are.
+    An IndexError (an operator's dimension out of range) and torch._dynamo's own errors pass as they are. What PyTorch
+    lets a backend say of a graph that it does not take runs the program plainly.
     """
-    dynamo = sys.modules.get("torch._dynamo.exc")
-    if isinstance(error, IndexError) or (dynamo and isinstance(error, dynamo.ShortenTraceback)):
-        return error
-    if dynamo and isinstance(error, dynamo.SkipFrame) and may_run_plainly:
-        return None
     if isinstance(error, NotImplementedError) and error.__traceback__ and _raised_here(error):
         return error
     from torch._dynamo import config, exc
 
+    name = _name(backend)
+    if isinstance(error, exc.SkipFrame):
+        text = f"fullgraph=True found no compiled frames: backend {name!r} asked for the frame to be skipped: {error}"
+        return None if may_run_plainly else RuntimeError(text)
+    if isinstance(error, exc.exceptions_allowed_to_be_fallback) and not _has_allowed(graph_module):
+        text = f"backend {name!r} takes no such graph: {type(error).__name__}: {error}"
+        if not may_run_plainly:
+            return refused_graph(text, graph_module)
+        _log.warning("%s. The program runs plainly.", text)
+        return None
+    if isinstance(error, (IndexError, exc.ShortenTraceback)) and not (config.suppress_errors and may_run_plainly):
+        return error
     failed = exc.BackendCompilerFailed(backend, error, None)
     failed.args = (f"{failed.args[0]}\nThe graph is in {_save(graph_module, failed.backend_name, error)}",)
     failed.__cause__ = error
@@ -236,6 +246,13 @@ def failure(
         warnings.warn(f"{failed.args[0]}\nThe program runs plainly (suppress_errors).", RuntimeWarning, stacklevel=2)
         return None
     return failed
+
+
+def _has_allowed(graph_module: torch.fx.GraphModule) -> bool:
+    """Whether the graph calls a function that the program allowed in graphs, which may raise anything."""
+    from torch._dynamo.trace_rules import _allowed_callable_ids as allowed
+
+    return any(node.op == "call_function" and id(node.target) in allowed for node in graph_module.graph.nodes)
 
 
 _BOUND = re.compile(r"u\d+ [<>]= -?\d+")  # in inductor's words: of a number that comes out of data

@@ -175,7 +175,7 @@ def _torch_reset(original: Callable[[], None]) -> Callable[[], None]:
 def install() -> Installation:
     """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
 
-    And behind optimize, optimize_assert, explain, run and reset of torch._dynamo, where the program calls them.
+    And behind optimize, optimize_assert, explain and run of torch._dynamo, where the program calls them.
     Code that calls torch.compile needs no change. Options that gramme does not support yet go to PyTorch's front end,
     and so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch compiles them then.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import re
 import sys
 import traceback
 from typing import Any
@@ -94,6 +95,14 @@ def capture_error(
 
         error.__cause__ = GuardOnDataDependentSymNode(sympy.Symbol(detail), text)
     return error
+
+
+def refused_graph(reason: str, graph_module: Any) -> CaptureError:
+    """Where one graph was asked for, and the backend does not take it; torch.compile's callers catch it."""
+    stacks = [node.meta.get("stack_trace") for node in graph_module.graph.nodes if node.op == "call_function"]
+    places = re.findall(r'File "(.*)", line (\d+), in (\S+)', next(filter(None, reversed(stacks)), ""))
+    file, line, function = places[-1] if places else ("", "0", "the function")
+    return _capture_error_of_torch()(file, function, int(line), reason, "")
 
 
 def _unsupported() -> type[CaptureError]:

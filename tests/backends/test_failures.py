@@ -12,6 +12,12 @@ import gramme
 import pytest
 import torch
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
 
 X = torch.arange(4.0)
 
@@ -75,6 +81,52 @@ def test_a_backend_that_asks_to_be_skipped() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert torch.equal(gramme.compile(double, backend=skips)(X), double(X))
+
+
+FALLBACKS = {
+    "no kernel for fakes": lambda: UnsupportedOperatorException(torch.ops.aten.item.default),
+    "data": lambda: DataDependentOutputException(torch.ops.aten.item.default),
+    "sizes": lambda: DynamicOutputShapeException(torch.ops.aten.nonzero.default),
+    "a tensor that no fake is like": lambda: UnsupportedFakeTensorException("sparse"),
+    "SkipFrame": lambda: torch._dynamo.exc.SkipFrame("not mine"),
+    "an index": lambda: IndexError("no such dimension"),
+    "anything": lambda: ArithmeticError("it cannot be done"),
+}
+
+
+def kinds_raised(front: Any, make: Any, function: Any = double, **options: Any) -> set[type[BaseException]] | str:
+    """What a call raises where the backend does, of kinds that programs catch."""
+
+    def refuses(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        raise make()
+
+    torch._dynamo.reset()
+    try:
+        assert torch.equal(front(function, backend=refuses, **options)(X), function(X))
+    except (RuntimeError, IndexError) as error:
+        known = (BackendCompilerFailed, torch._dynamo.exc.Unsupported, IndexError, RuntimeError)
+        return {kind for kind in known if isinstance(error, kind)} - {RuntimeError}
+    return "ran plainly"
+
+
+@pytest.mark.parametrize("suppress", [False, True])
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("name", FALLBACKS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_a_backend_may_raise_is_as_under_pytorchs_front_end(name: str, fullgraph: bool, suppress: bool) -> None:
+    with torch._dynamo.config.patch(suppress_errors=suppress):
+        theirs = kinds_raised(torch.compile, FALLBACKS[name], fullgraph=fullgraph)
+        assert kinds_raised(gramme.compile, FALLBACKS[name], fullgraph=fullgraph) == theirs
+
+
+@torch.compiler.allow_in_graph
+def allowed(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def test_no_fallback_from_what_the_program_allowed() -> None:
+    for front in (torch.compile, gramme.compile):
+        assert kinds_raised(front, FALLBACKS["data"], lambda x: allowed(x) * 2) == {BackendCompilerFailed}
 
 
 def one_off(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:

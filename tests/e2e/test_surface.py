@@ -379,12 +379,50 @@ def test_explain_of_dynamo(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[:4] == ["Graph Count: 2", "Graph Break Count: 1", "Op Count: 2", "Break Reasons:"]
 
 
-def test_reset_of_dynamo() -> None:
+@pytest.mark.parametrize("reset", [dynamo.reset, lambda: dynamo.reset(), torch.compiler.reset])
+def test_reset_of_dynamo(reset: Any) -> None:
+    """With gramme.install() and without; a name that was taken from torch._dynamo before gramme was imported stays."""
+    compiled = gramme.compile(double, backend="eager")
+    compiled(ones())
+    reset()
+    assert gramme.statistics(compiled).segments == 0
     with gramme.install():
         compiled = torch.compile(double, backend="eager")
         compiled(ones())
-        dynamo.reset()
+        reset()
         assert gramme.statistics(compiled).segments == 0
+    compiled(ones())
+    dynamo.reset()
+    assert gramme.statistics(compiled).segments == 0
+
+
+def test_reset_of_a_module_that_is_imported_later() -> None:
+    program = """
+import sys, torch, gramme
+assert "torch._dynamo" not in sys.modules
+compiled = gramme.compile(torch.sin, backend="eager")
+compiled(torch.ones(2))
+assert gramme.statistics(compiled).segments == 1
+import torch._dynamo
+torch._dynamo.reset()
+assert gramme.statistics(compiled).segments == 0
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_isolated_recompiles() -> None:
+    """Captures of one function count for each of its compiled forms, as they do anyway."""
+    first, second = (
+        gramme.compile(scaled, backend="eager", dynamic=False, recompile_limit=2, isolate_recompiles=True)
+        for _ in range(2)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for compiled in (first, second):
+            for k in (1, 2):
+                assert compiled(ones(), k).tolist() == [k, k]
+    assert [gramme.statistics(compiled).captures for compiled in (first, second)] == [2, 2]
 
 
 def test_names_are_put_at_the_import_of_dynamo() -> None:

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <torch/headeronly/version.h>
 
 #include "api/captured.h"
 #include "api/capturer.h"
@@ -204,8 +205,16 @@ bool interrupts(nb::handle exception) {
 
 }  // namespace
 
+/// The classes in torch's headers have another layout in each minor version.
+void refuse_other_torch() {
+  const std::string built = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + ".";
+  const auto found = nb::cast<std::string>(nb::str(nb::module_::import_("torch").attr("__version__")));
+  if (!found.starts_with(built)) throw nb::import_error(("it was built for torch " + built + "*").c_str());
+}
+
 NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);
+  refuse_other_torch();
   builtins::register_python();
   builtins::register_torch();
   hop::register_operators();

@@ -56,6 +56,7 @@ struct Setting {
 
   void look(const char* module) {
     if (told) return;
+    if (!option.exists()) return (void)(told = true);  // not in this version of torch
     Owned<> value = option.value();
     if (!value || value.get() == accepted) return;
     if (means_the_same(value.get())) {

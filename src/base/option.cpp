@@ -19,6 +19,12 @@ void Option::find(PyObject* config) {
   variable_ = variable.release();
 }
 
+bool Option::exists() {
+  if (looked_) return true;
+  Owned<> config = Owned<>::steal(PyImport_GetModule(take(PyUnicode_FromString(module_)).get()));
+  return config && check(PyMapping_HasKeyString(take(PyObject_GetAttrString(config.get(), "_config")).get(), name_));
+}
+
 Owned<> Option::value() {
   Owned<> config;
   if (!looked_) {

@@ -15,6 +15,8 @@ class Option {
 
   /// Null while nobody has imported the module.
   Owned<> value();
+  /// Does the module, which is imported, have such an option in this version of torch?
+  bool exists();
   bool is_set(bool otherwise) {
     Owned<> now = value();
     return now ? now.get() == Py_True || PyObject_IsTrue(now.get()) == 1 : otherwise;

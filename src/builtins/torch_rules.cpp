@@ -12,6 +12,7 @@
 #include "builtins/file_rules.h"
 #include "cpython/objects.h"
 #include "meta/origin.h"
+#include "torch_version.h"
 
 namespace gramme::builtins {
 
@@ -135,7 +136,7 @@ PyObject* attribute(const char* module, const char* name) {
 std::string table_path() {
   std::string directory = directory_of("gramme");
   if (directory.empty()) GRAMME_BUG("the package gramme is not imported");
-  return directory + "_torch_rules_2_13.txt";
+  return directory + "_torch/" + torch_names::kFolder + "/rules.txt";
 }
 
 /// Reads the table: some 1,500 rules, 1 ms.

@@ -239,9 +239,15 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   return !trace.contract.differentiates ? apply_by_link(trace, applied) : apply_by_bodies(trace, applied);
 }
 
+/// The same in C, as later versions have it.
+Value* apply_in_c(Trace& trace, const Args& args) { return apply(trace, nullptr, args); }
+
 }  // namespace
 
 void register_autograd_function() {
+  PyTypeObject* const function = once([] { return imported_type("torch.autograd.function", "Function"); });
+  PyObject* const raw = cpython::type_lookup(function, intern("apply"));
+  if (raw && Py_IS_TYPE(raw, &PyClassMethodDescr_Type)) protocol::add_model(raw, &apply_in_c);
   protocol::add_function_model("torch/autograd/function.py", "Function.apply", &apply);
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,6 +46,16 @@ bool is_of_pytorch(const std::string& name) {
   return names.contains(std::string_view(name).substr(0, name.find(':')));
 }
 
+/// Is it a kernel that PyTorch registers in Python for itself?
+bool is_of_pytorch_itself(std::string_view row) {
+  static constexpr std::string_view kRows[] = {
+#define KERNEL(row) row,
+#include "torch_kernels.def"
+#undef KERNEL
+      ""};
+  return std::ranges::find(kRows, row) != std::end(kRows);
+}
+
 std::string row_prefix(const std::string& full) {
   return full.substr(0, full.find(':')) + "/" + full.substr(full.find(':') + 2) + "/";
 }
@@ -63,7 +74,7 @@ std::vector<std::string> python_keys(const std::string& prefix) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
     const char* row = PyUnicode_AsUTF8(PyList_GET_ITEM(rows.get(), i));
     if (!row) throw PythonError();
-    if (!std::string_view(row).starts_with(prefix)) continue;
+    if (!std::string_view(row).starts_with(prefix) || is_of_pytorch_itself(row)) continue;
     keys.emplace_back(std::string_view(row).substr(std::string_view(row).rfind('/') + 1));
   }
   return keys;
@@ -149,8 +160,9 @@ bool has_python_kernel(const std::string& full) {
   for (const char* key : {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "CompositeExplicitAutograd",
                           "CompositeImplicitAutograd", "BackendSelect", "ADInplaceOrView", "Functionalize",
                           "AutocastCPU", "AutocastCUDA", "Python", "PythonTLSSnapshot"}) {
-    Owned<> row = take(PyUnicode_FromString((row_prefix(full) + key).c_str()));
-    if (check(PySet_Contains(registered_kernels(), row.get()))) return true;
+    const std::string name = row_prefix(full) + key;
+    Owned<> row = take(PyUnicode_FromString(name.c_str()));
+    if (!is_of_pytorch_itself(name) && check(PySet_Contains(registered_kernels(), row.get()))) return true;
   }
   return false;
 }

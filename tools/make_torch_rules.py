@@ -201,8 +201,8 @@ def split_name(name: str) -> tuple[str, str]:
 def function_rules() -> dict[str, str]:
     excluded = {f"{module}:{name}" for module, names in NOT_OPERATORS.items() for name in names.split()}
     rules = {}
-    for table in trace_rules.torch_name_rule_map:
-        for name, variable in table.items():
+    for known in trace_rules.torch_name_rule_map:
+        for name, variable in known.items():
             if ".py#" in name or name.startswith("math."):
                 continue  # files are below; math on numbers is Python
             rule = RULES[variable.__name__]

@@ -6,9 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import torch.fx
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from ._node_meta import NodeMeta
+from ._torch.names import _LazyGraphModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable

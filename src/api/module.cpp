@@ -25,6 +25,7 @@
 #include "runtime/module_call.h"
 #include "runtime/stance.h"
 #include "runtime/table.h"
+#include "torch/names.h"
 
 namespace nb = nanobind;
 
@@ -212,9 +213,19 @@ void refuse_other_torch() {
   if (!found.starts_with(built)) throw nb::import_error(("it was built for torch " + built + "*").c_str());
 }
 
+/// All that is missing, in one error.
+void refuse_missing_names() {
+  const std::vector<std::string> missing = of_torch::missing();
+  if (missing.empty()) return;
+  std::string text = "src/torch names what this version of torch does not have:";
+  for (const std::string& name : missing) text += "\n  " + name;
+  throw nb::import_error(text.c_str());
+}
+
 NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);
   refuse_other_torch();
+  refuse_missing_names();
   builtins::register_python();
   builtins::register_torch();
   hop::register_operators();

@@ -11,6 +11,7 @@
 #include "hop/body.h"
 #include "hop/operators.h"
 #include "protocol/tensors.h"
+#include "torch/names.h"
 #include "trace/read_later.h"
 
 namespace gramme::hop {
@@ -36,7 +37,7 @@ Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
 /// What the graph returns for a hook nobody has; whoever asks it for more ends the segment.
 Object* handle_in_graph(Trace& trace) {
   static PyObject* const id = intern("id");
-  PyObject* const type = once([] { return imported("torch.utils.hooks", "RemovableHandle").release(); });
+  PyObject* const type = of_torch::object(of_torch::RemovableHandle);
   auto* handle = trace.make<Object>();
   handle->type = reinterpret_cast<PyTypeObject*>(type);
   handle->attributes.push_back({id, trace.make<Super>()});  // cannot be rebuilt
@@ -172,8 +173,7 @@ graph::Graph* hook_body(Trace& trace, Tensor* tensor, Value* hook) {
 Value* register_hook(Trace& trace, const Args& args) {
   PyObject* const method =
       once([] { return take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")).release(); });
-  PyObject* const op =
-      once([] { return imported("torch._higher_order_ops.register_hook", "register_hook_op").release(); });
+  PyObject* const op = of_torch::object(of_torch::RegisterHookOp);
   Tensor* tensor = made_in_graph(trace, args, 2);
   if (!tensor) return before.register_hook(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.register_hook");
@@ -199,7 +199,7 @@ Value* register_hook(Trace& trace, const Args& args) {
 
 /// x.retain_grad()
 Value* retain_grad(Trace& trace, const Args& args) {
-  PyObject* const type = once([] { return imported("torch._C", "TensorBase").release(); });
+  PyObject* const type = of_torch::object(of_torch::TensorBase);
   Tensor* tensor = !trace.contract.differentiates ? made_in_graph(trace, args, 1) : nullptr;
   if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.retain_grad");
@@ -217,10 +217,9 @@ Value* remove_handle(Trace& trace, const Args& args) {
   return before.remove(trace, args);
 }
 
-protocol::Modelled replace(const char* module, const char* type, const char* name, protocol::Model model) {
-  Owned<> method = take(PyObject_GetAttrString(imported(module, type).get(), name));
+protocol::Modelled replace(Owned<> method, protocol::Model model) {
   const protocol::Modelled known = protocol::find_model(method.get());
-  if (!known) GRAMME_BUG(std::string("no model of ") + name);
+  if (!known) GRAMME_BUG("no model of a function of hooks");
   protocol::add_model(method.get(), model);
   return known;
 }
@@ -228,9 +227,10 @@ protocol::Modelled replace(const char* module, const char* type, const char* nam
 }  // namespace
 
 void register_hooks() {
-  before.register_hook = replace("torch", "Tensor", "register_hook", &register_hook);
-  before.retain_grad = replace("torch._C", "TensorBase", "retain_grad", &retain_grad);
-  before.remove = replace("torch.utils.hooks", "RemovableHandle", "remove", &remove_handle);
+  before.register_hook =
+      replace(take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")), &register_hook);
+  before.retain_grad = replace(share(of_torch::object(of_torch::TensorBaseRetainGrad)), &retain_grad);
+  before.remove = replace(share(of_torch::object(of_torch::RemovableHandleRemove)), &remove_handle);
 }
 
 }  // namespace gramme::hop

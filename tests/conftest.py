@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sampling import SEED, SOAK, some
+from sampling import EVEN, SEED, SOAK, evenly, some
 
 CAPABILITY = os.environ.get("ATEN_CPU_CAPABILITY")
 if CAPABILITY:  # inductor finds its code for another instruction set in a cache that runs under both share
@@ -16,6 +16,8 @@ if CAPABILITY:  # inductor finds its code for another instruction set in a cache
 
 
 def pytest_report_header() -> str:
+    if EVEN:
+        return f"{EVEN} quick tests evenly spread, drawn by GRAMME_SEED={SEED}"
     return "sampled tests: all instances" if SOAK else f"sampled tests: instances drawn by GRAMME_SEED={SEED}"
 
 
@@ -23,6 +25,9 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
     left_out = _left_out(items)
+    if EVEN:
+        quick = [item for item in items if item not in left_out and not item.get_closest_marker("slow")]
+        left_out = set(items).difference(evenly(quick, EVEN))
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+EVEN = int(os.environ.get("GRAMME_EVEN", "0"))  # so many of the quick tests, evenly spread; 0: all
 SOAK = os.environ.get("GRAMME_SOAK") == "1"
 SEED = os.environ.setdefault("GRAMME_SEED", str(int(time.time()) // 86400))  # processes started by this one draw alike
 
@@ -24,6 +25,13 @@ def some(cases: Iterable[T], count: int, what: str) -> list[T]:
         return cases
     drawn = random.Random(f"{SEED} {what}").sample(range(len(cases)), count)
     return [cases[i] for i in sorted(drawn)]
+
+
+def evenly(cases: list[T], count: int) -> list[T]:
+    """About `count` of the cases, equally far apart; where they begin is drawn."""
+    step = max(len(cases) / count, 1.0)
+    start = random.Random(f"{SEED} even").random() * step
+    return [cases[int(start + i * step)] for i in range(int((len(cases) - start) / step))]
 
 
 def steady(value: Any) -> str:

@@ -20,32 +20,33 @@ from pathlib import Path
 from typing import NamedTuple
 
 # room: what it may include besides itself. docs/HACKING.md says what each room is for.
-_VALUE = {"base", "bytecode", "cpython", "source", "meta", "shape"}
+_VALUE = {"base", "torch", "bytecode", "cpython", "source", "meta", "shape"}
 _RECORD = _VALUE | {"value", "plan"}
 _TRACE = _RECORD | {"aten", "graph", "effects", "guards"}
 _PROTOCOL = _TRACE | {"trace"}
 _TRACING = _PROTOCOL | {"protocol"}
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
-    "cpython": {"base"},
+    "torch": {"base"},
+    "cpython": {"base", "torch"},
     "bytecode": {"base", "cpython"},
-    "aten": {"base"},
+    "aten": {"base", "torch"},
     "shape": {"base"},
-    "meta": {"base", "shape", "aten"},
+    "meta": {"base", "torch", "shape", "aten"},
     "source": {"base", "cpython", "shape", "meta"},
     "value": _VALUE,
-    "plan": {"base", "cpython", "source", "meta", "shape", "aten", "guards"},
+    "plan": {"base", "torch", "cpython", "source", "meta", "shape", "aten", "guards"},
     "graph": _RECORD | {"aten"},
     "effects": _RECORD,
-    "guards": {"base", "cpython", "source", "shape", "aten"},
+    "guards": {"base", "torch", "cpython", "source", "shape", "aten"},
     "trace": _TRACE,
     "protocol": _PROTOCOL,
     "builtins": _TRACING,
     "hop": _TRACING,
     "interp": _TRACING,
-    "runtime": {"base", "bytecode", "cpython", "aten", "plan", "source"},
-    "backend": {"base", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
-    "native": {"base", "graph", "meta", "shape", "aten"},
+    "runtime": {"base", "torch", "bytecode", "cpython", "aten", "plan", "source"},
+    "backend": {"base", "torch", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
+    "native": {"base", "torch", "graph", "meta", "shape", "aten"},
     "pipeline": set(),
 }
 ALLOWED["api"] = set(ALLOWED)
@@ -53,7 +54,7 @@ ALLOWED["api"] = set(ALLOWED)
 TORCH_ROOMS = {"aten", "meta", "backend", "native", "pipeline", "api"}
 COUNTING_ROOMS = {"base", "cpython"}
 
-INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
+INCLUDE = re.compile(r'\s*#\s*include\s*(["<][^">]+)[">]')
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/")
 PYBIND_HEADER = re.compile(
     r"pybind11/|torch/csrc/(Exceptions|utils/(pybind|python_symnode)|autograd/python_\w+|jit/python/\w+)\.h"
@@ -74,12 +75,14 @@ class Finding(NamedTuple):
 
 def check_include(room: str, header: str) -> str | None:
     """Say what is wrong with `room` including `header`, or None."""
+    is_own = header.startswith('"')  # of src: torch's headers are in angle brackets
+    header = header[1:]
     target = header.split("/")[0]
     if ".." in header.split("/"):
         return f'"{header}": include by room, not by relative path'
-    if TORCH_HEADER.match(header) and not header.startswith("c10/util/") and room not in TORCH_ROOMS:
+    if not is_own and TORCH_HEADER.match(header) and not header.startswith("c10/util/") and room not in TORCH_ROOMS:
         return f"{room} must not see torch's headers: {header}"
-    if "/" in header and target in ALLOWED and target != room and target not in ALLOWED[room]:
+    if is_own and "/" in header and target in ALLOWED and target != room and target not in ALLOWED[room]:
         return f'{room} must not include {target}: "{header}"'
     return None
 
@@ -95,8 +98,8 @@ def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
         include = INCLUDE.match(line)
         if include and (problem := check_include(room, include[1])):
             yield number, problem, True
-        if include and PYBIND_HEADER.match(include[1]) and not any(map(PYBIND_REASON.search, near)):
-            yield number, f"{include[1]} includes pybind11; use aten/python.h", True
+        if include and PYBIND_HEADER.match(include[1][1:]) and not any(map(PYBIND_REASON.search, near)):
+            yield number, f"{include[1][1:]} includes pybind11; use aten/python.h", True
         if PYTHON_VERSION.search(code) and room != "cpython":
             yield number, "CPython's versions and internals are known in src/cpython only", True
         if IMPORT.search(code):

@@ -28,6 +28,8 @@ PURE = {
     "static_cast",
     "reinterpret_cast",
     "offsetof",
+    "of_torch::attribute",
+    "of_torch::text",
 }
 RUNS_PYTHON = re.compile(
     r"\b(PyImport_|import_module|PyObject_(Get|Call|Vectorcall|Has|Set)|PyRun_|PyType_Ready|take|real|attribute)\w*\s*\("

@@ -1,4 +1,4 @@
-"""Writes src/native/nodes_2_13.def: the nodes of autograd whose backward the native executor may write down.
+"""Writes src/torch/*/torch_nodes.def: the nodes of autograd whose backward the native executor may write down.
 
 A node is in the list if PyTorch's tables of operators and modules make it in calls whose recorded backward has eager's
 bits for other data, too. That takes some minutes.
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from generated_table import write_or_check
+from generated_table import table, write_or_check
 
 ROOT = Path(__file__).parents[1]
-TABLE = ROOT / "src/native/nodes_2_13.def"
+TABLE = table("src/torch/*/torch_nodes.def")
 SAMPLES = 6
 
 HEADER = """\

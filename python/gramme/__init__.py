@@ -16,12 +16,15 @@ if sys.version_info[:2] != (3, 11):
 try:
     import torch
 except ImportError as error:
-    raise ImportError("gramme needs torch 2.13: pip install torch==2.13.0") from error
+    raise ImportError("gramme needs torch: pip install torch==2.13.0") from error
 
-if not torch.__version__.startswith("2.13."):
-    raise ImportError(f"gramme needs torch 2.13, found {torch.__version__}")
+# After torch, which loads the libraries that the extension module is linked against. It is bound to the minor version
+# that it was built for: others have classes of another layout, and it refuses them.
+try:
+    from . import _C as _C
+except ImportError as error:
+    raise ImportError(f"gramme does not work with torch {torch.__version__}: {error}") from error
 
-# After torch, which loads the libraries that the extension module is linked against.
 from ._backends import list_backends
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._dynamo_names import follow_reset

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from ._handover import Backend, Compiler
 from ._higher_order import as_they_are
 from ._native import Native, native
 from ._shared import identity_of
+from ._torch import names
 
 __all__ = ["eager", "list_backends", "resolve"]
 
@@ -86,14 +86,14 @@ def resolve(
 
 def _default() -> str | Compiler:
     """torch.compiler.set_default_backend's choice; nobody made one unless the registry was imported."""
-    registry = sys.modules.get("torch._dynamo.backends.registry")
+    registry = names.loaded(names.REGISTRY)
     chosen: str | Compiler = registry.get_default_backend() if registry else "inductor"
     return chosen
 
 
 def _bisected(backend: str | Compiler) -> str | Compiler:
     """PyTorch's compiler bisector may ask for another backend."""
-    bisector = sys.modules.get("torch._inductor.compiler_bisector")
+    bisector = names.loaded(names.COMPILER_BISECTOR)
     forced: str | None = bisector.CompilerBisector.get_backend() if bisector else None
     return forced or backend
 
@@ -151,8 +151,7 @@ def _other(backend: str | Compiler, mode: str | None, options: dict[str, Any]) -
 
 
 def _looked_up(name: str) -> Compiler:
-    from torch._dynamo.backends.registry import lookup_backend
-    from torch._dynamo.exc import InvalidBackend
+    from ._torch.names import InvalidBackend, lookup_backend
 
     try:
         found: Compiler = lookup_backend(name)
@@ -166,7 +165,7 @@ def _looked_up(name: str) -> Compiler:
 
 
 def _registered(*, all_of_them: bool) -> list[str]:
-    from torch._dynamo.backends.registry import list_backends as names
+    from ._torch.names import list_registered_backends as names
 
     return list(names(exclude_tags=()) if all_of_them else names())
 

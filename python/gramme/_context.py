@@ -17,7 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch._guards import (
+
+from ._node_meta import Tree, assign_examples, put_off, put_off_module, tree_of
+from ._scalars import narrowed
+from ._torch.names import (
     CompileContext,
     CompileId,
     GuardEnvExpr,
@@ -28,17 +31,12 @@ from torch._guards import (
     tracing,
 )
 
-from ._node_meta import Tree, assign_examples, put_off, put_off_module, tree_of
-from ._scalars import narrowed
-
 if TYPE_CHECKING:
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
-
     from . import _C
     from ._graph_module import LazyGraphModule
     from ._sources import Row
     from ._symbols import Symbols
+    from ._torch.names import FakeTensorMode, StatefulSymbolicContext
 
 __all__ = ["Context", "handing_over"]
 
@@ -232,8 +230,7 @@ class Context(TracingContext):
 
 
 def _fake_mode() -> FakeTensorMode:
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from ._torch.names import FakeTensorMode, ShapeEnv
 
     mode = FakeTensorMode(shape_env=ShapeEnv())
     mode._allow_unsafe_data_ptr_access = False
@@ -243,7 +240,7 @@ def _fake_mode() -> FakeTensorMode:
 
 def forget_items(mode: FakeTensorMode) -> None:
     """An item() of an input is data in the captured graph; the mode would take it for a number that guards know."""
-    from torch._subclasses.fake_tensor import FakeTensor
+    from ._torch.names import FakeTensor
 
     converter = mode.fake_tensor_converter
     convert = converter.from_real_tensor
@@ -259,8 +256,7 @@ def forget_items(mode: FakeTensorMode) -> None:
 
 def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
     """No dimension of the tensor, nor of the tensor it is a view of, varies."""
-    from torch._dynamo.source import AttrSource
-    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+    from ._torch.names import AttrSource, DimDynamic, StatefulSymbolicContext
 
     count = tensor.dim()
     base = tensor._base if tensor._is_view() else None
@@ -282,7 +278,7 @@ def _fakes_of_gradient(
 
     Where only one of the two is a view, PyTorch's own fake of the gradient has dimensions that vary.
     """
-    from torch._dynamo.source import AttrSource
+    from ._torch.names import AttrSource
 
     gradient = tensor.grad if tensor.is_leaf else None
     if gradient is not None and (tensor._is_view() or gradient._is_view()):
@@ -366,7 +362,7 @@ def _mark_as_captured(
 
 def _reason(text: str | None, file: str, line: int, function: str) -> Any:
     """Why the graph ends where it does."""
-    from torch._dynamo.output_graph import GraphCompileReason
+    from ._torch.names import GraphCompileReason
 
     where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
     reason = GraphCompileReason(text or "return_value", where, graph_break=False)

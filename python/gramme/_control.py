@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._higher_order_ops.cond import cond_op
-from torch._higher_order_ops.map import map_impl as map_op
-from torch._higher_order_ops.scan import scan_op
-from torch._higher_order_ops.while_loop import while_loop_op
+
+from ._torch import names
+from ._torch.names import cond_op, scan_op, while_loop_op
+from ._torch.names import map_impl as map_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ __all__ = ["OWN"]
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    if isinstance(pred, torch.Tensor) and torch._C._functorch.is_batchedtensor(pred):
+    if isinstance(pred, torch.Tensor) and names.is_batchedtensor(pred):
         both = zip(true_fn(*operands), false_fn(*operands), strict=True)
         return tuple(torch.where(pred, yes, no) for yes, no in both)
     return true_fn(*operands) if pred else false_fn(*operands)

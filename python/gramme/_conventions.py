@@ -13,13 +13,15 @@ from typing import Any
 
 import torch
 
+from ._torch import names
+
 __all__ = ["Modes", "each_its_own", "is_unfit", "watching"]
 
 Run = Callable[..., Any]
-_set_grad = torch._C._set_grad_enabled
-_enter_autocast, _exit_autocast = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
-_enter_inference = torch.autograd.grad_mode._enter_inference_mode
-_exit_inference = torch.autograd.grad_mode._exit_inference_mode
+_set_grad = names.set_grad_enabled
+_enter_autocast, _exit_autocast = names.enter_autocast, names.exit_autocast
+_enter_inference = names.enter_inference_mode
+_exit_inference = names.exit_inference_mode
 
 
 def _calls(graph: torch.fx.Graph, target: Callable[..., Any]) -> list[torch.fx.Node]:

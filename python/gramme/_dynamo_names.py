@@ -18,10 +18,11 @@ import torch
 
 from ._compile import compile, reset
 from ._explain import explain
+from ._torch import names
 
 __all__ = ["DynamoNames", "follow_reset"]
 
-_MODULE = "torch._dynamo"
+_MODULE = names.DYNAMO
 # What gramme.compile takes of their keywords, and what they are called there.
 _KEYWORDS = {
     "nopython": "fullgraph",
@@ -149,7 +150,7 @@ def _explain(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def explained(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
         def inner(*args: Any, **kwargs: Any) -> Any:
-            from torch._dynamo.backends.debugging import ExplainOutput
+            from ._torch.names import ExplainOutput
 
             found = explain(f)(*args, **kwargs)
             reasons: list[Any] = [*found.break_reasons]

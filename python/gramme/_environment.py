@@ -7,11 +7,9 @@ from typing import Any
 
 import sympy  # type: ignore[import-untyped, unused-ignore]
 import torch
-from torch._dispatch.python import enable_python_dispatcher
-from torch._guards import Source
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import ValueRanges
+
+from ._torch import names
+from ._torch.names import DimDynamic, ShapeEnv, Source, ValueRanges, enable_python_dispatcher, int_oo
 
 __all__ = ["Environment", "SharedEnvironment"]
 
@@ -128,7 +126,7 @@ class SharedEnvironment(Environment):
 
     def assume(self, condition: torch.SymBool | bool) -> None:
         """The program has said so."""
-        torch._check(condition)  # type: ignore[no-untyped-call]
+        names.check(condition)  # type: ignore[no-untyped-call]
         for symbol in self._known:
             self._known[symbol] = self.env.var_to_range[symbol]
 

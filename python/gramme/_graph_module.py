@@ -6,9 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import torch.fx
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from ._node_meta import NodeMeta
+from ._torch.names import _LazyGraphModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,8 +86,8 @@ class LazyGraphModule(_LazyGraphModule):
     forward = _lazy_forward
 
 
-# What torch.fx's constructor makes of a graph without attributes: each module has the same but for the graph. Its class is
-# the modules' own only from the moment when Python is generated into it.
+# What torch.fx's constructor makes of a graph without attributes: each module has the same but for the graph. A module
+# has a class of its own only from the moment when Python is generated into it.
 _pattern = LazyGraphModule({}, torch.fx.Graph())
 _common_class = type(_pattern)
 _state = {name: value for name, value in vars(_pattern).items() if name != "_graph"}

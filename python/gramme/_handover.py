@@ -17,6 +17,7 @@ from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._shared import as_results, compiled_before, remember, spelling
+from ._torch import names
 from .errors import BackendError, refused_graph
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Backend:
         return _freeze_static_inputs(graph_module, inputs, captured, context)
 
     def _checked(self, graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        config = sys.modules.get("torch._dynamo.config")
+        config = names.loaded(names.DYNAMO_CONFIG)
         if not getattr(config, "verify_correctness", False):
             return self.compiler(graph_module, inputs)
         reference = copy.deepcopy(graph_module)
@@ -158,7 +159,7 @@ def _freezing(compiler: Compiler) -> bool:
     patches = getattr(compiler, "config", None)
     if isinstance(patches, dict) and "freezing" in patches:
         return bool(patches["freezing"])
-    return bool(torch._inductor.config.freezing)
+    return bool(names.inductor_config.freezing)
 
 
 def _freeze_static_inputs(
@@ -198,7 +199,7 @@ def _without_frozen(compiled: Callable[..., Any], kept: list[int]) -> Callable[.
 
 def _verify(name: str, reference: torch.fx.GraphModule, compiled: Callable[..., Any], inputs: list[Any]) -> None:
     """torch._dynamo.config.verify_correctness: the compiled graph gives what the captured one gives."""
-    from torch._dynamo.utils import clone_inputs, same
+    from ._torch.names import clone_inputs, same
 
     numbers = [value.node.hint if isinstance(value, torch.SymInt) else value for value in inputs]
     with _random_state():
@@ -225,7 +226,8 @@ def failure(
     """
     if isinstance(error, NotImplementedError) and error.__traceback__ and _raised_here(error):
         return error
-    from torch._dynamo import config, exc
+    from ._torch.names import dynamo_config as config
+    from ._torch.names import dynamo_exc as exc
 
     name = _name(backend)
     if isinstance(error, exc.SkipFrame):
@@ -264,7 +266,7 @@ def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
     if str(error).startswith("Runtime assertion failed") or _BOUND.fullmatch(str(error)):
         return None  # what was taken for granted is not so, and the program itself does not mind, or handles it
     message = f"the compiled graph raised {type(error).__name__}, which the program itself does not raise: {error}"
-    config = sys.modules.get("torch._dynamo.config")
+    config = names.loaded(names.DYNAMO_CONFIG)
     if getattr(config, "suppress_errors", False):
         text = f"backend {name!r}: {message}\nThe program ran plainly (suppress_errors)."
         warnings.warn(text, RuntimeWarning, stacklevel=2)

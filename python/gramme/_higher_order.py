@@ -14,6 +14,7 @@ from torch.fx import GraphModule
 from . import _C
 from ._control import OWN
 from ._graph_module import LazyGraphModule
+from ._torch.names import HigherOrderOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,16 +62,15 @@ def _body(body: GraphModule, *lifted: Any, **options: Any) -> Any:
 
 def _runs_its_body(operator: Any) -> bool:
     """Whether the operator is a `BaseHOP` that leaves to it what it does."""
-    from torch._higher_order_ops.base_hop import BaseHOP
+    from ._torch.names import BaseHOP
 
     kept = ("_call_Autograd", "_call_CompositeExplicitAutograd")
     return isinstance(operator, BaseHOP) and all(getattr(type(operator), of) is getattr(BaseHOP, of) for of in kept)
 
 
-def called(operator: torch._ops.HigherOrderOperator) -> Callable[..., Any]:
+def called(operator: HigherOrderOperator) -> Callable[..., Any]:
     """What to call in its place; itself, if that is as good."""
-    from torch._higher_order_ops import invoke_subgraph
-    from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
+    from ._torch.names import invoke_subgraph, tag_activation_checkpoint, wrap
 
     if operator in OWN:
         return OWN[operator]
@@ -89,8 +89,7 @@ def leaf_parts(function: Any, example: tuple[Any, ...]) -> tuple[Any, ...] | Non
     `example` is (args, keywords) with something for each leaf. None where nobody says what the function gives, or
     where it writes.
     """
-    from torch._higher_order_ops.invoke_leaf_function import _LeafCallable, make_leaf_function_wrappers
-    from torch.utils._pytree import tree_structure
+    from ._torch.names import _LeafCallable, make_leaf_function_wrappers, tree_structure
 
     if function._torchdynamo_leaf_fake_fn is None or function._torchdynamo_leaf_mutates_args:
         return None
@@ -110,7 +109,7 @@ def as_they_are(module: GraphModule) -> GraphModule:
     attributes = {name: getattr(module, name) for name in names}
     bodies = {name: as_they_are(of) for name, of in attributes.items() if isinstance(of, GraphModule)}
     calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
-    operators = {target for target in calls if isinstance(target, torch._ops.HigherOrderOperator)}
+    operators = {target for target in calls if isinstance(target, HigherOrderOperator)}
     same = all(called(operator) is operator for operator in operators)
     if same and all(attributes[name] is body for name, body in bodies.items()):
         return module

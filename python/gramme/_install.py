@@ -13,6 +13,7 @@ import torch
 
 from ._compile import compile, reset
 from ._dynamo_names import DynamoNames
+from ._torch import names
 
 __all__ = ["Installation", "install", "uninstall"]
 
@@ -34,8 +35,8 @@ class Installation:
         if not self._places:
             torch.compile = self._ours
         # torch.jit.script passes a function there by, and takes other callables for data.
-        if "_compiled_call_impl" not in torch.jit._recursive.ignored_attributes:
-            torch.jit._recursive.ignored_attributes.append("_compiled_call_impl")
+        if "_compiled_call_impl" not in names.ignored_attributes:
+            names.ignored_attributes.append("_compiled_call_impl")
         self._our_reset = torch.compiler.reset = _torch_reset(self._reset)
         self._names = DynamoNames()
 
@@ -76,7 +77,7 @@ _current: Installation | None = None
 
 
 # What PyTorch compiles to run an operator of its own for real, by Python that only its own front end takes apart.
-_OPERATORS = ("torch._higher_order_ops", "torch.nn.attention")
+_OPERATORS = (names.HIGHER_ORDER, "torch.nn.attention")
 
 
 def _runs_operator(caller: str) -> bool:
@@ -166,7 +167,7 @@ def _torch_reset(original: Callable[[], None]) -> Callable[[], None]:
     @functools.wraps(original)
     def torch_reset() -> None:
         reset()
-        if "torch._dynamo" in sys.modules:
+        if names.loaded(names.DYNAMO):
             original()
 
     return torch_reset

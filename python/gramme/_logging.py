@@ -17,16 +17,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._logging._internal import getArtifactLogger
 
 from ._node_meta import assign_examples, tree_of
 from ._stack import is_shown
+from ._torch import names
+from ._torch.names import getArtifactLogger
 from ._words import in_words, symbols
 
 if TYPE_CHECKING:
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
     from . import _C
+    from ._torch.names import ShapeEnv
 
 __all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile", "sizes"]
 
@@ -42,7 +42,7 @@ LOGGERS: dict[str, logging.Logger] = {
         "graph_breaks": "symbolic_convert",
     }.items()
 }
-LOGGERS["dynamic"] = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+LOGGERS["dynamic"] = logging.getLogger(names.SYMBOLIC_SHAPES)
 _numbers = itertools.count(1)
 
 
@@ -62,7 +62,7 @@ def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
 @contextmanager
 def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
     """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from ._torch.names import FakeTensorMode
 
     env, values = _symbols(captured)
     fakes = captured.examples().fakes(FakeTensorMode(shape_env=env), values)
@@ -81,10 +81,9 @@ def _symbols(captured: _C.Captured) -> tuple[ShapeEnv | None, list[Any]]:
     """A ShapeEnv of the symbols, if sizes vary, and the symbols."""
     if not captured.has_symbols:
         return None, []
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
     from ._sources import dynamo_sources
     from ._symbols import Symbols
+    from ._torch.names import ShapeEnv
 
     env = ShapeEnv()
     return env, Symbols(env, captured, dynamo_sources(*captured.sources())).values

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import types
 import warnings
 from collections.abc import Sized
@@ -15,6 +14,7 @@ from torch.nn.modules import module as torch_module
 
 from . import _C
 from ._options import Options, aot_compile
+from ._torch import names
 
 _OWN_HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = (
@@ -200,7 +200,7 @@ _set_class = object.__dict__["__class__"].__set__
 
 def _their_class() -> type | None:
     """PyTorch's OptimizedModule, if it is loaded: that takes more than a second."""
-    return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+    return getattr(names.loaded(names.DYNAMO_EVAL_FRAME), "OptimizedModule", None)
 
 
 @functools.cache

@@ -9,6 +9,8 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ._torch import names
+
 __all__ = ["is_self_contained"]
 
 # What moves values between arguments, locals and the stack, computes with them and jumps.
@@ -40,9 +42,9 @@ def _is_operator(value: Any) -> bool:
     """Whether it is an operator that looks at nothing but its arguments."""
     import torch
 
-    if isinstance(value, torch._ops.OpOverload):
+    if isinstance(value, names.OpOverload):
         value = value.overloadpacket
-    if isinstance(value, torch._ops.OpOverloadPacket):
+    if isinstance(value, names.OpOverloadPacket):
         name = value._qualified_op_name
         return not _draws(value) if name.startswith("aten::") else is_self_contained(name)
     name = getattr(value, "__name__", "")
@@ -114,14 +116,13 @@ def is_self_contained(name: str) -> bool:
         >>> is_self_contained("aten::add")
         False
     """
-    import torch
-    from torch._library.custom_ops import OPDEFS
+    from ._torch.names import OPDEFS
 
     definition = OPDEFS.get(name)
     if definition is None or set(definition._backend_fns) != {None} or definition._torch_dispatch_fns:
         return False
     prefix = name.replace("::", "/") + "/"
-    registered = {key.removeprefix(prefix) for key in torch.library._impls if key.startswith(prefix)}
+    registered = {key.removeprefix(prefix) for key in names.python_kernels if key.startswith(prefix)}
     functions = (definition._init_fn, definition._backward_fn, definition._vmap_fn)
     return (
         registered <= _REGISTRATIONS

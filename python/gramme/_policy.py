@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from typing import Any
 
 import torch
 
 from . import _C
+from ._torch import names
 
 __all__ = ["follow_stance", "named_sources", "numbers"]
 
@@ -32,7 +32,7 @@ def numbers(text: str) -> list[int]:
 
 def follow_stance() -> None:
     """From now on what torch.compiler.set_stance says counts. PyTorch's own front end need not be imported for it."""
-    decorators: Any = sys.modules.get("torch._dynamo.decorators")
+    decorators: Any = names.loaded(names.DYNAMO_DECORATORS)
     if decorators is not None:
         _follow(decorators)
     elif not hasattr(torch.compiler.set_stance, "_of_gramme"):
@@ -42,7 +42,7 @@ def follow_stance() -> None:
 def _watched(original: Any) -> Any:
     @functools.wraps(original)
     def set_stance(*args: Any, **given: Any) -> Any:
-        from torch._dynamo import decorators
+        from ._torch.names import dynamo_decorators as decorators
 
         _follow(decorators)
         return original(*args, **given)
@@ -52,7 +52,7 @@ def _watched(original: Any) -> Any:
 
 
 def _follow(decorators: Any) -> None:
-    from torch._dynamo import eval_frame
+    from ._torch.names import dynamo_eval_frame as eval_frame
 
     original = decorators._set_stance
     if hasattr(original, "_of_gramme"):

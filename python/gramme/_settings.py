@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import sys
 from typing import Any
+
+from ._torch import names
 
 __all__ = ["check_settings", "compilation", "is_switched_off"]
 
@@ -25,7 +26,7 @@ def check_settings() -> None:
         RuntimeError: suppress_errors and fail_on_recompile_limit_hit.
 
     """
-    config = sys.modules.get("torch._dynamo.config")
+    config = names.loaded(names.DYNAMO_CONFIG)
     if config is not None and config.suppress_errors and config.fail_on_recompile_limit_hit:
         raise RuntimeError(
             "torch._dynamo.config: suppress_errors and fail_on_recompile_limit_hit exclude each other; set one of them"
@@ -37,7 +38,7 @@ def compilation(handler: Any, name: str) -> contextlib.ExitStack:
 
     Called from C++.
     """
-    from torch._dynamo.callback import CallbackTrigger
+    from ._torch.names import CallbackTrigger
 
     running = contextlib.ExitStack()
     running.enter_context(handler.install_callbacks(CallbackTrigger.DYNAMO, f"{name}/{next(_numbers)}"))

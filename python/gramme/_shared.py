@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ._torch import names
+
 if TYPE_CHECKING:
     from torch import fx
 
@@ -23,7 +25,7 @@ __all__ = ["as_results", "compiled_before", "identity_of", "remember", "spelling
 
 _known: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
 
-_CONFIGS = ("torch._inductor.config", "torch._functorch.config", "torch._dynamo.config")
+_CONFIGS = (names.INDUCTOR_CONFIG, names.FUNCTORCH_CONFIG, names.DYNAMO_CONFIG)
 _MEANINGLESS = {"stack_trace", "nn_module_stack", "source_fn_stack", "creation_timestamp", "example_value"}
 _OF_MODULE = {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "backend_id"}
 _PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -91,7 +93,7 @@ def as_results(graph: fx.Graph, inputs: list[Any]) -> list[Any]:
 def _is_of_torch(node: fx.Node) -> bool:
     if node.op != "call_function":
         return node.op != "get_attr"
-    if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+    if isinstance(node.target, names.OpOverload | names.OpOverloadPacket):
         return str(node.target).startswith("aten.")
     module = getattr(node.target, "__module__", None) or ""
     known = ("torch.nn.", "torch.amp.", "torch._C")
@@ -106,7 +108,7 @@ def _may_be_result(value: Any) -> bool:
 
 def spelling(identity: Hashable | None, graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Hashable | None:
     """By what a compiled graph is found again; None if it cannot be told. The thread is in the modes to compile in."""
-    bisector = sys.modules.get("torch._inductor.compiler_bisector")
+    bisector = names.loaded(names.COMPILER_BISECTOR)
     if bisector and bisector.CompilerBisector.get_backend():
         return None  # it counts
     if identity is None or not set(graph_module.meta) <= _OF_MODULE:
@@ -188,7 +190,7 @@ def _tensor(tensor: torch.Tensor) -> Hashable:
         raise _UnknownError
     return (
         type(tensor),
-        str(torch._C._dispatch_keys(tensor)),
+        str(names.dispatch_keys(tensor)),
         tensor.dtype,
         tensor.device,
         tuple(tensor.shape),
@@ -223,8 +225,8 @@ def _modes() -> Hashable:
         ),
         (backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.cudnn.allow_tf32),
         (backends.mkldnn.enabled, backends.mkldnn.deterministic, backends.mkldnn.allow_tf32),
-        (torch._C._get_flash_sdp_enabled(), torch._C._get_mem_efficient_sdp_enabled()),
-        (torch._C._get_math_sdp_enabled(), torch._C._get_cudnn_sdp_enabled()),
+        (names.get_flash_sdp_enabled(), names.get_mem_efficient_sdp_enabled()),
+        (names.get_math_sdp_enabled(), names.get_cudnn_sdp_enabled()),
     )
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._dynamo import source as dynamo
-from torch._guards import Source
+
+from ._torch.names import Source
+from ._torch.names import dynamo_source as dynamo
 
 __all__ = ["Row", "dynamo_sources"]
 

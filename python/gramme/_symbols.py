@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import sympy  # type: ignore[import-untyped, unused-ignore]
 import torch
-from torch._dynamo.source import AttrSource, TensorProperty, TensorPropertySource
-from torch._guards import Source
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
+
+from ._torch.names import (
+    AttrSource,
+    DimDynamic,
+    ShapeEnv,
+    Source,
+    StatefulSymbolicContext,
+    TensorProperty,
+    TensorPropertySource,
+)
 
 if TYPE_CHECKING:
     from . import _C

@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._dispatch.python import enable_python_dispatcher
-from torch._guards import Source
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicContext, compute_unbacked_bindings
+
+from ._torch.names import (
+    FakeTensorMode,
+    ShapeEnv,
+    Source,
+    StatefulSymbolicContext,
+    compute_unbacked_bindings,
+    enable_python_dispatcher,
+)
 
 __all__ = ["propagate"]
 

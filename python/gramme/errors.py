@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import linecache
 import re
-import sys
 import traceback
 from typing import Any
 
+from ._torch import names
 from ._words import module_words
 
 __all__ = ["BackendError", "CaptureError"]
@@ -91,7 +91,8 @@ def capture_error(
     error = made(file, function, line, f"in {operation}: {text}" if operation else text, hint, stack, module)
     if unbacked:
         import sympy  # type: ignore[import-untyped, unused-ignore]
-        from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+        from ._torch.names import GuardOnDataDependentSymNode
 
         error.__cause__ = GuardOnDataDependentSymNode(sympy.Symbol(detail), text)
     return error
@@ -107,12 +108,12 @@ def refused_graph(reason: str, graph_module: Any) -> CaptureError:
 
 def _unsupported() -> type[CaptureError]:
     """What torch.compile's callers catch; not before the module that they have it from is imported."""
-    return _capture_error_of_torch() if "torch._dynamo.exc" in sys.modules else CaptureError
+    return _capture_error_of_torch() if names.loaded(names.DYNAMO_EXC) else CaptureError
 
 
 @functools.cache
 def _capture_error_of_torch() -> type[CaptureError]:
-    from torch._dynamo.exc import Unsupported
+    from ._torch.names import Unsupported
 
     class TorchCaptureError(CaptureError, Unsupported):
         """A CaptureError that code written for torch.compile knows."""
@@ -135,7 +136,7 @@ def recompile_limit_error(message: str) -> RuntimeError:
 
 @functools.cache
 def _recompile_limit_error() -> type[RuntimeError]:
-    from torch._dynamo.exc import FailOnRecompileLimitHit
+    from ._torch.names import FailOnRecompileLimitHit
 
     class RecompileLimitError(RuntimeError, FailOnRecompileLimitHit):
         """More captures were needed for one place than the recompile limit allows."""
@@ -145,7 +146,7 @@ def _recompile_limit_error() -> type[RuntimeError]:
 
 @functools.cache
 def _user_error() -> type[CaptureError]:
-    from torch._dynamo.exc import UserError, UserErrorType
+    from ._torch.names import UserError, UserErrorType
 
     class DataDependentError(CaptureError, UserError):
         """What torch.compile's callers catch where a number that comes out of data had to be known."""
@@ -162,7 +163,7 @@ def _user_error() -> type[CaptureError]:
 
 @functools.cache
 def _of_control_flow() -> type[CaptureError]:
-    from torch._dynamo.exc import UncapturedHigherOrderOpError
+    from ._torch.names import UncapturedHigherOrderOpError
 
     class UncapturedControlFlowError(CaptureError, UncapturedHigherOrderOpError):
         """A function that torch.cond, while_loop, map or scan runs cannot be captured."""

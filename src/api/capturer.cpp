@@ -8,11 +8,12 @@
 #include "backend/fx.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
-#include "base/option.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
 #include "native/executor.h"
 #include "native/from_graph.h"
+#include "torch/names.h"
+#include "torch/option.h"
 
 namespace gramme::api {
 
@@ -26,8 +27,8 @@ std::string place_of(const runtime::FrameView& frame) {
 }
 
 /// What the function makes of the message.
-[[noreturn]] void raise(const char* module, const char* make, const std::string& message) {
-  Owned<> error = take(PyObject_CallFunction(imported(module, make).get(), "s", message.c_str()));
+[[noreturn]] void raise(const Owned<>& make, const std::string& message) {
+  Owned<> error = take(PyObject_CallFunction(make.get(), "s", message.c_str()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }
@@ -71,8 +72,6 @@ void require_frozen(const backend::Captured& captured, const graph::Graph& graph
     facts.push_back({graph.placeholders().at(input)->source, guards::Kind::Identity, inputs.at(input)});
   segment.guards.require(std::move(facts));
 }
-
-constexpr char kCompilerConfig[] = "torch.compiler.config";
 
 /// A comma-separated list, now, as gramme._policy reads it; null if it is empty.
 Owned<> listed(Option& option, const char* reader) {
@@ -167,12 +166,14 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
 
 /// What the program asked for, then what torch._dynamo.config says, now.
 void Capturer::set_dynamic(trace::Policy& policy) const {
-  static constexpr char kConfig[] = "torch._dynamo.config";
-  static Option automatic(kConfig, "automatic_dynamic_shapes"), fixed(kConfig, "assume_static_by_default"),
-      ints_fixed(kConfig, "specialize_int"), module_ints_vary(kConfig, "allow_unspec_int_on_nn_module"),
-      scalars(kConfig, "capture_scalar_outputs"), shapes(kConfig, "capture_dynamic_output_shape_ops"),
-      dynamic_sources(kCompilerConfig, "dynamic_sources"), unbacked_sources(kCompilerConfig, "unbacked_sources"),
-      dynamic_values(kCompilerConfig, "dynamic_values");
+  static Option automatic(of_torch::DynamoConfig, "automatic_dynamic_shapes"),
+      fixed(of_torch::DynamoConfig, "assume_static_by_default"), ints_fixed(of_torch::DynamoConfig, "specialize_int"),
+      module_ints_vary(of_torch::DynamoConfig, "allow_unspec_int_on_nn_module"),
+      scalars(of_torch::DynamoConfig, "capture_scalar_outputs"),
+      shapes(of_torch::DynamoConfig, "capture_dynamic_output_shape_ops"),
+      dynamic_sources(of_torch::CompilerConfig, "dynamic_sources"),
+      unbacked_sources(of_torch::CompilerConfig, "unbacked_sources"),
+      dynamic_values(of_torch::CompilerConfig, "dynamic_values");
   policy.contract = options_.contract;
   policy.contract.breaks = !options_.fullgraph;
   policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
@@ -285,7 +286,7 @@ void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<st
   std::string message =
       "Recompiling function " + place_of(frame) + "\n    triggered by the following guard failure(s):";
   for (const std::string& guard : failing_guards) message += "\n    - " + guard;
-  raise("torch._dynamo.exc", "RecompileError", message);
+  raise(share(of_torch::object(of_torch::RecompileError)), message);
 }
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
@@ -295,7 +296,7 @@ bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const s
       take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit, frame.code,
                                  bytecode::decode(frame.code).line(frame.offset), first, failing_guard.c_str()));
   std::string message = text(told.get());
-  if (refused) raise("gramme.errors", "recompile_limit_error", message);
+  if (refused) raise(imported("gramme.errors", "recompile_limit_error"), message);
   check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " The function runs plainly from now on.").c_str(), 1));
   return true;
 }

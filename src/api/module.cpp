@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <torch/headeronly/version.h>
 
 #include "api/captured.h"
 #include "api/capturer.h"
@@ -26,6 +27,7 @@
 #include "runtime/module_call.h"
 #include "runtime/stance.h"
 #include "runtime/table.h"
+#include "torch/names.h"
 
 namespace nb = nanobind;
 
@@ -215,8 +217,26 @@ bool interrupts(nb::handle exception) {
 
 }  // namespace
 
+/// The classes in torch's headers have another layout in each minor version.
+void refuse_other_torch() {
+  const std::string built = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + ".";
+  const auto found = nb::cast<std::string>(nb::str(nb::module_::import_("torch").attr("__version__")));
+  if (!found.starts_with(built)) throw nb::import_error(("it was built for torch " + built + "*").c_str());
+}
+
+/// All that is missing, in one error.
+void refuse_missing_names() {
+  const std::vector<std::string> missing = of_torch::missing();
+  if (missing.empty()) return;
+  std::string text = "src/torch names what this version of torch does not have:";
+  for (const std::string& name : missing) text += "\n  " + name;
+  throw nb::import_error(text.c_str());
+}
+
 NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);
+  refuse_other_torch();
+  refuse_missing_names();
   builtins::register_python();
   builtins::register_torch();
   hop::register_operators();

@@ -6,6 +6,7 @@
 #include "base/interruption.h"
 #include "base/once.h"
 #include "bytecode/code.h"
+#include "torch/names.h"
 
 namespace gramme::api {
 namespace {
@@ -71,10 +72,7 @@ bool is_told(const plan::Segment& segment) {
 namespace {
 
 /// torch._dynamo.utils, or null while it is not imported.
-Owned<> dynamo_utils() {
-  static PyObject* const name = intern("torch._dynamo.utils");
-  return Owned<>::steal(PyImport_GetModule(name));
-}
+Owned<> dynamo_utils() { return share(of_torch::if_loaded(of_torch::DynamoUtils)); }
 
 void add(const Owned<>& counters, const char* category, const Owned<>& key, int number) {
   Owned<> counter = take(PyObject_GetItem(counters.get(), text(category).get()));

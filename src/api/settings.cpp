@@ -6,16 +6,14 @@
 
 #include "base/imported.h"
 #include "base/interruption.h"
-#include "base/option.h"
+#include "torch/names.h"
+#include "torch/option.h"
 
 namespace gramme::api {
 namespace {
 
-constexpr char kConfig[] = "torch._dynamo.config";
 constexpr int kDefaultLimit = 8, kDefaultAccumulatedLimit = 256;
 constexpr int kHighestLimit = 1'000'000'000;
-
-bool is_loaded(const char* module) { return PyDict_GetItemString(PyImport_GetModuleDict(), module); }
 
 bool environment_says(const char* name) {
   const char* value = std::getenv(name);
@@ -56,6 +54,7 @@ struct Setting {
 
   void look(const char* module) {
     if (told) return;
+    if (!option.exists()) return (void)(told = true);  // not in this version of torch
     Owned<> value = option.value();
     if (!value || value.get() == accepted) return;
     if (means_the_same(value.get())) {
@@ -69,22 +68,12 @@ struct Setting {
 };
 
 Setting kSettings[] = {
-#define SETTING(name, values, meaning) {#name, values, meaning, {kConfig, #name}},
-#include "api/settings.def"
+#define SETTING(name, values, meaning) {#name, values, meaning, {of_torch::DynamoConfig, #name}},
+#include "torch_settings.def"
 #undef SETTING
 };
 
-Owned<> handler() {
-  static PyObject* const name = intern("torch._dynamo.callback");
-  PyObject* module = PyDict_GetItem(PyImport_GetModuleDict(), name);
-  return module ? take(PyObject_GetAttrString(module, "callback_handler")) : Owned<>();
-}
-
-/// Null while it is not imported.
-PyObject* dynamo_utils() {
-  static PyObject* const name = intern("torch._dynamo.utils");
-  return PyDict_GetItem(PyImport_GetModuleDict(), name);
-}
+Owned<> handler() { return share(of_torch::if_loaded(of_torch::CallbackHandler)); }
 
 bool has_items(PyObject* object, const char* list) {
   return PyObject_IsTrue(take(PyObject_GetAttrString(object, list)).get()) == 1;
@@ -93,35 +82,36 @@ bool has_items(PyObject* object, const char* list) {
 }  // namespace
 
 bool captures_are_disabled() {
-  static Option disable(kConfig, "disable");
+  static Option disable(of_torch::DynamoConfig, "disable");
   return disable.is_set(environment_says("TORCH_COMPILE_DISABLE"));
 }
 
 int recompile_limit(std::optional<int> asked) {
-  static Option limit(kConfig, "recompile_limit"), accumulated(kConfig, "accumulated_recompile_limit");
+  static Option limit(of_torch::DynamoConfig, "recompile_limit"),
+      accumulated(of_torch::DynamoConfig, "accumulated_recompile_limit");
   return std::min(asked ? *asked : limit_of(limit, kDefaultLimit), limit_of(accumulated, kDefaultAccumulatedLimit));
 }
 
 bool is_recompile_error() {
-  static Option option(kConfig, "error_on_recompile");
+  static Option option(of_torch::DynamoConfig, "error_on_recompile");
   return option.is_set(false);
 }
 
 bool is_recompile_limit_error() {
-  static Option option(kConfig, "fail_on_recompile_limit_hit");
+  static Option option(of_torch::DynamoConfig, "fail_on_recompile_limit_hit");
   return option.is_set(false);
 }
 
 bool is_break_error() {
-  PyObject* module = dynamo_utils();
-  return module && take(PyObject_CallMethod(module, "_get_error_on_graph_break", nullptr)).get() == Py_True;
+  PyObject* const get = of_torch::if_loaded(of_torch::GetErrorOnGraphBreak);
+  return get && take(PyObject_CallNoArgs(get)).get() == Py_True;
 }
 
-void leave_break_error() { take(PyObject_CallMethod(dynamo_utils(), "_set_error_on_graph_break", "O", Py_False)); }
+void leave_break_error() { take(PyObject_CallOneArg(of_torch::object(of_torch::SetErrorOnGraphBreak), Py_False)); }
 
 void warn_of_settings() {
-  if (is_loaded(kConfig))
-    for (Setting& setting : kSettings) setting.look(kConfig);
+  if (of_torch::if_loaded(of_torch::DynamoConfig))
+    for (Setting& setting : kSettings) setting.look(of_torch::text(of_torch::DynamoConfig));
 }
 
 Compilation::Compilation(const runtime::FrameView& frame) {

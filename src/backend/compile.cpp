@@ -7,6 +7,7 @@
 #include "base/interruption.h"
 #include "base/once.h"
 #include "base/signals.h"
+#include "torch/names.h"
 
 namespace gramme::backend {
 namespace {
@@ -55,15 +56,11 @@ PyObject* roomy_call() {
 
 /// AOTAutograd found numbers that it cannot turn into tensors: it has noted which, and wants to start again.
 bool restarts() {
-  static PyObject* const name = intern("torch._dynamo.exc");
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
   PyObject* raised = PyErr_Occurred();  // borrowed from the thread
   ErrorState pending;
-  Owned<> module = Owned<>::steal(PyImport_GetModule(name));
-  Owned<> restart =
-      Owned<>::steal(module ? PyObject_GetAttrString(module.get(), "TensorifyScalarRestartAnalysis") : nullptr);
-  PyErr_Clear();
-  return restart && PyErr_GivenExceptionMatches(raised, restart.get());
+  PyObject* const restart = of_torch::if_loaded(of_torch::TensorifyScalarRestartAnalysis);
+  return restart && PyErr_GivenExceptionMatches(raised, restart);
 }
 
 bool hands_over(PyObject* backend) {

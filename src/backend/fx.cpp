@@ -11,6 +11,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "graph/names.h"
+#include "torch/names.h"
 
 namespace gramme::backend {
 namespace {
@@ -25,13 +26,13 @@ Owned<> text(const std::string& string) { return take(PyUnicode_FromStringAndSiz
 struct Fx {
   Owned<> graph = imported("torch.fx", "Graph");
   Owned<> make_module = imported("gramme._graph_module", "make");
-  Owned<> node = imported("torch.fx.node", "Node");
-  Owned<> node_base = imported("torch._C", "_NodeBase");
+  Owned<> node = share(of_torch::object(of_torch::FxNode));
+  Owned<> node_base = share(of_torch::object(of_torch::NodeBase));
   Owned<> symint = imported("torch", "SymInt");
   Owned<> assertion = attribute(attribute(attribute(imported("torch", "ops"), "aten"), "_assert_scalar"), "default");
   Owned<> pow = imported("operator", "pow"), builtin_pow = imported("builtins", "pow");
-  Owned<> update = attribute(node_base, "_update_args_kwargs");
-  Owned<> prepend = attribute(node_base, "_prepend");
+  Owned<> update = attribute(node_base, of_torch::text(of_torch::UpdateArgsKwargs));
+  Owned<> prepend = attribute(node_base, of_torch::text(of_torch::Prepend));
   Owned<> no_args = take(PyTuple_New(0));
   Owned<> no_kwargs = take(PyDict_New());
 
@@ -53,8 +54,10 @@ class Builder {
     add_output();
     for (const auto& [base, count] : names_.space.counts())
       check(PyDict_SetItem(counts_.get(), text(base).get(), take(PyLong_FromLongLong(count)).get()));
-    check(PyObject_SetAttrString(result_.get(), "_len", take(PyLong_FromSsize_t(length_)).get()));
-    Owned<> module = take(PyObject_CallFunctionObjArgs(fx_.make_module.get(), attributes_.get(), result_.get(), nullptr));
+    check(PyObject_SetAttrString(result_.get(), of_torch::text(of_torch::GraphLength),
+                                 take(PyLong_FromSsize_t(length_)).get()));
+    Owned<> module =
+        take(PyObject_CallFunctionObjArgs(fx_.make_module.get(), attributes_.get(), result_.get(), nullptr));
     for (auto [key, object] : graph_.metadata)
       check(PyDict_SetItemString(attribute(module, "meta").get(), key, object));
     return module;
@@ -68,12 +71,12 @@ class Builder {
         names_(graph::assign_names(graph, around)),
         result_(take(PyObject_CallNoArgs(fx_.graph.get()))),
         metadata_(std::move(operators)) {
-    Owned<> space = attribute(result_, "_graph_namespace");
-    names_of_nodes_ = attribute(space, "_obj_to_name");
-    used_names_ = attribute(space, "_used_names");
-    counts_ = attribute(space, "_base_count");
-    root_ = attribute(result_, "_root");
-    table_ = attribute(attribute(result_, "_find_nodes_lookup_table"), "table");
+    Owned<> space = attribute(result_, of_torch::text(of_torch::GraphNamespace));
+    names_of_nodes_ = attribute(space, of_torch::text(of_torch::ObjToName));
+    used_names_ = attribute(space, of_torch::text(of_torch::UsedNames));
+    counts_ = attribute(space, of_torch::text(of_torch::BaseCount));
+    root_ = attribute(result_, of_torch::text(of_torch::GraphRoot));
+    table_ = attribute(attribute(result_, of_torch::text(of_torch::FindNodesLookupTable)), "table");
     made_.resize(names_.node.size());
   }
 

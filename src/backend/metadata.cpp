@@ -5,6 +5,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::backend {
 namespace {
@@ -128,7 +129,7 @@ const std::string& Metadata::path(const Source* source) {
   if (!added) return result;
   const Source* table = source->base;
   bool member = source->kind == source::Kind::Value && table->kind == source::Kind::Attr &&
-                PyUnicode_CompareWithASCIIString(table->key.get(), "_modules") == 0;
+                PyUnicode_CompareWithASCIIString(table->key.get(), of_torch::text(of_torch::Submodules)) == 0;
   const char* key = member && PyUnicode_Check(source->key.get()) ? PyUnicode_AsUTF8(source->key.get()) : nullptr;
   PyErr_Clear();  // lone surrogates
   if (key && *key && !strpbrk(key, "'\"]"))

@@ -3,29 +3,10 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 namespace {
-
-constexpr const char* kTorchTools[] = {
-    "_dynamo/",
-    "_export/",
-    "_functorch/_aot_autograd/",
-    "_functorch/aot_autograd",
-    "_functorch/partitioners",
-    "_inductor/",
-    "_library/",
-    "_subclasses/",
-    "export/",
-    "fx/_symbolic_trace",
-    "fx/experimental/",
-    "fx/graph.py",
-    "fx/passes/",
-    "fx/proxy",
-    "jit/",
-    "onnx/",
-};
-constexpr const char* kTorchModels[] = {"ao/nn/", "distributions/", "nn/functional", "nn/utils/"};
 
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
@@ -80,18 +61,17 @@ bool FileRules::is_of_models(PyCodeObject* code) const {
   const std::string file = utf8_of(code->co_filename), name = utf8_of(code->co_name);
   if (is_below(file, torch_, "nn/modules/"))
     return name == "forward" || name == "_call_impl" || name == "_wrapped_call_impl";
-  return is_below_any(file, kTorchModels);
+  return is_below_any(file, of_torch::texts(of_torch::OfModels));
 }
 
 bool FileRules::is_tool(PyObject* name) const {
   const std::string file = utf8_of(name);
   return starts_with(file, "<frozen importlib") || is_below(file, stdlib_, "importlib/") ||
-         is_below(file, gramme_, "") || is_below_any(file, kTorchTools);
+         is_below(file, gramme_, "") || is_below_any(file, of_torch::texts(of_torch::OfTools));
 }
 
-template <size_t N>
-bool FileRules::is_below_any(std::string_view file, const char* const (&paths)[N]) const {
-  return std::any_of(paths, paths + N, [&](const char* path) { return is_below(file, torch_, path); });
+bool FileRules::is_below_any(std::string_view file, std::span<const char* const> paths) const {
+  return std::ranges::any_of(paths, [&](const char* path) { return is_below(file, torch_, path); });
 }
 
 bool FileRules::find_runs(std::string_view file) const {

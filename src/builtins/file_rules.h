@@ -2,6 +2,7 @@
 #pragma once
 #include <Python.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -31,8 +32,7 @@ class FileRules {
  private:
   bool find_runs(std::string_view file) const;
   bool torch_runs(std::string_view path) const;
-  template <size_t N>
-  bool is_below_any(std::string_view file, const char* const (&paths)[N]) const;
+  bool is_below_any(std::string_view file, std::span<const char* const> paths) const;
 
   std::vector<std::string> torch_outside_, torch_inline_, torch_run_;
   std::unordered_set<std::string> stdlib_run_, package_run_;

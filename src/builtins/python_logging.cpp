@@ -1,10 +1,10 @@
 // Text that the program writes: print(), logging, warnings.
 #include "base/imported.h"
 #include "base/once.h"
-#include "base/option.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
 #include "guards/warnings.h"
+#include "torch/option.h"
 
 namespace gramme::builtins {
 namespace {
@@ -14,8 +14,8 @@ using value::Kind;
 
 // ---- printing and logging, as the options of torch's own front end say
 
-constinit Option ignored("torch._dynamo.config", "ignore_logging_functions");
-constinit Option reordered("torch._dynamo.config", "reorderable_logging_functions");
+constinit Option ignored(of_torch::DynamoConfig, "ignore_logging_functions");
+constinit Option reordered(of_torch::DynamoConfig, "reorderable_logging_functions");
 
 /// Is the function in the set? The module is not imported for it.
 bool is_listed(Option& set, PyObject* function) {

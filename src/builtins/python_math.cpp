@@ -7,6 +7,7 @@
 #include "builtins/python_support.h"
 #include "protocol/data_numbers.h"
 #include "protocol/number.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 namespace {
@@ -53,7 +54,7 @@ Value* rounding(Trace& trace, const Args& args) {
 /// math.sqrt: of a number over symbols it is one, where it has a root.
 Value* square_root(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("math", "sqrt"); });
-  PyObject* const sym_sqrt = once([] { return real("torch", "_sym_sqrt"); });
+  PyObject* const sym_sqrt = of_torch::object(of_torch::SymSqrt);
   auto* number = args.positional == 1 && !args.keywords ? symbolic_number(trace.see(args[0])) : nullptr;
   if (args.positional == 1 && !args.keywords)
     if (Value* root = protocol::number_root(trace, function, trace.see(args[0]))) return root;

@@ -32,6 +32,20 @@ void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows) 
     if (PyObject* method = PyDict_GetItemString(type->tp_dict, row.name)) protocol::add_model(method, row.model, takes);
 }
 
+void add_rows(std::initializer_list<NamedRow> rows) {
+  for (const NamedRow& row : rows) {
+    const auto [module, name] = of_torch::place(row.name);
+    protocol::add_model(module, name, row.model);
+  }
+}
+
+void add_pure(std::initializer_list<of_torch::Name> names) {
+  for (of_torch::Name id : names) {
+    const auto [module, name] = of_torch::place(id);
+    protocol::add_pure(module, name);
+  }
+}
+
 void add_pure(const char* module, std::initializer_list<const char*> names) {
   for (const char* name : names) protocol::add_pure(module, name);
 }

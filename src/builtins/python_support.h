@@ -18,6 +18,7 @@
 
 #include "protocol/iterate.h"
 #include "protocol/protocol.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -41,6 +42,13 @@ void add_rows(const char* module, std::initializer_list<const char*> types, Take
 /// Methods of a type that no module names (generator, dict_keys, …).
 void add_rows(PyTypeObject* type, std::initializer_list<Row> rows);
 void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows);
+/// Of torch's private names.
+struct NamedRow {
+  of_torch::Name name;
+  protocol::Model model;
+};
+void add_rows(std::initializer_list<NamedRow> rows);
+void add_pure(std::initializer_list<of_torch::Name> names);
 void add_pure(const char* module, std::initializer_list<const char*> names);
 /// Every method of the type in C is pure, but for those that make, change or pickle an instance and the exceptions
 /// named.

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -21,7 +22,7 @@ Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
 bool is_traced_anyway(PyObject* function) {
   if (!PyFunction_Check(function)) return false;
   PyCodeObject* code = cpython::code_of(cpython::as_function(function));
-  return utf8_of(code->co_name) == "zero_grad" && utf8_of(code->co_filename).ends_with("torch/optim/optimizer.py");
+  return utf8_of(code->co_name) == "zero_grad" && of_torch::is_in(code->co_filename, of_torch::OptimizerFile);
 }
 
 /// torch.manual_seed once torch._dynamo is imported, and torch's other functions that keep it out: a model of the
@@ -43,13 +44,13 @@ Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args
 
 /// What torch.compile gives for a function: the function, whose breaks are no errors of ours.
 Value* compiled_by_dynamo(Trace& trace, value::Function* function, const Args& args) {
-  static PyObject* const original = intern("_torchdynamo_orig_callable");
+  static PyObject* const original = of_torch::attribute(of_torch::TorchdynamoOrigCallable);
   return protocol::call(trace, protocol::get_attribute(trace, function, original), args);
 }
 
 /// A disabled function. PyTorch disables parts of its optimizers where its own front end cannot trace them.
 Value* disabled(Trace& trace, value::Function* function, const Args& args) {
-  static PyObject* const k_original = intern("_torchdynamo_orig_callable");
+  static PyObject* const k_original = of_torch::attribute(of_torch::TorchdynamoOrigCallable);
   Owned<> original = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, k_original) : nullptr);
   if (!original) PyErr_Clear();
   const std::string name = function->object ? utf8_of(cpython::as_function(function->object)->func_qualname) : "";
@@ -57,7 +58,7 @@ Value* disabled(Trace& trace, value::Function* function, const Args& args) {
   PyCodeObject* code = plain ? cpython::code_of(cpython::as_function(original.get())) : nullptr;
   const std::string part = code ? utf8_of(code->co_name) : "";
   const bool of_optimizer = (part == "_init_group" || part.starts_with("_fused_")) &&
-                            utf8_of(code->co_filename).find("torch/optim/") != std::string::npos;
+                            of_torch::is_in(code->co_filename, of_torch::OptimizersFolder);
   if (!of_optimizer) cannot(Reason::CallDisabled, name);
   return protocol::call(trace, protocol::get_attribute(trace, function, k_original), args);
 }
@@ -72,19 +73,21 @@ Value* traced_step(Trace& trace, value::Function* function, const Args& args) {
 /// recorded in a graph of its own: it is passed by where graphs run as they are.
 Value* graph_break(Trace& trace, value::Function*, const Args&) {
   const PyCodeObject* code = trace.inliner->current_function()->code;
-  if (!trace.contract.as_is || !utf8_of(code->co_filename).ends_with("torch/optim/optimizer.py"))
+  if (!trace.contract.as_is || !of_torch::is_in(code->co_filename, of_torch::OptimizerFile))
     cannot(Reason::GraphBreakCalled);
   return trace.none();
 }
 
+constexpr char kErrorOnBreak[] = "error_on_graph_break (ErrorOnGraphBreak)";
+
 /// torch._dynamo.error_on_graph_break: it means nothing where one graph is asked for. Otherwise the frame enters and
 /// leaves it for real, and what ends within is looked at with it on.
 Value* make_error_on_break(Trace& trace, value::Function* function, const Args& args) {
-  if (trace.contract.breaks) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+  if (trace.contract.breaks) cannot(Reason::CallSkipped, kErrorOnBreak);
   return trace.inliner->call(function, args);
 }
 Value* pass_error_on_break(Trace& trace, value::Function*, const Args&) {
-  if (trace.contract.breaks) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+  if (trace.contract.breaks) cannot(Reason::CallSkipped, kErrorOnBreak);
   return trace.none();
 }
 
@@ -104,22 +107,16 @@ Value* comptime(Trace& trace, value::Function* function, const Args& args) {
 }  // namespace
 
 void register_torch_dynamo() {
-  protocol::add_function_model(
-      "torch/optim/lr_scheduler.py",
-      "LRScheduler.__init__.<locals>.patch_track_step_called.<locals>.wrap_step.<locals>.wrapper", &traced_step);
-  protocol::add_function_model("torch/_compile.py", "_disable_dynamo.<locals>.inner", &disabled_lazily);
-  protocol::add_function_model("torch/_dynamo/mutation_guard.py",
-                               "install_generation_tagging_init.<locals>.patched_init", &tagged_init);
-  protocol::add_function_model("torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper",
-                               &compiled_by_dynamo);
-  protocol::add_function_model("torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &disabled);
-  protocol::add_function_model("torch/_dynamo/decorators.py", "graph_break", &graph_break);
-  const std::string error_on_break = "ErrorOnGraphBreakDecoratorContextManager.";
-  for (const auto& [name, model] : {std::pair{"__init__", &make_error_on_break},
-                                    {"__enter__", &pass_error_on_break},
-                                    {"__exit__", &pass_error_on_break}})
-    protocol::add_function_model("torch/_dynamo/decorators.py", (error_on_break + name).c_str(), model);
-  protocol::add_function_model("torch/_dynamo/comptime.py", "_Comptime.__call__", &comptime);
+  protocol::add_function_model(of_torch::TracedStep, &traced_step);
+  protocol::add_function_model(of_torch::DisabledLazily, &disabled_lazily);
+  protocol::add_function_model(of_torch::TaggedInit, &tagged_init);
+  protocol::add_function_model(of_torch::CompiledByDynamo, &compiled_by_dynamo);
+  protocol::add_function_model(of_torch::DisabledByDynamo, &disabled);
+  protocol::add_function_model(of_torch::GraphBreak, &graph_break);
+  protocol::add_function_model(of_torch::MakeErrorOnBreak, &make_error_on_break);
+  protocol::add_function_model(of_torch::EnterErrorOnBreak, &pass_error_on_break);
+  protocol::add_function_model(of_torch::ExitErrorOnBreak, &pass_error_on_break);
+  protocol::add_function_model(of_torch::Comptime, &comptime);
 }
 
 }  // namespace gramme::builtins

@@ -3,6 +3,7 @@
 #include "base/once.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -46,7 +47,7 @@ Value* mode_at(Trace& trace, const Args& args) {
 
 /// with torch.device(…): a mode of its own.
 Value* enter_device(Trace& trace, const Args& args) {
-  PyObject* const context = once([] { return real("torch.utils._device", "DeviceContext"); });
+  PyObject* const context = of_torch::object(of_torch::DeviceContext);
   auto [self] = positional<1>(args, 1);
   push(trace, protocol::call(trace, trace.pinned(context), {self}));
   return self;
@@ -67,11 +68,11 @@ bool is_model_of_stack(PyObject* callable) {
 
 /// Of torch._C._VariableFunctions and methods of tensors modes see what may be overridden, and what makes tensors.
 bool is_overridable(PyObject* callable) {
-  PyObject* const functions = once([] { return real("torch._C", "_VariableFunctions"); });
+  PyObject* const functions = of_torch::object(of_torch::VariableFunctions);
   PyObject* const ignored =
-      once([] { return take(PyObject_CallNoArgs(real("torch.overrides", "get_ignored_functions"))).release(); });
+      once([] { return take(PyObject_CallNoArgs(of_torch::object(of_torch::GetIgnoredFunctions))).release(); });
   PyObject* const makers =
-      once([] { return take(PyObject_CallNoArgs(real("torch.utils._device", "_device_constructors"))).release(); });
+      once([] { return take(PyObject_CallNoArgs(of_torch::object(of_torch::DeviceConstructors))).release(); });
   static PyObject* const name = intern("__name__");
   if (check(PySet_Contains(ignored, callable)) && !check(PySet_Contains(makers, callable))) return false;
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) return true;
@@ -82,7 +83,7 @@ bool is_overridable(PyObject* callable) {
 
 /// Is it torch's, and so perhaps seen?
 bool is_of_torch(PyObject* callable) {
-  auto* const base = once([] { return reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase")); });
+  auto* const base = of_torch::type(of_torch::TensorBase);
   static PyObject* const module_name = intern("__module__");
   static PyObject* const torch = intern("torch");
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type) ||
@@ -102,7 +103,7 @@ bool is_of_functorch(PyObject* callable) {
   Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, module_name));
   if (!module) PyErr_Clear();
   return module && PyUnicode_Check(module.get()) &&
-         PyUnicode_CompareWithASCIIString(module.get(), "torch._C._functorch") == 0;
+         PyUnicode_CompareWithASCIIString(module.get(), of_torch::text(of_torch::FunctorchInC)) == 0;
 }
 
 /// In the scope the innermost mode is not entered.
@@ -144,16 +145,16 @@ Value* dispatch(Trace& trace, PyObject* callable, const Args& args) {
 }  // namespace
 
 void register_torch_function_modes() {
-  add_rows("torch._C", {{"_push_on_torch_function_stack", &push_mode},
-                        {"_pop_torch_function_stack", &pop_mode},
-                        {"_len_torch_function_stack", &count_modes},
-                        {"_get_function_stack_at", &mode_at}});
+  add_rows({{of_torch::PushOnTorchFunctionStack, &push_mode},
+            {of_torch::PopTorchFunctionStack, &pop_mode},
+            {of_torch::LenTorchFunctionStack, &count_modes},
+            {of_torch::GetFunctionStackAt, &mode_at}});
   add_rows("torch", {{"device.__enter__", &enter_device}, {"device.__exit__", &exit_device}});
   protocol::set_mode_dispatch(&dispatch);
   protocol::add_unseen(real("torch.compiler", "is_compiling"));
-  for (const char* name : {"lazy_load_decompositions", "_vmap_increment_nesting", "_vmap_decrement_nesting",
-                           "_add_batch_dim", "_remove_batch_dim"})
-    protocol::add_unseen(real("torch._functorch.predispatch", name));
+  for (of_torch::Name name : {of_torch::LazyLoadDecompositions, of_torch::VmapIncrementNesting,
+                              of_torch::VmapDecrementNesting, of_torch::AddBatchDim, of_torch::RemoveBatchDim})
+    protocol::add_unseen(of_torch::object(name));
 }
 
 }  // namespace gramme::builtins

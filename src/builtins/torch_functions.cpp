@@ -5,6 +5,7 @@
 #include "aten/classes.h"
 #include "base/once.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -28,19 +29,19 @@ void require(Trace& trace, Value* condition, const char* name) {
   if (trace.constant_of(seen) != Py_True) cannot(Reason::OperatorFailed, name);
 }
 
-template <Text name, size_t condition>
+template <of_torch::Name name, size_t condition>
 Value* checked(Trace& trace, const Args& args) {
   Value* value = args.positional > condition ? args[condition] : args.keyword("cond");
   if (!value) value = args.keyword("condition");
-  if (!value) cannot(Reason::ArgumentKind, name.text);
-  require(trace, value, name.text);
+  if (!value) cannot(Reason::ArgumentKind, of_torch::spelled(name));
+  require(trace, value, of_torch::spelled(name).c_str());
   return trace.none();
 }
 
 /// What a lazy property of a distribution shows of itself at the class: a property around the function, which is asked
 /// what it is. All calls of a segment see one, where each makes its own eagerly.
 Value* shown_property(Trace& trace, const Args& args) {
-  PyObject* const type = once([] { return real("torch.distributions.utils", "_lazy_property_and_property"); });
+  PyObject* const type = of_torch::object(of_torch::LazyPropertyAndProperty);
   PyObject* wrapped = args.positional == 1 && !args.keywords ? trace.see(args[0])->object : nullptr;
   if (!wrapped || !PyFunction_Check(wrapped)) cannot(Reason::ArgumentKind, "_lazy_property_and_property()");
   return trace.adopt(take(PyObject_CallOneArg(type, wrapped)));
@@ -52,7 +53,7 @@ Value* asserted(Trace& trace, const Args& args) {
   auto* tensor = message ? as<Tensor>(trace.see(args[0])) : nullptr;
   if (tensor && message->kind == Kind::Constant && PyUnicode_CheckExact(message->object))
     if (trace.scope().assert_true(tensor, true, message)) return trace.none();
-  return checked<"torch._assert", 0>(trace, args);
+  return checked<of_torch::Assert, 0>(trace, args);
 }
 
 // ---- making tensors
@@ -100,7 +101,7 @@ Value* make_tensor(Trace& trace, const Args& args) {
     return trace.emit(tensor, args);
   if (trace.contract.as_is && holds_tensor(trace, data, false) && !(args.keywords == 0 && Alike().holds(trace, data)))
     cannot(Reason::DataDependentValue, "torch.tensor of tensors");
-  PyObject* const by_operators = once([] { return real("torch._refs", "tensor"); });
+  PyObject* const by_operators = of_torch::object(of_torch::TensorByOperators);
   return trace.emit(by_operators, args);
 }
 
@@ -208,13 +209,13 @@ Value* one_hot(Trace& trace, const Args& args) {
 }
 
 void register_checks() {
-  add_rows("torch", {{"_assert", &asserted},
-                     {"_check", &checked<"torch._check", 0>},
-                     {"_check_with", &checked<"torch._check_with", 1>},
-                     {"_check_index", &checked<"torch._check_index", 0>},
-                     {"_check_value", &checked<"torch._check_value", 0>},
-                     {"_check_type", &checked<"torch._check_type", 0>},
-                     {"_check_not_implemented", &checked<"torch._check_not_implemented", 0>}});
+  add_rows({{of_torch::Assert, &asserted},
+            {of_torch::Check, &checked<of_torch::Check, 0>},
+            {of_torch::CheckWith, &checked<of_torch::CheckWith, 1>},
+            {of_torch::CheckIndex, &checked<of_torch::CheckIndex, 0>},
+            {of_torch::CheckValue, &checked<of_torch::CheckValue, 0>},
+            {of_torch::CheckType, &checked<of_torch::CheckType, 0>},
+            {of_torch::CheckNotImplemented, &checked<of_torch::CheckNotImplemented, 0>}});
 }
 
 void register_makers() {
@@ -232,8 +233,8 @@ void register_makers() {
                      {"Generator", &refuse<Reason::CallUnknown, "torch.Generator(…)">}});
   add_rows("torch.nn.functional", {{"one_hot", &one_hot}});
   add_rows("torch.nn", {{"Buffer", &refuse<Reason::CallUnknown, "torch.nn.Buffer(…)">}});
-  add_rows("torch.distributions.utils", {{"_lazy_property_and_property", &shown_property}});
-  add_rows("torch.nn.modules.lazy", {{"LazyModuleMixin._infer_parameters", &refuse<Reason::Uninitialized, "">}});
+  add_rows({{of_torch::LazyPropertyAndProperty, &shown_property}});
+  add_rows({{of_torch::LazyModuleMixinInferParameters, &refuse<Reason::Uninitialized, "">}});
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "dtype")));
   add_pure_methods(reinterpret_cast<PyTypeObject*>(real("torch", "device")), {"__enter__", "__exit__", "__call__"});
 }

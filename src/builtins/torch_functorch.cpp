@@ -10,6 +10,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -19,15 +20,10 @@ using meta::Level;
 
 namespace {
 
-constexpr char kModule[] = "torch._functorch.predispatch";
-constexpr char kExtension[] = "torch._C._functorch";
-constexpr char kTransforms[] = "torch._functorch.eager_transforms";
-constexpr char kForward[] = "torch.autograd.forward_ad";
-
 /// A function that registers operators once in a process: what follows is inferred with them.
-template <Text module, Text name>
+template <of_torch::Name name>
 Value* load(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(module.text, name.text); });
+  PyObject* const function = of_torch::object(name);
   positional<0>(args, 0);
   call_real(trace, function, {});
   trace.scope().emit_mode(function, {});
@@ -56,7 +52,7 @@ Value* depth(Trace& trace) { return trace.integer(static_cast<int64_t>(trace.sco
 
 /// _vmap_increment_nesting(batch_size, randomness): the new level's number.
 Value* enter_vmap(Trace& trace, const Args& args) {
-  PyObject* const enter = once([] { return real(kModule, "_vmap_increment_nesting"); });
+  PyObject* const enter = of_torch::object(of_torch::VmapIncrementNesting);
   auto [batch_size, randomness] = bind(args, 2, {"batch_size", "randomness"});
   PyObject *size = trace.constant_of(batch_size), *kind = trace.constant_of(randomness);
   if (!size || !PyLong_CheckExact(size) || !kind || !PyUnicode_CheckExact(kind))
@@ -67,9 +63,9 @@ Value* enter_vmap(Trace& trace, const Args& args) {
 }
 
 /// _grad_increment_nesting(), _jvp_increment_nesting(): the same. They would leave inference mode.
-template <Text module, Text name, Level::Kind kind>
+template <of_torch::Name name, Level::Kind kind>
 Value* enter(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(module.text, name.text); });
+  PyObject* const function = of_torch::object(name);
   positional<0>(args, 0);
   if (aten::inference_mode()) cannot(Reason::CallUnknown, "a transform in inference mode");
   const bool enabled = kind == Level::Grad ? aten::grad_enabled() : aten::forward_grad_enabled();
@@ -84,9 +80,9 @@ bool inside(Trace& trace, Level::Kind kind) {
 }
 
 /// _vmap_decrement_nesting() and its like: the number of the level that was left.
-template <Text module, Text name, Level::Kind kind>
+template <of_torch::Name name, Level::Kind kind>
 Value* leave(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(module.text, name.text); });
+  PyObject* const function = of_torch::object(name);
   positional<0>(args, 0);
   if (!inside(trace, kind)) cannot(Reason::CallUnknown, "leaving a transform that was entered before");
   Value* level = depth(trace);
@@ -98,9 +94,9 @@ Value* leave(Trace& trace, const Args& args) {
 // ---- tensors at a level
 
 /// A function of a tensor and the number of a level, which must be the innermost one.
-template <Text module, Text name, size_t level>
+template <of_torch::Name name, size_t level>
 Value* at_level(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(module.text, name.text); });
+  PyObject* const function = of_torch::object(name);
   bool known = args.positional > level && !args.keywords && trace.see(args[0])->kind == Kind::Tensor;
   PyObject* number = known ? trace.constant_of(args[level]) : nullptr;
   if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.scope().levels().size())
@@ -132,7 +128,7 @@ struct Allowed : Balanced<bool> {
 };
 
 Value* allow_requires_grad(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kExtension, "set_inplace_requires_grad_allowed"); });
+  PyObject* const function = of_torch::object(of_torch::SetInplaceRequiresGradAllowed);
   auto [allowed] = positional<1>(args, 1);
   PyObject* flag = trace.constant_of(allowed);
   if (!flag || !PyBool_Check(flag)) cannot(Reason::ArgumentKind, "set_inplace_requires_grad_allowed");
@@ -151,7 +147,7 @@ Value* is_requires_grad_allowed(Trace& trace, const Args& args) {
 /// _set_tensor_requires_grad(x): of what was just wrapped, which nothing else knows. As in Dynamo its result stands for
 /// itself in the graph.
 Value* set_requires_grad(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kTransforms, "_set_tensor_requires_grad"); });
+  PyObject* const function = of_torch::object(of_torch::SetTensorRequiresGrad);
   auto [object] = positional<1>(args, 1);
   auto* tensor = trace.see_as<Tensor>(object);
   const bool wrapped = tensor && tensor->record->inner && !meta::is_batched(*tensor->record);
@@ -172,15 +168,14 @@ Value* set_requires_grad(Trace& trace, const Args& args) {
 }
 
 Value* autograd_grad(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kTransforms, "_autograd_grad"); });
+  PyObject* const function = of_torch::object(of_torch::AutogradGrad);
   return trace.scope().emit_remembering(function, args);
 }
 
 // ---- hooks of saved tensors, which no transform supports
 
 Owned<> disabled_message() {
-  PyObject* const get =
-      once([] { return real("torch._C._autograd", "_saved_tensors_hooks_get_disabled_error_message"); });
+  PyObject* const get = of_torch::object(of_torch::SavedTensorsHooksGetDisabledErrorMessage);
   return take(PyObject_CallNoArgs(get));
 }
 
@@ -188,8 +183,8 @@ struct HooksDisabled : Balanced<std::string> {};
 
 /// The thread is really put in the state: operations are inferred under it.
 void set_hooks_disabled(Trace& trace, PyObject* message) {
-  PyObject* const disable = once([] { return real("torch._C._autograd", "_saved_tensors_hooks_disable"); });
-  PyObject* const enable = once([] { return real("torch._C._autograd", "_saved_tensors_hooks_enable"); });
+  PyObject* const disable = of_torch::object(of_torch::SavedTensorsHooksDisable);
+  PyObject* const enable = of_torch::object(of_torch::SavedTensorsHooksEnable);
   trace.scope().when_put_back([disable, enable, before = disabled_message()] {
     ErrorState pending;
     Owned<> done = Owned<>::steal(before.get() == Py_None ? PyObject_CallNoArgs(enable)
@@ -237,10 +232,10 @@ struct DualLevel {
 struct ForwardGradEnabled : Balanced<bool> {};
 
 Value* set_forward_grad_enabled(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch._C", "_set_fwd_grad_enabled"); });
+  PyObject* const function = of_torch::object(of_torch::SetFwdGradEnabled);
   auto [enabled] = positional<1>(args, 1);
   PyObject* mode = trace.constant_of(enabled);
-  if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, "torch._C._set_fwd_grad_enabled");
+  if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, of_torch::spelled(of_torch::SetFwdGradEnabled));
   trace.scope().when_put_back([function, before = aten::forward_grad_enabled()] {
     ErrorState pending;
     if (!Owned<>::steal(PyObject_CallOneArg(function, before ? Py_True : Py_False))) PyErr_Clear();
@@ -257,7 +252,7 @@ Value* is_forward_grad_enabled(Trace& trace, const Args& args) {
 }
 
 Value* enter_dual_level(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kModule, "_enter_dual_level"); });
+  PyObject* const function = of_torch::object(of_torch::EnterDualLevel);
   positional<0>(args, 0);
   auto& level = trace.scope().state<DualLevel>();
   if (level.open || !inside(trace, Level::Jvp)) cannot(Reason::CallUnknown, "a level of forward AD");
@@ -267,7 +262,7 @@ Value* enter_dual_level(Trace& trace, const Args& args) {
 }
 
 Value* exit_dual_level(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kModule, "_exit_dual_level"); });
+  PyObject* const function = of_torch::object(of_torch::ExitDualLevel);
   static PyObject* const name = intern("level");
   Value* number = args.keyword("level");
   PyObject* constant = number && !args.positional ? trace.constant_of(number) : nullptr;
@@ -280,13 +275,13 @@ Value* exit_dual_level(Trace& trace, const Args& args) {
 }
 
 Value* make_dual(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kModule, "_make_dual"); });
+  PyObject* const function = of_torch::object(of_torch::MakeDual);
   if (!trace.scope().state<DualLevel>().open) cannot(Reason::CallUnknown, "a level of forward AD");
   return trace.emit(function, args);
 }
 
 Value* unpack_dual(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real(kModule, "_unpack_dual"); });
+  PyObject* const function = of_torch::object(of_torch::UnpackDual);
   if (!trace.scope().state<DualLevel>().open) cannot(Reason::CallUnknown, "a level of forward AD");
   return trace.scope().emit_remembering(function, args);
 }
@@ -294,39 +289,39 @@ Value* unpack_dual(Trace& trace, const Args& args) {
 // ---- tables
 
 void register_levels() {
-  add_rows(kModule, {{"lazy_load_decompositions", &load<kModule, "lazy_load_decompositions">},
-                     {"_vmap_increment_nesting", &enter_vmap},
-                     {"_vmap_decrement_nesting", &leave<kModule, "_vmap_decrement_nesting", Level::Vmap>},
-                     {"_jvp_increment_nesting", &enter<kModule, "_jvp_increment_nesting", Level::Jvp>},
-                     {"_jvp_decrement_nesting", &leave<kModule, "_jvp_decrement_nesting", Level::Jvp>},
-                     {"_add_batch_dim", &at_level<kModule, "_add_batch_dim", 2>},
-                     {"_remove_batch_dim", &at_level<kModule, "_remove_batch_dim", 1>},
-                     {"_unwrap_for_grad", &at_level<kModule, "_unwrap_for_grad", 1>}});
-  add_rows(kExtension, {{"_grad_increment_nesting", &enter<kExtension, "_grad_increment_nesting", Level::Grad>},
-                        {"_grad_decrement_nesting", &leave<kExtension, "_grad_decrement_nesting", Level::Grad>},
-                        {"_wrap_for_grad", &at_level<kExtension, "_wrap_for_grad", 1>},
-                        {"is_batchedtensor", &is_batched},
-                        {"is_gradtrackingtensor", &tracks_gradients},
-                        {"is_functorch_wrapped_tensor", &is_wrapped}});
+  add_rows({{of_torch::LazyLoadDecompositions, &load<of_torch::LazyLoadDecompositions>},
+            {of_torch::VmapIncrementNesting, &enter_vmap},
+            {of_torch::VmapDecrementNesting, &leave<of_torch::VmapDecrementNesting, Level::Vmap>},
+            {of_torch::JvpIncrementNesting, &enter<of_torch::JvpIncrementNesting, Level::Jvp>},
+            {of_torch::JvpDecrementNesting, &leave<of_torch::JvpDecrementNesting, Level::Jvp>},
+            {of_torch::AddBatchDim, &at_level<of_torch::AddBatchDim, 2>},
+            {of_torch::RemoveBatchDim, &at_level<of_torch::RemoveBatchDim, 1>},
+            {of_torch::UnwrapForGrad, &at_level<of_torch::UnwrapForGrad, 1>}});
+  add_rows({{of_torch::GradIncrementNesting, &enter<of_torch::GradIncrementNesting, Level::Grad>},
+            {of_torch::GradDecrementNesting, &leave<of_torch::GradDecrementNesting, Level::Grad>},
+            {of_torch::WrapForGrad, &at_level<of_torch::WrapForGrad, 1>},
+            {of_torch::IsBatchedTensor, &is_batched},
+            {of_torch::IsGradtrackingtensor, &tracks_gradients},
+            {of_torch::IsFunctorchWrappedTensor, &is_wrapped}});
 }
 
 void register_gradients() {
-  add_rows(kExtension, {{"set_inplace_requires_grad_allowed", &allow_requires_grad},
-                        {"get_inplace_requires_grad_allowed", &is_requires_grad_allowed}});
-  add_rows(kTransforms, {{"_set_tensor_requires_grad", &set_requires_grad}, {"_autograd_grad", &autograd_grad}});
-  add_rows("torch._C._autograd", {{"_saved_tensors_hooks_disable", &disable_hooks},
-                                  {"_saved_tensors_hooks_enable", &enable_hooks},
-                                  {"_saved_tensors_hooks_get_disabled_error_message", &disabled_message_of_hooks}});
+  add_rows({{of_torch::SetInplaceRequiresGradAllowed, &allow_requires_grad},
+            {of_torch::GetInplaceRequiresGradAllowed, &is_requires_grad_allowed}});
+  add_rows({{of_torch::SetTensorRequiresGrad, &set_requires_grad}, {of_torch::AutogradGrad, &autograd_grad}});
+  add_rows({{of_torch::SavedTensorsHooksDisable, &disable_hooks},
+            {of_torch::SavedTensorsHooksEnable, &enable_hooks},
+            {of_torch::SavedTensorsHooksGetDisabledErrorMessage, &disabled_message_of_hooks}});
 }
 
 void register_forward_ad() {
-  add_rows("torch._C",
-           {{"_set_fwd_grad_enabled", &set_forward_grad_enabled}, {"_is_fwd_grad_enabled", &is_forward_grad_enabled}});
-  add_rows(kModule, {{"_enter_dual_level", &enter_dual_level},
-                     {"_exit_dual_level", &exit_dual_level},
-                     {"_make_dual", &make_dual},
-                     {"_unpack_dual", &unpack_dual}});
-  add_rows(kForward, {{"_maybe_load_decompositions", &load<kForward, "_maybe_load_decompositions">}});
+  add_rows({{of_torch::SetFwdGradEnabled, &set_forward_grad_enabled},
+            {of_torch::IsFwdGradEnabled, &is_forward_grad_enabled}});
+  add_rows({{of_torch::EnterDualLevel, &enter_dual_level},
+            {of_torch::ExitDualLevel, &exit_dual_level},
+            {of_torch::MakeDual, &make_dual},
+            {of_torch::UnpackDual, &unpack_dual}});
+  add_rows({{of_torch::MaybeLoadDecompositions, &load<of_torch::MaybeLoadDecompositions>}});
 }
 
 }  // namespace

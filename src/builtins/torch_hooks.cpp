@@ -2,6 +2,7 @@
 // the handle too: no gradient flows before the segment is done.
 #include "base/once.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -10,7 +11,7 @@ using namespace value;
 namespace {
 
 Object* new_handle(Trace& trace) {
-  auto* const type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch.utils.hooks", "RemovableHandle")); });
+  auto* const type = of_torch::type(of_torch::RemovableHandle);
   auto* handle = trace.make<Object>();
   handle->type = type;
   return handle;
@@ -50,7 +51,7 @@ Value* register_after_accumulation(Trace& trace, const Args& args) {
 }
 
 Value* retain_grad(Trace& trace, const Args& args) {
-  PyObject* const method = once([] { return real("torch._C", "TensorBase.retain_grad"); });
+  PyObject* const method = of_torch::object(of_torch::TensorBaseRetainGrad);
   positional<1>(args, 1);
   Tensor* tensor = self_tensor(trace, args, "retain_grad");
   require_grad(trace, tensor, "can't retain_grad on Tensor that has requires_grad=False");
@@ -80,7 +81,7 @@ Dict* unseen_hooks(Trace& trace, Object* handle) {
 /// handle.remove(): after the graph too, where the handle is made then, or its hook is one that no capture looks at.
 /// The ids of handles stay out of the guards that way.
 Value* remove_handle(Trace& trace, const Args& args) {
-  PyObject* const method = once([] { return real("torch.utils.hooks", "RemovableHandle.remove"); });
+  PyObject* const method = of_torch::object(of_torch::RemovableHandleRemove);
   auto* handle = args.positional == 1 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;
   Dict* hooks = handle ? unseen_hooks(trace, handle) : nullptr;
   if (!handle || (handle->made_by < 0 && !hooks))
@@ -95,8 +96,8 @@ Value* remove_handle(Trace& trace, const Args& args) {
 void register_torch_hooks() {
   add_rows("torch", {{"Tensor.register_hook", &register_hook},
                      {"Tensor.register_post_accumulate_grad_hook", &register_after_accumulation}});
-  add_rows("torch._C", {{"TensorBase.retain_grad", &retain_grad}});
-  add_rows("torch.utils.hooks", {{"RemovableHandle.remove", &remove_handle}});
+  add_rows({{of_torch::TensorBaseRetainGrad, &retain_grad}});
+  add_rows({{of_torch::RemovableHandleRemove, &remove_handle}});
 }
 
 }  // namespace gramme::builtins

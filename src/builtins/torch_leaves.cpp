@@ -5,6 +5,7 @@
 #include "aten/classes.h"
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "torch/names.h"
 #include "value/views.h"
 
 namespace gramme::builtins {
@@ -58,7 +59,7 @@ Value* make_parameter(Trace& trace, const Args& args) {
 }  // namespace
 
 void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
-  PyObject* const method = once([] { return real("torch._C", "TensorBase.requires_grad_"); });
+  PyObject* const method = of_torch::object(of_torch::TensorBaseRequiresGrad);
   const meta::Record& record = *tensor->record;
   if (trace.scope().requires_grad(tensor) == wanted) return;
   if (record.is_inference || !record.is_leaf || !can_need_grad(record))
@@ -82,10 +83,8 @@ bool is_own_data(Trace& trace, const Tensor* tensor, const Tensor* data) {
 
 void set_data(Trace& trace, Tensor* tensor, Value* value) {
   PyObject* const setter = once([] {
-    return take(PyObject_GetAttrString(
-                    cpython::type_lookup(reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase")),
-                                         intern("data")),
-                    "__set__"))
+    return take(PyObject_GetAttrString(cpython::type_lookup(of_torch::type(of_torch::TensorBase), intern("data")),
+                                       "__set__"))
         .release();
   });
   auto* data = value ? trace.see_as<Tensor>(value) : nullptr;
@@ -104,7 +103,7 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
 }
 
 void register_torch_leaves() {
-  add_rows("torch._C", {{"TensorBase.requires_grad_", &requires_grad_}});
+  add_rows({{of_torch::TensorBaseRequiresGrad, &requires_grad_}});
   add_rows("torch.nn", {{"Parameter", &make_parameter}});
 }
 

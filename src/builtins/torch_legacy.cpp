@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -75,7 +76,7 @@ Value* make_tensor(Trace& trace, const Args& args) {
 
 /// Does somebody measure? Then the program's ranges are made for real.
 void refuse_profiler(Trace& trace) {
-  PyObject* const enabled = once([] { return real("torch.autograd", "_profiler_enabled"); });
+  PyObject* const enabled = of_torch::object(of_torch::ProfilerEnabled);
   if (call_real(trace, enabled, {}).get() == Py_True) cannot(Reason::CallSkipped, "record_function under a profiler");
 }
 
@@ -89,7 +90,7 @@ Value* begin_range(Trace& trace, Function*, const Args& args) {
   set("args", arguments ? arguments : trace.none());
   set("run_callbacks_on_exit", trace.boolean(true));
   set("record", trace.none());
-  set("_cupti_monitor_external_id", trace.none());
+  set(of_torch::text(of_torch::ProfilerExternalId), trace.none());
   return trace.none();
 }
 
@@ -125,12 +126,11 @@ void register_torch_legacy() {
                      {"IntTensor", &make_tensor<"int32", true>},
                      {"LongTensor", &make_tensor<"int64", true>},
                      {"BoolTensor", &make_tensor<"bool", true>}});
-  add_rows("torch.autograd", {{"Variable", &make_variable}});
-  protocol::add_function_model("torch/autograd/variable.py", "VariableMeta.__instancecheck__", &protocol::traced_whole);
-  constexpr const char* kProfiler = "torch/autograd/profiler.py";
-  protocol::add_function_model(kProfiler, "record_function.__init__", &begin_range);
-  protocol::add_function_model(kProfiler, "record_function.__enter__", &enter_range);
-  protocol::add_function_model(kProfiler, "record_function.__exit__", &leave_range);
+  add_rows({{of_torch::Variable, &make_variable}});
+  protocol::add_function_model(of_torch::VariableInstanceCheck, &protocol::traced_whole);
+  protocol::add_function_model(of_torch::BeginRange, &begin_range);
+  protocol::add_function_model(of_torch::EnterRange, &enter_range);
+  protocol::add_function_model(of_torch::LeaveRange, &leave_range);
 }
 
 }  // namespace gramme::builtins

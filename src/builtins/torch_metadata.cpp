@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 #include "value/views.h"
 
 namespace gramme::builtins {
@@ -240,7 +241,7 @@ Value* type_text(Trace& trace, const meta::Record& record) {
 }
 
 void register_torch_metadata() {
-  auto* base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  auto* base = of_torch::type(of_torch::TensorBase);
   add_rows(base, {{"size", &size},
                   {"stride", &stride},
                   {"storage_offset", &storage_offset},

@@ -2,6 +2,7 @@
 // graph under their name, but for those that torch_metadata.cpp answers.
 #include "base/once.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -235,7 +236,7 @@ void register_python_methods(PyTypeObject* tensor) {
 }  // namespace
 
 void register_torch_methods() {
-  auto* base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  auto* base = of_torch::type(of_torch::TensorBase);
   register_forms(base);
   register_refused(base);
   register_python_methods(reinterpret_cast<PyTypeObject*>(real("torch", "Tensor")));

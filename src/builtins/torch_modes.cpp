@@ -10,6 +10,7 @@
 
 #include "base/once.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -31,10 +32,10 @@ Argument node_argument(graph::Node* node) {
 
 /// torch._C._set_grad_enabled(mode): a node only where the mode changes, as in Dynamo.
 Value* set_grad_enabled(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch._C", "_set_grad_enabled"); });
+  PyObject* const function = of_torch::object(of_torch::SetGradEnabled);
   auto [enabled] = bind(args, 1, {"enabled"});
   PyObject* mode = trace.constant_of(enabled);
-  if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, "torch._C._set_grad_enabled");
+  if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, of_torch::spelled(of_torch::SetGradEnabled));
   if (aten::grad_enabled() != (mode == Py_True)) {
     trace.scope().emit_mode(function, {meta::constant(mode)});
     aten::set_grad_enabled(mode == Py_True);
@@ -98,13 +99,13 @@ PyObject* constant_attribute(Trace& trace, Object* manager, const char* name) {
 
 /// with torch.inference_mode(mode): in the graph, and really for the fakes.
 Value* enter_inference(Trace& trace, const Args& args) {
-  PyObject* const enter = once([] { return real("torch.autograd.grad_mode", "_enter_inference_mode"); });
-  PyObject* const leave = once([] { return real("torch.autograd.grad_mode", "_exit_inference_mode"); });
+  PyObject* const enter = of_torch::object(of_torch::EnterInferenceMode);
+  PyObject* const leave = of_torch::object(of_torch::ExitInferenceMode);
   Object* manager = manager_of(trace, args, "torch.inference_mode");
   PyObject* mode = constant_attribute(trace, manager, "mode");
   // The context object that holds the mode can only be made by entering it: a manager that is needed as a real object
   // while the mode is open ends the segment before.
-  static PyObject* const context = intern("_inference_mode_context");
+  static PyObject* const context = of_torch::attribute(of_torch::InferenceModeContext);
   protocol::set_attribute(trace, manager, context, trace.make<Super>());
   Owned<> entered = take(PyObject_CallOneArg(enter, mode));
   graph::Node* node = trace.scope().emit_mode(enter, {meta::constant(mode)});
@@ -117,7 +118,7 @@ Value* enter_inference(Trace& trace, const Args& args) {
 }
 
 Value* exit_inference(Trace& trace, const Args& args) {
-  PyObject* const leave = once([] { return real("torch.autograd.grad_mode", "_exit_inference_mode"); });
+  PyObject* const leave = of_torch::object(of_torch::ExitInferenceMode);
   Object* manager = manager_of(trace, args, "torch.inference_mode");
   trace.scope().emit_mode(leave, {node_argument(entered_by(trace, manager, "torch.inference_mode"))});
   close(trace, manager);
@@ -145,7 +146,7 @@ struct GivenTo : std::unordered_map<const Value*, Given> {};
 
 /// autocast.__init__ is traced; what it was given is kept besides.
 Value* init_autocast(Trace& trace, const Args& args) {
-  PyObject* const init = once([] { return real("torch.amp.autocast_mode", "autocast.__init__"); });
+  PyObject* const init = of_torch::object(of_torch::AutocastInit);
   auto values = bind(args, 2, {"self", "device_type", "dtype", "enabled", "cache_enabled"});
   Object* manager = manager_of(trace, args, "torch.autocast");
   Given given{nullptr, Py_None, Py_True, Py_None};
@@ -162,13 +163,14 @@ Given given_or_state(Trace& trace, Object* manager) {
   const auto& given_to = trace.state<GivenTo>();
   if (auto found = given_to.find(manager); found != given_to.end()) return found->second;
   return {constant_attribute(trace, manager, "device"), constant_attribute(trace, manager, "fast_dtype"),
-          constant_attribute(trace, manager, "_enabled"), constant_attribute(trace, manager, "_cache_enabled")};
+          constant_attribute(trace, manager, of_torch::text(of_torch::AutocastEnabled)),
+          constant_attribute(trace, manager, of_torch::text(of_torch::CacheEnabled))};
 }
 
 /// with torch.autocast(…): torch.amp._enter_autocast(…) in the graph, and really for the fakes.
 Value* enter_autocast(Trace& trace, const Args& args) {
-  PyObject* const enter = once([] { return real("torch.amp", "_enter_autocast"); });
-  PyObject* const leave = once([] { return real("torch.amp", "_exit_autocast"); });
+  PyObject* const enter = of_torch::object(of_torch::EnterAutocast);
+  PyObject* const leave = of_torch::object(of_torch::ExitAutocast);
   Object* manager = manager_of(trace, args, "torch.autocast");
   Given given = given_or_state(trace, manager);
   store_previous(trace, manager, given[0]);
@@ -184,7 +186,7 @@ Value* enter_autocast(Trace& trace, const Args& args) {
 }
 
 Value* exit_autocast(Trace& trace, const Args& args) {
-  PyObject* const leave = once([] { return real("torch.amp", "_exit_autocast"); });
+  PyObject* const leave = of_torch::object(of_torch::ExitAutocast);
   Object* manager = manager_of(trace, args, "torch.autocast");
   trace.scope().emit_mode(leave, {node_argument(entered_by(trace, manager, "torch.autocast"))});
   close(trace, manager);
@@ -194,12 +196,11 @@ Value* exit_autocast(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_torch_modes() {
-  add_rows("torch._C", {{"_set_grad_enabled", &set_grad_enabled}});
-  add_rows("torch.autograd.grad_mode",
-           {{"inference_mode.__enter__", &enter_inference}, {"inference_mode.__exit__", &exit_inference}});
-  add_rows("torch.amp.autocast_mode", {{"autocast.__init__", &init_autocast},
-                                       {"autocast.__enter__", &enter_autocast},
-                                       {"autocast.__exit__", &exit_autocast}});
+  add_rows({{of_torch::SetGradEnabled, &set_grad_enabled}});
+  add_rows({{of_torch::InferenceModeEnter, &enter_inference}, {of_torch::InferenceModeExit, &exit_inference}});
+  add_rows({{of_torch::AutocastInit, &init_autocast},
+            {of_torch::AutocastEnter, &enter_autocast},
+            {of_torch::AutocastExit, &exit_autocast}});
 }
 
 }  // namespace gramme::builtins

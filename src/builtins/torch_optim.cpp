@@ -1,5 +1,6 @@
 // What optimizers ask of torch besides operations.
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -55,7 +56,7 @@ class Groups {
 
   /// What PyTorch makes of tensors of the same devices and dtypes, with the places of their items.
   Owned<> real_groups() {
-    PyObject* const group = once([] { return real("torch._C", "_group_tensors_by_device_and_dtype"); });
+    PyObject* const group = of_torch::object(of_torch::GroupTensorsByDeviceAndDtype);
     PyObject* const empty = once([] { return real("torch", "empty"); });
     Owned<> first = take(PyList_New(0));
     for (Value* item : lists_[0]) {
@@ -86,6 +87,6 @@ Value* group_tensors(Trace& trace, const Args& args) {
 
 }  // namespace
 
-void register_torch_optim() { add_rows("torch._C", {{"_group_tensors_by_device_and_dtype", &group_tensors}}); }
+void register_torch_optim() { add_rows({{of_torch::GroupTensorsByDeviceAndDtype, &group_tensors}}); }
 
 }  // namespace gramme::builtins

@@ -6,6 +6,7 @@
 #include "builtins/torch_support.h"
 #include "meta/targets.h"
 #include "protocol/call_rules.h"
+#include "torch/names.h"
 #include "trace/prepared.h"
 
 namespace gramme::builtins {
@@ -15,16 +16,6 @@ using namespace value;
 namespace {
 
 // ---- state
-
-/// Methods that make the state of parameters that have none: of what they read nothing but what parameters and their
-/// gradients are like, and a learning rate. Done twice they do what they do once.
-constexpr std::pair<const char*, const char*> kMakeState[] = {
-    {"torch/optim/adadelta.py", "Adadelta._init_group"}, {"torch/optim/_adafactor.py", "Adafactor._init_group"},
-    {"torch/optim/adam.py", "Adam._init_group"},         {"torch/optim/adamax.py", "Adamax._init_group"},
-    {"torch/optim/asgd.py", "ASGD._init_group"},         {"torch/optim/nadam.py", "NAdam._init_group"},
-    {"torch/optim/radam.py", "RAdam._init_group"},       {"torch/optim/rmsprop.py", "RMSprop._init_group"},
-    {"torch/optim/rprop.py", "Rprop._init_group"},       {"torch/optim/_muon.py", "Muon._init_group"},
-};
 
 bool is_empty_list(Trace& trace, Value* value) {
   auto* list = trace.see_as<List>(value);
@@ -78,19 +69,6 @@ void make_state(Trace& trace, Function* function, const Args& args, std::vector<
 
 // ---- the form for compilers
 
-/// Functions that compute a step of Python's numbers, or of tensors if it is to be captured by CUDA graphs: PyTorch's
-/// front end has all optimizers so. One graph serves all steps then.
-constexpr std::pair<const char*, const char*> kCapturable[] = {
-    {"torch/optim/adadelta.py", "_single_tensor_adadelta"}, {"torch/optim/adadelta.py", "_multi_tensor_adadelta"},
-    {"torch/optim/adam.py", "_single_tensor_adam"},         {"torch/optim/adam.py", "_multi_tensor_adam"},
-    {"torch/optim/adamax.py", "_single_tensor_adamax"},     {"torch/optim/adamax.py", "_multi_tensor_adamax"},
-    {"torch/optim/asgd.py", "_single_tensor_asgd"},         {"torch/optim/asgd.py", "_multi_tensor_asgd"},
-    {"torch/optim/nadam.py", "_single_tensor_nadam"},       {"torch/optim/nadam.py", "_multi_tensor_nadam"},
-    {"torch/optim/radam.py", "_single_tensor_radam"},       {"torch/optim/radam.py", "_multi_tensor_radam"},
-    {"torch/optim/rmsprop.py", "_single_tensor_rmsprop"},   {"torch/optim/rmsprop.py", "_multi_tensor_rmsprop"},
-    {"torch/optim/rprop.py", "_single_tensor_rprop"},       {"torch/optim/rprop.py", "_multi_tensor_rprop"},
-};
-
 void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Value*>& values) {
   static PyObject* const capturable = intern("capturable");
   if (trace.contract.as_is) return;
@@ -99,10 +77,10 @@ void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Valu
 }
 
 /// A step as one call. AOTAutograd has no form of it, and PyTorch's front end keeps it out of graphs.
-template <Text name>
+template <of_torch::Name name>
 Value* fused(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch", name.text); });
-  if (!trace.contract.as_is) cannot(Reason::CallDisabled, std::string("torch.") + name.text);
+  PyObject* const function = of_torch::object(name);
+  if (!trace.contract.as_is) cannot(Reason::CallDisabled, of_torch::spelled(name));
   return trace.emit(function, args);
 }
 
@@ -144,13 +122,14 @@ Value* add_scaled(Trace& trace, const Args& args) {
 }  // namespace
 
 void register_torch_optim_steps() {
-  for (auto [file, name] : kMakeState) protocol::add_call_rule(file, name, &make_state);
-  for (auto [file, name] : kCapturable) protocol::add_call_rule(file, name, &make_capturable);
-  add_rows("torch", {{"_fused_adam_", &fused<"_fused_adam_">},
-                     {"_fused_adamw_", &fused<"_fused_adamw_">},
-                     {"_fused_adagrad_", &fused<"_fused_adagrad_">},
-                     {"_fused_sgd_", &fused<"_fused_sgd_">}});
-  auto* const base = reinterpret_cast<PyTypeObject*>(real("torch._C", "TensorBase"));
+  for (auto [file, name] : of_torch::places(of_torch::MakesState)) protocol::add_call_rule(file, name, &make_state);
+  for (auto [file, name] : of_torch::places(of_torch::Capturable))
+    protocol::add_call_rule(file, name, &make_capturable);
+  add_rows({{of_torch::FusedAdam, &fused<of_torch::FusedAdam>},
+            {of_torch::FusedAdamw, &fused<of_torch::FusedAdamw>},
+            {of_torch::FusedAdagrad, &fused<of_torch::FusedAdagrad>},
+            {of_torch::FusedSgd, &fused<of_torch::FusedSgd>}});
+  auto* const base = of_torch::type(of_torch::TensorBase);
   add_rows(base,
            {{"addcdiv_", &scaled<"addcdiv_", "div">}, {"addcmul_", &scaled<"addcmul_", "mul">}, {"add_", &add_scaled}});
 }

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "builtins/file_rules.h"
 #include "builtins/torch_support.h"
+#include "torch/names.h"
 
 namespace gramme::builtins {
 
@@ -63,7 +64,7 @@ Value* type_name_of(Trace& trace, const Args& args) {
 /// Has the object a `__torch_function__` that would be asked? Plain tensors and parameters have one that is not.
 bool overrides(Trace& trace, Value* object) {
   static PyObject* const hook = intern("__torch_function__");
-  PyObject* const disabled = once([] { return real("torch._C", "_disabled_torch_function_impl"); });
+  PyObject* const disabled = of_torch::object(of_torch::DisabledTorchFunctionImpl);
   object = trace.see(object);
   if (auto* tensor = as<Tensor>(object)) return protocol::asked_for(trace, tensor) != protocol::Asked::Nobody;
   auto* other = as<Object>(object);
@@ -106,7 +107,7 @@ Value* compile(Trace&, const Args& args) {
 
 /// A scripted function: torch keeps the Python function that it was made of, to be traced in its place.
 Value* call_scripted(Trace& trace, const Args& args) {
-  static PyObject* const original = intern("_torchdynamo_inline");
+  static PyObject* const original = of_torch::attribute(of_torch::TorchdynamoInline);
   auto* scripted = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
   Value* function = scripted ? trace.own_attribute(scripted, original) : nullptr;
   if (!function || !trace.see_as<Function>(function)) cannot(Reason::CallSkipped, "torch.jit.ScriptFunction");
@@ -121,9 +122,9 @@ Value* annotate(Trace&, const Args& args) {
 }
 
 /// Stands in the graph, as in Dynamo: a module made in the capture reports itself when the graph runs.
-template <Text name>
+template <of_torch::Name name>
 Value* log_usage(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch._C", name.text); });
+  PyObject* const function = of_torch::object(name);
   std::vector<meta::Argument> arguments;
   for (Value* value : all_positional(args)) arguments.push_back(trace.scope().argument(value));
   trace.scope().emit_mode(function, arguments);
@@ -138,7 +139,7 @@ struct Asker {
 };
 constexpr Asker kAskers[] = {
 #define ASKER(file, function, told) {file, function, Told::told},
-#include "builtins/askers.def"
+#include "torch_askers.def"
 #undef ASKER
 };
 
@@ -171,29 +172,28 @@ void register_questions() {
                      {"is_inference", &of_tensor<"is_inference">},
                      {"typename", &type_name_of}});
   add_rows(Py_TYPE(real("torch", "FloatTensor")), {{"__instancecheck__", &legacy_instance}});
-  add_rows("torch._C", {{"_has_torch_function", &has_torch_function},
-                        {"_has_torch_function_unary", &has_torch_function},
-                        {"_has_torch_function_variadic", &has_torch_function},
-                        {"_is_torch_function_mode_enabled", &function_mode_enabled}});
+  add_rows({{of_torch::HasTorchFunction, &has_torch_function},
+            {of_torch::HasTorchFunctionUnary, &has_torch_function},
+            {of_torch::HasTorchFunctionVariadic, &has_torch_function},
+            {of_torch::IsTorchFunctionModeEnabled, &function_mode_enabled}});
 }
 
 void register_tracing_states() {
   add_rows("torch.compiler", {{"is_compiling", &is_compiling},
                               {"is_dynamo_compiling", &is_compiling},
                               {"is_exporting", &boolean_answer<false>}});
-  add_rows("torch._utils", {{"is_compiling", &is_compiling}});
-  add_rows("torch._C", {{"ScriptFunction.__call__", &call_scripted}});
+  add_rows({{of_torch::UtilsIsCompiling, &is_compiling}});
+  add_rows({{of_torch::ScriptFunctionCall, &call_scripted}});
   add_rows("torch.jit",
            {{"is_scripting", &boolean_answer<false>}, {"is_tracing", &boolean_answer<false>}, {"annotate", &annotate}});
-  add_rows("torch._jit_internal", {{"is_scripting", &boolean_answer<false>}});
-  add_rows("torch._C", {{"_get_tracing_state", &none_answer},
-                        {"_is_tracing", &boolean_answer<false>},
-                        {"_log_api_usage_once", &log_usage<"_log_api_usage_once">},
-                        {"_log_api_usage_metadata", &log_usage<"_log_api_usage_metadata">}});
-  add_rows("torch.fx._symbolic_trace",
-           {{"is_fx_tracing", &boolean_answer<false>}, {"is_fx_symbolic_tracing", &boolean_answer<false>}});
+  add_rows({{of_torch::InternalIsScripting, &boolean_answer<false>}});
+  add_rows({{of_torch::GetTracingState, &none_answer},
+            {of_torch::IsTracing, &boolean_answer<false>},
+            {of_torch::LogApiUsageOnce, &log_usage<of_torch::LogApiUsageOnce>},
+            {of_torch::LogApiUsageMetadata, &log_usage<of_torch::LogApiUsageMetadata>}});
+  add_rows({{of_torch::IsFxTracing, &boolean_answer<false>}, {of_torch::IsFxSymbolicTracing, &boolean_answer<false>}});
   // Dynamo says yes: the fused paths of nn.MultiheadAttention stay out of graphs.
-  add_rows("torch.nn.modules.activation", {{"_is_make_fx_tracing", &is_compiling}});
+  add_rows({{of_torch::IsMakeFxTracing, &is_compiling}});
   add_rows("torch", {{"compile", &compile}});
 }
 
@@ -201,10 +201,10 @@ void register_state_questions() {
   add_pure("torch", {"is_grad_enabled", "get_default_dtype", "is_autocast_enabled", "get_autocast_dtype",
                      "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
                      "is_autocast_cpu_enabled", "promote_types", "can_cast"});
-  add_pure("torch._C",
-           {"_is_any_autocast_enabled", "_is_autocast_available", "_get_privateuse1_backend_name",
-            "_is_torch_function_enabled", "_is_torch_function_all_disabled", "_get_deterministic_algorithms",
-            "_get_deterministic_algorithms_warn_only", "_has_distributed", "_infer_size"});
+  add_pure({of_torch::IsAnyAutocastEnabled, of_torch::IsAutocastAvailable, of_torch::GetPrivateuse1BackendName,
+            of_torch::IsTorchFunctionEnabled, of_torch::IsTorchFunctionAllDisabled,
+            of_torch::GetDeterministicAlgorithms, of_torch::GetDeterministicAlgorithmsWarnOnly,
+            of_torch::HasDistributed, of_torch::InferSize});
   add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
                      {"is_deterministic_algorithms_warn_only_enabled",
                       &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},

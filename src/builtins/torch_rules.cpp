@@ -7,11 +7,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/file_rules.h"
 #include "cpython/objects.h"
 #include "meta/origin.h"
+#include "torch/names.h"
+#include "torch_version.h"
 
 namespace gramme::builtins {
 
@@ -88,7 +91,7 @@ class ObjectRules {
 /// it is imported and somebody registered one.
 class Registered {
  public:
-  explicit Registered(const char* name) : name_(name) {}
+  explicit Registered(of_torch::Name name) : name_(name) {}
   bool contains(PyObject* callable) {
     if (!addresses_ && !look()) return false;
     if (PySet_GET_SIZE(addresses_.get()) == 0) return false;
@@ -101,8 +104,7 @@ class Registered {
     if (!owner_) {
       if (PyDict_GET_SIZE(modules) == modules_seen_) return false;
       modules_seen_ = PyDict_GET_SIZE(modules);
-      PyObject* rules = PyDict_GetItemString(modules, "torch._dynamo.trace_rules");
-      owner_ = Owned<>::steal(rules ? PyObject_GetAttrString(rules, name_) : nullptr);
+      owner_ = share(of_torch::if_loaded(name_));
     }
     static PyObject* const ids = intern("function_ids");
     Owned<> addresses = Owned<>::steal(owner_ ? PyObject_GetAttr(owner_.get(), ids) : nullptr);
@@ -110,7 +112,7 @@ class Registered {
     if (addresses && PySet_Check(addresses.get())) addresses_ = addresses;
     return static_cast<bool>(addresses_);
   }
-  const char* name_;
+  of_torch::Name name_;
   Owned<> owner_, addresses_;
   Py_ssize_t modules_seen_ = -1;
 };
@@ -118,24 +120,17 @@ class Registered {
 struct Rules {
   ObjectRules objects;
   FileRules files;
-  Registered allowed{"_allowed_callable_ids"};
-  Registered disallowed{"_disallowed_callable_ids"};
-  Registered nonstrict{"_nonstrict_trace_callable_ids"};
-  Registered leaf{"_leaf_function_ids"};
+  Registered allowed{of_torch::AllowedCallableIds};
+  Registered disallowed{of_torch::DisallowedCallableIds};
+  Registered nonstrict{of_torch::NonstrictTraceCallableIds};
+  Registered leaf{of_torch::LeafFunctionIds};
   PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
 };
-
-PyObject* attribute(const char* module, const char* name) {
-  PyObject* object = loaded_module(module);
-  PyObject* found = object ? PyDict_GetItemString(PyModule_GetDict(object), name) : nullptr;
-  if (!found) GRAMME_BUG(std::string("torch has no ") + module + "." + name);
-  return share(found).release();
-}
 
 std::string table_path() {
   std::string directory = directory_of("gramme");
   if (directory.empty()) GRAMME_BUG("the package gramme is not imported");
-  return directory + "_torch_rules_2_13.txt";
+  return directory + "_torch/" + of_torch::kFolder + "/rules.txt";
 }
 
 /// Reads the table: some 1,500 rules, 1 ms.
@@ -162,8 +157,8 @@ std::unique_ptr<Rules> load() {
       rules->files.add(kind, name);
   }
   rules->files.find_roots();
-  rules->tensor = attribute("torch", "Tensor");
-  rules->tensor_base = attribute("torch._C", "TensorBase");
+  rules->tensor = imported("torch", "Tensor").release();
+  rules->tensor_base = of_torch::object(of_torch::TensorBase);
   return rules;
 }
 
@@ -178,7 +173,7 @@ bool has_mark(PyObject* dict, PyObject* name) {
 }
 
 void check_marks(PyObject* callable, PyObject* dict) {
-  static PyObject* disabled = intern("_torchdynamo_disable");
+  static PyObject* disabled = of_torch::attribute(of_torch::TorchdynamoDisable);
   static PyObject* breaks = intern("__gramme_graph_break__");
   if (!dict || PyDict_GET_SIZE(dict) == 0) return;
   if (has_mark(dict, breaks)) cannot(Reason::GraphBreakCalled);
@@ -230,7 +225,7 @@ namespace {
 
 /// torch keeps its own functions out of torch._dynamo; what they call back is the program's all the same.
 bool is_torch_disabling_itself(const Rules& all, PyFunctionObject* function) {
-  static PyObject* const original = intern("_torchdynamo_orig_callable");
+  static PyObject* const original = of_torch::attribute(of_torch::TorchdynamoOrigCallable);
   PyObject* inner = PyDict_GetItemWithError(function->func_dict, original);
   return inner && PyFunction_Check(inner) &&
          all.files.is_of_torch(cpython::code_of(cpython::as_function(inner))->co_filename);
@@ -240,7 +235,7 @@ bool is_torch_disabling_itself(const Rules& all, PyFunctionObject* function) {
 
 cpython::FrameRule frame_rule(PyFunctionObject* function) {
   using cpython::FrameRule;
-  static PyObject* const disabled = intern("_torchdynamo_disable");
+  static PyObject* const disabled = of_torch::attribute(of_torch::TorchdynamoDisable);
   static PyObject* const finalizer = intern("__del__");
   static PyObject* const handler = intern("__torch_function__");
   Rules& all = rules();

@@ -1,5 +1,5 @@
 // What happens to a call of a function of torch or of the standard library: it stands in the graph, is traced, or is
-// made for real. The rules are python/gramme/_torch_rules_2_13.txt, written by tools/make_torch_rules.py.
+// made for real. The rules are python/gramme/_torch/*/rules.txt, written by tools/make_torch_rules.py.
 #pragma once
 #include "cpython/evaluator.h"
 #include "protocol/protocol.h"

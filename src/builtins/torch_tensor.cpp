@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "builtins/torch_leaves.h"
 #include "cpython/objects.h"
+#include "torch/names.h"
 #include "trace/dying.h"
 
 namespace gramme::builtins {
@@ -103,7 +104,7 @@ Value* in_graph(Trace& trace, Tensor* tensor) {
 }
 
 Value* data(Trace& trace, Tensor* tensor) {
-  PyObject* const get_data = once([] { return real("torch._C._autograd", "_get_data_attr"); });
+  PyObject* const get_data = of_torch::object(of_torch::GetDataAttr);
   return trace.emit(get_data, {tensor});
 }
 

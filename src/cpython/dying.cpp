@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "torch/names.h"
 
 namespace gramme::cpython {
 
@@ -12,7 +13,7 @@ namespace {
 bool is_of_front_end(PyObject* callback) {
   if (PyMethod_Check(callback)) callback = PyMethod_GET_FUNCTION(callback);
   PyObject* module = PyFunction_Check(callback) ? reinterpret_cast<PyFunctionObject*>(callback)->func_module : nullptr;
-  return module && PyUnicode_Check(module) && utf8_of(module).starts_with("torch._dynamo.");
+  return module && PyUnicode_Check(module) && of_torch::is_within(module, of_torch::Dynamo);
 }
 
 }  // namespace

@@ -3,21 +3,14 @@
 #include "base/once.h"
 #include "base/ref.h"
 #include "graph/graph.h"
+#include "torch/names.h"
 
 namespace gramme::graph {
 
 namespace {
 
 /// torch._C._set_grad_enabled, or null while torch is not imported.
-PyObject* grad_mode_setter() {
-  PyObject* const setter = once([] {
-    PyObject* module = PyImport_GetModule(intern("torch._C"));
-    PyObject* found = module ? PyObject_GetAttrString(module, "_set_grad_enabled") : nullptr;
-    if (!found) PyErr_Clear();
-    return found;
-  });
-  return setter;
-}
+PyObject* grad_mode_setter() { return of_torch::if_loaded(of_torch::SetGradEnabled); }
 
 /// 1 or 0 if the node sets the grad mode, else -1.
 int sets_grad(const Node* node) { return sets_grad_mode(node) ? node->call.args[0].object == Py_True : -1; }

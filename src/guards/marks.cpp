@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::guards {
 namespace {
@@ -12,9 +13,10 @@ using Names = std::array<PyObject*, 5>;
 
 const Names& names() {
   const Names* const all = once([] {
-    return new Names{intern("_dynamo_dynamic_indices"), intern("_dynamo_weak_dynamic_indices"),
-                     intern("_dynamo_unbacked_indices"), intern("_dynamo_strict_unbacked_indices"),
-                     intern("_dynamo_static_indices")};
+    return new Names{
+        of_torch::attribute(of_torch::MarkedDynamicIndices), of_torch::attribute(of_torch::MarkedWeakDynamicIndices),
+        of_torch::attribute(of_torch::MarkedUnbackedIndices),
+        of_torch::attribute(of_torch::MarkedStrictUnbackedIndices), of_torch::attribute(of_torch::MarkedStaticIndices)};
   });
   return *all;
 }

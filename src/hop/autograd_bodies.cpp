@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "hop/autograd_function.h"
 #include "hop/body.h"
+#include "torch/names.h"
 #include "trace/bodies.h"
 #include "trace/custom_views.h"
 #include "trace/read_later.h"
@@ -119,15 +120,14 @@ class Backward {
  private:
   /// Other ways to define a gradient, and to be given one.
   void refuse_variants() {
-    PyTypeObject* const base = once([] { return imported_type("torch.autograd.function", "Function"); });
+    PyTypeObject* const base = of_torch::type(of_torch::AutogradFunction);
     for (const char* name : {"vjp", "boxed_grads_call", "clear_saved_tensors_on_access"})
       if (trace_.type_lookup(applied_.function->type(), intern(name)) != cpython::type_lookup(base, intern(name)))
         cannot(Reason::BodyUnsupported, std::string(name) + " of an autograd.Function");
-    PyTypeObject* const of_hooks =
-        once([] { return imported_type("torch.nn.modules._functions", "BackwardHookFunction"); });
+    PyTypeObject* const of_hooks = of_torch::type(of_torch::BackwardHookFunction);
     if (applied_.function->type() == of_hooks)
       cannot(Reason::BodyUnsupported, "backward hooks of a module, which look for the node");
-    if (applied_.field(trace_, "_materialize_non_diff_grads"))
+    if (applied_.field(trace_, of_torch::text(of_torch::MaterializeNonDiffGrads)))
       cannot(Reason::BodyUnsupported, "_materialize_non_diff_grads of an autograd.Function");
   }
 
@@ -237,8 +237,7 @@ void try_bodies(Trace& trace, Applied& applied) {
 
 Value* apply_by_bodies(Trace& trace, Applied& applied) {
   static PyObject* const k_view_as = intern("view_as");
-  PyObject* const op =
-      once([] { return imported("torch._functorch.autograd_function", "autograd_function_apply").release(); });
+  PyObject* const op = of_torch::object(of_torch::AutogradFunctionApply);
   Body body(trace, "fwd_body", Effects::Kept);
   NoGrad no_grad(trace);
   applied.run_forward(trace);

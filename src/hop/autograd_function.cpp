@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "hop/body.h"
 #include "hop/operators.h"
+#include "torch/names.h"
 
 namespace gramme::hop {
 
@@ -17,7 +18,7 @@ using namespace value;
 const std::vector<const char*>& context_fields() {
   static const std::vector<const char*> names = {
       "to_save",           "dirty_tensors",     "non_differentiable",
-      "saved_for_forward", "materialize_grads", "_materialize_non_diff_grads"};
+      "saved_for_forward", "materialize_grads", of_torch::text(of_torch::MaterializeNonDiffGrads)};
   return names;
 }
 
@@ -37,7 +38,7 @@ void NoGrad::forget() {
 }
 
 graph::Node* NoGrad::set(bool on) {
-  PyObject* const setter = once([] { return imported("torch._C", "_set_grad_enabled").release(); });
+  PyObject* const setter = of_torch::object(of_torch::SetGradEnabled);
   aten::set_grad_enabled(on);
   return trace_.scope().emit_mode(setter, {constant(on ? Py_True : Py_False)});
 }
@@ -74,8 +75,8 @@ std::vector<Tensor*> Applied::tensors(Trace& trace, const char* name) const {
 namespace {
 
 Object* make_context(Trace& trace, Applied& applied) {
-  static PyObject* const name = intern("_backward_cls");
-  PyTypeObject* const base = once([] { return imported_type("torch.autograd.function", "BackwardCFunction"); });
+  static PyObject* const name = of_torch::attribute(of_torch::BackwardCls);
+  PyTypeObject* const base = of_torch::type(of_torch::BackwardCFunction);
   PyObject* type = PyDict_GetItem(applied.function->type()->tp_dict, name);
   if (!type || !PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), base))
     cannot(Reason::BodyUnsupported, "an autograd.Function whose node is of a class of its own");
@@ -95,7 +96,7 @@ Object* make_context(Trace& trace, Applied& applied) {
 /// Is `setup_context` another one than that of torch's base class?
 bool has_own_setup(Trace& trace, PyTypeObject* function) {
   static PyObject* const name = intern("setup_context");
-  PyTypeObject* const base = once([] { return imported_type("torch.autograd.function", "_SingleLevelFunction"); });
+  PyTypeObject* const base = of_torch::type(of_torch::SingleLevelFunction);
   return trace.type_lookup(function, name) != cpython::type_lookup(base, name);
 }
 
@@ -239,10 +240,16 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   return !trace.contract.differentiates ? apply_by_link(trace, applied) : apply_by_bodies(trace, applied);
 }
 
+/// The same in C, as later versions have it.
+Value* apply_in_c(Trace& trace, const Args& args) { return apply(trace, nullptr, args); }
+
 }  // namespace
 
 void register_autograd_function() {
-  protocol::add_function_model("torch/autograd/function.py", "Function.apply", &apply);
+  PyTypeObject* const function = of_torch::type(of_torch::AutogradFunction);
+  PyObject* const raw = cpython::type_lookup(function, intern("apply"));
+  if (raw && Py_IS_TYPE(raw, &PyClassMethodDescr_Type)) protocol::add_model(raw, &apply_in_c);
+  protocol::add_function_model(of_torch::FunctionApply, &apply);
 }
 
 }  // namespace gramme::hop

@@ -9,8 +9,9 @@
 #include "aten/state.h"
 #include "base/imported.h"
 #include "base/once.h"
-#include "base/option.h"
 #include "hop/body.h"
+#include "torch/names.h"
+#include "torch/option.h"
 #include "trace/bodies.h"
 
 namespace gramme::hop {
@@ -20,7 +21,7 @@ using meta::Argument;
 
 namespace {
 
-constexpr const char* kName = "torch.utils.checkpoint";
+const char* const kName = of_torch::text(of_torch::CheckpointModule);
 
 /// What contexts stand for while a function that makes them is only looked at.
 struct Contexts {
@@ -64,7 +65,7 @@ PyObject* flag_of(Trace& trace, Value* value) {
 }
 
 bool is_without_contexts(Trace& trace, Value* value) {
-  PyObject* const none = once([] { return imported("torch.utils.checkpoint", "noop_context_fn").release(); });
+  PyObject* const none = of_torch::object(of_torch::NoopContextFn);
   Value* seen = trace.see(value);
   return seen->object == none;
 }
@@ -110,7 +111,8 @@ Call bind(Trace& trace, const Args& args) {
 /// Do the module's own settings say nothing? The program may set them anywhere.
 void need_plain_settings(Trace& trace) {
   PyObject* const module = once([] { return import_module(kName); });
-  static PyObject* const names[] = {intern("_enable_checkpoint_early_stop"), intern("_checkpoint_debug_enabled")};
+  static PyObject* const names[] = {of_torch::attribute(of_torch::EnableCheckpointEarlyStop),
+                                    of_torch::attribute(of_torch::CheckpointDebugEnabled)};
   for (PyObject* name : names)
     if (constant_of(trace, protocol::get_attribute(trace, trace.pinned(module), name), kName) != Py_None)
       cannot(Reason::BodyUnsupported, "torch.utils.checkpoint with settings of its module");
@@ -133,7 +135,7 @@ PyObject* contexts_function(Trace& trace, Value* function) {
 }
 
 bool keeps_effects() {
-  static Option option("torch._dynamo.config", "skip_fwd_side_effects_in_bwd_under_checkpoint");
+  static Option option(of_torch::DynamoConfig, "skip_fwd_side_effects_in_bwd_under_checkpoint");
   return option.is_set(false);
 }
 
@@ -171,8 +173,7 @@ void check_reentrant_results(Trace& trace, Value* result, const std::vector<Tens
 
 /// Hooks of saved tensors stand around it, with which transforms that differentiate raise.
 void refuse_transforms(const graph::Graph& body) {
-  PyObject* const disable =
-      once([] { return imported("torch._C._autograd", "_saved_tensors_hooks_disable").release(); });
+  PyObject* const disable = of_torch::object(of_torch::SavedTensorsHooksDisable);
   for (const graph::Node* node : body.nodes()) {
     if (node->body) refuse_transforms(*node->body);
     if (node->kind == graph::Node::CallFunction && node->call.target == disable)
@@ -195,9 +196,8 @@ PyObject* given(Trace& trace, const graph::Graph& body, const Call& call) {
 }  // namespace
 
 Value* checkpoint(Trace& trace, Function*, const Args& args) {
-  PyObject* const op =
-      once([] { return imported("torch._higher_order_ops.wrap", "tag_activation_checkpoint").release(); });
-  PyObject* const wrap = once([] { return imported("torch._higher_order_ops.wrap", "wrap").release(); });
+  PyObject* const op = of_torch::object(of_torch::TagActivationCheckpoint);
+  PyObject* const wrap = of_torch::object(of_torch::Wrap);
   const Call call = bind(trace, args);
   need_plain_settings(trace);
   const bool recomputes = aten::grad_enabled();
@@ -238,10 +238,10 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
 /// torch.is_grad_enabled()
 Value* is_grad_enabled(Trace& trace, const Args& args) {
   PyObject* const real = once([] { return imported("torch", "is_grad_enabled").release(); });
-  static constexpr std::string_view kManagers = "torch/autograd/grad_mode.py";
   if (trace.state<Reentrant>().depth) {
-    const std::string_view file = PyUnicode_AsUTF8(trace.inliner->current_function()->code->co_filename);
-    if (!file.ends_with(kManagers)) cannot(Reason::BodyUnsupported, "grad mode asked for, with use_reentrant=True");
+    PyObject* const file = trace.inliner->current_function()->code->co_filename;
+    if (!of_torch::is_in(file, of_torch::GradModeFile))
+      cannot(Reason::BodyUnsupported, "grad mode asked for, with use_reentrant=True");
   }
   return protocol::fold(trace, real, args);
 }

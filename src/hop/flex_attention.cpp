@@ -8,6 +8,7 @@
 #include "base/once.h"
 #include "hop/outputs.h"
 #include "meta/infer.h"
+#include "torch/names.h"
 
 namespace gramme::hop {
 
@@ -17,7 +18,6 @@ using meta::Record;
 
 namespace {
 
-constexpr char kModule[] = "torch._higher_order_ops.flex_attention";
 constexpr const char* kNames[] = {"child", "child_1", "child_2", "child_3", "child_4"};
 
 Tensor* tensor_of(Trace& trace, const Row& row, Value* value) {
@@ -50,7 +50,7 @@ graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* fu
 
 /// Of the result, the sums of the scores' exponentials, and their greatest.
 std::array<const Record*, 3> results_of(Trace& trace, const Row& row, const std::array<Tensor*, 3>& tensors) {
-  PyObject* const infer = once([] { return imported(kModule, "flex_attention_fake_impl").release(); });
+  PyObject* const infer = of_torch::object(of_torch::FlexAttentionFakeImpl);
   std::vector<Argument> arguments;
   for (Tensor* tensor : tensors) {
     Argument& argument = arguments.emplace_back();
@@ -85,7 +85,7 @@ Value* flex_attention(Trace& trace, const Row& row, PyObject* op, const Args& ar
   if (mask.empty()) cannot(Reason::ArgumentKind, row.name);
   Value* mask_mod = trace.see(mask.back());
   mask.pop_back();
-  PyObject* const no_mask = once([] { return imported("torch.nn.attention.flex_attention", "noop_mask").release(); });
+  PyObject* const no_mask = of_torch::object(of_torch::NoopMask);
   if (auto* known = as<Constant>(mask_mod); known && known->object == Py_None) mask_mod = trace.pinned(no_mask);
 
   PyObject* const int32 = once([] { return imported("torch", "int32").release(); });

@@ -11,6 +11,7 @@
 #include "hop/body.h"
 #include "hop/operators.h"
 #include "protocol/tensors.h"
+#include "torch/names.h"
 #include "trace/made_by_graph.h"
 #include "trace/read_later.h"
 
@@ -37,7 +38,7 @@ Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
 /// The handle of a hook that the graph registers. A graph that runs as it is makes it; of others nobody has one, and
 /// whoever asks for it ends the segment.
 Object* handle_in_graph(Trace& trace, graph::Node* node = nullptr) {
-  PyObject* const type = once([] { return imported("torch.utils.hooks", "RemovableHandle").release(); });
+  PyObject* const type = of_torch::object(of_torch::RemovableHandle);
   auto* handle = trace.make<Object>();
   handle->type = reinterpret_cast<PyTypeObject*>(type);
   for (const char* name : {"id", "hooks_dict_ref", "extra_dict_ref"})
@@ -51,7 +52,8 @@ bool is_in_graph(const Object* handle) {
 }
 
 PyObject* method_of_tensor() {
-  return once([] { return take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")).release(); });
+  return once(
+      [] { return take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")).release(); });
 }
 
 /// A hook as an object: the program's own, or one that does the same. Null where it is made of what the capture makes,
@@ -182,7 +184,8 @@ graph::Graph* hook_body(Trace& trace, Tensor* tensor, Value* hook) {
   return body.returns(replaced ? trace.scope().argument(replaced) : constant(Py_None));
 }
 
-/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until then.
+/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until
+/// then.
 Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const pending = once([] { return imported("gramme._hooks", "pending").release(); });
   PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
@@ -198,8 +201,7 @@ Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
 
 /// x.register_hook(hook)
 Value* register_hook(Trace& trace, const Args& args) {
-  PyObject* const op =
-      once([] { return imported("torch._higher_order_ops.register_hook", "register_hook_op").release(); });
+  PyObject* const op = of_torch::object(of_torch::RegisterHookOp);
   Tensor* tensor = made_in_graph(trace, args, 2);
   if (!tensor) return before.register_hook(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.register_hook");
@@ -222,7 +224,7 @@ Value* register_hook(Trace& trace, const Args& args) {
 
 /// x.retain_grad()
 Value* retain_grad(Trace& trace, const Args& args) {
-  PyObject* const type = once([] { return imported("torch._C", "TensorBase").release(); });
+  PyObject* const type = of_torch::object(of_torch::TensorBase);
   Tensor* tensor = !trace.contract.differentiates ? made_in_graph(trace, args, 1) : nullptr;
   if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.retain_grad");
@@ -247,10 +249,9 @@ Value* remove_handle(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-protocol::Modelled replace(const char* module, const char* type, const char* name, protocol::Model model) {
-  Owned<> method = take(PyObject_GetAttrString(imported(module, type).get(), name));
+protocol::Modelled replace(Owned<> method, protocol::Model model) {
   const protocol::Modelled known = protocol::find_model(method.get());
-  if (!known) GRAMME_BUG(std::string("no model of ") + name);
+  if (!known) GRAMME_BUG("no model of a function of hooks");
   protocol::add_model(method.get(), model);
   return known;
 }
@@ -258,9 +259,10 @@ protocol::Modelled replace(const char* module, const char* type, const char* nam
 }  // namespace
 
 void register_hooks() {
-  before.register_hook = replace("torch", "Tensor", "register_hook", &register_hook);
-  before.retain_grad = replace("torch._C", "TensorBase", "retain_grad", &retain_grad);
-  before.remove = replace("torch.utils.hooks", "RemovableHandle", "remove", &remove_handle);
+  before.register_hook =
+      replace(take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")), &register_hook);
+  before.retain_grad = replace(share(of_torch::object(of_torch::TensorBaseRetainGrad)), &retain_grad);
+  before.remove = replace(share(of_torch::object(of_torch::RemovableHandleRemove)), &remove_handle);
 }
 
 }  // namespace gramme::hop

@@ -8,6 +8,7 @@
 #include "hop/operators.h"
 #include "hop/outputs.h"
 #include "meta/infer.h"
+#include "torch/names.h"
 
 namespace gramme::hop {
 
@@ -103,8 +104,7 @@ class Results {
 
 Value* leaf_function(Trace& trace, Function* function, const Args& args) {
   PyObject* const make = once([] { return imported("gramme._higher_order", "leaf_parts").release(); });
-  PyObject* const op =
-      once([] { return imported("torch._higher_order_ops.invoke_leaf_function", "invoke_leaf_function").release(); });
+  PyObject* const op = of_torch::object(of_torch::InvokeLeafFunction);
   if (trace.contract.breaks || !trace.scope().levels().empty()) cannot(Reason::CallSkipped, "a leaf function");
   PyObject* real = real_function(trace, function, "a leaf function that the program makes");
   const Flat flat(trace, args);
@@ -125,8 +125,6 @@ Value* leaf_function(Trace& trace, Function* function, const Args& args) {
 
 }  // namespace
 
-void register_leaf_functions() {
-  protocol::add_function_model("torch/_dynamo/decorators.py", "leaf_function.<locals>.inner", &leaf_function);
-}
+void register_leaf_functions() { protocol::add_function_model(of_torch::LeafFunction, &leaf_function); }
 
 }  // namespace gramme::hop

@@ -6,6 +6,7 @@
 #include "base/once.h"
 #include "hop/autograd_function.h"
 #include "hop/rows.h"
+#include "torch/names.h"
 
 namespace gramme::hop {
 
@@ -22,7 +23,7 @@ constexpr Row kRows[] = {
 
 /// Its attribute `_name`.
 std::string_view name_of(PyObject* op) {
-  static PyObject* const attribute = intern("_name");
+  static PyObject* const attribute = of_torch::attribute(of_torch::OperatorName);
   Owned<> name = Owned<>::steal(PyObject_GetAttr(op, attribute));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   PyErr_Clear();
@@ -31,10 +32,8 @@ std::string_view name_of(PyObject* op) {
 
 /// Is it of a subclass of BaseHOP?
 bool is_base_operator(PyObject* op) {
-  static PyObject* const module_name = intern("torch._higher_order_ops.base_hop");
-  Owned<> module = Owned<>::steal(PyImport_GetModule(module_name));
-  Owned<> type = module ? take(PyObject_GetAttrString(module.get(), "BaseHOP")) : Owned<>();
-  return type && PyObject_TypeCheck(op, reinterpret_cast<PyTypeObject*>(type.get()));
+  PyObject* const type = of_torch::if_loaded(of_torch::BaseHop);
+  return type && PyObject_TypeCheck(op, reinterpret_cast<PyTypeObject*>(type));
 }
 
 constexpr Row kBase = {"BaseHOP", "subgraph", Effects::Forbidden, Floats::Any, Broken::Any, &base_operator};
@@ -63,25 +62,15 @@ const Row* row_of(PyObject* op) {
 }
 
 void register_operators() {
-  Owned<> type = imported("torch._ops", "HigherOrderOperator");
+  Owned<> type = share(of_torch::object(of_torch::HigherOrderOperator));
   protocol::set_operator_call(reinterpret_cast<PyTypeObject*>(type.release()), &call_operator);
   // Functions of torch around operators, which take another way when they are called for real.
-  static constexpr std::pair<const char*, const char*> kWrappers[] = {
-      {"torch/_higher_order_ops/cond.py", "cond"},
-      {"torch/_higher_order_ops/map.py", "map"},
-      {"torch/_higher_order_ops/scan.py", "scan"},
-      {"torch/_higher_order_ops/while_loop.py", "while_loop"},
-      {"torch/_higher_order_ops/strict_mode.py", "strict_mode"},
-      {"torch/_higher_order_ops/foreach_map.py", "foreach_map"},
-      {"torch/_higher_order_ops/_invoke_quant.py", "InvokeQuant.__call__"},
-      {"torch/nn/attention/flex_attention.py", "flex_attention"},
-  };
-  for (auto [file, name] : kWrappers) protocol::add_function_model(file, name, &protocol::traced_whole);
-  protocol::add_function_model("torch/utils/checkpoint.py", "checkpoint", &checkpoint);
+  for (auto [file, name] : of_torch::places(of_torch::WrapperOfOperator))
+    protocol::add_function_model(file, name, &protocol::traced_whole);
+  protocol::add_function_model(of_torch::Checkpoint, &checkpoint);
   protocol::add_model("torch", "is_grad_enabled", &is_grad_enabled);
-  protocol::add_function_model("torch/utils/checkpoint.py", "create_selective_checkpoint_contexts",
-                               &selective_contexts);
-  protocol::add_function_model("torch/_higher_order_ops/invoke_subgraph.py", "invoke_subgraph_placeholder", &region);
+  protocol::add_function_model(of_torch::SelectiveContexts, &selective_contexts);
+  protocol::add_function_model(of_torch::Region, &region);
   register_autograd_function();
   register_leaf_functions();
 }

@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "hop/body.h"
+#include "torch/names.h"
 
 namespace gramme::hop {
 
@@ -54,11 +55,11 @@ Applied apply(Trace& trace, const Row& row, Value* function, Value* operands) {
 class Autocast {
  public:
   explicit Autocast(PyObject* const (&given)[4]) {
-    PyObject* const enter = once([] { return imported("torch.amp", "_enter_autocast").release(); });
+    PyObject* const enter = of_torch::object(of_torch::EnterAutocast);
     mode_ = take(PyObject_Vectorcall(enter, given, std::size(given), nullptr));
   }
   ~Autocast() {
-    PyObject* const leave = once([] { return imported("torch.amp", "_exit_autocast").release(); });
+    PyObject* const leave = of_torch::object(of_torch::ExitAutocast);
     ErrorState error;
     Owned<> left = Owned<>::steal(PyObject_CallOneArg(leave, mode_.get()));
     PyErr_Clear();
@@ -177,8 +178,7 @@ Argument option(Trace& trace, Value* value, const Row& row) {
   static PyObject* const low = intern("codegen_low_precision");
   value = trace.see(value);
   auto* object = as<Object>(value);
-  PyObject* const type =
-      object ? once([] { return imported("torch._higher_order_ops", "InvokeQuant").release(); }) : nullptr;
+  PyObject* const type = object ? of_torch::object(of_torch::InvokeQuant) : nullptr;
   if (!object || reinterpret_cast<PyObject*>(object->type) != type) return trace.scope().argument(value);
   PyObject* flag = constant_of(trace, protocol::get_attribute(trace, object, low), row.name);
   graph::Node* made = trace.scope().emit_operator(type, {}, {{"codegen_low_precision", constant(flag)}});
@@ -222,7 +222,7 @@ Value* region(Trace& trace, Function*, const Args& args) {
   static constexpr Row kRow = {"invoke_subgraph", "subgraph", Effects::Kept, Floats::Own, Broken::Any, nullptr};
   static PyObject* const options = intern("__marked_compile_region_config__");
   static PyObject* const unnamed = intern("");  // until the graph is done
-  PyObject* const op = once([] { return imported("torch._higher_order_ops", "invoke_subgraph").release(); });
+  PyObject* const op = of_torch::object(of_torch::InvokeSubgraph);
   need(args, 1, kRow);
   Body body(trace, kRow);
   Value* function = trace.see(args[0]);

@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "interp/attempt.h"
+#include "torch/names.h"
 #include "trace/failures.h"
 #include "trace/prepared.h"
 
@@ -125,7 +126,7 @@ bool fix(trace::Policy& policy, Trace& trace, std::vector<size_t>& needed) {
   bool learned = false;
   for (const trace::Shapes::Fixed& fixed : trace.shapes.fixed()) {
     if (const std::string why = trace.shapes.violation(fixed.source); !why.empty()) {
-      PyErr_SetString(imported("torch.fx.experimental.symbolic_shapes", "ConstraintViolationError").get(), why.c_str());
+      PyErr_SetString(of_torch::object(of_torch::ConstraintViolationError), why.c_str());
       throw PythonError();
     }
     learned |= policy.fixed.insert(fixed.source->path).second;

@@ -8,6 +8,7 @@
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
+#include "torch/names.h"
 
 namespace gramme::interp {
 
@@ -17,12 +18,7 @@ using trace::Args;
 
 namespace {
 /// Is the code of torch.nn.Module.__call__ and what it is made of?
-bool calls_modules(PyCodeObject* code) {
-  constexpr std::string_view kFile = "torch/nn/modules/module.py";
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
-  if (!file) PyErr_Clear();  // lone surrogates
-  return file && std::string_view(file).ends_with(kFile);
-}
+bool calls_modules(PyCodeObject* code) { return of_torch::is_in(code->co_filename, of_torch::ModuleFile); }
 }  // namespace
 
 Value* Interpreter::run_root(Frame& root) {

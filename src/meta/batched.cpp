@@ -8,6 +8,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/fakes.h"
+#include "torch/names.h"
 
 // Their headers need another library's.
 namespace at::functorch {
@@ -17,9 +18,6 @@ TORCH_API Tensor makeTensorWrapper(const Tensor& tensor, int64_t level, bool is_
 namespace gramme::meta {
 
 namespace {
-/// Of torch._C._functorch; its header in C++ needs another library's.
-PyObject* function(const char* name) { return imported("torch._C._functorch", name).release(); }
-
 const char* randomness(const Level& level) {
   if (level.randomness == 's') return "same";
   return level.randomness == 'd' ? "different" : "error";
@@ -56,9 +54,9 @@ EnteredLevels::EnteredLevels(const std::vector<Level>& levels) {
 EnteredLevels::~EnteredLevels() { leave(); }
 
 void EnteredLevels::enter(const Level& level) {
-  PyObject* const vmap = once([] { return function("_vmap_increment_nesting"); });
-  PyObject* const grad = once([] { return function("_grad_increment_nesting"); });
-  PyObject* const jvp = once([] { return function("_jvp_increment_nesting"); });
+  PyObject* const vmap = of_torch::object(of_torch::EnterVmap);
+  PyObject* const grad = of_torch::object(of_torch::GradIncrementNesting);
+  PyObject* const jvp = of_torch::object(of_torch::EnterJvp);
   ModeAtEntry mode(level);
   if (level.kind == Level::Vmap)
     take(PyObject_CallFunction(vmap, "Ls", static_cast<long long>(level.size), randomness(level)));
@@ -72,9 +70,9 @@ void EnteredLevels::enter(const Level& level) {
 
 void EnteredLevels::leave() {
   ErrorState pending;
-  PyObject* const vmap = once([] { return function("_vmap_decrement_nesting"); });
-  PyObject* const grad = once([] { return function("_grad_decrement_nesting"); });
-  PyObject* const jvp = once([] { return function("_jvp_decrement_nesting"); });
+  PyObject* const vmap = of_torch::object(of_torch::LeaveVmap);
+  PyObject* const grad = of_torch::object(of_torch::GradDecrementNesting);
+  PyObject* const jvp = of_torch::object(of_torch::LeaveJvp);
   if (std::exchange(dual_, false)) torch::autograd::ForwardADLevel::release_idx(0);
   for (; !entered_.empty(); entered_.pop_back()) {
     PyObject* one = entered_.back() == Level::Vmap ? vmap : entered_.back() == Level::Grad ? grad : jvp;
@@ -87,7 +85,7 @@ bool tracks_gradients(const at::Tensor& tensor) {
 }
 
 int32_t level_of(const at::Tensor& tensor) {
-  PyObject* const level = once([] { return function("maybe_get_level"); });
+  PyObject* const level = of_torch::object(of_torch::MaybeGetLevel);
   Owned<> wrapper = aten::object_of(tensor);
   return static_cast<int32_t>(PyLong_AsLong(take(PyObject_CallOneArg(level, wrapper.get())).get()));
 }
@@ -95,7 +93,7 @@ int32_t level_of(const at::Tensor& tensor) {
 at::Tensor unwrap(const at::Tensor& tensor) {
   if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) return batched->value();
   if (!tracks_gradients(tensor)) return {};
-  PyObject* const value = once([] { return function("get_unwrapped"); });
+  PyObject* const value = of_torch::object(of_torch::GetUnwrapped);
   Owned<> wrapper = aten::object_of(tensor);
   return aten::tensor_of(take(PyObject_CallOneArg(value, wrapper.get())).get());
 }

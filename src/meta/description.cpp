@@ -7,6 +7,7 @@
 #include "base/once.h"
 #include "meta/environment.h"
 #include "meta/kernels.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -106,7 +107,7 @@ bool Description::describe_sequence(PyObject* value, Result& result) {
 }
 
 bool Description::describe_tensor(PyObject* value, Result& result) {
-  PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
+  PyObject* const fake_type = of_torch::object(of_torch::FakeTensor);
   const at::Tensor& tensor = aten::tensor_of(value);
   Owned<> with_data = aten::object_of(innermost(tensor));
   if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {

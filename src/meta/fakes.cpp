@@ -14,6 +14,7 @@
 #include "base/once.h"
 #include "meta/batched.h"
 #include "meta/watch.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -97,7 +98,7 @@ Owned<> Fakes::make(const Record& record) const {
   if (record.is_conj) made._set_conj(true);
   if (record.is_neg) made._set_neg(true);
   Owned<> plain = aten::object_of(std::move(made));
-  PyObject* const fake_type = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensor").release(); });
+  PyObject* const fake_type = of_torch::object(of_torch::FakeTensor);
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));
   require_gradients(aten::tensor_of(fake.get()), record);

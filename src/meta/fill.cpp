@@ -19,6 +19,7 @@
 #include "meta/silence.h"
 #include "meta/targets.h"
 #include "meta/watch.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -236,25 +237,20 @@ class Fill {
 
   /// The fakes' own limits: with data the call may well succeed.
   static bool is_limit_of_fakes(PyObject* type) {
-    PyObject* const operator_ =
-        once([] { return imported("torch._subclasses.fake_tensor", "UnsupportedOperatorException").release(); });
-    PyObject* const fake =
-        once([] { return imported("torch._subclasses.fake_tensor", "UnsupportedFakeTensorException").release(); });
+    PyObject* const operator_ = of_torch::object(of_torch::UnsupportedOperatorException);
+    PyObject* const fake = of_torch::object(of_torch::UnsupportedFakeTensorException);
     return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) ||
            PyErr_GivenExceptionMatches(type, operator_) || PyErr_GivenExceptionMatches(type, fake);
   }
 
   static bool is_data_dependent(PyObject* type) {
-    PyObject* const output =
-        once([] { return imported("torch._subclasses.fake_tensor", "DataDependentOutputException").release(); });
-    PyObject* const shape =
-        once([] { return imported("torch._subclasses.fake_tensor", "DynamicOutputShapeException").release(); });
+    PyObject* const output = of_torch::object(of_torch::DataDependentOutputException);
+    PyObject* const shape = of_torch::object(of_torch::DynamicOutputShapeException);
     return PyErr_GivenExceptionMatches(type, output) || PyErr_GivenExceptionMatches(type, shape);
   }
 
   static bool is_undecided(PyObject* type) {
-    PyObject* const undecided =
-        once([] { return imported("torch.fx.experimental.symbolic_shapes", "GuardOnDataDependentSymNode").release(); });
+    PyObject* const undecided = of_torch::object(of_torch::GuardOnDataDependentSymNode);
     return PyErr_GivenExceptionMatches(type, undecided);
   }
 

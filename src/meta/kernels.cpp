@@ -2,6 +2,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,14 +12,13 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/origin.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
 
 /// The set of torch.library that has "namespace/name.overload/key" for each kernel in Python; borrowed.
-PyObject* registered_kernels() {
-  return once([] { return imported("torch.library", "_impls").release(); });
-}
+PyObject* registered_kernels() { return of_torch::object(of_torch::PythonKernels); }
 
 /// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
 bool is_of_pytorch(const std::string& name) {
@@ -45,6 +45,16 @@ bool is_of_pytorch(const std::string& name) {
   return names.contains(std::string_view(name).substr(0, name.find(':')));
 }
 
+/// Is it a kernel that PyTorch registers in Python for itself?
+bool is_of_pytorch_itself(std::string_view row) {
+  static constexpr std::string_view kRows[] = {
+#define KERNEL(row) row,
+#include "torch_kernels.def"
+#undef KERNEL
+      ""};
+  return std::ranges::find(kRows, row) != std::end(kRows);
+}
+
 std::string row_prefix(const std::string& full) {
   return full.substr(0, full.find(':')) + "/" + full.substr(full.find(':') + 2) + "/";
 }
@@ -63,7 +73,7 @@ std::vector<std::string> python_keys(const std::string& prefix) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
     const char* row = PyUnicode_AsUTF8(PyList_GET_ITEM(rows.get(), i));
     if (!row) throw PythonError();
-    if (!std::string_view(row).starts_with(prefix)) continue;
+    if (!std::string_view(row).starts_with(prefix) || is_of_pytorch_itself(row)) continue;
     keys.emplace_back(std::string_view(row).substr(std::string_view(row).rfind('/') + 1));
   }
   return keys;
@@ -78,7 +88,7 @@ bool is_of_device(std::string_view key) {
 
 /// Made by torch.library.custom_op: its kernels between the program and the device are PyTorch's.
 bool is_custom(const std::string& full) {
-  PyObject* const known = once([] { return imported("torch._library.custom_ops", "OPDEFS").release(); });
+  PyObject* const known = of_torch::object(of_torch::CustomOperators);
   return check(PyMapping_HasKeyString(known, full.c_str()));
 }
 
@@ -112,12 +122,12 @@ bool overrides_pytorch() {
 
 /// "namespace::name.overload" of the operators that the target may call.
 std::vector<std::string> operators_of(PyObject* target) {
-  PyTypeObject* const overload = once([] { return imported_type("torch._ops", "OpOverload"); });
+  PyTypeObject* const overload = of_torch::type(of_torch::OpOverload);
   std::vector<std::string> names;
   if (PyObject_TypeCheck(target, overload)) {
     names.emplace_back(PyUnicode_AsUTF8(take(PyObject_CallMethod(target, "name", nullptr)).get()));
   } else if (is_operator(target)) {
-    Owned<> base = take(PyObject_GetAttrString(target, "_qualified_op_name"));
+    Owned<> base = take(PyObject_GetAttrString(target, of_torch::text(of_torch::QualifiedOpName)));
     Owned<> overloads = take(PySequence_List(take(PyObject_CallMethod(target, "overloads", nullptr)).get()));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(overloads.get()); ++i) {
       const std::string_view name = PyUnicode_AsUTF8(PyList_GET_ITEM(overloads.get(), i));
@@ -149,8 +159,9 @@ bool has_python_kernel(const std::string& full) {
   for (const char* key : {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "CompositeExplicitAutograd",
                           "CompositeImplicitAutograd", "BackendSelect", "ADInplaceOrView", "Functionalize",
                           "AutocastCPU", "AutocastCUDA", "Python", "PythonTLSSnapshot"}) {
-    Owned<> row = take(PyUnicode_FromString((row_prefix(full) + key).c_str()));
-    if (check(PySet_Contains(registered_kernels(), row.get()))) return true;
+    const std::string name = row_prefix(full) + key;
+    Owned<> row = take(PyUnicode_FromString(name.c_str()));
+    if (!is_of_pytorch_itself(name) && check(PySet_Contains(registered_kernels(), row.get()))) return true;
   }
   return false;
 }
@@ -160,7 +171,7 @@ bool is_own_operator(const std::string& full) {
 }
 
 bool has_fake_kernel(const std::string& full) {
-  PyObject* const registry = once([] { return imported("torch._library.simple_registry", "singleton").release(); });
+  PyObject* const registry = of_torch::object(of_torch::FakeKernels);
   if (has_kernel(full, c10::DispatchKey::Meta)) return true;
   Owned<> entry = take(PyObject_CallMethod(registry, "get", "s", full.c_str()));
   if (entry.get() == Py_None) return false;

@@ -2,6 +2,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -66,8 +67,8 @@ std::string_view package_of(PyObject* names, PyObject* key) {
 }
 
 bool is_operator(PyObject* object) {
-  PyTypeObject* const overload = once([] { return imported_type("torch._ops", "OpOverload"); });
-  PyTypeObject* const packet = once([] { return imported_type("torch._ops", "OpOverloadPacket"); });
+  PyTypeObject* const overload = of_torch::type(of_torch::OpOverload);
+  PyTypeObject* const packet = of_torch::type(of_torch::OpOverloadPacket);
   return PyObject_TypeCheck(object, overload) || PyObject_TypeCheck(object, packet);
 }
 

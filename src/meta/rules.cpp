@@ -16,6 +16,7 @@
 #include "meta/pattern.h"
 #include "meta/rule_list.h"
 #include "meta/statistics.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -56,7 +57,7 @@ const char* module_of(char home) {
     case 'f':
       return "torch.nn.functional";
     case 'n':
-      return "torch._C._nn";
+      return of_torch::text(of_torch::NnInC);
     default:
       return "operator";
   }

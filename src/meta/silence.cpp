@@ -5,6 +5,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -40,7 +41,7 @@ PyObject* far_away() {
 }
 
 void set_log_disabled(PyObject* disabled) {
-  PyObject* const log = once([] { return imported("torch._subclasses.fake_tensor", "log").release(); });
+  PyObject* const log = of_torch::object(of_torch::FakeTensorLog);
   if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
 }
 

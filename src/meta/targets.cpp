@@ -7,6 +7,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -25,9 +26,7 @@ void add(Targets& targets, const char* module, const std::string& name) {
 
 Targets* state_setters() {
   auto* targets = new Targets;
-#define SETS_STATE(module, name) add(*targets, module, #name);
-#include "meta/targets.def"
-#undef SETS_STATE
+  for (const auto& [module, name] : of_torch::places(of_torch::SetsState)) add(*targets, module, name);
   return targets;
 }
 

@@ -14,6 +14,7 @@
 #include "base/once.h"
 #include "meta/kernels.h"
 #include "meta/traits.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
@@ -181,10 +182,9 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
 /// The operator's own C++ body (its `decompose` may be a Python one), the parts under the mode again.
 PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwargs) {
   PyObject* const key = once([] {
-    return take(PyObject_GetAttrString(imported("torch._C", "DispatchKey").get(), "CompositeImplicitAutograd"))
-        .release();
+    return take(PyObject_GetAttrString(of_torch::object(of_torch::DispatchKey), "CompositeImplicitAutograd")).release();
   });
-  Owned<> body = take(PyObject_GetAttrString(op, "_op_dk"));
+  Owned<> body = take(PyObject_GetAttrString(op, of_torch::text(of_torch::OpDk)));
   Owned<> with_key = take(PySequence_Concat(take(PyTuple_Pack(1, key)).get(), args));
   take(PyObject_CallMethod(mode, "__enter__", nullptr));
   Owned<> result = Owned<>::steal(PyObject_Call(body.get(), with_key.get(), kwargs));
@@ -195,16 +195,15 @@ PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwar
 }
 
 bool is_higher_order(PyObject* op) {
-  PyTypeObject* const type = once([] { return imported_type("torch._ops", "HigherOrderOperator"); });
+  PyTypeObject* const type = of_torch::type(of_torch::HigherOrderOperator);
   return PyObject_TypeCheck(op, type);
 }
 
 /// An operator of torch.ops.higher_order, as FakeTensorMode answers for it; null if the answer is its dispatch
 /// method's.
 Owned<> rule_of(PyObject* op) {
-  PyObject* const fakes =
-      once([] { return imported("torch._higher_order_ops.utils", "registered_hop_fake_fns").release(); });
-  PyObject* const mode = once([] { return imported("torch._subclasses.fake_tensor", "FakeTensorMode").release(); });
+  PyObject* const fakes = of_torch::object(of_torch::RegisteredHopFakeFns);
+  PyObject* const mode = of_torch::object(of_torch::FakeTensorMode);
   if (check(PySequence_Contains(fakes, op))) return {};
   Owned<> rules = take(PyObject_GetAttrString(op, "python_key_table"));
   return take(PyObject_GetItem(rules.get(), mode));
@@ -259,7 +258,7 @@ PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(rei
 /// then.
 PyObject* watching_type() {
   PyObject* const type = once([] {
-    Owned<> base = imported("torch._subclasses.fake_tensor", "FakeTensorMode");
+    Owned<> base = share(of_torch::object(of_torch::FakeTensorMode));
     Owned<> made =
         take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}", "MetadataMode", base.get()));
     Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));

@@ -7,6 +7,7 @@
 #include "base/signals.h"
 #include "native/invoke.h"
 #include "native/symbolic.h"
+#include "torch/names.h"
 
 namespace gramme::native {
 namespace {
@@ -21,7 +22,8 @@ PyObject* entry(PyObject* object, PyObject* dict_name, PyObject* name) {
 }
 
 Owned<> member(PyObject* module, PyObject* name) {
-  static PyObject* const dicts[] = {intern("_parameters"), intern("_buffers"), intern("_modules")};
+  static PyObject* const dicts[] = {of_torch::attribute(of_torch::Parameters), of_torch::attribute(of_torch::Buffers),
+                                    of_torch::attribute(of_torch::Submodules)};
   for (PyObject* dict : dicts)
     if (PyObject* found = entry(module, dict, name)) return share(found);
   return take(PyObject_GetAttr(module, name));

@@ -9,6 +9,7 @@
 #include "graph/names.h"
 #include "graph/place.h"
 #include "native/executor.h"
+#include "torch/names.h"
 
 namespace gramme::native {
 namespace {
@@ -161,7 +162,7 @@ class Conversion {
 
   /// What runs in the place of an operator that takes functions.
   static Owned<> called(PyObject* target) {
-    PyTypeObject* const higher_order = once([] { return imported_type("torch._ops", "HigherOrderOperator"); });
+    PyTypeObject* const higher_order = of_torch::type(of_torch::HigherOrderOperator);
     if (!PyObject_TypeCheck(target, higher_order)) return share(target);
     PyObject* const called = once([] { return imported("gramme._higher_order", "called").release(); });
     return take(PyObject_CallOneArg(called, target));

@@ -23,7 +23,7 @@ struct Row {
 #define SIGNATURE(number, ...)
 #define OPERATOR(number, name) {name, number},
 constexpr Row kOperators[] = {
-#include "native/signatures_2_13.def"
+#include "torch_signatures.def"
 };
 #undef OPERATOR
 #undef SIGNATURE

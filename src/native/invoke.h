@@ -1,7 +1,8 @@
 // Calling an operator of an instruction: by its C++ signature if that is in the table, else boxed.
 //
 // The table is generated: tools/make_native_signatures.py reads the operators' C++ signatures from the installed
-// torch's headers and writes signatures_2_13.def, SIGNATURE(number, type) and OPERATOR(number, "aten::add.Tensor").
+// torch's headers and writes src/torch/*/torch_signatures.def, SIGNATURE(number, type) and OPERATOR(number,
+// "aten::add.Tensor").
 #pragma once
 #include "native/tape.h"
 

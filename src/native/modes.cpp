@@ -7,6 +7,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::native {
 namespace {
@@ -18,10 +19,10 @@ bool truth(PyObject* object, const char* name) {
 /// What an autocast object of the program enters.
 std::optional<ModeCall> autocast(const Step& step, PyObject* manager) {
   ModeCall call{ModeCall::EnterAutocast};
-  call.on = truth(manager, "_enabled");
+  call.on = truth(manager, of_torch::text(of_torch::AutocastEnabled));
   const bool asked = step.arguments.size() < 3 || step.arguments[2].object.get() == Py_True;
   if (asked != call.on) return std::nullopt;  // it warned that it cannot
-  call.cached = truth(manager, "_cache_enabled");
+  call.cached = truth(manager, of_torch::text(of_torch::CacheEnabled));
   Owned<> device = take(PyObject_GetAttrString(manager, "device"));
   Owned<> dtype = take(PyObject_GetAttrString(manager, "fast_dtype"));
   if (!THPDtype_Check(dtype.get())) return std::nullopt;
@@ -84,13 +85,11 @@ void run_mode(const Instruction& instruction, Run& run) {
 }  // namespace
 
 std::optional<ModeCall> mode_call(const Step& step, PyObject* result) {
-  PyObject* const set_grad = once([] { return imported("torch._C", "_set_grad_enabled").release(); });
-  PyObject* const enter_autocast = once([] { return imported("torch.amp", "_enter_autocast").release(); });
-  PyObject* const exit_autocast = once([] { return imported("torch.amp", "_exit_autocast").release(); });
-  PyObject* const enter_inference =
-      once([] { return imported("torch.autograd.grad_mode", "_enter_inference_mode").release(); });
-  PyObject* const exit_inference =
-      once([] { return imported("torch.autograd.grad_mode", "_exit_inference_mode").release(); });
+  PyObject* const set_grad = of_torch::object(of_torch::SetGradEnabled);
+  PyObject* const enter_autocast = of_torch::object(of_torch::EnterAutocast);
+  PyObject* const exit_autocast = of_torch::object(of_torch::ExitAutocast);
+  PyObject* const enter_inference = of_torch::object(of_torch::EnterInferenceMode);
+  PyObject* const exit_inference = of_torch::object(of_torch::ExitInferenceMode);
   if (step.kind != Step::Function || step.arguments.empty() || !step.keywords.empty()) return std::nullopt;
   const Operand& first = step.arguments[0];
   PyObject* target = step.target.get();

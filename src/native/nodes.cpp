@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kKnown[] = {
 // sorted
 #define NODE(name) name,
-#include "native/nodes_2_13.def"
+#include "torch_nodes.def"
 #undef NODE
 };
 

@@ -4,7 +4,7 @@
 
 namespace gramme::native {
 
-/// Is it in the closed list (nodes_2_13.def, and those of libraries)? Others may run the program's code, keep an edge
+/// Is it in the closed list (torch_nodes.def, and those of libraries)? Others may run the program's code, keep an edge
 /// elsewhere, or look at data past operators.
 bool is_known_node(const torch::autograd::Node& node);
 /// For the tool that makes the list: whatever PyTorch generates is known while it is on.

@@ -16,11 +16,11 @@ struct Signature;
   struct Signature<number> {   \
     using Type = __VA_ARGS__;  \
   };
-#include "native/signatures_2_13.def"
+#include "torch_signatures.def"
 #undef SIGNATURE
 constexpr int kSignatures = 0
 #define SIGNATURE(number, ...) +1
-#include "native/signatures_2_13.def"
+#include "torch_signatures.def"
     ;
 #undef SIGNATURE
 #undef OPERATOR

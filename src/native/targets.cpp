@@ -10,6 +10,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::native {
 namespace {
@@ -102,19 +103,16 @@ const Names& opaque_methods() {
 }
 
 bool is_transparent(const Step& step) {
-  PyTypeObject* const higher_order = once([] { return imported_type("torch._ops", "HigherOrderOperator"); });
+  PyTypeObject* const higher_order = of_torch::type(of_torch::HigherOrderOperator);
   if (opaque_methods().count(name_of(step))) return false;
   if (step.kind == Step::Method) return true;
   PyObject* target = step.target.get();
   if (PyObject_TypeCheck(target, higher_order) || PyType_Check(target)) return false;
   const std::string module = module_of(target);
-  static const Names exact = {
-      "torch", "torch.functional", "torch.nn.functional", "torch._tensor",         "torch._C", "_operator", "operator",
-      "math",  "builtins",         "torch._VF",           "torch.nn.modules.utils"};
-  if (exact.count(module)) return true;
-  for (std::string_view package :
-       {"torch._C._nn", "torch._C._linalg", "torch._C._special", "torch._C._fft", "torch._C._sparse",
-        "torch._C._nested", "torch._ops", "torch._C._VariableFunctions", "torch.masked", "torch.signal"})
+  static const Names exact = {"_operator", "operator", "math", "builtins"};
+  auto is_it = [&](std::string_view name) { return module == name; };
+  if (exact.count(module) || std::ranges::any_of(of_torch::texts(of_torch::OfOperators), is_it)) return true;
+  for (std::string_view package : of_torch::texts(of_torch::PackageOfOperators))
     if (is_within(module, package)) return true;
   return false;
 }

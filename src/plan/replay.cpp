@@ -8,6 +8,7 @@
 #include "base/once.h"
 #include "base/signals.h"
 #include "cpython/objects.h"
+#include "torch/names.h"
 
 namespace gramme::plan {
 
@@ -177,7 +178,7 @@ bool Run::assign_set(const ReplayOp& op) const {
 }
 
 bool Run::set_grad(const ReplayOp& op) const {
-  PyObject* const setter = once([] { return imported("torch._C", "_set_grad_enabled"); });
+  PyObject* const setter = of_torch::object(of_torch::SetGradEnabled);
   return call_for_effect(PyObject_CallOneArg(setter, op.number ? Py_True : Py_False));
 }
 

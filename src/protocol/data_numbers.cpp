@@ -13,6 +13,7 @@
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
+#include "torch/names.h"
 
 namespace gramme::protocol {
 
@@ -74,7 +75,7 @@ Tensor* in_tensor(Trace& trace, Value* operand) {
 
 /// Kernels on the CPU tell by themselves; on others they end the process.
 void assert_data(Trace& trace, Tensor* condition) {
-  PyObject* const check = once([] { return imported("torch", "_assert_async").release(); });
+  PyObject* const check = of_torch::object(of_torch::AssertAsync);
   const bool tells = condition->record->device_type == 0;
   if (tells)
     trace.emit(check, {condition, trace.text("Runtime assertion failed: of a float that comes out of data")});

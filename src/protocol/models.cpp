@@ -10,6 +10,7 @@
 #include "protocol/numpy.h"
 #include "protocol/special.h"
 #include "source/constant.h"
+#include "torch/names.h"
 
 namespace gramme::protocol {
 
@@ -110,6 +111,11 @@ Value* Modelled::operator()(Trace& trace, const Args& args) const {
 
 void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model) {
   tables().by_name[qualified_name] = {file_suffix, model};
+}
+
+void add_function_model(of_torch::Code code, FunctionModel model) {
+  const auto [file, name] = of_torch::place(code);
+  if (name) add_function_model(file, name, model);
 }
 
 namespace {

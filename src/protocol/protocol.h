@@ -1,6 +1,7 @@
 // What Python does with objects, on values. Every function sees its operands itself. Exits: a value; UserError (the
 // program's exception, raised symbolically); CannotCapture.
 #pragma once
+#include "torch/names.h"
 #include "trace/trace.h"
 
 namespace gramme::protocol {
@@ -151,6 +152,7 @@ std::vector<Modelled> all_models();
 /// is from.
 using FunctionModel = Value* (*)(Trace& trace, value::Function* function, const Args& args);
 void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model);
+void add_function_model(of_torch::Code code, FunctionModel model);
 FunctionModel find_function_model(PyCodeObject* code);
 /// A function of torch in Python of which torch function modes never hear, nor of what its model does.
 void add_unseen(PyObject* function);

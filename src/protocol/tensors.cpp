@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cpython/objects.h"
 #include "protocol/operator_table.h"
+#include "torch/names.h"
 
 namespace gramme::protocol {
 
@@ -25,8 +26,7 @@ struct Torch {
   Torch() {
     PyObject* module = take(import_module("torch")).release();
     tensor = reinterpret_cast<PyTypeObject*>(take(PyObject_GetAttrString(module, "Tensor")).release());
-    Owned<> core = take(PyObject_GetAttrString(module, "_C"));
-    disabled = take(PyObject_GetAttrString(core.get(), "_disabled_torch_function_impl")).release();
+    disabled = of_torch::object(of_torch::DisabledTorchFunctionImpl);
     inherited = share(cpython::type_lookup(tensor, intern("__torch_function__"))).release();
     for (int op = 0; op < kOperators; ++op)
       for (PyObject* name : {operator_row(op).method, operator_row(op).reflected, operator_row(op).in_place_method})

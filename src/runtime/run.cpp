@@ -7,6 +7,7 @@
 #include "aten/spec.h"
 #include "aten/state.h"
 #include "base/interruption.h"
+#include "torch/names.h"
 
 namespace gramme::runtime {
 namespace {
@@ -61,12 +62,8 @@ namespace {
 /// Has a checkpoint recomputed what it needs? Its hook of saved tensors says so by raising, and has counted the
 /// tensors: running again would count them twice.
 bool ends_recomputation(PyObject* raised) {
-  static PyObject* const name = intern("torch.utils.checkpoint");
   ErrorState pending;  // keeps `raised`
-  auto module = Owned<>::steal(PyImport_GetModule(name));
-  auto type = Owned<>::steal(module ? PyObject_GetAttrString(module.get(), "_StopRecomputationError") : nullptr);
-  PyErr_Clear();
-  return raised == type.get();
+  return raised == of_torch::if_loaded(of_torch::StopRecomputationError);
 }
 
 /// What the exception that is set means, if it is not the graph's own.

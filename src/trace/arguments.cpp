@@ -9,6 +9,7 @@
 #include "meta/numbers.h"
 #include "meta/origin.h"
 #include "source/constant.h"
+#include "torch/names.h"
 #include "trace/bodies.h"
 #include "trace/scope.h"
 #include "value/traits.h"
@@ -175,7 +176,7 @@ Argument Scope::passed(Class* seen) {
 
 /// A member of an IntEnum or StrEnum counts as what it is a subclass of; operators of torch.ops may be given others.
 Argument Scope::passed(Object* object) {
-  PyTypeObject* const op = once([] { return imported_type("torch._ops", "OpOverload"); });
+  PyTypeObject* const op = of_torch::type(of_torch::OpOverload);
   if (object->existing() && object->type == op) {
     capture_.guard({object->source, guards::Kind::Identity, share(object->object)});
     Argument result;

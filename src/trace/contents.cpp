@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "meta/numbers.h"
 #include "source/constant.h"
+#include "torch/names.h"
 #include "trace/scope.h"
 #include "value/views.h"
 
@@ -69,8 +70,8 @@ Change change_of(const meta::Call& call) {
   static PyObject *const add = intern("add_"), *const multiply = intern("mul_"), *const alpha = intern("alpha");
   PyObject* const add_by_operator = once([] { return imported("_operator", "iadd").release(); });
   PyObject* const multiply_by_operator = once([] { return imported("_operator", "imul").release(); });
-  PyObject* const add_to_each = once([] { return imported("torch", "_foreach_add_").release(); });
-  PyObject* const multiply_each = once([] { return imported("torch", "_foreach_mul_").release(); });
+  PyObject* const add_to_each = of_torch::object(of_torch::ForeachAdd);
+  PyObject* const multiply_each = of_torch::object(of_torch::ForeachMul);
   if (call.arg_count != 2) return Change::None;
   const bool adds = call.target == add || call.target == add_by_operator || call.target == add_to_each;
   double scale = 0;
@@ -278,7 +279,7 @@ void Contents::note_made(const meta::Call& call, const std::vector<Tensor*>& lea
 
 bool is_in_optimizer(const Capture& capture) {
   const Function* caller = capture.inliner ? capture.inliner->current_function() : nullptr;
-  return caller && utf8_of(caller->code->co_filename).find("torch/optim/") != std::string_view::npos;
+  return caller && of_torch::is_in(caller->code->co_filename, of_torch::OptimizersFolder);
 }
 
 /// Methods, and functions on lists of tensors, that take a number besides.

@@ -7,6 +7,7 @@
 #include "cpython/objects.h"
 #include "effects/print.h"
 #include "guards/dropped.h"
+#include "torch/names.h"
 #include "trace/bodies.h"
 #include "trace/closing_guards.h"
 #include "trace/custom_views.h"
@@ -159,7 +160,7 @@ bool is_differentiated(Trace& trace) {
 void run_checkpoints_once(Trace& trace) {
   const auto& checkpoints = trace.scope().state<RandomCheckpoints>();
   if (checkpoints.empty() || is_differentiated(trace)) return;
-  PyObject* const wrap = once([] { return imported("torch._higher_order_ops.wrap", "wrap").release(); });
+  PyObject* const wrap = of_torch::object(of_torch::Wrap);
   for (graph::Node* node : checkpoints) {
     node->call.target = wrap;
     node->call.keyword_count = 0;

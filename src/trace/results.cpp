@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "torch/names.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -38,7 +39,7 @@ bool is_conversion(const meta::Call& call) {
 /// In functions that torch.utils._pytree.tree_map calls. PyTorch's front end has another way to do what they do.
 bool is_mapping_tree(const graph::Position* at) {
   for (; at; at = at->caller) {
-    if (!utf8_of(at->code->co_filename).ends_with("torch/utils/_pytree.py")) return false;
+    if (!of_torch::is_in(at->code->co_filename, of_torch::PytreeFile)) return false;
     if (utf8_of(at->code->co_name) == "tree_map") return true;
   }
   return false;

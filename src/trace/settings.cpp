@@ -4,12 +4,10 @@
 
 #include "aten/state.h"
 #include "base/imported.h"
-#include "base/option.h"
+#include "torch/option.h"
 
 namespace gramme::trace {
 namespace {
-
-constexpr char kConfig[] = "torch._dynamo.config";
 
 /// AOTAutograd cannot save what oneDNN's LSTM gives in place of its workspace; PyTorch's front end does not capture it.
 bool is_lstm(const meta::Call& call) {
@@ -36,7 +34,8 @@ bool may_be_unfit(PyObject* target) {
 }  // namespace
 
 void heed_settings(const Policy& policy, const meta::Call& call) {
-  static Option rnn(kConfig, "allow_rnn"), compliant(kConfig, "only_allow_pt2_compliant_ops");
+  static Option rnn(of_torch::DynamoConfig, "allow_rnn"),
+      compliant(of_torch::DynamoConfig, "only_allow_pt2_compliant_ops");
   if (policy.contract.differentiates && policy.contract.breaks && is_lstm(call) && aten::grad_enabled() &&
       !rnn.is_set(false))
     cannot(Reason::CallSkipped, "torch.lstm");

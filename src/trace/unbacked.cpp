@@ -6,6 +6,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/numbers.h"
+#include "torch/names.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -19,7 +20,7 @@ using value::Tensor;
 namespace {
 
 Owned<> overload(const char* name, const char* which) {
-  Owned<> packet = take(PyObject_GetAttrString(imported("torch._ops", "ops").get(), "aten"));
+  Owned<> packet = take(PyObject_GetAttrString(of_torch::object(of_torch::Operators), "aten"));
   packet = take(PyObject_GetAttrString(packet.get(), name));
   return take(PyObject_GetAttrString(packet.get(), which));
 }
@@ -223,7 +224,8 @@ void Scope::assert_true(Expr condition) {
     return;
   }
   if (!capture_.shapes.assumptions.is_unbacked(condition)) {
-    if (!capture_.shapes.decide(condition, capture_.position())) cannot(Reason::OperatorFailed, "torch._check");
+    if (!capture_.shapes.decide(condition, capture_.position()))
+      cannot(Reason::OperatorFailed, of_torch::spelled(of_torch::Check));
     return;
   }
   if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about what comes out of data in a body");
@@ -253,7 +255,7 @@ bool Scope::may_assert() {
 }
 
 bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {
-  PyObject* const check = once([] { return imported("torch", "_assert_async").release(); });
+  PyObject* const check = of_torch::object(of_torch::AssertAsync);
   PyObject* const invert = once([] { return imported("torch", "logical_not").release(); });
   const std::vector<shape::SymInt>& sizes = tensor->record->sizes;
   const bool single = std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; });

@@ -7,6 +7,7 @@
 #include "cpython/objects.h"
 #include "meta/predicate.h"
 #include "source/constant.h"
+#include "torch/names.h"
 #include "trace/left_open.h"
 #include "trace/optimizer_numbers.h"
 #include "trace/scope.h"
@@ -136,8 +137,8 @@ Value* Capture::number(PyObject* object, const Source* source) {
 }
 
 bool is_of_module(const meta::Record* record, const Source* source) {
-  static PyObject* const buffers = intern("_buffers");
-  static PyObject* const parameters = intern("_parameters");
+  static PyObject* const buffers = of_torch::attribute(of_torch::Buffers);
+  static PyObject* const parameters = of_torch::attribute(of_torch::Parameters);
   if (std::string_view(record->type->tp_name) == "Parameter") return true;
   for (; source; source = source->base)
     if (source->key && (source->key.get() == buffers || source->key.get() == parameters)) return true;
@@ -150,15 +151,15 @@ namespace {
 class Marks {
  public:
   explicit Marks(PyObject* tensor) {
-    static PyObject* const dynamic = intern("_dynamo_dynamic_indices");
-    static PyObject* const weak = intern("_dynamo_weak_dynamic_indices");
-    static PyObject* const stays = intern("_dynamo_static_indices");
-    static PyObject* const ranges = intern("_dynamo_dynamic_range");
-    static PyObject* const unbacked = intern("_dynamo_unbacked_indices");
-    static PyObject* const strict = intern("_dynamo_strict_unbacked_indices");
-    static PyObject* const special = intern("_specialize_on");
-    static PyObject* const bounds = intern("_dynamo_unbacked_bounds");
-    static PyObject* const ids = intern("_dynamo_shape_ids");
+    static PyObject* const dynamic = of_torch::attribute(of_torch::MarkedDynamicIndices);
+    static PyObject* const weak = of_torch::attribute(of_torch::MarkedWeakDynamicIndices);
+    static PyObject* const stays = of_torch::attribute(of_torch::MarkedStaticIndices);
+    static PyObject* const ranges = of_torch::attribute(of_torch::MarkedDynamicRange);
+    static PyObject* const unbacked = of_torch::attribute(of_torch::MarkedUnbackedIndices);
+    static PyObject* const strict = of_torch::attribute(of_torch::MarkedStrictUnbackedIndices);
+    static PyObject* const special = of_torch::attribute(of_torch::SpecializeOn);
+    static PyObject* const bounds = of_torch::attribute(of_torch::MarkedUnbackedBounds);
+    static PyObject* const ids = of_torch::attribute(of_torch::MarkedShapeIds);
     cpython::instance_attribute(tensor, dynamic, &dynamic_);
     cpython::instance_attribute(tensor, weak, &weak_);
     cpython::instance_attribute(tensor, stays, &static_);
@@ -228,7 +229,7 @@ class Marks {
 [[noreturn]] void refuse_mark(const Source* size, int64_t now, const std::string& said) {
   const std::string text = "Constraints violated (" + size->print() + ")! It was marked as " + said + ", but it is " +
                            std::to_string(now) + ".\nPass another size, or mark it otherwise.";
-  PyErr_SetString(imported("torch.fx.experimental.symbolic_shapes", "ConstraintViolationError").get(), text.c_str());
+  PyErr_SetString(of_torch::object(of_torch::ConstraintViolationError), text.c_str());
   throw PythonError();
 }
 

@@ -3,8 +3,8 @@
 import random
 import re
 import warnings
-from pathlib import Path
 
+import generated_table
 import pytest
 import torch
 from sampling import SEED, SOAK
@@ -13,7 +13,7 @@ from torch.testing._internal.common_modules import module_db
 
 from native.operator_training import Training, chains, found_in, infers, known, more, reset_between, train
 
-LISTED = set(re.findall(r'"(\w+)"', Path("src/native/nodes_2_13.def").read_text()))
+LISTED = set(re.findall(r'"(\w+)"', generated_table.table("src/torch/*/torch_nodes.def").read_text()))
 
 
 @pytest.mark.usefixtures("fresh")

@@ -11,11 +11,12 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, fx
-from torch._C import _functorch
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
+
+from .._torch import names
+from .._torch.names import TorchDispatchMode, free_unbacked_symbols
+from .._torch.names import functorch_in_c as _functorch
 
 # One core of a few years ago, in nanoseconds: what matters is the ratio.
 _FLOPS, BYTES, _CALL = 16, 8, 500
@@ -101,7 +102,7 @@ def writes_unseen(node: fx.Node) -> bool:
     name = getattr(node.target, "__name__", "")
     module = getattr(node.target, "__module__", None) or ""
     is_torchs = module.split(".")[0] in ("torch", "_operator") or isinstance(node.target, BuiltinFunctionType)
-    if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+    if isinstance(node.target, names.OpOverload | names.OpOverloadPacket):
         is_torchs = str(node.target).startswith("aten.")
     return not is_torchs or "batch_norm" in name or "instance_norm" in name
 

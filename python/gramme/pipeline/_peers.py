@@ -10,8 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
-from torch._C._distributed_c10d import PrefixStore
 from torch.distributed.distributed_c10d import _get_default_store
+
+from .._torch.names import PrefixStore
 
 __all__ = ["PeerError", "watched"]
 

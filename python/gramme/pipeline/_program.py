@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from torch import Tensor, fx
-from torch._library.custom_ops import OPDEFS
 
 from .. import _C
+from .._torch.names import OPDEFS
 from ._observe import line_of
 from ._random import Numbers, Watch, draw_in
 

@@ -6,11 +6,11 @@ import inspect
 import types
 from typing import Any
 
-import torch
 from torch import nn
 
 from .. import _C
 from .._compile import entry_of
+from .._torch import names
 from ..errors import CaptureError
 
 
@@ -25,7 +25,7 @@ def not_captured(model: nn.Module, compiled: Any) -> CaptureError:
 
 def _why(forward: Any, compiled: Any) -> tuple[str, str]:
     """Reason and hint."""
-    if torch.utils._python_dispatch._get_current_dispatch_mode_stack() or torch._C._len_torch_function_stack():
+    if names.get_current_dispatch_mode_stack() or names.len_torch_function_stack():
         return "a mode of PyTorch is active, which sees each operation", "Split the model outside of it."
     if inspect.isgeneratorfunction(forward):
         return "it is a generator", "Give what its caller makes of it."

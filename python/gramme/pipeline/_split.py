@@ -49,7 +49,7 @@ def undisturbed(tensors: Iterable[Tensor]) -> Iterator[None]:
 @contextlib.contextmanager
 def any_number_of_rows(tensors: Iterable[Tensor]) -> Iterator[None]:
     """What is captured inside holds for every number of rows of these tensors, one too, as long as all have as many."""
-    from torch._dynamo.decorators import mark_unbacked
+    from .._torch.names import mark_unbacked
 
     kept = [(tensor, dict(vars(tensor))) for tensor in tensors]
     try:

@@ -1,28 +1,36 @@
-#include "base/option.h"
+#include "torch/option.h"
 
 #include "base/context.h"
 #include "base/imported.h"
+#include "torch/names.h"
 
 namespace gramme {
 
 /// An option whose value has other sources than assignment (an alias, the environment) has no variable here.
 void Option::find(PyObject* config) {
-  Owned<> entries = take(PyObject_GetAttrString(config, "_config"));
+  Owned<> entries = take(PyObject_GetAttrString(config, of_torch::text(of_torch::ConfigEntries)));
   Owned<> name = take(PyUnicode_FromString(name_));
   Owned<> entry = take(PyObject_GetItem(entries.get(), name.get()));
-  Owned<> unset = imported("torch.utils._config_module", "_UNSET_SENTINEL");
+  PyObject* const unset = of_torch::object(of_torch::UnsetOption);
   Owned<> variable = take(PyObject_GetAttrString(entry.get(), "user_override"));
   Owned<> alias = take(PyObject_GetAttrString(entry.get(), "alias"));
   Owned<> forced = take(PyObject_GetAttrString(entry.get(), "env_value_force"));
-  if (alias.get() != Py_None || forced.get() != unset.get() || !PyContextVar_CheckExact(variable.get())) return;
-  unset_ = unset.release();
+  if (alias.get() != Py_None || forced.get() != unset || !PyContextVar_CheckExact(variable.get())) return;
+  unset_ = unset;
   variable_ = variable.release();
+}
+
+bool Option::exists() {
+  if (looked_) return true;
+  PyObject* const config = of_torch::if_loaded(module_);
+  return config && check(PyMapping_HasKeyString(
+                       take(PyObject_GetAttrString(config, of_torch::text(of_torch::ConfigEntries))).get(), name_));
 }
 
 Owned<> Option::value() {
   Owned<> config;
   if (!looked_) {
-    config = Owned<>::steal(PyImport_GetModule(take(PyUnicode_FromString(module_)).get()));
+    config = share(of_torch::if_loaded(module_));
     if (!config) return {};
     find(config.get());
     looked_ = true;
@@ -34,7 +42,7 @@ Owned<> Option::value() {
     if (now.get() != unset_) return now;
     if (default_) return share(default_);
   }
-  if (!config) config = take(import_module(module_));
+  if (!config) config = take(import_module(of_torch::text(module_)));
   CopiedContext context;  // of a default that is a set, who asks first puts a copy in the variable
   Owned<> now = take(PyObject_GetAttrString(config.get(), name_));
   const bool constant = PyBool_Check(now.get()) || PyLong_CheckExact(now.get()) || PyUnicode_CheckExact(now.get());

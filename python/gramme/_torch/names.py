@@ -1,0 +1,261 @@
+"""What gramme's Python names of torch that torch does not promise to keep, the twin of src/torch.
+
+    from ._torch.names import Source, TracingContext
+
+What `import torch` loads of it is looked up when gramme is imported, and what is missing is listed in one error. The
+rest is looked up when it is first asked for, since its modules take most of a second to import. A version that has
+something elsewhere says so in CHANGES. tools/check_private_names.py refuses such names elsewhere.
+"""
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:  # what type checkers see: the same rows as below
+    import torch._C._functorch as functorch_in_c
+    import torch._dynamo.config as dynamo_config
+    import torch._dynamo.decorators as dynamo_decorators
+    import torch._dynamo.eval_frame as dynamo_eval_frame
+    import torch._dynamo.exc as dynamo_exc
+    import torch._dynamo.source as dynamo_source
+    import torch._inductor.config as inductor_config
+    from torch import _check as check
+    from torch._C import _dispatch_keys as dispatch_keys
+    from torch._C import _get_cudnn_sdp_enabled as get_cudnn_sdp_enabled
+    from torch._C import _get_flash_sdp_enabled as get_flash_sdp_enabled
+    from torch._C import _get_math_sdp_enabled as get_math_sdp_enabled
+    from torch._C import _get_mem_efficient_sdp_enabled as get_mem_efficient_sdp_enabled
+    from torch._C import _len_torch_function_stack as len_torch_function_stack
+    from torch._C import _set_grad_enabled as set_grad_enabled
+    from torch._C._distributed_c10d import PrefixStore as PrefixStore
+    from torch._C._functorch import is_batchedtensor as is_batchedtensor
+    from torch._dispatch.python import enable_python_dispatcher as enable_python_dispatcher
+    from torch._dynamo.backends.debugging import ExplainOutput as ExplainOutput
+    from torch._dynamo.backends.registry import list_backends as list_registered_backends
+    from torch._dynamo.backends.registry import lookup_backend as lookup_backend
+    from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
+    from torch._dynamo.decorators import mark_unbacked as mark_unbacked
+    from torch._dynamo.exc import FailOnRecompileLimitHit as FailOnRecompileLimitHit
+    from torch._dynamo.exc import InvalidBackend as InvalidBackend
+    from torch._dynamo.exc import UncapturedHigherOrderOpError as UncapturedHigherOrderOpError
+    from torch._dynamo.exc import Unsupported as Unsupported
+    from torch._dynamo.exc import UserError as UserError
+    from torch._dynamo.exc import UserErrorType as UserErrorType
+    from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
+    from torch._dynamo.source import AttrSource as AttrSource
+    from torch._dynamo.source import TensorProperty as TensorProperty
+    from torch._dynamo.source import TensorPropertySource as TensorPropertySource
+    from torch._dynamo.utils import clone_inputs as clone_inputs
+    from torch._dynamo.utils import same as same
+    from torch._guards import CompileContext as CompileContext
+    from torch._guards import CompileId as CompileId
+    from torch._guards import GuardEnvExpr as GuardEnvExpr
+    from torch._guards import Source as Source
+    from torch._guards import StorageOverlap as StorageOverlap
+    from torch._guards import TracingContext as TracingContext
+    from torch._guards import compile_context as compile_context
+    from torch._guards import tracing as tracing
+    from torch._higher_order_ops import invoke_subgraph as invoke_subgraph
+    from torch._higher_order_ops.base_hop import BaseHOP as BaseHOP
+    from torch._higher_order_ops.cond import cond_op as cond_op
+    from torch._higher_order_ops.invoke_leaf_function import _LeafCallable as _LeafCallable
+    from torch._higher_order_ops.invoke_leaf_function import make_leaf_function_wrappers as make_leaf_function_wrappers
+    from torch._higher_order_ops.map import map_impl as map_impl
+    from torch._higher_order_ops.scan import scan_op as scan_op
+    from torch._higher_order_ops.while_loop import while_loop_op as while_loop_op
+    from torch._higher_order_ops.wrap import tag_activation_checkpoint as tag_activation_checkpoint
+    from torch._higher_order_ops.wrap import wrap as wrap
+    from torch._library.custom_ops import OPDEFS as OPDEFS
+    from torch._logging._internal import getArtifactLogger as getArtifactLogger
+    from torch._ops import HigherOrderOperator as HigherOrderOperator
+    from torch._ops import OpOverload as OpOverload
+    from torch._ops import OpOverloadPacket as OpOverloadPacket
+    from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+    from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+    from torch.amp.autocast_mode import _enter_autocast as enter_autocast
+    from torch.amp.autocast_mode import _exit_autocast as exit_autocast
+    from torch.autograd.grad_mode import _enter_inference_mode as enter_inference_mode
+    from torch.autograd.grad_mode import _exit_inference_mode as exit_inference_mode
+    from torch.distributed.pipelining._utils import generate_stage_to_rank_mapping as generate_stage_to_rank_mapping
+    from torch.fx._lazy_graph_module import _LazyGraphModule as _LazyGraphModule
+    from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
+    from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
+    from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings as compute_unbacked_bindings
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols as free_unbacked_symbols
+    from torch.jit._recursive import ignored_attributes as ignored_attributes
+    from torch.library import _impls as python_kernels
+    from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as get_current_dispatch_mode_stack
+    from torch.utils._pytree import tree_structure as tree_structure
+    from torch.utils._sympy.numbers import int_oo as int_oo
+    from torch.utils._sympy.value_ranges import ValueRanges as ValueRanges
+
+NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for the module itself)
+    "check": ("torch", "_check"),
+    "dispatch_keys": ("torch._C", "_dispatch_keys"),
+    "get_cudnn_sdp_enabled": ("torch._C", "_get_cudnn_sdp_enabled"),
+    "get_flash_sdp_enabled": ("torch._C", "_get_flash_sdp_enabled"),
+    "get_math_sdp_enabled": ("torch._C", "_get_math_sdp_enabled"),
+    "get_mem_efficient_sdp_enabled": ("torch._C", "_get_mem_efficient_sdp_enabled"),
+    "len_torch_function_stack": ("torch._C", "_len_torch_function_stack"),
+    "set_grad_enabled": ("torch._C", "_set_grad_enabled"),
+    "PrefixStore": ("torch._C._distributed_c10d", "PrefixStore"),
+    "functorch_in_c": ("torch._C._functorch", ""),
+    "is_batchedtensor": ("torch._C._functorch", "is_batchedtensor"),
+    "enable_python_dispatcher": ("torch._dispatch.python", "enable_python_dispatcher"),
+    "ExplainOutput": ("torch._dynamo.backends.debugging", "ExplainOutput"),
+    "list_registered_backends": ("torch._dynamo.backends.registry", "list_backends"),
+    "lookup_backend": ("torch._dynamo.backends.registry", "lookup_backend"),
+    "CallbackTrigger": ("torch._dynamo.callback", "CallbackTrigger"),
+    "dynamo_config": ("torch._dynamo.config", ""),
+    "dynamo_decorators": ("torch._dynamo.decorators", ""),
+    "mark_unbacked": ("torch._dynamo.decorators", "mark_unbacked"),
+    "dynamo_eval_frame": ("torch._dynamo.eval_frame", ""),
+    "dynamo_exc": ("torch._dynamo.exc", ""),
+    "FailOnRecompileLimitHit": ("torch._dynamo.exc", "FailOnRecompileLimitHit"),
+    "InvalidBackend": ("torch._dynamo.exc", "InvalidBackend"),
+    "UncapturedHigherOrderOpError": ("torch._dynamo.exc", "UncapturedHigherOrderOpError"),
+    "Unsupported": ("torch._dynamo.exc", "Unsupported"),
+    "UserError": ("torch._dynamo.exc", "UserError"),
+    "UserErrorType": ("torch._dynamo.exc", "UserErrorType"),
+    "GraphCompileReason": ("torch._dynamo.output_graph", "GraphCompileReason"),
+    "dynamo_source": ("torch._dynamo.source", ""),
+    "AttrSource": ("torch._dynamo.source", "AttrSource"),
+    "TensorProperty": ("torch._dynamo.source", "TensorProperty"),
+    "TensorPropertySource": ("torch._dynamo.source", "TensorPropertySource"),
+    "clone_inputs": ("torch._dynamo.utils", "clone_inputs"),
+    "same": ("torch._dynamo.utils", "same"),
+    "CompileContext": ("torch._guards", "CompileContext"),
+    "CompileId": ("torch._guards", "CompileId"),
+    "GuardEnvExpr": ("torch._guards", "GuardEnvExpr"),
+    "Source": ("torch._guards", "Source"),
+    "StorageOverlap": ("torch._guards", "StorageOverlap"),
+    "TracingContext": ("torch._guards", "TracingContext"),
+    "compile_context": ("torch._guards", "compile_context"),
+    "tracing": ("torch._guards", "tracing"),
+    "invoke_subgraph": ("torch._higher_order_ops", "invoke_subgraph"),
+    "BaseHOP": ("torch._higher_order_ops.base_hop", "BaseHOP"),
+    "cond_op": ("torch._higher_order_ops.cond", "cond_op"),
+    "_LeafCallable": ("torch._higher_order_ops.invoke_leaf_function", "_LeafCallable"),
+    "make_leaf_function_wrappers": ("torch._higher_order_ops.invoke_leaf_function", "make_leaf_function_wrappers"),
+    "map_impl": ("torch._higher_order_ops.map", "map_impl"),
+    "scan_op": ("torch._higher_order_ops.scan", "scan_op"),
+    "while_loop_op": ("torch._higher_order_ops.while_loop", "while_loop_op"),
+    "tag_activation_checkpoint": ("torch._higher_order_ops.wrap", "tag_activation_checkpoint"),
+    "wrap": ("torch._higher_order_ops.wrap", "wrap"),
+    "inductor_config": ("torch._inductor.config", ""),
+    "OPDEFS": ("torch._library.custom_ops", "OPDEFS"),
+    "getArtifactLogger": ("torch._logging._internal", "getArtifactLogger"),
+    "HigherOrderOperator": ("torch._ops", "HigherOrderOperator"),
+    "OpOverload": ("torch._ops", "OpOverload"),
+    "OpOverloadPacket": ("torch._ops", "OpOverloadPacket"),
+    "FakeTensor": ("torch._subclasses.fake_tensor", "FakeTensor"),
+    "FakeTensorMode": ("torch._subclasses.fake_tensor", "FakeTensorMode"),
+    "enter_autocast": ("torch.amp.autocast_mode", "_enter_autocast"),
+    "exit_autocast": ("torch.amp.autocast_mode", "_exit_autocast"),
+    "enter_inference_mode": ("torch.autograd.grad_mode", "_enter_inference_mode"),
+    "exit_inference_mode": ("torch.autograd.grad_mode", "_exit_inference_mode"),
+    "generate_stage_to_rank_mapping": ("torch.distributed.pipelining._utils", "generate_stage_to_rank_mapping"),
+    "_LazyGraphModule": ("torch.fx._lazy_graph_module", "_LazyGraphModule"),
+    "DimDynamic": ("torch.fx.experimental.symbolic_shapes", "DimDynamic"),
+    "GuardOnDataDependentSymNode": ("torch.fx.experimental.symbolic_shapes", "GuardOnDataDependentSymNode"),
+    "ShapeEnv": ("torch.fx.experimental.symbolic_shapes", "ShapeEnv"),
+    "StatefulSymbolicContext": ("torch.fx.experimental.symbolic_shapes", "StatefulSymbolicContext"),
+    "compute_unbacked_bindings": ("torch.fx.experimental.symbolic_shapes", "compute_unbacked_bindings"),
+    "free_unbacked_symbols": ("torch.fx.experimental.symbolic_shapes", "free_unbacked_symbols"),
+    "ignored_attributes": ("torch.jit._recursive", "ignored_attributes"),
+    "python_kernels": ("torch.library", "_impls"),
+    "TorchDispatchMode": ("torch.utils._python_dispatch", "TorchDispatchMode"),
+    "get_current_dispatch_mode_stack": ("torch.utils._python_dispatch", "_get_current_dispatch_mode_stack"),
+    "tree_structure": ("torch.utils._pytree", "tree_structure"),
+    "int_oo": ("torch.utils._sympy.numbers", "int_oo"),
+    "ValueRanges": ("torch.utils._sympy.value_ranges", "ValueRanges"),
+}
+
+# Modules that are only looked at where somebody imported them.
+COMPILER_BISECTOR = "torch._inductor.compiler_bisector"
+DYNAMO = "torch._dynamo"
+DYNAMO_CONFIG = "torch._dynamo.config"
+DYNAMO_DECORATORS = "torch._dynamo.decorators"
+DYNAMO_EVAL_FRAME = "torch._dynamo.eval_frame"
+DYNAMO_EXC = "torch._dynamo.exc"
+FUNCTORCH_CONFIG = "torch._functorch.config"
+HIGHER_ORDER = "torch._higher_order_ops"
+INDUCTOR_CONFIG = "torch._inductor.config"
+REGISTRY = "torch._dynamo.backends.registry"
+SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
+LOOKED_AT = (
+    COMPILER_BISECTOR,
+    DYNAMO,
+    DYNAMO_CONFIG,
+    DYNAMO_DECORATORS,
+    DYNAMO_EVAL_FRAME,
+    DYNAMO_EXC,
+    FUNCTORCH_CONFIG,
+    HIGHER_ORDER,
+    INDUCTOR_CONFIG,
+    REGISTRY,
+    SYMBOLIC_SHAPES,
+)
+
+# Minor version: rows that differ from there on.
+CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """The table for the torch that runs."""
+    major, minor = torch.__version__.split(".")[:2]
+    known = dict(NAMES)
+    for version in sorted(CHANGES):
+        if version <= (int(major), int(minor)):
+            known |= CHANGES[version]
+    return known
+
+
+def loaded(module: str) -> ModuleType | None:
+    """The module if somebody has imported it."""
+    return sys.modules.get(module)
+
+
+def _found(name: str) -> Any:
+    module, attribute = _ROWS[name]
+    owner = importlib.import_module(module)
+    return getattr(owner, attribute) if attribute else owner
+
+
+def _exists(module: str) -> bool:
+    """Is there such a module? Its packages are not imported: below one that is not, nothing is known."""
+    parent = module.rpartition(".")[0]
+    return module in sys.modules or parent not in sys.modules or importlib.util.find_spec(module) is not None
+
+
+def _resolve() -> list[str]:
+    """Looks up what is loaded; names what is missing."""
+    missing = [module for module in LOOKED_AT if not _exists(module)]
+    for name, (module, attribute) in _ROWS.items():
+        if module in sys.modules:
+            try:
+                globals()[name] = _found(name)
+            except AttributeError:
+                missing.append(f"{module}.{attribute}")
+        elif not _exists(module):
+            missing.append(module)
+    return sorted(set(missing))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROWS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = _found(name)
+    return found
+
+
+_ROWS = rows()
+if _MISSING := _resolve():
+    raise ImportError(f"torch {torch.__version__} does not have what gramme names of it: {', '.join(_MISSING)}")

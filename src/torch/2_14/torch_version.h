@@ -1,0 +1,9 @@
+// The version of torch that this folder is about.
+#pragma once
+
+namespace gramme::of_torch {
+
+constexpr char kVersion[] = "2.14";
+constexpr char kFolder[] = "2_14";
+
+}  // namespace gramme::of_torch

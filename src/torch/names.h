@@ -1,0 +1,92 @@
+// What gramme names of torch that torch does not promise to keep: src/torch/<version>/torch_names.def, by id.
+//
+//   PyObject* setter = of_torch::object(of_torch::SetGradEnabled);
+//   if (of_torch::is_in(code->co_filename, of_torch::OptimizersFolder)) ...
+#pragma once
+#include <atomic>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace gramme::of_torch {
+
+enum Name : uint16_t {
+#define NAME(id, module, name) id,
+#include "torch/2_13/torch_names.def"
+#undef NAME
+  kNames
+};
+enum Module : uint16_t {
+#define MODULE(id, module) id,
+#include "torch/2_13/torch_names.def"
+#undef MODULE
+  kModules
+};
+enum File : uint16_t {
+#define PATH(id, path) id,
+#include "torch/2_13/torch_names.def"
+#undef PATH
+  kFiles
+};
+enum Code : uint16_t {
+#define CODE(id, file, name) id,
+#include "torch/2_13/torch_names.def"
+#undef CODE
+  kCodes
+};
+enum Attribute : uint16_t {
+#define ATTRIBUTE(id, file, name) id,
+#include "torch/2_13/torch_names.def"
+#undef ATTRIBUTE
+  kAttributes
+};
+enum PlaceGroup : uint8_t { SetsState, WrapperOfOperator, MakesState, Capturable };
+enum TextGroup : uint8_t { OfTools, OfModels, OfOperators, PackageOfOperators };
+
+/// A module or a file, and a qualified name in it.
+struct Place {
+  const char *where, *name;
+};
+
+Place place(Name id);
+Place place(Code id);  // of nulls if this version has no such function in Python
+/// "torch._check"
+std::string spelled(Name id);
+const char* text(Module id);
+std::span<const Place> places(PlaceGroup group);
+std::span<const char* const> texts(TextGroup group);
+
+namespace internal {
+extern std::atomic<PyObject*> known[kNames];
+PyObject* look_up(Name id);
+}  // namespace internal
+
+/// Borrowed; lives as long as the process. Its module is imported if it is not yet.
+inline PyObject* object(Name id) {
+  PyObject* known = internal::known[id].load(std::memory_order_acquire);
+  return known ? known : internal::look_up(id);
+}
+inline PyTypeObject* type(Name id) { return reinterpret_cast<PyTypeObject*>(object(id)); }
+
+/// The same, or null while nobody has imported the module: nothing is imported.
+PyObject* if_loaded(Name id);
+/// Borrowed; null while nobody has imported it.
+PyObject* if_loaded(Module id);
+
+/// Is it the name of a module in the package?
+bool is_within(PyObject* module_name, Module package);
+
+const char* text(Attribute id);
+/// The same; interned, and lives as long as the process.
+PyObject* attribute(Attribute id);
+
+/// Is it the name of the file, or of one in the folder? Not of text with a lone surrogate.
+bool is_in(PyObject* file_name, File id);
+
+/// What this torch lacks: objects of modules that are loaded, modules and files that are not there. Imports nothing.
+std::vector<std::string> missing();
+
+}  // namespace gramme::of_torch

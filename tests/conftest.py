@@ -1,6 +1,7 @@
 """Shared by all tests: slow ones run last, so that a quick failure shows first; of many instances a sample runs."""
 
 import os
+import random
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,10 +16,17 @@ if CAPABILITY:  # inductor finds its code for another instruction set in a cache
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
 
 
-def pytest_report_header() -> str:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="modules, and the tests in each, in an order drawn by SEED")
+    parser.addoption("--most", metavar="COUNT", type=int, help="of the tests so many, drawn by --shuffle's SEED")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
     if EVEN:
-        return f"{EVEN} quick tests evenly spread, drawn by GRAMME_SEED={SEED}"
-    return "sampled tests: all instances" if SOAK else f"sampled tests: instances drawn by GRAMME_SEED={SEED}"
+        return [f"{EVEN} quick tests evenly spread, drawn by GRAMME_SEED={SEED}"]
+    sampled = "sampled tests: all instances" if SOAK else f"sampled tests: instances drawn by GRAMME_SEED={SEED}"
+    seed = config.getoption("shuffle")
+    return [sampled] if seed is None else [sampled, f"order of tests: drawn by --shuffle={seed}"]
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m
@@ -30,6 +38,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = set(items).difference(evenly(quick, EVEN))
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+    if config.getoption("shuffle") is not None:
+        _shuffle(config, items)
+
+
+def _shuffle(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What passes only behind another test, or not behind it, shows in some order."""
+    draw, most = random.Random(config.getoption("shuffle")), config.getoption("most")
+    modules: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in sorted(items, key=lambda item: item.nodeid):
+        modules[item.nodeid.partition("::")[0]].append(item)
+    names = list(modules)
+    draw.shuffle(names)
+    for name in names:
+        draw.shuffle(modules[name])
+    shuffled = [item for name in names for item in modules[name]]
+    if most is not None and most < len(shuffled):
+        drawn = set(draw.sample(range(len(shuffled)), most))
+        config.hook.pytest_deselected(items=[item for at, item in enumerate(shuffled) if at not in drawn])
+        shuffled = [item for at, item in enumerate(shuffled) if at in drawn]
+    items[:] = shuffled
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:

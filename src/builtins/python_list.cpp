@@ -106,6 +106,7 @@ Value* list_copy(Trace& trace, const Args& args) {
 }
 
 /// The list is empty while it is sorted. What others put into it is lost, and what a failing comparison leaves is kept.
+/// Python sees by the list's memory that something was in it, and so does the vector: no change gives it back.
 Value* list_sort(Trace& trace, const Args& args) {
   auto [self, key, reverse] = bind(args, 1, {"", "key", "reverse"});
   bool backwards = reverse_flag(trace, reverse);
@@ -118,8 +119,7 @@ Value* list_sort(Trace& trace, const Args& args) {
     list->items() = std::move(items);
     throw;
   }
-  bool modified = !list->items().empty();
-  if (!modified && list->items().capacity() > 0) cannot(Reason::ArgumentKind, "a list changed while it is sorted");
+  const bool modified = list->items().capacity() > 0;
   list->items() = std::move(items);
   if (modified) protocol::raise(trace, PyExc_ValueError, "list modified during sort");
   return trace.none();

@@ -131,6 +131,8 @@ PyObject* Run::make_object(const ReplayOp& op) const {
 
 bool Run::fill_list(const ReplayOp& op) const {
   Borrowed<> list = at(op.a);
+  if (op.count == 0 && PyList_GET_SIZE(list) == 0)
+    return PyList_Append(list, Py_None) == 0 && PyList_SetSlice(list, 0, 1, nullptr) == 0;
   for (int i = 0; i < op.count; ++i)
     if (PyList_Append(list, operand(op, i)) < 0) return false;
   return true;

@@ -93,7 +93,7 @@ Value* multiply(Trace& trace, int op, const Operands& operands) {
   bool changes = is_in_place(op) && sequence == left && (left->kind == Kind::List || left->kind == Kind::Deque);
   if (!changes) return like(trace, sequence, std::move(items));
   trace.will_change(left);
-  *items_field(left) = std::move(items);
+  items_field(left)->assign(items.begin(), items.end());  // its capacity stays: see list.sort
   if (auto* deque = as<Deque>(left)) trim(deque);
   return left;
 }

@@ -100,7 +100,7 @@ void delete_slice(Trace& trace, List* list, Slice* slice) {
   std::vector<Value*> rest;
   for (size_t i = 0; i < gone.size(); ++i)
     if (!gone[i]) rest.push_back(list->items()[i]);
-  list->items() = std::move(rest);
+  list->items().assign(rest.begin(), rest.end());  // its capacity stays: see list.sort
 }
 
 }  // namespace gramme::protocol

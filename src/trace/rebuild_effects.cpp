@@ -104,9 +104,13 @@ void Rebuilder::replay_slot(const effects::Effect& effect) {
   store_slot((*this)(object), effect.name, written->value, object->type);
 }
 
+/// A list that was changed and is empty at the end, as it was, is touched: its sort may be under way (list.sort).
 void Rebuilder::replay_list(List* list) {
+  const bool untouched = list->own_items.empty() && list->own_items.capacity() == 0;
+  if (list->unread && untouched) return;
   if (list->unread) return with_operands(ReplayKind::FillList, (*this)(list), all(list->own_items));
   const std::vector<Value*>& before = *trace_.original_items(list);
+  if (before.empty() && untouched) return;
   bool grown = list->items().size() >= before.size() && std::equal(before.begin(), before.end(), list->items().begin());
   Register target = (*this)(list);
   std::vector<Value*> items(list->items().begin() + (grown ? before.size() : 0), list->items().end());

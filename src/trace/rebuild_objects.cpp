@@ -124,7 +124,8 @@ Register Rebuilder::make_new(Object* object) {
   if (object->payload && !exception) {
     memo_[object->payload] = result;
     if (auto* dict = as<Dict>(object->payload)) fill_dict(result, dict->entries);
-    if (auto* list = as<List>(object->payload)) with_operands(ReplayKind::FillList, result, all(list->items()));
+    if (auto* list = as<List>(object->payload); list && !list->items().empty())
+      with_operands(ReplayKind::FillList, result, all(list->items()));
     if (auto* set = as<Set>(object->payload)) {
       if (set->frozen) unsupported("a new instance of a subclass of frozenset");
       fill_set(result, set, ReplayKind::FillSet);

@@ -67,17 +67,7 @@ def outcome(call: Callable[[], Any]) -> Any:
     return result.dtype, result.tolist().__repr__(), result.requires_grad, result.is_leaf, tuple(result.shape)
 
 
-@pytest.fixture
-def unspoilt() -> None:
-    """Who replaced and put back Tensor.__getitem__ in the process left a slot behind by which tensors are sequences."""
-    try:
-        torch.tensor([torch.tensor(1.0)])
-    except TypeError:
-        pytest.skip("torch.tensor of tensors raises in this process since another test replaced Tensor.__getitem__")
-
-
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("unspoilt")
 @pytest.mark.parametrize("backend", EXECUTORS)
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_on_kinds_of_tensors(name: str, backend: str) -> None:
@@ -89,7 +79,6 @@ def test_calls_on_kinds_of_tensors(name: str, backend: str) -> None:
             assert outcome(lambda: compiled(value)) == outcome(lambda: call(twin)), kind  # noqa: B023
 
 
-@pytest.mark.usefixtures("unspoilt")
 @pytest.mark.parametrize("backend", EXECUTORS)
 def test_the_number_is_read_at_each_call(backend: str) -> None:
     x, a, b = torch.randn(500), torch.randn(500), torch.randn(500)

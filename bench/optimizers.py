@@ -131,14 +131,14 @@ def of_library() -> dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.O
     return found
 
 
-def graphs_of(make: Callable[..., Any], compile: Callable[..., Any] | None, count: int) -> tuple[list[int], int, Any]:
+def graphs_of(make: Callable[..., Any], front: Callable[..., Any] | None, count: int) -> tuple[list[int], int, Any]:
     """Graphs after each step, operations outside of them in the last one, and all tensors at the end."""
     torch.manual_seed(0)
     parameters = [torch.nn.Parameter(torch.randn(size)) for size in ((8, 16), (8,), (4, 8), (4,))]
     optimizer = make(parameters)
     GRAPHS.count = 0
-    backend = "eager" if compile is gramme.compile else GRAPHS.of_torch
-    step = compile(optimizer.step, backend=backend) if compile else optimizer.step
+    backend = "eager" if front is gramme.compile else GRAPHS.of_torch
+    step = front(optimizer.step, backend=backend) if front else optimizer.step
     gradients = torch.Generator().manual_seed(1)
     graphs, outside = [], 0
     for i in range(count):

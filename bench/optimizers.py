@@ -2,16 +2,23 @@
 
 python bench/optimizers.py            # both tables
 python bench/optimizers.py capture native
+python bench/optimizers.py graphs     # graphs after steps 1, 2 and 100; pytorch_optimizer's too, if it is on PYTHONPATH
+python bench/optimizers.py graphs SOAP Kron
 """
 
+import importlib
+import logging
 import math
+import random
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gramme
 import torch
+from gramme._backends import Eager
 
 now = time.perf_counter
 optim = torch.optim
@@ -86,7 +93,98 @@ def by_step(count: int = 100) -> None:
         print(f"  {name:17s} eager {a:8.0f}   native {b:8.0f}   {a / b:5.2f} times")
 
 
+# ---- graphs
+
+
+class Graphs:
+    """How many graphs the backends called eager were given."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        run = Eager.__call__
+
+        def counted(backend: Eager, module: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            self.count += 1
+            return run(backend, module, inputs)
+
+        Eager.__call__ = counted  # type: ignore[method-assign]
+
+    def of_torch(self, module: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        self.count += 1
+        return module.forward
+
+
+GRAPHS = Graphs()
+
+
+def of_library() -> dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]]:
+    """Those of pytorch_optimizer."""
+    try:
+        library = importlib.import_module("pytorch_optimizer")
+    except ImportError:
+        return {}
+    found = {}
+    for name in sorted(dir(library)):
+        cls = getattr(library, name)
+        if isinstance(cls, type) and issubclass(cls, optim.Optimizer) and not cls.__module__.startswith("torch."):
+            found[name] = cls
+    return found
+
+
+def graphs_of(make: Callable[..., Any], front: Callable[..., Any] | None, count: int) -> tuple[list[int], int, Any]:
+    """Graphs after each step, operations outside of them in the last one, and all tensors at the end."""
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(size)) for size in ((8, 16), (8,), (4, 8), (4,))]
+    optimizer = make(parameters)
+    GRAPHS.count = 0
+    backend = "eager" if front is gramme.compile else GRAPHS.of_torch
+    step = front(optimizer.step, backend=backend) if front else optimizer.step
+    gradients = torch.Generator().manual_seed(1)
+    graphs, outside = [], 0
+    for i in range(count):
+        for parameter in parameters:
+            parameter.grad = torch.randn(parameter.shape, generator=gradients)
+        torch.manual_seed(i)
+        random.seed(i)
+        if i == count - 1:
+            with gramme.meter() as m:
+                step()
+            outside = m.outside
+        else:
+            step()
+        graphs.append(GRAPHS.count)
+    state = [value for of in optimizer.state.values() for value in of.values() if isinstance(value, torch.Tensor)]
+    return graphs, outside, [*parameters, *state]
+
+
+def by_graphs(*names: str, count: int = 100) -> None:
+    print(f"graphs after steps 1, 2 and {count}, backend eager; operations outside of graphs in the last step")
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    worse = total = 0
+    for name, make in {**FORMS, **of_library()}.items():
+        if names and name not in names:
+            continue
+        try:
+            *_, want = graphs_of(make, None, count)
+        except Exception:  # it asks for other arguments
+            continue
+        torch._dynamo.reset()
+        theirs, their_outside, _ = graphs_of(make, torch.compile, count)
+        ours, our_outside, got = graphs_of(make, gramme.compile, count)
+        same = len(got) == len(want) and all(map(torch.equal, got, want))
+        more = any(ours[i] > max(theirs[i], 1) for i in (0, 1, -1))
+        worse, total = worse + more, total + 1
+        row = "  ".join(f"{'/'.join(str(found[i]) for i in (0, 1, -1)):>10s}" for found in (ours, theirs))
+        outside = f"{our_outside:4d}  {their_outside:4d}"
+        print(f"  {name:22s} {row}   {outside}{'   more' * more}{'   other values' * (not same)}", flush=True)
+    print(f"  {worse} of {total} have more graphs than torch.compile")
+
+
 if __name__ == "__main__":
     tables = {"capture": by_capture, "native": by_step}
-    for table in sys.argv[1:] or tables:
-        tables[table]()
+    if sys.argv[1:2] == ["graphs"]:
+        by_graphs(*sys.argv[2:])
+    else:
+        for table in sys.argv[1:] or tables:
+            tables[table]()

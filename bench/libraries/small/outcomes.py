@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-LIBRARIES = ("monai", "zuko", "metric_learning", "pypose", "geoopt")
+LIBRARIES = ("monai", "zuko", "metric_learning", "pypose", "geoopt", "einops")
 SECONDS = 100
 
 

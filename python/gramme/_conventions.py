@@ -155,8 +155,11 @@ def watching(run: Run, names: list[_Name], of_inputs: list[int], of_outputs: lis
         before = [_held(name) for name in names]
         known = _nodes(inputs)
         outputs = run(*inputs)
-        shared = [(what, *_version(values[i])) for what, values, places in
-                  (("an input", inputs, of_inputs), ("a result", outputs, of_outputs)) for i in places]
+        shared = [
+            (what, *_version(values[i]))
+            for what, values, places in (("an input", inputs, of_inputs), ("a result", outputs, of_outputs))
+            for i in places
+        ]
 
         def check(_: Any) -> None:
             for name, value in zip(names, before, strict=True):

@@ -48,7 +48,7 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
 
 /// Ends the segment in a function that gets gradients, of which the capture does not know that.
 inline void refuse_of_gradient(Trace& trace, const char* what) {
-  if (trace.is_confined() && trace.scope().state<trace::OfGradients>().depth)
+  if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
     cannot(Reason::BodyUnsupported, std::string(what) + " in a hook");
 }
 

@@ -239,7 +239,7 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
 Value* is_grad_enabled(Trace& trace, const Args& args) {
   PyObject* const real = once([] { return imported("torch", "is_grad_enabled").release(); });
   static constexpr std::string_view kManagers = "torch/autograd/grad_mode.py";
-  if (trace.is_confined() && trace.scope().state<trace::OfGradients>().depth)
+  if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
     cannot(Reason::BodyUnsupported, "grad mode asked for in a hook");
   if (trace.state<Reentrant>().depth) {
     const std::string_view file = PyUnicode_AsUTF8(trace.inliner->current_function()->code->co_filename);

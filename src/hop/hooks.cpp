@@ -164,7 +164,7 @@ const char* name_of_gradient(Trace& trace, Value* hook) {
 /// While it lives the program may ask of gradients only what is known of them.
 class OfGradients {
  public:
-  explicit OfGradients(Trace& trace) : depth_(trace.scope().state<trace::OfGradients>().depth) { ++depth_; }
+  explicit OfGradients(Trace& trace) : depth_(trace.state<trace::OfGradients>().depth) { ++depth_; }
   ~OfGradients() { --depth_; }
   OfGradients(const OfGradients&) = delete;
 
@@ -239,7 +239,7 @@ StateOfHooks& state_of_hooks(Trace& trace) {
   if (hooks.state) return hooks;
   hooks.state = trace.make<Object>();
   hooks.state->type = reinterpret_cast<PyTypeObject*>(type);
-  hooks.argument = trace.scope().attribute("dynamo_backward_state", marker);
+  hooks.argument = trace.scope().attribute("backward_state", marker);
   trace.scope().state<trace::MadeByGraph>().nodes.emplace(hooks.state, hooks.argument.node);
   return hooks;
 }
@@ -262,7 +262,8 @@ Value* register_by_state(Trace& trace, Tensor* tensor, Value* hook) {
 Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const pending = once([] { return imported("gramme._hooks", "pending").release(); });
   PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
-  Owned<> object = AsObject(trace)(hook);
+  const bool settled = !trace.policy.late_hooks.contains(trace.steps());
+  Owned<> object = settled ? AsObject(trace)(hook) : Owned<>();
   if (!object && (trace.scope().graph().around() || trace.is_confined())) return nullptr;
   PyObject* kept = object ? trace.keep(std::move(object)) : pending;
   graph::Node* node = trace.scope().emit_operator(

@@ -59,6 +59,7 @@ class Captured:
         """An input that is written is used otherwise, too."""
     def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
         """Rows of _sources.Row, and the row of each input."""
+    def places_read_later(self) -> tuple[list[int], list[int]]: ...
     def names_read_later(self) -> list[tuple[Any, str | None]]:
         """(holder, name) of constants that a backward of the program reads: cells (no name), dicts and others."""
     def symbols(self) -> list[tuple[int, int, int | None, int | None, bool] | None]:

@@ -149,27 +149,48 @@ _Name = tuple[Any, str | None]
 _MISSING = object()
 
 
-def watching(run: Run, names: list[_Name]) -> Run:
-    """The compiled graph, whose backward raises where what it read under a name is another thing by then."""
+def watching(run: Run, names: list[_Name], of_inputs: list[int], of_outputs: list[int]) -> Run:
+    """The compiled graph, whose backward raises where what it reads is another thing by then.
+
+    It reads what `names` hold, and inputs and outputs in those places: nobody may have written to them.
+    """
 
     def call(*inputs: Any) -> Any:
         before = [_held(name) for name in names]
+        known = _nodes(inputs)
+        outputs = run(*inputs)
+        shared = [
+            (what, *_version(values[i]))
+            for what, values, places in (("an input", inputs, of_inputs), ("a result", outputs, of_outputs))
+            for i in places
+        ]
 
         def check(_: Any) -> None:
             for name, value in zip(names, before, strict=True):
                 if not _is_same(_held(name), value):
                     raise RuntimeError(
-                        f"{name[1] or 'a variable of a function'}, which the backward of an autograd.Function reads, "
-                        f"is not what it was when the compiled forward ran: {value!r}. Keep it in the context instead."
+                        f"{name[1] or 'a variable of a function'}, which the backward of an autograd.Function or a hook "
+                        f"reads, is not what it was when the compiled forward ran: {value!r}. Keep it in the context "
+                        "instead, or in the graph."
+                    )
+            for what, tensor, version in shared:
+                if tensor._version != version:
+                    raise RuntimeError(
+                        f"{what} of a compiled graph, of shape {tuple(tensor.shape)}, which a hook reads, was written "
+                        "in place since the compiled forward ran. Let the hook read a clone of it instead."
                     )
 
-        known = _nodes(inputs)
-        outputs = run(*inputs)
         for node in (_nodes(outputs) | _nodes(inputs)) - known:  # inputs may be written
             node.register_prehook(check)
         return outputs
 
     return call
+
+
+def _version(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """One that has its memory and its count of writes, not its history; and that count."""
+    alias = tensor.detach()
+    return alias, alias._version
 
 
 def _nodes(values: Any) -> set[Any]:

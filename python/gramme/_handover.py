@@ -16,6 +16,7 @@ import torch
 from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
+from ._hooks import with_backward_state
 from ._shared import as_results, compiled_before, remember, spelling
 from ._torch import names
 from .errors import BackendError, refused_graph
@@ -52,9 +53,9 @@ class Backend:
 
     def __call__(self, graph_module: LazyGraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
         """The compiled graph; NotImplemented if numbers must not be inputs of it, or not what `captured` is told."""
-        names = captured.names_read_later()
+        names, places = captured.names_read_later(), captured.places_read_later()
         run = self._compiled(graph_module, inputs, captured)
-        return watching(run, names) if names and callable(run) else run
+        return watching(run, names, *places) if (names or any(places)) and callable(run) else run
 
     def _compiled(self, graph_module: LazyGraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
         captured.restart()
@@ -113,9 +114,9 @@ class Backend:
     def _checked(self, graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
         config = names.loaded(names.DYNAMO_CONFIG)
         if not getattr(config, "verify_correctness", False):
-            return self.compiler(graph_module, inputs)
+            return with_backward_state(self.compiler, graph_module, inputs)
         reference = copy.deepcopy(graph_module)
-        compiled = self.compiler(graph_module, inputs)
+        compiled = with_backward_state(self.compiler, graph_module, inputs)
         _verify(self.__name__, reference, compiled, inputs)
         return compiled
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import torch
     from torch.utils.hooks import RemovableHandle
 
-__all__ = ["fill", "pending"]
+__all__ = ["call_from_state", "fill", "pending", "register_from_state", "state", "with_backward_state"]
 
 
 def pending(gradient: Any) -> Any:
@@ -22,3 +24,59 @@ def fill(handle: RemovableHandle, hook: Callable[..., Any]) -> None:
     hooks = handle.hooks_dict_ref()
     if hooks is not None:
         hooks[handle.id] = hook
+
+
+class _State:
+    """Stands in a captured graph for its backward state, of which each run gets a new one."""
+
+
+state = _State()
+
+
+def register_from_state(tensor: torch.Tensor, backward_state: Any, name: str) -> None:
+    """A node of graphs for compiled autograd: the hook is an attribute of the backward state when it runs."""
+    from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped
+
+    tensor.register_hook(functools.partial(trace_wrapped, fn=call_from_state, bw_state=backward_state, hook_name=name))
+
+
+def call_from_state(gradient: Any, *, bw_state: Any, hook_name: str) -> Any:
+    result = getattr(bw_state, hook_name)(gradient)
+    return gradient if result is None else result
+
+
+def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+    """What the compiler makes of the graph, whose backward state becomes its last input and is given out beside it.
+
+    PyTorch reserves such an input for hooks; AOTAutograd hands it on to the backward.
+    """
+    graph = graph_module.graph
+    kept = [n for n in graph.nodes if n.op == "get_attr" and getattr(graph_module, n.target, None) is state]
+    if not kept:
+        return compiler(graph_module, inputs)
+    from torch.fx.experimental._backward_state import BackwardState
+
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    first = next(iter(graph.nodes)) if not placeholders else placeholders[-1].next
+    with graph.inserting_before(first):
+        made = graph.placeholder("dynamo_backward_state")
+    made.meta["example_value"] = BackwardState()
+    made._dynamo_source = None  # type: ignore[attr-defined]  # AOTAutograd asks for one of each input
+    output = graph.output_node()
+    results = list(output.args[0])  # type: ignore[arg-type]
+    at = next((i for i, result in enumerate(results) if result in kept), None)
+    if at is not None:
+        del results[at]
+        output.args = (tuple(results),)
+    for node in kept:
+        node.replace_all_uses_with(made)
+        graph.erase_node(node)
+    graph_module.recompile()
+    run = compiler(graph_module, [*inputs, BackwardState()])
+
+    def call(*inputs: Any) -> tuple[Any, ...]:
+        backward_state = BackwardState()
+        outputs = tuple(run(*inputs, backward_state))
+        return outputs if at is None else (*outputs[:at], backward_state, *outputs[at:])
+
+    return call if callable(run) else run

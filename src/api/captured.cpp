@@ -42,6 +42,7 @@ void bind_captured(nb::module_& m) {
       .def_prop_ro("uses_what_it_writes", &Captured::uses_what_it_writes)
       .def("sources", [](const Captured& self) { return guarded([&] { return self.sources(); }); })
       .def("names_read_later", [](const Captured& self) { return guarded([&] { return self.names_read_later(); }); })
+      .def("places_read_later", [](const Captured& self) { return guarded([&] { return self.places_read_later(); }); })
       .def("symbols", [](Captured& self) { return guarded([&] { return self.symbols(); }); })
       .def(
           "sizes", [](Captured& self, nb::list values) { return guarded([&] { return self.sizes(values.ptr()); }); },

@@ -8,6 +8,7 @@
 #include "aten/python.h"
 #include "backend/computed.h"
 #include "meta/sympy.h"
+#include "trace/bodies.h"
 #include "trace/read_later.h"
 
 namespace gramme::backend {
@@ -141,6 +142,19 @@ Owned<> Captured::names_read_later() const {
     check(PyList_Append(result.get(), take(PyTuple_Pack(2, each.holder.get(), name)).get()));
   }
   return result;
+}
+
+Owned<> Captured::places_read_later() const {
+  const auto& read = trace().scope().state<trace::ReadByHooks>();
+  const auto places = [](const auto& nodes, const std::vector<const graph::Node*>& wanted) {
+    Owned<> result = take(PyList_New(0));
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (std::ranges::find(wanted, nodes[i]) != wanted.end())
+        check(PyList_Append(result.get(), take(PyLong_FromSize_t(i)).get()));
+    return result;
+  };
+  Owned<> inputs = places(placeholders(), read.inputs);
+  return take(PyTuple_Pack(2, inputs.get(), places(trace().scope().graph().outputs, read.outputs).get()));
 }
 
 Owned<> Captured::sources() const {

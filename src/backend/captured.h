@@ -58,6 +58,8 @@ class Captured {
   /// A list of (holder, name): constants that a backward of the program reads in gradients' own time, under names that
   /// may hold others by then; the name is None for a cell.
   Owned<> names_read_later() const;
+  /// Places of inputs and of outputs that hooks read when gradients are computed.
+  Owned<> places_read_later() const;
 
   /// The input is part of the compiled code: the segment is for this very object.
   void freeze(size_t input) { frozen_.push_back(input); }

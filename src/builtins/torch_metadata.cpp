@@ -58,6 +58,7 @@ void refuse_unknown_strides(Trace& trace, const Tensor* tensor, int64_t most) {
 Value* stride(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "stride");
+  refuse_of_gradient(trace, "strides");
   if (!meta::is_strided(*tensor->record)) cannot(Reason::AttributeUnknown, "strides of a tensor that has none");
   refuse_unknown_strides(trace, tensor, 1);
   (void)self;
@@ -83,6 +84,7 @@ Value* storage_offset(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   (void)self;
   const Tensor* tensor = self_tensor(trace, args, "storage_offset");
+  refuse_of_gradient(trace, "storage_offset()");
   const bool has_one = tensor->record->strides.size() == tensor->record->sizes.size() && !tensor->record->inner;
   if (!has_one || tensor->late != Tensor::Free || trace.state<Storages>().replaced)
     cannot(Reason::CallUnknown, "Tensor.storage_offset");
@@ -125,13 +127,16 @@ Value* is_complex(Trace& trace, const Args& args) {
                               [&](const meta::Record& record) { return trace.boolean(meta::is_complex(record)); });
 }
 Value* is_inference(Trace& trace, const Args& args) {
+  refuse_of_gradient(trace, "is_inference()");
   return answer<"is_inference">(trace, args,
                                 [&](const meta::Record& record) { return trace.boolean(record.is_inference); });
 }
 Value* is_conj(Trace& trace, const Args& args) {
+  refuse_of_gradient(trace, "is_conj()");
   return answer<"is_conj">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_conj); });
 }
 Value* is_neg(Trace& trace, const Args& args) {
+  refuse_of_gradient(trace, "is_neg()");
   return answer<"is_neg">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_neg); });
 }
 
@@ -203,6 +208,7 @@ Value* is_contiguous(Trace& trace, const Args& args) {
   PyObject* const last_3d = once([] { return real("torch", "channels_last_3d"); });
   if (args.positional > 1) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
   const Tensor* tensor = self_tensor(trace, args, "is_contiguous");
+  refuse_of_gradient(trace, "is_contiguous()");
   const meta::Record& record = *tensor->record;
   Value* argument = args.keyword("memory_format");
   if (args.keywords > (argument ? 1u : 0u)) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");

@@ -3,6 +3,7 @@
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/tensors.h"
+#include "trace/bodies.h"
 
 namespace gramme::builtins {
 
@@ -43,6 +44,12 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
   }
   protocol::refuse_torch_function(trace, tensor, "Tensor." + std::string(method));
   return tensor;
+}
+
+/// Ends the segment in a function that gets gradients, of which the capture does not know that.
+inline void refuse_of_gradient(Trace& trace, const char* what) {
+  if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
+    cannot(Reason::BodyUnsupported, std::string(what) + " in a hook");
 }
 
 /// Has the program given a tensor the storage of another?

@@ -54,9 +54,18 @@ Value* shape(Trace& trace, Tensor* tensor) {
 Value* ndim(Trace& trace, Tensor* tensor) { return trace.integer(tensor->record->dim()); }
 Value* dtype(Trace& trace, Tensor* tensor) { return trace.constant(meta::dtype_object(*tensor->record)); }
 Value* device(Trace& trace, Tensor* tensor) { return trace.constant(meta::device_object(*tensor->record)); }
-Value* layout(Trace& trace, Tensor* tensor) { return trace.constant(meta::layout_object(*tensor->record)); }
-Value* requires_grad(Trace& trace, Tensor* tensor) { return trace.boolean(trace.scope().requires_grad(tensor)); }
-Value* is_leaf(Trace& trace, Tensor* tensor) { return trace.boolean(trace.scope().is_leaf(tensor)); }
+Value* layout(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "layout");
+  return trace.constant(meta::layout_object(*tensor->record));
+}
+Value* requires_grad(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "requires_grad");
+  return trace.boolean(trace.scope().requires_grad(tensor));
+}
+Value* is_leaf(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "is_leaf");
+  return trace.boolean(trace.scope().is_leaf(tensor));
+}
 
 int64_t item_size(const Tensor* tensor) {
   Owned<> size = take(PyObject_GetAttrString(meta::dtype_object(*tensor->record), "itemsize"));
@@ -77,6 +86,7 @@ Value* on_device(Trace& trace, Tensor* tensor) {
 /// x.is_sparse, …: is the layout torch.<name>?
 template <Text name>
 Value* has_layout(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "the layout");
   PyObject* const layout = once([] { return real("torch", name.text); });
   return trace.boolean(meta::layout_object(*tensor->record) == layout);
 }
@@ -121,6 +131,7 @@ bool has_grad_fn(Trace& trace, const Tensor* tensor) {
 PyObject* const kGrad = intern("grad");
 
 Value* grad(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "grad");
   if (Attribute* attribute = stored(tensor, kGrad)) return attribute->value;
   if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is no leaf");  // warns
   if (!tensor->existing()) return trace.none();
@@ -129,12 +140,14 @@ Value* grad(Trace& trace, Tensor* tensor) {
 }
 
 Value* retains_grad(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "retains_grad");
   bool unknown = tensor->existing() && has_grad_fn(trace, tensor) && !tensor->retains_grad;
   if (unknown) cannot(Reason::AttributeUnknown, "retains_grad of a tensor that existed before");
   return trace.boolean(tensor->retains_grad);
 }
 
 Value* grad_fn(Trace& trace, Tensor* tensor) {
+  refuse_of_gradient(trace, "grad_fn");
   if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad_fn of a tensor");
   return trace.none();
 }

@@ -238,6 +238,8 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
 /// torch.is_grad_enabled()
 Value* is_grad_enabled(Trace& trace, const Args& args) {
   PyObject* const real = once([] { return imported("torch", "is_grad_enabled").release(); });
+  if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
+    cannot(Reason::BodyUnsupported, "grad mode asked for in a hook");
   if (trace.state<Reentrant>().depth) {
     PyObject* const file = trace.inliner->current_function()->code->co_filename;
     if (!of_torch::is_in(file, of_torch::GradModeFile))

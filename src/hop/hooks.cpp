@@ -1,10 +1,8 @@
 // Hooks on tensors that the graph makes: registered in the graph, at their place.
 //
 // A backend that runs the graph as it is gets the program's own function, which autograd calls as ever. One that
-// differentiates the graph gets what the function does as a body: for functions that look at nothing but the gradient.
-#include <algorithm>
-#include <string_view>
-
+// differentiates the graph gets what the hook does as a body, if that is the same whenever it runs; under compiled
+// autograd a call of the hook itself.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
@@ -12,8 +10,10 @@
 #include "hop/operators.h"
 #include "protocol/tensors.h"
 #include "torch/names.h"
+#include "trace/bodies.h"
 #include "trace/made_by_graph.h"
 #include "trace/read_later.h"
+#include "value/views.h"
 
 namespace gramme::hop {
 
@@ -151,45 +151,121 @@ class AsObject {
   std::vector<Cell*> cells_;  // made in the capture
 };
 
-/// Does the code look at nothing but its argument and PyTorch's functions? Not where the answer may be another one for
-/// the gradient than for the tensor.
-bool looks_at_gradient_only(const Function* function) {
-  static constexpr std::string_view kNames[] = {
-      "torch", "nn",  "functional", "F",   "clamp", "mul",  "sum",     "norm",      "nan_to_num", "clone", "sign",
-      "abs",   "max", "min",        "sin", "cos",   "tanh", "sigmoid", "relu",      "exp",        "sqrt",  "mean",
-      "where", "neg", "zeros_like", "add", "sub",   "div",  "shape",   "ones_like", "detach",     "pow"};
-  PyCodeObject* code = function->code;
-  PyObject* names = code->co_names;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-    const char* text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
-    if (!text || std::find(std::begin(kNames), std::end(kNames), text) == std::end(kNames)) return false;
-  }
-  return function->closure.empty() && !function->defaults && !function->kwdefaults && code->co_argcount == 1;
+/// What the hook calls the gradient.
+const char* name_of_gradient(Trace& trace, Value* hook) {
+  auto* method = as<Method>(hook);
+  auto* function = method ? trace.see_as<Function>(method->function) : as<Function>(hook);
+  if (!function) return "grad";
+  trace.describe(function);
+  const int at = method ? 1 : 0;
+  if (function->code->co_argcount <= at) return "grad";
+  PyObject* names = trace.keep(take(PyCode_GetVarnames(function->code)));
+  return PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, at));
 }
 
-graph::Graph* hook_body(Trace& trace, Tensor* tensor, Value* hook) {
-  auto* function = trace.see_as<Function>(hook);
-  if (function) trace.describe(function);
-  if (!function || !looks_at_gradient_only(function)) return nullptr;
+/// While it lives the program may ask of gradients only what is known of them.
+class OfGradients {
+ public:
+  explicit OfGradients(Trace& trace) : depth_(trace.state<trace::OfGradients>().depth) { ++depth_; }
+  ~OfGradients() { --depth_; }
+  OfGradients(const OfGradients&) = delete;
+
+ private:
+  int& depth_;
+};
+
+/// Backward reads what the body took as it is then. Who may write to that is outside of the graph: whoever runs the
+/// graph looks.
+void watch_what_it_takes(Trace& trace, const graph::Graph* body) {
+  auto& read = trace.scope().state<trace::ReadByHooks>();
+  for (const auto& taken : trace.scope().state<trace::TakenByBodies>().tensors) {
+    if (!taken.body || !taken.body->is_in(body)) continue;
+    Tensor* root = storage_root(taken.tensor);
+    if (root->existing())
+      read.inputs.push_back(root->node ? root->node : taken.tensor->node);
+    else
+      read.made.emplace(root, trace.steps());
+  }
+}
+
+/// What a hook does, as a graph.
+graph::Graph* hook_body(Trace& trace, const Tensor* tensor, Value* hook) {
   Body body(trace, "hook_body", Effects::Forbidden);
+  OfGradients of_gradients(trace);
   body.runs_later();
-  PyObject* names = trace.keep(take(PyCode_GetVarnames(function->code)));
-  Value* gradient = body.input(tensor->record, PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)));
-  Value* result = trace.see(body.call(function, {&gradient, 1, nullptr, 0}));
+  Value* gradient =
+      body.input(meta::with_requires_grad(tensor->record, false, true), name_of_gradient(trace, hook));
+  Value* result = trace.see(body.call(hook, {&gradient, 1, nullptr, 0}));
   auto* replaced = as<Tensor>(result);
   if (!replaced && trace.constant_of(result) != Py_None) cannot(Reason::BodyUnsupported, "a hook's result");
   if (replaced &&
-      (replaced->record->sizes != tensor->record->sizes || replaced->record->dtype != tensor->record->dtype))
+      (replaced->record->sizes != tensor->record->sizes || replaced->record->dtype != tensor->record->dtype ||
+       meta::device_object(*replaced->record) != meta::device_object(*tensor->record)))
     cannot(Reason::BodyUnsupported, "a hook's result");
   return body.returns(replaced ? trace.scope().argument(replaced) : constant(Py_None));
 }
 
-/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until
-/// then.
+/// The same; one that is no graph is registered after the graph around, which is captured anew for it.
+graph::Graph* body_or_late(Trace& trace, const Tensor* tensor, Value* hook) {
+  try {
+    return hook_body(trace, tensor, hook);
+  } catch (const CannotCapture& refused) {
+    if (refused.reason == Reason::Budget || refused.reason == Reason::TooDeep) throw;
+    throw trace::HookLeaves{trace.steps()};
+  }
+}
+
+// ---- under compiled autograd
+
+/// Is the backward compiled, by PyTorch's compiled autograd, if it runs as the thread is now?
+bool compiles_backward(Trace& trace) {
+  static PyObject* const name = intern("compiled_autograd_enabled");
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo.compiled_autograd");
+  if (!module) return false;
+  return trace.constant_of(protocol::get_attribute(trace, trace.pinned(module), name)) == Py_True;
+}
+
+/// The reserved input that holds hooks: a new one at each call, which replay fills (gramme/_hooks.py). Kept with the
+/// scope.
+struct StateOfHooks {
+  Object* state = nullptr;
+  Argument argument;
+  int hooks = 0;
+};
+
+StateOfHooks& state_of_hooks(Trace& trace) {
+  PyObject* const type =
+      once([] { return imported("torch.fx.experimental._backward_state", "BackwardState").release(); });
+  PyObject* const marker = once([] { return imported("gramme._hooks", "state").release(); });
+  auto& hooks = trace.scope().state<StateOfHooks>();
+  if (hooks.state) return hooks;
+  hooks.state = trace.make<Object>();
+  hooks.state->type = reinterpret_cast<PyTypeObject*>(type);
+  hooks.argument = trace.scope().attribute("backward_state", marker);
+  trace.scope().state<trace::MadeByGraph>().nodes.emplace(hooks.state, hooks.argument.node);
+  return hooks;
+}
+
+/// The graph registers what calls the hook that its backward state holds by then: any hook, whatever it does.
+Value* register_by_state(Trace& trace, Tensor* tensor, Value* hook) {
+  PyObject* const target = once([] { return imported("gramme._hooks", "register_from_state").release(); });
+  PyObject* const set = once([] { return imported("builtins", "setattr").release(); });
+  StateOfHooks& hooks = state_of_hooks(trace);
+  Value* name = trace.constant(trace.keep(take(PyUnicode_FromFormat("hook%d", hooks.hooks++))));
+  trace.scope().emit_operator(target, {trace.scope().argument(tensor), hooks.argument, trace.scope().argument(name)});
+  trace.call_in_replay(set, {hooks.state, name, hook});
+  trace.scope().hook_inside(tensor);
+  return handle_in_graph(trace);
+}
+
+// ----
+
+/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until then.
 Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const pending = once([] { return imported("gramme._hooks", "pending").release(); });
   PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
-  Owned<> object = AsObject(trace)(hook);
+  const bool settled = !trace.policy.late_hooks.contains(trace.steps());
+  Owned<> object = settled ? AsObject(trace)(hook) : Owned<>();
   if (!object && (trace.scope().graph().around() || trace.is_confined())) return nullptr;
   PyObject* kept = object ? trace.keep(std::move(object)) : pending;
   graph::Node* node = trace.scope().emit_operator(
@@ -209,9 +285,12 @@ Value* register_hook(Trace& trace, const Args& args) {
     Value* handle = register_as_it_is(trace, tensor, args[1]);
     return handle ? handle : before.register_hook(trace, args);
   }
-  const bool late = trace.policy.late_hooks.contains(trace.steps());
-  graph::Graph* body = late ? nullptr : hook_body(trace, tensor, args[1]);
-  if (!body) return before.register_hook(trace, args);
+  // Tensors of which an operator's function takes note keep gradients only with grad mode on.
+  if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled()) return before.register_hook(trace, args);
+  if (!trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace))
+    return register_by_state(trace, tensor, args[1]);
+  graph::Graph* body = body_or_late(trace, tensor, trace.see(args[1]));
+  watch_what_it_takes(trace, body);
   std::vector<Argument> arguments = {trace.scope().argument(tensor), trace.scope().body(body)};
   for (const Argument& argument : lifted(*body)) arguments.push_back(argument);
   graph::Node* node = trace.scope().emit_operator(op, arguments);

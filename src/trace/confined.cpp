@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "meta/origin.h"
+#include "trace/bodies.h"
 #include "trace/capture.h"
 #include "trace/read_later.h"
 #include "trace/variable.h"
@@ -70,7 +71,10 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
     cannot(Reason::EffectInBody, named(capture_, owner, name) + ", read by what runs later");
   static constexpr Kind kRebound[] = {Kind::Constant, Kind::Number, Kind::Tuple,
                                       Kind::Function, Kind::Class,  Kind::Builtin};
-  const bool rebound = std::ranges::find(kRebound, capture_.see(found)->kind) != std::end(kRebound);
+  const Kind kind = capture_.see(found)->kind;
+  // A hook of a compiled graph takes the tensor that was there, which nobody else keeps.
+  const bool taken = kind == Kind::Tensor && capture_.state<OfGradients>().depth;
+  const bool rebound = taken || std::ranges::find(kRebound, kind) != std::end(kRebound);
   if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, capture_.see(found));
   if (!(in_module && is_of_library(owner)) && !lasts(found))
     cannot(Reason::EffectInBody, named(capture_, capture_.see(found)) + ", from outside, read by what runs later");

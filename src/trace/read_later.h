@@ -20,9 +20,9 @@ class ReadLater {
   void keep(Trace& trace, Value* value);
   /// New lists and dicts in a result, which stand for those that somebody else keeps; what is from before is itself.
   void keep_made(Trace& trace, Value* value);
-  /// A cell that the capture made, itself.
+  /// A cell that the capture made, itself, for a hook: one that changes makes the hook a late one.
   void keep_cell(Trace& trace, value::Cell* cell) {
-    kept_.push_back({cell, {trace.see(cell->content)}, trace.steps()});
+    kept_.push_back({cell, {trace.see(cell->content)}, trace.steps(), true});
   }
   /// Ends the segment before what keeps one that changed since, or that somebody gets who may change it.
   void check(Trace& trace, const Rebuilder& rebuild) const;
@@ -43,6 +43,7 @@ class ReadLater {
     Value* value;
     std::vector<Value*> content;
     size_t step;
+    bool by_hook = false;
   };
   std::vector<Kept> kept_;
   std::unordered_set<const Value*> known_;

@@ -6,6 +6,8 @@
 #include "base/once.h"
 #include "base/stack.h"
 #include "cpython/objects.h"
+#include "trace/bodies.h"
+#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -171,6 +173,8 @@ Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
   trace_.scope().leaves(tensor);
   Register result = output(trace_.scope().node(tensor));
+  auto& read = trace_.scope().state<ReadByHooks>();
+  if (!read.made.empty() && read.made.contains(storage_root(tensor))) read.outputs.push_back(tensor->node);
   memo_[tensor] = result;
   store_attributes(result, tensor->attributes);
   return result;

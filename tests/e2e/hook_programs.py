@@ -719,11 +719,16 @@ def run(function: Any, box: Box, round_number: int, own_state: bool = True) -> s
             loss.backward()
         except Exception as raised:  # what is raised is compared
             error = cleaned(raised)
-    more = [m() if callable(m) and not isinstance(m, torch.Tensor) else m for m in (result[1:] if error is None and isinstance(result, tuple) else ())]
+    more = [
+        m() if callable(m) and not isinstance(m, torch.Tensor) else m
+        for m in (result[1:] if error is None and isinstance(result, tuple) else ())
+    ]
     of_more = [m.grad if isinstance(m, torch.Tensor) and not m.is_leaf else None for m in more]
     kept = box.last.grad if isinstance(box.last, torch.Tensor) and not box.last.is_leaf else None
     grads = [p.grad for p in box.parameters()]
-    more = [m.detach() if isinstance(m, torch.Tensor) else type(m).__name__ if hasattr(m, "remove") else m for m in more]
+    more = [
+        m.detach() if isinstance(m, torch.Tensor) else type(m).__name__ if hasattr(m, "remove") else m for m in more
+    ]
     shown = [loss.detach() if isinstance(loss, torch.Tensor) else None, x.grad, more, of_more, kept, grads]
     state = [list(box.log), dict(box.norms), box.calls, box.object.calls, list(LOG), printed.getvalue(), error]
     box.log.clear()

@@ -11,7 +11,9 @@ import contextlib
 import dataclasses
 import itertools
 import re
+import sys
 import traceback
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,11 +42,25 @@ if TYPE_CHECKING:
     from ._sources import Row
     from ._symbols import Symbols
 
-__all__ = ["Context", "handing_over"]
+__all__ = ["Context", "compile_id_of", "handing_over", "name_of", "note_break"]
 
 Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
 _compile_ids = itertools.count()
+_known_ids: weakref.WeakKeyDictionary[torch.fx.GraphModule, CompileId] = weakref.WeakKeyDictionary()
+
+
+def compile_id_of(graph_module: torch.fx.GraphModule) -> CompileId:
+    """The same to logs and to backends."""
+    known = _known_ids.get(graph_module)
+    if known is None:
+        known = _known_ids[graph_module] = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+    return known
+
+
+def name_of(compile_id: CompileId) -> str:
+    """What a graph is called."""
+    return f"__compiled_fn_{compile_id}"
 
 
 @contextlib.contextmanager
@@ -75,7 +91,8 @@ class Context(TracingContext):
         self._fake_mode: FakeTensorMode | None = None
         self._is_open = True
         super().__init__(None)
-        self.compile_id = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+        self.compile_id = compile_id_of(graph_module)
+        self.cudagraph_annotation = graph_module.meta.get("cudagraph_annotation")
         self._nodes = nodes
         self._tree: Tree | None = None
         self._is_late = False  # it may be filled after it was released
@@ -348,6 +365,14 @@ def _original_names(sources: Sequence[Source | None]) -> dict[str, str]:
     return names
 
 
+def _named_parts(sources: Sequence[Source | None]) -> Iterator[tuple[str, Source]]:
+    """Parameters and buffers among the inputs: "module.path.weight", where the module has the first name."""
+    for source in sources:
+        found = _OF_MODULES.fullmatch(source.name) if source is not None else None
+        if source is not None and found:
+            yield ".".join([found[1], *_KEY.findall(found[2])]), source
+
+
 def _mark_as_captured(
     graph_module: torch.fx.GraphModule, reason: Any, sources: Sequence[Source | None], compile_id: CompileId
 ) -> None:
@@ -357,11 +382,11 @@ def _mark_as_captured(
     """
     attributes = graph_module.__dict__
     attributes["compile_subgraph_reason"] = reason
-    attributes["_param_name_to_source"] = {}
+    attributes["_param_name_to_source"] = dict(_named_parts(sources))
     attributes["_source_to_user_stacks"] = {}
     graph_module.meta.setdefault("dynamo_flat_name_to_original_fqn", _original_names(sources))
     graph_module.meta["dynamo_compile_id"] = compile_id
-    graph_module.meta["backend_id"] = f"__compiled_fn_{compile_id}"
+    graph_module.meta["backend_id"] = name_of(compile_id)
 
 
 def _reason(text: str | None, file: str, line: int, function: str) -> Any:
@@ -370,5 +395,13 @@ def _reason(text: str | None, file: str, line: int, function: str) -> Any:
 
     where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
     reason = GraphCompileReason(text or "return_value", where, graph_break=False)
-    reason.graph_break = text is not None  # noted among PyTorch's breaks only by its own front end
+    reason.graph_break = text is not None  # note_break() has noted it
     return reason
+
+
+def note_break(reason: str, file: str, line: int, function: str) -> None:
+    """Adds to torch._dynamo.graph_break_reasons, once somebody has imported it. Called from C++."""
+    module = sys.modules.get("torch._dynamo.output_graph")
+    if module is not None:
+        where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
+        module.GraphCompileReason(reason, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import sys
@@ -11,7 +12,7 @@ import torch
 
 from . import _C
 
-__all__ = ["follow_stance", "named_sources", "numbers"]
+__all__ = ["follow_stance", "forced", "named_sources", "numbers", "substitute_of"]
 
 
 def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
@@ -28,6 +29,19 @@ def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
 def numbers(text: str) -> list[int]:
     """The entries of a comma-separated list of whole numbers."""
     return [int(entry) for entry in text.split(",") if entry.strip()]
+
+
+def substitute_of(function: Any) -> Any:
+    """What the program gave torch.compiler.substitute_in_graph to trace in the function's place; None if nothing.
+
+    Called from C++ for functions that are registered so. PyTorch's own substitutes are for its own front end.
+    """
+    from torch._dynamo.variables.functions import PolyfilledFunctionVariable
+
+    registered = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
+    substitute = getattr(registered, "__torch_dynamo_polyfill__", None)
+    module = getattr(substitute, "__module__", None) or ""
+    return None if module.startswith("torch._dynamo.") else substitute
 
 
 def follow_stance() -> None:
@@ -61,11 +75,37 @@ def _follow(decorators: Any) -> None:
     @functools.wraps(original)
     def set_stance(stance: Any) -> Any:
         try:
-            _C.set_stance(stance.stance)
+            _C.set_stance(_name(stance))
         except ValueError:
             raise RuntimeError(f"invalid torch.compile stance: {stance.stance!r}") from None
         return original(stance)
 
     set_stance._of_gramme = True  # type: ignore[attr-defined]
     decorators._set_stance = set_stance
-    _C.set_stance(eval_frame._stance.stance)
+    _C.set_stance(_name(eval_frame._stance))
+
+
+def _name(stance: Any) -> str:
+    """A DynamoStance as C++ knows it."""
+    if stance.stance == "default" and stance.backend is not None:
+        return "force_backend"
+    if stance.stance == "default" and stance.skip_guard_eval_unsafe:
+        return "skip_guard_eval_unsafe"
+    return str(stance.stance)
+
+
+def forced(entry: Any) -> Any:
+    """The entry's form with the backend of set_stance(force_backend=); None if there is none. Called from C++."""
+    from torch._dynamo import eval_frame
+
+    from ._backends import resolve
+
+    backend, options = eval_frame._stance.backend, entry.__dict__.get("_gramme_options")
+    if backend is None or options is None:
+        return None
+    forms: dict[Any, Any] = entry.__dict__.setdefault("_gramme_forced", {})
+    if backend not in forms:
+        made = dataclasses.replace(options, backend=resolve(backend)).entry(entry.__wrapped__)
+        _C.set_forced(made)
+        forms[backend] = made
+    return forms[backend]

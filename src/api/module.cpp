@@ -37,8 +37,9 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
 }
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
-                      bool keep_graphs, bool symbolic, std::optional<bool> dynamic) {
+                      bool keep_graphs, bool symbolic, std::optional<bool> dynamic, nb::object guard_filter) {
   Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, symbolic, dynamic};
+  if (!guard_filter.is_none()) options.guard_filter = share(guard_filter.ptr());
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
   if (!entry) throw nb::python_error();
@@ -218,12 +219,14 @@ NB_MODULE(_C, m) {
   bind_pipeline(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("symbolic") = false,
-        nb::arg("dynamic") = nb::none());
+        nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
+  m.def(
+      "set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
   m.def("keeping_modes", keeping_modes);
   m.def("interrupts", interrupts);
   nb::module_ testing = m.def_submodule("testing");

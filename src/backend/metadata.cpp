@@ -1,5 +1,7 @@
 #include "backend/metadata.h"
 
+#include <ATen/SequenceNumber.h>
+
 #include <cstring>
 #include <string_view>
 
@@ -174,6 +176,8 @@ void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::str
   static PyObject* const k_modules = intern("nn_module_stack");
   static PyObject* const k_source = intern("source_fn_stack");
   static PyObject* const k_stack = intern("stack_trace");
+  static PyObject* const k_custom = intern("custom");
+  static PyObject* const k_sequence = intern("seq_nr");
   const Position* position = node.position;
   if (!position) return;
   Owned<> meta = take(PyObject_GetAttr(fx_node.get(), k_meta));
@@ -190,6 +194,10 @@ void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::str
     last_position_ = position;
   }
   check(PyDict_SetItem(meta.get(), k_stack, last_text_.get()));
+  if (!node.custom) return;
+  const auto before = static_cast<long long>(at::sequence_number::peek()) - 1;  // of the thread's nodes of autograd
+  check(PyDict_SetItem(meta.get(), k_custom, take(PyDict_Copy(node.custom)).get()));
+  check(PyDict_SetItem(meta.get(), k_sequence, take(PyLong_FromLongLong(before)).get()));
 }
 
 }  // namespace gramme::backend

@@ -1,7 +1,10 @@
 // What importing PyTorch's own front end changes in torch.
+#include "base/imported.h"
+#include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
+#include "trace/prepared.h"
 
 namespace gramme::builtins {
 
@@ -77,15 +80,129 @@ Value* graph_break(Trace& trace, value::Function*, const Args&) {
   return trace.none();
 }
 
-/// torch._dynamo.error_on_graph_break: it means nothing where one graph is asked for. Otherwise the frame enters and
-/// leaves it for real, and what ends within is looked at with it on.
-Value* make_error_on_break(Trace& trace, value::Function* function, const Args& args) {
-  if (!trace.policy.whole) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+// ---- settings that the program changes for what is captured meanwhile
+
+/// What a setting was, and where it was changed: a segment ends before a change that it does not take back.
+struct Changed {
+  size_t step;
+  meta::DataDependence data;
+};
+struct Settings : std::vector<Changed> {};
+
+Value* begin_setting(Trace& trace) {
+  trace.scope().state<Settings>().push_back({trace.scope().enter_mode(), trace.data});
+  return trace.none();
+}
+
+Value* end_setting(Trace& trace, const char* name) {
+  auto& changed = trace.scope().state<Settings>();
+  if (changed.empty()) cannot(Reason::CallSkipped, name);
+  trace.data = changed.back().data;
+  trace.scope().leave_mode(changed.back().step);
+  changed.pop_back();
+  return trace.none();
+}
+
+constexpr char kErrorOnBreak[] = "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)";
+
+/// torch._dynamo.error_on_graph_break(): where it was entered for real, because something ends within, what is entered
+/// inside is, too: it may say that breaks are none.
+Value* enter_error_on_break(Trace& trace, value::Function*, const Args&) {
+  PyObject* const ask = once([] { return real("torch._dynamo.utils", "_get_error_on_graph_break"); });
+  const bool is_on = take(PyObject_CallNoArgs(ask)).get() == Py_True;
+  if (is_on && !trace.policy.whole) cannot(Reason::CallSkipped, kErrorOnBreak);
+  return begin_setting(trace);
+}
+Value* exit_error_on_break(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kErrorOnBreak); }
+/// A context manager of torch._dynamo whose class keeps what it is given.
+Value* make_manager(Trace& trace, value::Function* function, const Args& args) {
   return trace.inliner->call(function, args);
 }
-Value* pass_error_on_break(Trace& trace, value::Function*, const Args&) {
-  if (!trace.policy.whole) cannot(Reason::CallSkipped, "torch._dynamo.error_on_graph_break (ErrorOnGraphBreak)");
+
+/// torch._dynamo.override_cudagraphs(fwd, bwd): the graph tells its backend. What follows a break inside does not.
+Value* enter_cudagraphs(Trace& trace, value::Function*, const Args& args) {
+  static PyObject* const k_forward = intern("fwd");
+  static PyObject* const k_backward = intern("bwd");
+  if (args.positional != 1 || trace.scope().graph().around()) cannot(Reason::CallSkipped, "override_cudagraphs");
+  PyObject* forward = trace.constant_of(protocol::get_attribute(trace, args[0], k_forward));
+  PyObject* backward = trace.constant_of(protocol::get_attribute(trace, args[0], k_backward));
+  if (!forward || !backward) cannot(Reason::CallSkipped, "override_cudagraphs");
+  Owned<> said = take(PyObject_CallFunctionObjArgs(imported("torch._inductor", "_CudagraphAnnotation").get(), forward,
+                                                   backward, nullptr));
+  trace.scope().graph().metadata.emplace_back("cudagraph_annotation", trace.keep(std::move(said)));
   return trace.none();
+}
+Value* exit_cudagraphs(Trace& trace, value::Function*, const Args&) { return trace.none(); }
+
+constexpr char kPatch[] = "torch._dynamo.patch_dynamo_config";
+
+/// torch._dynamo.patch_dynamo_config(settings): made now, as the class of what it gives is by each call.
+Value* make_config_patch(Trace& trace, value::Function* function, const Args& args) {
+  std::vector<Owned<>> held;
+  std::vector<PyObject*> values;
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    held.push_back(trace.concrete(args.values[i]));
+    values.push_back(held.back().get());
+    if (!values.back()) cannot(Reason::CallSkipped, kPatch);
+  }
+  Owned<> names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));
+  for (size_t i = 0; i < args.keywords; ++i)
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args.names[i]));
+  Owned<> made = function->object ? Owned<>::steal(PyObject_Vectorcall(function->object, values.data(), args.positional,
+                                                                       args.keywords ? names.get() : nullptr))
+                                  : Owned<>();
+  if (!made) {
+    PyErr_Clear();
+    cannot(Reason::OperatorFailed, kPatch);
+  }
+  return trace.adopt(std::move(made));
+}
+
+/// Of the settings that may be changed so, one is about what gramme captures; what the program reads of
+/// torch._dynamo.config meanwhile would be another thing.
+Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
+  static PyObject* const k_patch = intern("config_patch");
+  static PyObject* const k_changes = intern("changes");
+  static PyObject* const k_scalars = intern("capture_scalar_outputs");
+  static PyObject* const k_ints = intern("allow_unspec_int_on_nn_module");
+  if (args.positional != 1) cannot(Reason::CallSkipped, kPatch);
+  Value* self = trace.see(args[0]);
+  Owned<> changes =
+      self->object && !self->existing()  // made in the capture
+          ? take(PyObject_GetAttr(self->object, k_changes))
+          : trace.concrete(protocol::get_attribute(trace, protocol::get_attribute(trace, self, k_patch), k_changes));
+  if (!changes || !PyDict_CheckExact(changes.get()) || PyDict_GetItem(changes.get(), k_ints))
+    cannot(Reason::CallSkipped, kPatch);
+  Value* entered = begin_setting(trace);
+  if (PyObject* scalars = PyDict_GetItem(changes.get(), k_scalars))
+    trace.data.scalars = trace.policy.symbolic && (trace.policy.whole || PyObject_IsTrue(scalars) == 1);
+  return entered;
+}
+Value* exit_config_patch(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kPatch); }
+
+/// torch._dynamo.config.name: what the frame would read where nothing is changed.
+Value* read_setting(Trace& trace, value::Function* function, const Args& args) {
+  if (!trace.scope().state<Settings>().empty()) cannot(Reason::CallSkipped, "a setting that is changed meanwhile");
+  if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
+    cannot(Reason::CallSkipped, "torch.utils._config_module.ConfigModule.__getattr__");
+  return trace.inliner->call(function, args);
+}
+
+/// torch.ops.name, .operator and .overload at their first touch: they come into being as PyTorch makes them, which is
+/// seen by nobody, and the capture starts again.
+Value* first_touch(Trace& trace, value::Function* function, const Args& args) {
+  PyTypeObject* const packet = once([] { return imported_type("torch._ops", "OpOverloadPacket"); });
+  Value* self = args.positional == 2 && !args.keywords ? trace.see(args[0]) : nullptr;
+  PyObject* object = self ? self->object : nullptr;
+  if (object && !PyModule_Check(object) && !Py_IS_TYPE(object, packet)) object = nullptr;
+  PyObject* name = object ? trace.constant_of(args[1]) : nullptr;
+  if (!name || !PyUnicode_Check(name) || utf8_of(name).starts_with("__"))
+    return trace.inliner->call(function, args);
+  Owned<> made = Owned<>::steal(PyObject_GetAttr(object, name));
+  PyErr_Clear();
+  Owned<> attributes = take(PyObject_GenericGetDict(object, nullptr));
+  if (!made || PyDict_Contains(attributes.get(), name) != 1) return trace.inliner->call(function, args);
+  throw trace::Prepared();
 }
 
 /// comptime(function): there is no tracer of PyTorch's that the function could look at; what is to happen without one
@@ -115,10 +232,21 @@ void register_torch_dynamo() {
   protocol::add_function_model("torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &disabled);
   protocol::add_function_model("torch/_dynamo/decorators.py", "graph_break", &graph_break);
   const std::string error_on_break = "ErrorOnGraphBreakDecoratorContextManager.";
-  for (const auto& [name, model] : {std::pair{"__init__", &make_error_on_break},
-                                    {"__enter__", &pass_error_on_break},
-                                    {"__exit__", &pass_error_on_break}})
+  for (const auto& [name, model] : {std::pair{"__init__", &make_manager},
+                                    {"__enter__", &enter_error_on_break},
+                                    {"__exit__", &exit_error_on_break}})
     protocol::add_function_model("torch/_dynamo/decorators.py", (error_on_break + name).c_str(), model);
+  const std::string cudagraphs = "CudagraphOverrideContextManager.";
+  for (const auto& [name, model] : {std::pair{"__init__", &make_manager},
+                                    {"__enter__", &enter_cudagraphs},
+                                    {"__exit__", &exit_cudagraphs}})
+    protocol::add_function_model("torch/_dynamo/decorators.py", (cudagraphs + name).c_str(), model);
+  protocol::add_function_model("torch/_dynamo/decorators.py", "patch_dynamo_config", &make_config_patch);
+  protocol::add_function_model("torch/_dynamo/decorators.py", "DynamoConfigPatchProxy.__enter__", &enter_config_patch);
+  protocol::add_function_model("torch/_dynamo/decorators.py", "DynamoConfigPatchProxy.__exit__", &exit_config_patch);
+  protocol::add_function_model("torch/utils/_config_module.py", "ConfigModule.__getattr__", &read_setting);
+  for (const char* name : {"_Ops.__getattr__", "_OpNamespace.__getattr__", "OpOverloadPacket.__getattr__"})
+    protocol::add_function_model("torch/_ops.py", name, &first_touch);
   protocol::add_function_model("torch/_dynamo/comptime.py", "_Comptime.__call__", &comptime);
 }
 

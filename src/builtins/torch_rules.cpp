@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/file_rules.h"
@@ -122,6 +123,7 @@ struct Rules {
   Registered disallowed{"_disallowed_callable_ids"};
   Registered nonstrict{"_nonstrict_trace_callable_ids"};
   Registered leaf{"_leaf_function_ids"};
+  Registered substituted{"_polyfilled_function_ids"};
   PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
 };
 
@@ -203,6 +205,12 @@ Treatment treatment_of(Rule rule, PyObject* callable) {
   cannot(Reason::GraphBreakCalled, utf8_of(name.get()));
 }
 
+/// Did the program, not PyTorch, give a function to trace in its place?
+bool is_substituted(Rules& all, PyObject* callable) {
+  if (!all.substituted.contains(callable)) return false;
+  return take(PyObject_CallOneArg(imported("gramme._policy", "substitute_of").get(), callable)).get() != Py_None;
+}
+
 Treatment classify_function(Rules& all, PyObject* callable) {
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   static PyObject* constant_result = intern("_dynamo_marked_constant");
@@ -210,6 +218,7 @@ Treatment classify_function(Rules& all, PyObject* callable) {
   check_marks(callable, function->func_dict);
   if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;
   if (all.disallowed.contains(callable) || all.leaf.contains(callable)) return Treatment::RunForReal;
+  if (is_substituted(all, callable)) return Treatment::Substituted;
   if (all.allowed.contains(callable) || all.nonstrict.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (PyUnicode_Compare(function->func_name, torch_function) == 0) return Treatment::Inline;
@@ -261,6 +270,7 @@ Treatment classify(PyObject* callable) {
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
   if (PyFunction_Check(callable)) return classify_function(all, callable);
   if (all.disallowed.contains(callable)) return Treatment::RunForReal;
+  if (is_substituted(all, callable)) return Treatment::Substituted;
   if (all.allowed.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (is_tensor_method(all, callable)) return Treatment::InGraph;

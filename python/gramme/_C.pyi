@@ -13,6 +13,7 @@ class Entry:
     __wrapped__: FunctionType
     _torchdynamo_orig_callable: Callable[..., Any]
     _torchdynamo_wrapper_id: int
+    _gramme_options: Any
     get_compiler_config: Callable[[], Any]
     aot_compile: Callable[..., Any]
     __prepare_scriptable__: Callable[[], Any]

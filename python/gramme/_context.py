@@ -92,7 +92,6 @@ class Context(TracingContext):
         self._is_open = True
         super().__init__(None)
         self.compile_id = compile_id_of(graph_module)
-        self.cudagraph_annotation = graph_module.meta.get("cudagraph_annotation")
         self._nodes = nodes
         self._tree: Tree | None = None
         self._is_late = False  # it may be filled after it was released

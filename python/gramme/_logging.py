@@ -50,7 +50,7 @@ LOGGERS: dict[str, logging.Logger] = {
     }.items()
 }
 LOGGERS["dynamic"] = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?: .*\n?)*)')
+_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
 
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
@@ -76,12 +76,13 @@ def _calls(graph_module: torch.fx.GraphModule) -> None:
         if frames:
             file, line, function, source = frames[-1]
             place = f"{file}:{line} in {function}"
-            LOGGERS["trace_call"].debug("TRACE FX call %s from %s\n%s", node.name, place, source.rstrip("\n"))
+            name = node.meta["source_fn_stack"][-1][0]  # as it was made: variables of the program name nodes later
+            LOGGERS["trace_call"].debug("TRACE FX call %s from %s\n%s", name, place, source.rstrip("\n"))
 
 
 def line(code: types.CodeType, number: int, depth: int) -> None:
     """A line of the program that is captured now. Called from C++."""
-    inlined = f" (inline depth: {depth})" if depth else ""
+    inlined = f" (inline depth: {depth - 1})" if depth > 1 else ""
     source = linecache.getline(code.co_filename, number).rstrip()
     place = f"{code.co_filename}:{number} in {code.co_name} ({code.co_qualname}){inlined}"
     LOGGERS["trace_source"].debug("TRACE starts_line %s\n    %s", place, source)

@@ -207,10 +207,10 @@ void Capturer::judge_effects(const trace::Trace& trace) {
     if (check(PySequence_Contains(names.get(), name.get())) == 0) check(PyList_Append(names.get(), name.get()));
   }
   if (PyList_GET_SIZE(names.get()) == 0) return;
-  const Owned<> message =
-      take(PyUnicode_FromFormat("While compiling, we found certain side effects happened in the model.forward. Here are "
-                                "the list of potential sources you can double check: %R",
-                                names.get()));
+  const Owned<> message = take(
+      PyUnicode_FromFormat("While compiling, we found certain side effects happened in the model.forward. Here are "
+                           "the list of potential sources you can double check: %R",
+                           names.get()));
   if (how == "warn") {
     check(PyErr_WarnEx(PyExc_UserWarning, PyUnicode_AsUTF8(message.get()), 1));
     return;

@@ -58,9 +58,8 @@ void filter_guards(PyObject* function, plan::Segment& segment) {
                                      may_go.back() ? Py_True : Py_False, text(fact.print()).get()));
     check(PyList_Append(facts.get(), row.get()));
   }
-  const Owned<> answers =
-      take(PyObject_CallFunction(imported("gramme._guard_filter", "ask").get(), "OOO", function,
-                                 backend::source_rows(guards, sources).get(), facts.get()));
+  const Owned<> answers = take(PyObject_CallFunction(imported("gramme._guard_filter", "ask").get(), "OOO", function,
+                                                     backend::source_rows(guards, sources).get(), facts.get()));
   std::vector<Fact> kept;
   for (size_t i = 0; i < may_go.size(); ++i)
     if (!may_go[i] || PyList_GET_ITEM(answers.get(), static_cast<Py_ssize_t>(i)) == Py_True)

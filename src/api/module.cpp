@@ -225,8 +225,7 @@ NB_MODULE(_C, m) {
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
-  m.def(
-      "set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
+  m.def("set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
   m.def("keeping_modes", keeping_modes);
   m.def("interrupts", interrupts);
   nb::module_ testing = m.def_submodule("testing");

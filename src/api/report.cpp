@@ -100,8 +100,8 @@ bool Report::shows_graphs() const {
   bool shown = false;
   apart_or_throw([&] {
     const Artifacts& artifacts = Artifacts::get();
-    shown = artifacts.graph.on() || artifacts.graph_code.on() || artifacts.graph_sizes.on() ||
-            artifacts.trace_call.on();
+    shown =
+        artifacts.graph.on() || artifacts.graph_code.on() || artifacts.graph_sizes.on() || artifacts.trace_call.on();
   });
   return shown;
 }

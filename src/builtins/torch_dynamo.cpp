@@ -1,4 +1,7 @@
 // What importing PyTorch's own front end changes in torch.
+#include <unordered_map>
+#include <vector>
+
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
@@ -136,7 +139,11 @@ Value* exit_cudagraphs(Trace& trace, value::Function*, const Args&) { return tra
 
 constexpr char kPatch[] = "torch._dynamo.patch_dynamo_config";
 
-/// torch._dynamo.patch_dynamo_config(settings): made now, as the class of what it gives is by each call.
+/// What managers made in the capture change, by the manager.
+struct Patches : std::unordered_map<const Value*, Owned<>> {};
+
+/// torch._dynamo.patch_dynamo_config(settings): checked now, as the function itself does. No real one stands for what
+/// it gives, since two calls would share it: where one is needed the segment ends before the call.
 Value* make_config_patch(Trace& trace, value::Function* function, const Args& args) {
   std::vector<Owned<>> held;
   std::vector<PyObject*> values;
@@ -155,7 +162,11 @@ Value* make_config_patch(Trace& trace, value::Function* function, const Args& ar
     PyErr_Clear();
     cannot(Reason::OperatorFailed, kPatch);
   }
-  return trace.adopt(std::move(made));
+  auto* manager = trace.make<value::Object>();
+  manager->type = Py_TYPE(made.get());
+  protocol::set_attribute(trace, manager, intern("config_patch"), trace.make<value::Super>());
+  trace.state<Patches>()[manager] = take(PyObject_GetAttrString(made.get(), "changes"));
+  return manager;
 }
 
 /// Of the settings that may be changed so, one is about what gramme captures; what the program reads of
@@ -167,10 +178,13 @@ Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
   static PyObject* const k_ints = intern("allow_unspec_int_on_nn_module");
   if (args.positional != 1) cannot(Reason::CallSkipped, kPatch);
   Value* self = trace.see(args[0]);
-  Owned<> changes =
-      self->object && !self->existing()  // made in the capture
-          ? take(PyObject_GetAttr(self->object, k_changes))
-          : trace.concrete(protocol::get_attribute(trace, protocol::get_attribute(trace, self, k_patch), k_changes));
+  const auto& made = trace.state<Patches>();
+  const auto known = made.find(self);
+  Owned<> changes = known != made.end() ? share(known->second.get()) : Owned<>();
+  if (!changes) {
+    Value* patch = protocol::get_attribute(trace, self, k_patch);
+    changes = trace.concrete(protocol::get_attribute(trace, patch, k_changes));
+  }
   if (!changes || !PyDict_CheckExact(changes.get()) || PyDict_GetItem(changes.get(), k_ints))
     cannot(Reason::CallSkipped, kPatch);
   Value* entered = begin_setting(trace);
@@ -196,8 +210,7 @@ Value* first_touch(Trace& trace, value::Function* function, const Args& args) {
   PyObject* object = self ? self->object : nullptr;
   if (object && !PyModule_Check(object) && !Py_IS_TYPE(object, packet)) object = nullptr;
   PyObject* name = object ? trace.constant_of(args[1]) : nullptr;
-  if (!name || !PyUnicode_Check(name) || utf8_of(name).starts_with("__"))
-    return trace.inliner->call(function, args);
+  if (!name || !PyUnicode_Check(name) || utf8_of(name).starts_with("__")) return trace.inliner->call(function, args);
   Owned<> made = Owned<>::steal(PyObject_GetAttr(object, name));
   PyErr_Clear();
   Owned<> attributes = take(PyObject_GenericGetDict(object, nullptr));
@@ -232,20 +245,19 @@ void register_torch_dynamo() {
   protocol::add_function_model("torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &disabled);
   protocol::add_function_model("torch/_dynamo/decorators.py", "graph_break", &graph_break);
   const std::string error_on_break = "ErrorOnGraphBreakDecoratorContextManager.";
-  for (const auto& [name, model] : {std::pair{"__init__", &make_manager},
-                                    {"__enter__", &enter_error_on_break},
-                                    {"__exit__", &exit_error_on_break}})
+  for (const auto& [name, model] :
+       {std::pair{"__init__", &make_manager}, {"__enter__", &enter_error_on_break}, {"__exit__", &exit_error_on_break}})
     protocol::add_function_model("torch/_dynamo/decorators.py", (error_on_break + name).c_str(), model);
   const std::string cudagraphs = "CudagraphOverrideContextManager.";
-  for (const auto& [name, model] : {std::pair{"__init__", &make_manager},
-                                    {"__enter__", &enter_cudagraphs},
-                                    {"__exit__", &exit_cudagraphs}})
+  for (const auto& [name, model] :
+       {std::pair{"__init__", &make_manager}, {"__enter__", &enter_cudagraphs}, {"__exit__", &exit_cudagraphs}})
     protocol::add_function_model("torch/_dynamo/decorators.py", (cudagraphs + name).c_str(), model);
   protocol::add_function_model("torch/_dynamo/decorators.py", "patch_dynamo_config", &make_config_patch);
   protocol::add_function_model("torch/_dynamo/decorators.py", "DynamoConfigPatchProxy.__enter__", &enter_config_patch);
   protocol::add_function_model("torch/_dynamo/decorators.py", "DynamoConfigPatchProxy.__exit__", &exit_config_patch);
   protocol::add_function_model("torch/utils/_config_module.py", "ConfigModule.__getattr__", &read_setting);
-  for (const char* name : {"_Ops.__getattr__", "_OpNamespace.__getattr__", "OpOverloadPacket.__getattr__"})
+  for (const char* name : {"_Ops.__getattr__", "_OpNamespace.__getattr__", "_HigherOrderNamespace.__getattr__",
+                           "OpOverloadPacket.__getattr__"})
     protocol::add_function_model("torch/_ops.py", name, &first_touch);
   protocol::add_function_model("torch/_dynamo/comptime.py", "_Comptime.__call__", &comptime);
 }

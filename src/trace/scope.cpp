@@ -13,7 +13,8 @@ namespace {
 
 /// What torch.fx.traceback.annotate says around the capture; null if nothing.
 PyObject* annotations_of(Capture& capture) {
-  PyObject* const names = once([] { return share(PyModule_GetDict(take(import_module("torch.fx.traceback")).get())).release(); });
+  PyObject* const names =
+      once([] { return share(PyModule_GetDict(take(import_module("torch.fx.traceback")).get())).release(); });
   static PyObject* const current = intern("current_meta");
   static PyObject* const custom = intern("custom");
   PyObject* all = PyDict_GetItemWithError(names, current);

@@ -241,6 +241,33 @@ def test_settings_are_really_changed_for_who_looks() -> None:
     assert log == [True, False] * 2
 
 
+def recurses(x: torch.Tensor, depth: int) -> torch.Tensor:
+    manager = dynamo.patch_dynamo_config(verbose=True)
+    with manager:
+        if depth:
+            x = recurses(x, depth - 1)
+        dynamo.graph_break()
+    return x * 2
+
+
+def gives_manager(x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    return x + 1, dynamo.patch_dynamo_config(verbose=True)
+
+
+def test_managers_of_settings_are_the_programs() -> None:
+    """Each call makes its own: one that is entered twice refuses."""
+    for backend in ("eager", "native"):
+        compiled = gramme.compile(recurses, backend=backend)
+        for _ in range(3):
+            assert torch.equal(compiled(X, 2), X * 8)
+        compiled = gramme.compile(gives_manager, backend=backend)
+        managers = [compiled(X)[1] for _ in range(3)]
+        assert len({id(manager) for manager in managers}) == 3
+        with managers[0], managers[1]:
+            assert dynamo.config.verbose is True
+        assert dynamo.config.verbose is False
+
+
 def test_settings_that_may_not_be_changed() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         with dynamo.patch_dynamo_config(recompile_limit=3):
@@ -445,9 +472,6 @@ def test_guards_are_checked_where_nobody_asks_for_it() -> None:
         assert torch.equal(compiled(X.double(), 1), X.double())
 
 
-SCOPES: list[Any] = []  # PyTorch knows code by its address
-
-
 @pytest.mark.parametrize("stance", ["eager_then_compile", "aot_eager_then_compile"])
 def test_the_second_call_compiles(stance: str) -> None:
     orders = []
@@ -460,8 +484,8 @@ def test_the_second_call_compiles(stance: str) -> None:
             return module.forward
 
         scope: dict[str, Any] = {}
-        exec("def f(x): return x.cos() * 2", scope)  # code that PyTorch has seen no call of
-        SCOPES.append(scope)
+        source = "def f(x): return x.cos() * 2"
+        exec(compile(source, f"<{stance} {front.__module__}>", "exec"), scope)  # PyTorch knows functions by their place
         compiled = front(scope["f"], backend=backend)
         with torch.compiler.set_stance(stance):
             for n in (3, 4, 5, 3):

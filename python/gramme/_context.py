@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ._sources import Row
     from ._symbols import Symbols
 
-__all__ = ["Context", "compile_id_of", "handing_over", "name_of", "note_break"]
+__all__ = ["Context", "handing_over", "logged_id", "name_of", "note_break"]
 
 Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
@@ -50,12 +50,15 @@ _compile_ids = itertools.count()
 _known_ids: weakref.WeakKeyDictionary[torch.fx.GraphModule, CompileId] = weakref.WeakKeyDictionary()
 
 
-def compile_id_of(graph_module: torch.fx.GraphModule) -> CompileId:
-    """The same to logs and to backends."""
-    known = _known_ids.get(graph_module)
-    if known is None:
-        known = _known_ids[graph_module] = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
-    return known
+def logged_id(graph_module: torch.fx.GraphModule) -> CompileId:
+    """The graph's id for a log that names it before its backend gets it."""
+    made = _known_ids[graph_module] = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+    return made
+
+
+def _compile_id(graph_module: torch.fx.GraphModule) -> CompileId:
+    known = _known_ids.pop(graph_module, None) if _known_ids else None
+    return known or CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
 
 
 def name_of(compile_id: CompileId) -> str:
@@ -91,7 +94,7 @@ class Context(TracingContext):
         self._fake_mode: FakeTensorMode | None = None
         self._is_open = True
         super().__init__(None)
-        self.compile_id = compile_id_of(graph_module)
+        self.compile_id = _compile_id(graph_module)
         self._nodes = nodes
         self._tree: Tree | None = None
         self._is_late = False  # it may be filled after it was released

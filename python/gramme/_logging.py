@@ -22,7 +22,7 @@ import torch
 from torch._guards import CompileContext, compile_context
 from torch._logging._internal import getArtifactLogger
 
-from ._context import compile_id_of, name_of
+from ._context import logged_id, name_of
 from ._node_meta import assign_examples, tree_of
 from ._stack import is_shown
 from ._words import in_words, symbols
@@ -55,7 +55,7 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
     """A captured graph, as its backend is about to get it."""
-    compile_id = compile_id_of(graph_module)
+    compile_id = logged_id(graph_module)
     name = name_of(compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
     with compile_context(CompileContext(compile_id)), _examples(graph_module, captured):

@@ -12,7 +12,7 @@ import torch
 
 from . import _C
 
-__all__ = ["follow_stance", "forced", "named_sources", "numbers", "substitute_of"]
+__all__ = ["follow_stance", "forced", "named_sources", "numbers", "substitute_of", "substituted"]
 
 
 def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
@@ -31,17 +31,26 @@ def numbers(text: str) -> list[int]:
     return [int(entry) for entry in text.split(",") if entry.strip()]
 
 
+def _substitutes() -> dict[Any, Any]:
+    """By function: what has the function to trace in its place. PyTorch's own are for its own front end."""
+    module: Any = sys.modules.get("torch._dynamo.variables.functions")
+    known = {} if module is None else module.PolyfilledFunctionVariable._get_polyfill_handlers()
+    return {f: known[f] for f in list(known) if not (_substitute(known[f]).__module__ or "").startswith("torch.")}
+
+
+def _substitute(registered: Any) -> Any:
+    return registered.__torch_dynamo_polyfill__
+
+
+def substituted() -> list[Any]:
+    """Functions for which the program gave torch.compiler.substitute_in_graph another. Called from C++."""
+    return list(_substitutes())
+
+
 def substitute_of(function: Any) -> Any:
-    """What the program gave torch.compiler.substitute_in_graph to trace in the function's place; None if nothing.
-
-    Called from C++ for functions that are registered so. PyTorch's own substitutes are for its own front end.
-    """
-    from torch._dynamo.variables.functions import PolyfilledFunctionVariable
-
-    registered = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
-    substitute = getattr(registered, "__torch_dynamo_polyfill__", None)
-    module = getattr(substitute, "__module__", None) or ""
-    return None if module.startswith("torch._dynamo.") else substitute
+    """What to trace in the function's place, if it is one of substituted(). Called from C++."""
+    found = _substitutes().get(function)
+    return None if found is None else _substitute(found)
 
 
 def follow_stance() -> None:

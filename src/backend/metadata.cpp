@@ -7,6 +7,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/targets.h"
 
 namespace gramme::backend {
 namespace {
@@ -184,7 +185,8 @@ void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::str
   static PyObject* const k_source = intern("source_fn_stack");
   static PyObject* const k_stack = intern("stack_trace");
   const Position* position = node.position;
-  if (!position) return;
+  // Nodes that set modes have none in PyTorch's front end either.
+  if (!position || (node.kind == Node::CallFunction && meta::sets_state(node.call.target))) return;
   Owned<> meta = take(PyObject_GetAttr(fx_node.get(), k_meta));
   PyObject* called = node.call.target;
   if (node.module) {

@@ -95,6 +95,7 @@ class Registered {
     if (PySet_GET_SIZE(addresses_.get()) == 0) return false;
     return check(PySet_Contains(addresses_.get(), take(PyLong_FromVoidPtr(callable)).get())) != 0;
   }
+  Py_ssize_t size() { return addresses_ || look() ? PySet_GET_SIZE(addresses_.get()) : 0; }
 
  private:
   bool look() {
@@ -116,6 +117,30 @@ class Registered {
   Py_ssize_t modules_seen_ = -1;
 };
 
+/// Functions in whose place the program gave another to be traced. torch._dynamo knows many of its own besides: they
+/// are looked through when there are more.
+class Substituted {
+ public:
+  bool contains(PyObject* callable) {
+    if (const Py_ssize_t now = all_.size(); now != seen_) {
+      seen_ = now;
+      look();
+    }
+    return !functions_.empty() && functions_.contains(callable);
+  }
+
+ private:
+  void look() {
+    held_ = take(PyObject_CallNoArgs(imported("gramme._policy", "substituted").get()));
+    functions_.clear();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held_.get()); ++i) functions_.insert(PyList_GET_ITEM(held_.get(), i));
+  }
+  Registered all_{"_polyfilled_function_ids"};
+  Py_ssize_t seen_ = 0;
+  Owned<> held_;
+  std::unordered_set<PyObject*> functions_;
+};
+
 struct Rules {
   ObjectRules objects;
   FileRules files;
@@ -123,7 +148,7 @@ struct Rules {
   Registered disallowed{"_disallowed_callable_ids"};
   Registered nonstrict{"_nonstrict_trace_callable_ids"};
   Registered leaf{"_leaf_function_ids"};
-  Registered substituted{"_polyfilled_function_ids"};
+  Substituted substituted;
   PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
 };
 
@@ -205,12 +230,6 @@ Treatment treatment_of(Rule rule, PyObject* callable) {
   cannot(Reason::GraphBreakCalled, utf8_of(name.get()));
 }
 
-/// Did the program, not PyTorch, give a function to trace in its place?
-bool is_substituted(Rules& all, PyObject* callable) {
-  if (!all.substituted.contains(callable)) return false;
-  return take(PyObject_CallOneArg(imported("gramme._policy", "substitute_of").get(), callable)).get() != Py_None;
-}
-
 Treatment classify_function(Rules& all, PyObject* callable) {
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   static PyObject* constant_result = intern("_dynamo_marked_constant");
@@ -218,7 +237,7 @@ Treatment classify_function(Rules& all, PyObject* callable) {
   check_marks(callable, function->func_dict);
   if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;
   if (all.disallowed.contains(callable) || all.leaf.contains(callable)) return Treatment::RunForReal;
-  if (is_substituted(all, callable)) return Treatment::Substituted;
+  if (all.substituted.contains(callable)) return Treatment::Substituted;
   if (all.allowed.contains(callable) || all.nonstrict.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (PyUnicode_Compare(function->func_name, torch_function) == 0) return Treatment::Inline;
@@ -270,7 +289,7 @@ Treatment classify(PyObject* callable) {
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
   if (PyFunction_Check(callable)) return classify_function(all, callable);
   if (all.disallowed.contains(callable)) return Treatment::RunForReal;
-  if (is_substituted(all, callable)) return Treatment::Substituted;
+  if (all.substituted.contains(callable)) return Treatment::Substituted;
   if (all.allowed.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (is_tensor_method(all, callable)) return Treatment::InGraph;

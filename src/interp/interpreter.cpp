@@ -84,10 +84,11 @@ void Interpreter::show_line(Frame& frame) {
 Interpreter::Outcome Interpreter::loop(Frame& frame) {
   const Handler* table = handlers();
   const std::vector<Instruction>& instructions = frame.code->instructions();
+  const bool shows_lines = trace.policy.shows_lines;
   for (;;) {
     const Instruction& instruction = instructions[frame.pc];
     frame.current = &instruction;
-    if (trace.policy.shows_lines) [[unlikely]]
+    if (shows_lines) [[unlikely]]
       show_line(frame);
     if (frame.chained && !count_step(frame)) {
       if (frame.root) return {Ended::Stopped, nullptr};

@@ -24,10 +24,6 @@ MISSING = {
 # Where else the two differ: program, node, key. The set may only shrink.
 DIFFERENT = {
     ("module", "l_self_buffers_scale_", "stack_trace"),  # columns within the line
-    ("of_no_grad", "_set_grad_enabled", "source_fn_stack"),  # gramme has them, PyTorch has not
-    ("of_no_grad", "_set_grad_enabled", "stack_trace"),
-    ("of_no_grad", "_set_grad_enabled_1", "source_fn_stack"),
-    ("of_no_grad", "_set_grad_enabled_1", "stack_trace"),
     ("attention", "multi_head_attention_forward", "example_value"),  # PyTorch's has None for weights not asked for
     ("sized", "s27", "stack_trace"),
 }
@@ -89,6 +85,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Callable[..., Any]], bool | None]] = {
     "annotated": (lambda: annotated, None),
     "annotated_and_raises": (lambda: annotated_and_raises, None),
     "annotated_branches": (lambda: annotated_branches, None),
+    "modes": (lambda: in_modes, None),
     "of_no_grad": (lambda: torch.no_grad()(lambda x: x * 2), None),
 }
 
@@ -124,6 +121,15 @@ def annotated_and_raises(x: torch.Tensor) -> torch.Tensor:
             raise ValueError
     except ValueError:
         return y.cos()
+
+
+def in_modes(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.t()
+    torch.set_grad_enabled(False)
+    z = y.float() * 2
+    torch.set_grad_enabled(True)
+    return z
 
 
 def annotated_branches(x: torch.Tensor) -> torch.Tensor:

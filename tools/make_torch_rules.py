@@ -51,8 +51,8 @@ OPERATOR_MODULES = {
 # Of the modules above: process state, reading files, classes. Several are answered by src/builtins, which comes first.
 NOT_OPERATORS = {
     "torch": """
-        Buffer __getattr__ _check _check_index _check_is_size _check_not_implemented _check_tensor_all
-        _check_tensor_all_with _check_type _check_value _check_with _cufft_clear_plan_cache
+        Buffer __getattr__ _check _check_index _check_not_implemented _check_type _check_value _check_with
+        _cufft_clear_plan_cache
         _cufft_get_plan_cache_max_size _cufft_get_plan_cache_size _cufft_set_plan_cache_max_size
         _disable_functionalization _enable_functionalization _load_global_deps _nnpack_available _preload_cuda_deps
         _print _register_device_module are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
@@ -69,6 +69,9 @@ NOT_OPERATORS = {
 
 # Plain Python on plain values, which Dynamo special-cases or puts in the graph.
 INLINE = """
+    torch:_check_is_size
+    torch:_check_tensor_all
+    torch:_check_tensor_all_with
     torch._dynamo.external_utils:is_compiling
     torch._functorch.apis:chunk_vmap
     torch._functorch.eager_transforms:_any_differentiable

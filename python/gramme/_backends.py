@@ -58,7 +58,6 @@ def resolve(
         TypeError: backend is neither a name nor a callable.
         RuntimeError: mode and options are both given; an unknown name, mode or option (torch._dynamo's InvalidBackend
             for the name).
-        NotImplementedError: the option guard_filter_fn.
 
     """
     if dynamic not in (None, True, False):
@@ -72,8 +71,7 @@ def resolve(
     if options is not None and not isinstance(options, dict):
         raise TypeError(f"options: expected a dict, got {type(options).__name__}")
     wanted = dict(options or {})
-    if wanted.pop("guard_filter_fn", None) is not None:
-        raise NotImplementedError("options: guard_filter_fn is not supported: gramme's guards are not PyTorch's")
+    wanted.pop("guard_filter_fn", None)  # of captures
     mode = None if mode == "default" else mode
     if chosen == "inductor":
         return _inductor(mode, wanted, dynamic, name)

@@ -41,6 +41,14 @@ def _flag(name: str, given: Any) -> bool:
     raise TypeError(f"{name}: expected a bool, got {given!r}")
 
 
+def _filter(options: dict[str, Any] | None) -> Callable[..., Any] | None:
+    """The option guard_filter_fn."""
+    found: Callable[..., Any] | None = (options or {}).get("guard_filter_fn")
+    if found is not None and not callable(found):
+        raise TypeError(f"guard_filter_fn: expected a callable, got {type(found).__name__}")
+    return found
+
+
 def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
     """A Python function around a C function, which has no bytecode of its own."""
 
@@ -115,7 +123,6 @@ def compile(
         TypeError: model or backend is not callable; a flag is no bool, options are no dict.
         ValueError: recompile_limit is negative.
         RuntimeError: unknown backend, mode or option; both mode and options.
-        NotImplementedError: an option that is not supported yet.
 
     Example:
         >>> import torch, gramme
@@ -148,7 +155,7 @@ def compile(
     check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
-    return compiled_form(model, Options(chosen, fullgraph, limit, dynamic=dynamic))
+    return compiled_form(model, Options(chosen, fullgraph, limit, dynamic=dynamic, guard_filter=_filter(options)))
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:

@@ -11,7 +11,9 @@ import contextlib
 import dataclasses
 import itertools
 import re
+import sys
 import traceback
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,11 +40,28 @@ if TYPE_CHECKING:
     from ._symbols import Symbols
     from ._torch.names import FakeTensorMode, StatefulSymbolicContext
 
-__all__ = ["Context", "handing_over"]
+__all__ = ["Context", "handing_over", "logged_id", "name_of", "note_break"]
 
 Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
 _compile_ids = itertools.count()
+_known_ids: weakref.WeakKeyDictionary[torch.fx.GraphModule, CompileId] = weakref.WeakKeyDictionary()
+
+
+def logged_id(graph_module: torch.fx.GraphModule) -> CompileId:
+    """The graph's id for a log that names it before its backend gets it."""
+    made = _known_ids[graph_module] = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+    return made
+
+
+def _compile_id(graph_module: torch.fx.GraphModule) -> CompileId:
+    known = _known_ids.pop(graph_module, None) if _known_ids else None
+    return known or CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+
+
+def name_of(compile_id: CompileId) -> str:
+    """What a graph is called."""
+    return f"__compiled_fn_{compile_id}"
 
 
 @contextlib.contextmanager
@@ -73,7 +92,7 @@ class Context(TracingContext):
         self._fake_mode: FakeTensorMode | None = None
         self._is_open = True
         super().__init__(None)
-        self.compile_id = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+        self.compile_id = _compile_id(graph_module)
         self._nodes = nodes
         self._tree: Tree | None = None
         self._is_late = False  # it may be filled after it was released
@@ -344,6 +363,14 @@ def _original_names(sources: Sequence[Source | None]) -> dict[str, str]:
     return names
 
 
+def _named_parts(sources: Sequence[Source | None]) -> Iterator[tuple[str, Source]]:
+    """Parameters and buffers among the inputs: "module.path.weight", where the module has the first name."""
+    for source in sources:
+        found = _OF_MODULES.fullmatch(source.name) if source is not None else None
+        if source is not None and found:
+            yield ".".join([found[1], *_KEY.findall(found[2])]), source
+
+
 def _mark_as_captured(
     graph_module: torch.fx.GraphModule, reason: Any, sources: Sequence[Source | None], compile_id: CompileId
 ) -> None:
@@ -353,11 +380,11 @@ def _mark_as_captured(
     """
     attributes = graph_module.__dict__
     attributes["compile_subgraph_reason"] = reason
-    attributes["_param_name_to_source"] = {}
+    attributes["_param_name_to_source"] = dict(_named_parts(sources))
     attributes["_source_to_user_stacks"] = {}
     graph_module.meta.setdefault("dynamo_flat_name_to_original_fqn", _original_names(sources))
     graph_module.meta["dynamo_compile_id"] = compile_id
-    graph_module.meta["backend_id"] = f"__compiled_fn_{compile_id}"
+    graph_module.meta["backend_id"] = name_of(compile_id)
 
 
 def _reason(text: str | None, file: str, line: int, function: str) -> Any:
@@ -366,5 +393,13 @@ def _reason(text: str | None, file: str, line: int, function: str) -> Any:
 
     where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
     reason = GraphCompileReason(text or "return_value", where, graph_break=False)
-    reason.graph_break = text is not None  # noted among PyTorch's breaks only by its own front end
+    reason.graph_break = text is not None  # note_break() has noted it
     return reason
+
+
+def note_break(reason: str, file: str, line: int, function: str) -> None:
+    """Adds to torch._dynamo.graph_break_reasons, once somebody has imported it. Called from C++."""
+    module = sys.modules.get("torch._dynamo.output_graph")
+    if module is not None:
+        where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
+        module.GraphCompileReason(reason, where)

@@ -119,10 +119,7 @@ class _Optimize:
         self._theirs = functools.lru_cache(1)(theirs)
 
     def __call__(self, function: Any) -> Any:
-        try:
-            return compile(function, **self._given)
-        except NotImplementedError:
-            return self._theirs()(function)
+        return compile(function, **self._given)
 
     def __enter__(self) -> Any:
         return self._theirs().__enter__()

@@ -141,9 +141,9 @@ def _is_filled(cell: types.CellType) -> bool:
 
 
 def _torch_compile(original: Callable[..., Any], installation: Installation) -> Callable[..., Any]:
-    """torch.compile by gramme; what gramme has no support for yet goes to PyTorch's front end.
+    """torch.compile by gramme; with shapes_spec, which gramme does not take, it is PyTorch's front end.
 
-    So do operators that PyTorch compiles to run them (torch.cond, flex_attention).
+    So it is for operators that PyTorch compiles to run them (torch.cond, flex_attention).
     """
 
     @functools.wraps(original)
@@ -155,10 +155,7 @@ def _torch_compile(original: Callable[..., Any], installation: Installation) -> 
         asked = dict(given)
         if asked.pop("shapes_spec", None) is not None:
             return original(model, **given)
-        try:
-            return compile(model, **asked)
-        except NotImplementedError:
-            return original(model, **given)
+        return compile(model, **asked)
 
     return torch_compile
 
@@ -177,8 +174,8 @@ def install() -> Installation:
     """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
 
     And behind optimize, optimize_assert, explain and run of torch._dynamo, where the program calls them.
-    Code that calls torch.compile needs no change. Options that gramme does not support yet go to PyTorch's front end,
-    and so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch compiles them then.
+    Code that calls torch.compile needs no change. With shapes_spec it stays PyTorch's front end, and
+    so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch compiles them then.
 
     Returns:
         An Installation; its `undo()`, `gramme.uninstall()` or the end of a `with` block puts PyTorch's back.

@@ -6,8 +6,10 @@ function here only while one of its loggers is on (src/api/report.cpp).
 
 from __future__ import annotations
 
-import itertools
+import dis
+import linecache
 import logging
+import re
 import sys
 import textwrap
 import traceback
@@ -18,17 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ._context import logged_id, name_of
 from ._node_meta import assign_examples, tree_of
 from ._stack import is_shown
 from ._torch import names
-from ._torch.names import getArtifactLogger
+from ._torch.names import CompileContext, compile_context, getArtifactLogger
 from ._words import in_words, symbols
 
 if TYPE_CHECKING:
     from . import _C
     from ._torch.names import ShapeEnv
 
-__all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile", "sizes"]
+__all__ = ["LOGGERS", "bytecode", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
 
 LOGGERS: dict[str, logging.Logger] = {
     name: getArtifactLogger(f"torch._dynamo.{module}", name)
@@ -40,23 +43,54 @@ LOGGERS: dict[str, logging.Logger] = {
         "recompiles": "guards",
         "recompiles_verbose": "guards",
         "graph_breaks": "symbolic_convert",
+        "trace_source": "symbolic_convert",
+        "trace_call": "output_graph",
+        "bytecode": "convert_frame",
     }.items()
 }
 LOGGERS["dynamic"] = logging.getLogger(names.SYMBOLIC_SHAPES)
-_numbers = itertools.count(1)
+_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
 
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
     """A captured graph, as its backend is about to get it."""
-    name = f"__compiled_fn_{next(_numbers)}"
+    compile_id = logged_id(graph_module)
+    name = name_of(compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
-    with _examples(graph_module, captured):
+    with compile_context(CompileContext(compile_id)), _examples(graph_module, captured):
+        if LOGGERS["trace_call"].isEnabledFor(logging.DEBUG):
+            _calls(graph_module)
         if table.isEnabledFor(logging.DEBUG):
             table.debug("%s", _tabular(name, graph_module))
         if code.isEnabledFor(logging.DEBUG):
             code.debug("%s", _code(name, graph_module))
         if sizes.isEnabledFor(logging.DEBUG):
             sizes.debug("%s", _sizes(name, graph_module))
+
+
+def _calls(graph_module: torch.fx.GraphModule) -> None:
+    """Each call of the graph, and the expression of the program that made it."""
+    for node in graph_module.graph.nodes:
+        frames = _FRAME.findall(node.meta.get("stack_trace") or "") if node.op.startswith("call_") else []
+        if frames:
+            file, line, function, source = frames[-1]
+            place = f"{file}:{line} in {function}"
+            name = node.meta["source_fn_stack"][-1][0]  # as it was made: variables of the program name nodes later
+            LOGGERS["trace_call"].debug("TRACE FX call %s from %s\n%s", name, place, source.rstrip("\n"))
+
+
+def line(code: types.CodeType, number: int, depth: int) -> None:
+    """A line of the program that is captured now. Called from C++."""
+    inlined = f" (inline depth: {depth - 1})" if depth > 1 else ""
+    source = linecache.getline(code.co_filename, number).rstrip()
+    place = f"{code.co_filename}:{number} in {code.co_name} ({code.co_qualname}){inlined}"
+    LOGGERS["trace_source"].debug("TRACE starts_line %s\n    %s", place, source)
+
+
+def bytecode(code: types.CodeType) -> None:
+    """The instructions that are captured now; there are no others, as there are in PyTorch's front end. From C++."""
+    place = f"{code.co_name} {code.co_filename} line {code.co_firstlineno}"
+    LOGGERS["bytecode"].debug("ORIGINAL BYTECODE %s \n%s\n", place, dis.Bytecode(code).dis())
 
 
 @contextmanager

@@ -43,8 +43,11 @@ def assign_examples(tree: Tree, examples: list[Any], around: Tree | None = None)
         if body is not None:
             yield from assign_examples(body, example, tree)
         elif around is not None and isinstance(example, int):
-            if (outer := around[example][0].meta.get("example_value")) is not None:
-                yield node, outer
+            outer = around[example][0].meta
+            if "tensor_dict" in outer:
+                node.meta["tensor_dict"] = dict(outer["tensor_dict"])
+            if outer.get("example_value") is not None:
+                yield node, outer["example_value"]
         elif node.op == "get_attr":
             yield node, example[0]
         elif example is not None:

@@ -21,6 +21,7 @@ class Options:
         fullgraph, recompile_limit: as given to compile.
         keep_graphs: keep the graph modules for explain.
         dynamic: as given to compile.
+        guard_filter: the option guard_filter_fn.
 
     """
 
@@ -29,6 +30,7 @@ class Options:
     recompile_limit: int | None
     keep_graphs: bool = False
     dynamic: bool | None = None
+    guard_filter: Callable[..., Any] | None = None
 
     def entry(self, function: types.FunctionType) -> _C.Entry:
         """A Python function's compiled form."""
@@ -40,8 +42,10 @@ class Options:
             keep_graphs=self.keep_graphs,
             contract=getattr(self.backend, "contract", ""),
             dynamic=self.dynamic,
+            guard_filter=self.guard_filter,
         )
         made._torchdynamo_orig_callable = function
+        made._gramme_options = self
         made._torchdynamo_wrapper_id = id(made)
         made.get_compiler_config = self.compiler_config
         made.aot_compile = aot_compile

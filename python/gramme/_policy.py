@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from . import _C
 from ._torch import names
 
-__all__ = ["follow_stance", "named_sources", "numbers"]
+__all__ = ["follow_stance", "forced", "named_sources", "numbers", "substitute_of", "substituted"]
 
 
 def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
@@ -28,6 +29,28 @@ def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
 def numbers(text: str) -> list[int]:
     """The entries of a comma-separated list of whole numbers."""
     return [int(entry) for entry in text.split(",") if entry.strip()]
+
+
+def _substitutes() -> dict[Any, Any]:
+    """By function: what has the function to trace in its place. PyTorch's own are for its own front end."""
+    module: Any = sys.modules.get("torch._dynamo.variables.functions")
+    known = {} if module is None else module.PolyfilledFunctionVariable._get_polyfill_handlers()
+    return {f: known[f] for f in list(known) if not (_substitute(known[f]).__module__ or "").startswith("torch.")}
+
+
+def _substitute(registered: Any) -> Any:
+    return registered.__torch_dynamo_polyfill__
+
+
+def substituted() -> list[Any]:
+    """Functions for which the program gave torch.compiler.substitute_in_graph another. Called from C++."""
+    return list(_substitutes())
+
+
+def substitute_of(function: Any) -> Any:
+    """What to trace in the function's place, if it is one of substituted(). Called from C++."""
+    found = _substitutes().get(function)
+    return None if found is None else _substitute(found)
 
 
 def follow_stance() -> None:
@@ -61,11 +84,37 @@ def _follow(decorators: Any) -> None:
     @functools.wraps(original)
     def set_stance(stance: Any) -> Any:
         try:
-            _C.set_stance(stance.stance)
+            _C.set_stance(_name(stance))
         except ValueError:
             raise RuntimeError(f"invalid torch.compile stance: {stance.stance!r}") from None
         return original(stance)
 
     set_stance._of_gramme = True  # type: ignore[attr-defined]
     decorators._set_stance = set_stance
-    _C.set_stance(eval_frame._stance.stance)
+    _C.set_stance(_name(eval_frame._stance))
+
+
+def _name(stance: Any) -> str:
+    """A DynamoStance as C++ knows it."""
+    if stance.stance == "default" and stance.backend is not None:
+        return "force_backend"
+    if stance.stance == "default" and stance.skip_guard_eval_unsafe:
+        return "skip_guard_eval_unsafe"
+    return str(stance.stance)
+
+
+def forced(entry: Any) -> Any:
+    """The entry's form with the backend of set_stance(force_backend=); None if there is none. Called from C++."""
+    from torch._dynamo import eval_frame
+
+    from ._backends import resolve
+
+    backend, options = eval_frame._stance.backend, entry.__dict__.get("_gramme_options")
+    if backend is None or options is None:
+        return None
+    forms: dict[Any, Any] = entry.__dict__.setdefault("_gramme_forced", {})
+    if backend not in forms:
+        made = dataclasses.replace(options, backend=resolve(backend)).entry(entry.__wrapped__)
+        _C.set_forced(made)
+        forms[backend] = made
+    return forms[backend]

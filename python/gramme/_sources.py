@@ -145,9 +145,11 @@ class _Builder:
         return dynamo.AttrSource(base, "cell_contents")
 
 
-def dynamo_sources(rows: Sequence[Row], of_inputs: Sequence[int]) -> list[Source | None]:
-    """The source of each input; None for one whose words stand for another input already."""
+def dynamo_sources(rows: Sequence[Row], of_inputs: Sequence[int], *, repeat: bool = False) -> list[Source | None]:
+    """The source of each input; None for one whose words stand for another input already, but where they may repeat."""
     made = _Builder(rows).run()
+    if repeat:
+        return [made[row] for row in of_inputs]
     seen: set[Source] = set()
     result: list[Source | None] = []
     for row in of_inputs:

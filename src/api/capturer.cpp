@@ -1,6 +1,7 @@
 #include "api/capturer.h"
 
 #include "api/captured.h"
+#include "api/filter.h"
 #include "api/native.h"
 #include "api/settings.h"
 #include "aten/classes.h"
@@ -138,6 +139,7 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
   if (!native || bodies || options_.keep_graphs || report.shows_graphs())
     module = backend::to_fx(trace.scope().graph(), inputs);
   if (options_.keep_graphs) segment.graph_module = module;
+  judge_effects(trace);
   CapturedForPython captured(trace, segment);
   report.graph(module, captured.object());
   if (native) {
@@ -187,6 +189,31 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   if (!policy.contract.symbols) return;
   policy.data.scalars = options_.fullgraph || scalars.is_set(false);
   policy.data.shapes = options_.fullgraph || shapes.is_set(false);
+}
+
+void Capturer::judge_effects(const trace::Trace& trace) {
+  static Option option("torch._dynamo.config", "side_effect_replay_policy");
+  const Owned<> policy = option.value();
+  if (!policy || !PyUnicode_Check(policy.get()) || trace.effects().empty()) return;
+  const std::string how = text(policy.get());
+  if (how != "warn" && how != "error") return;
+  Owned<> names = take(PyList_New(0));
+  for (const effects::Effect& effect : trace.effects().entries()) {
+    if (!effect.target || !effect.target->source) continue;
+    Owned<> name = take(PyUnicode_FromString(effect.target->source->print().c_str()));
+    if (check(PySequence_Contains(names.get(), name.get())) == 0) check(PyList_Append(names.get(), name.get()));
+  }
+  if (PyList_GET_SIZE(names.get()) == 0) return;
+  const Owned<> message = take(
+      PyUnicode_FromFormat("While compiling, we found certain side effects happened in the model.forward. Here are "
+                           "the list of potential sources you can double check: %R",
+                           names.get()));
+  if (how == "warn") {
+    check(PyErr_WarnEx(PyExc_UserWarning, PyUnicode_AsUTF8(message.get()), 1));
+    return;
+  }
+  PyErr_SetObject(PyExc_RuntimeError, message.get());
+  throw PythonError();
 }
 
 namespace {
@@ -253,6 +280,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   const std::shared_ptr<trace::Policy> held = policy_of(frame);
   trace::Policy& policy = *held;
   policy.iterates = frame.iterates;
+  policy.shows_lines = report.begin();
   set_dynamic(policy);
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
     return this->compile(trace, inputs, segment, report);
@@ -267,6 +295,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   }
   insist_on_whole(frame, segment.get());
   if (segment) refuse_break(*segment);
+  if (segment && options_.guard_filter) filter_guards(options_.guard_filter.get(), *segment);
   if (segment) learn(policy, *segment);
   report.captured(segment.get());
   compilation.finish();

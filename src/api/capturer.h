@@ -20,6 +20,7 @@ struct Options {
   bool keep_graphs = false;            // for explain()
   trace::Contract contract;            // of the backend
   std::optional<bool> dynamic;         // may sizes vary: all, none, or those that changed
+  Owned<> guard_filter = {};           // callable, or null
 };
 
 class Capturer final : public runtime::Capturer {
@@ -38,6 +39,7 @@ class Capturer final : public runtime::Capturer {
   PyObject* backend() const override { return options_.backend.get(); }
   int traverse(visitproc visit, void* arg) const override {
     Py_VISIT(options_.backend.get());
+    Py_VISIT(options_.guard_filter.get());
     return 0;
   }
   /// For tests: what captures are told that begin at a function's start, and all others.
@@ -54,6 +56,8 @@ class Capturer final : public runtime::Capturer {
                Report& report) const;
   const std::shared_ptr<trace::Policy>& policy_of(const runtime::FrameView& frame);
   void set_dynamic(trace::Policy& policy) const;
+  /// torch._dynamo.config.side_effect_replay_policy: warns of what the segment changes, or raises.
+  static void judge_effects(const trace::Trace& trace);
   static void learn(trace::Policy& policy, const plan::Segment& segment);
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 

@@ -41,10 +41,12 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
 }
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
-                      bool keep_graphs, const std::string& contract, std::optional<bool> dynamic) {
+                      bool keep_graphs, const std::string& contract, std::optional<bool> dynamic,
+                      nb::object guard_filter) {
   const std::optional<trace::Contract> promised = trace::contract_named(contract);
   if (!promised) throw nb::value_error(("contract: no row of contract.def: '" + contract + "'").c_str());
   Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, *promised, dynamic};
+  if (!guard_filter.is_none()) options.guard_filter = share(guard_filter.ptr());
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
   if (!entry) throw nb::python_error();
@@ -251,12 +253,13 @@ NB_MODULE(_C, m) {
   bind_pipeline(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
-        nb::arg("dynamic") = nb::none());
+        nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
+  m.def("set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
   m.def("keeping_modes", keeping_modes);
   m.def("keeping_handlers", keeping_handlers);
   m.def("interrupts", interrupts);

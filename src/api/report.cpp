@@ -42,7 +42,7 @@ class Artifact {
 struct Artifacts {
   Artifact graph{"graph"}, graph_code{"graph_code"}, graph_sizes{"graph_sizes"}, guards{"guards"},
       recompiles{"recompiles"}, recompiles_verbose{"recompiles_verbose"}, graph_breaks{"graph_breaks"},
-      dynamic{"dynamic", 20};
+      trace_call{"trace_call"}, trace_source{"trace_source"}, bytecode{"bytecode"}, dynamic{"dynamic", 20};
   static const Artifacts& get() {
     const auto* all = once([] { return new Artifacts; });
     return *all;
@@ -98,7 +98,18 @@ bool Report::shows_graphs() const {
   bool shown = false;
   apart_or_throw([&] {
     const Artifacts& artifacts = Artifacts::get();
-    shown = artifacts.graph.on() || artifacts.graph_code.on() || artifacts.graph_sizes.on();
+    shown =
+        artifacts.graph.on() || artifacts.graph_code.on() || artifacts.graph_sizes.on() || artifacts.trace_call.on();
+  });
+  return shown;
+}
+
+bool Report::begin() const {
+  bool shown = false;
+  apart_or_throw([&] {
+    const Artifacts& artifacts = Artifacts::get();
+    shown = artifacts.trace_source.on();
+    if (artifacts.bytecode.on()) take(PyObject_CallMethod(logging_module(), "bytecode", "O", code_));
   });
   return shown;
 }
@@ -133,7 +144,13 @@ void Report::count(const plan::Segment* segment) const {
   Owned<> counters = attribute(utils.get(), "counters"), metrics = attribute(utils.get(), "compilation_time_metrics");
   add(counters, "frames", text("total"), 1);
   if (segment) add(counters, "frames", text("ok"), 1);
-  if (segment && is_break(*segment)) add(counters, "graph_break", text(backend::full_reason(segment->ending)), 1);
+  if (segment && is_break(*segment)) {
+    const plan::Ending& ending = segment->ending;
+    const Owned<> reason = text(backend::full_reason(ending));
+    add(counters, "graph_break", reason, 1);
+    take(PyObject_CallFunction(imported("gramme._context", "note_break").get(), "OOiO", reason.get(),
+                               text(ending.file).get(), ending.inner_line, text(ending.function).get()));
+  }
   add_time(metrics, "_compile.compile_inner", std::chrono::duration<double>(Clock::now() - start_).count());
   if (backend_seconds_ < 0) return;
   add(counters, "stats", text("calls_captured"), operations_);

@@ -18,6 +18,8 @@ namespace gramme::api {
 class Report {
  public:
   explicit Report(const runtime::FrameView& frame);
+  /// Before anything is captured. Is there a log of lines?
+  bool begin() const;
   /// Is there a log that graph() would write to?
   bool shows_graphs() const;
   /// Before the backend gets the graph, which is null if nobody looks at it. `captured`: what may be asked about it

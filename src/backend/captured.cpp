@@ -157,12 +157,18 @@ Owned<> Captured::places_read_later() const {
   return take(PyTuple_Pack(2, inputs.get(), places(trace().scope().graph().outputs, read.outputs).get()));
 }
 
+Owned<> source_rows(const plan::GuardDescription& guards, const std::vector<const Source*>& sources) {
+  Rows rows(guards);
+  Owned<> numbers = take(PyList_New(0));
+  for (const Source* source : sources)
+    check(PyList_Append(numbers.get(), take(PyLong_FromLong(rows.row(source))).get()));
+  return take(PyTuple_Pack(2, rows.list().get(), numbers.get()));
+}
+
 Owned<> Captured::sources() const {
-  Rows rows(guards());
-  Owned<> of_inputs = take(PyList_New(0));
-  for (const graph::Node* node : placeholders())
-    check(PyList_Append(of_inputs.get(), take(PyLong_FromLong(rows.row(node->source))).get()));
-  return take(PyTuple_Pack(2, rows.list().get(), of_inputs.get()));
+  std::vector<const Source*> sources;
+  for (const graph::Node* node : placeholders()) sources.push_back(node->source);
+  return source_rows(guards(), sources);
 }
 
 Owned<> Captured::symbols() {

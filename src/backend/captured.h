@@ -17,6 +17,9 @@ namespace gramme::backend {
 /// Why a segment ends: the reason, and what of the program it is about.
 std::string full_reason(const plan::Ending& ending);
 
+/// (rows of gramme._sources, the row of each source).
+Owned<> source_rows(const plan::GuardDescription& guards, const std::vector<const source::Source*>& sources);
+
 class Captured {
  public:
   /// Refers to all three until closed.

@@ -175,7 +175,8 @@ class Builder {
   void add_output() {
     Owned<> args = take(PyTuple_Pack(1, returned().get()));
     static PyObject* target = intern("output");
-    add(kOutput, text(names_.space.create("output")), target, args, fx_.no_kwargs, Py_None);
+    const Owned<> node = add(kOutput, text(names_.space.create("output")), target, args, fx_.no_kwargs, Py_None);
+    if (graph_.custom) annotate(node, graph_.custom);
   }
 
   enum Op { kPlaceholder, kCallFunction, kCallMethod, kOutput, kGetAttr };

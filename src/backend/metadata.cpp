@@ -1,10 +1,13 @@
 #include "backend/metadata.h"
 
+#include <ATen/SequenceNumber.h>
+
 #include <cstring>
 #include <string_view>
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/targets.h"
 #include "torch/names.h"
 
 namespace gramme::backend {
@@ -170,13 +173,21 @@ Owned<> Metadata::inside(PyObject* op) const {
   return source(std::move(name), op);
 }
 
+void annotate(const Owned<>& fx_node, PyObject* custom) {
+  const auto before = static_cast<long long>(at::sequence_number::peek()) - 1;  // of the thread's nodes of autograd
+  Owned<> meta = take(PyObject_GetAttrString(fx_node.get(), "meta"));
+  check(PyDict_SetItemString(meta.get(), "custom", take(PyDict_Copy(custom)).get()));
+  check(PyDict_SetItemString(meta.get(), "seq_nr", take(PyLong_FromLongLong(before)).get()));
+}
+
 void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::string& name) {
   static PyObject* const k_meta = intern("meta");
   static PyObject* const k_modules = intern("nn_module_stack");
   static PyObject* const k_source = intern("source_fn_stack");
   static PyObject* const k_stack = intern("stack_trace");
   const Position* position = node.position;
-  if (!position) return;
+  // Nodes that set modes have none in PyTorch's front end either.
+  if (!position || (node.kind == Node::CallFunction && meta::sets_state(node.call.target))) return;
   Owned<> meta = take(PyObject_GetAttr(fx_node.get(), k_meta));
   PyObject* called = node.call.target;
   if (node.module) {
@@ -191,6 +202,7 @@ void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::str
     last_position_ = position;
   }
   check(PyDict_SetItem(meta.get(), k_stack, last_text_.get()));
+  if (node.custom) annotate(fx_node, node.custom);
 }
 
 }  // namespace gramme::backend

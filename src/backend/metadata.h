@@ -21,6 +21,9 @@ Owned<> frame_text(PyCodeObject* code, int unit);
 /// "L['self']._modules['layers']._modules['0']" -> "L['self'].layers.0".
 std::string module_path(const std::string& source);
 
+/// What torch.fx.traceback.annotate said of the node.
+void annotate(const Owned<>& fx_node, PyObject* custom);
+
 class Metadata {
  public:
   /// Of a body: `around`, a list, has the operators around it that run it, as "source_fn_stack" begins there.

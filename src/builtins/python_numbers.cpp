@@ -51,7 +51,7 @@ Value* converted_data(Trace& trace, value::Number* number, PyTypeObject* type) {
 /// A number without an expression that the graph may have.
 value::Number* data_number(Trace& trace, Value* seen) {
   auto* number = value::as<value::Number>(seen);
-  return number && trace.policy.data.scalars && trace.scope().is_data(number) ? number : nullptr;
+  return number && trace.data.scalars && trace.scope().is_data(number) ? number : nullptr;
 }
 
 /// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
@@ -94,7 +94,7 @@ Value* make_float(Trace& trace, const Args& args) {
 
 Value* make_bool(Trace& trace, const Args& args) {
   auto [object] = positional<1>(args, 0);
-  if (auto* tensor = object ? trace.see_as<value::Tensor>(object) : nullptr; tensor && trace.policy.data.scalars) {
+  if (auto* tensor = object ? trace.see_as<value::Tensor>(object) : nullptr; tensor && trace.data.scalars) {
     auto* item = trace.see_as<value::Number>(protocol::item(trace, tensor, "bool() of a tensor"));
     if (item && item->type == &PyBool_Type) return item;
   }
@@ -284,7 +284,7 @@ Value* extreme(Trace& trace, const Args& args) {
     if (Value* constant = extreme_constant(trace, function, items)) return constant;
   if (!key)
     if (Value* number = extreme_number<op>(trace, items)) return number;
-  if (!key && (computes_for_optimizer(trace) || trace.policy.data.scalars))
+  if (!key && (computes_for_optimizer(trace) || trace.data.scalars))
     if (Value* number = extreme_float<op>(trace, function, items)) return number;
   return extreme_item<op>(trace, items, key);
 }

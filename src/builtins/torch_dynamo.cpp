@@ -1,8 +1,14 @@
 // What importing PyTorch's own front end changes in torch.
+#include <unordered_map>
+#include <vector>
+
+#include "base/imported.h"
+#include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
 #include "torch/names.h"
+#include "trace/prepared.h"
 
 namespace gramme::builtins {
 
@@ -78,17 +84,139 @@ Value* graph_break(Trace& trace, value::Function*, const Args&) {
   return trace.none();
 }
 
+// ---- settings that the program changes for what is captured meanwhile
+
+/// What a setting was, and where it was changed: a segment ends before a change that it does not take back.
+struct Changed {
+  size_t step;
+  meta::DataDependence data;
+};
+struct Settings : std::vector<Changed> {};
+
+Value* begin_setting(Trace& trace) {
+  trace.scope().state<Settings>().push_back({trace.scope().enter_mode(), trace.data});
+  return trace.none();
+}
+
+Value* end_setting(Trace& trace, const char* name) {
+  auto& changed = trace.scope().state<Settings>();
+  if (changed.empty()) cannot(Reason::CallSkipped, name);
+  trace.data = changed.back().data;
+  trace.scope().leave_mode(changed.back().step);
+  changed.pop_back();
+  return trace.none();
+}
+
 constexpr char kErrorOnBreak[] = "error_on_graph_break (ErrorOnGraphBreak)";
 
-/// torch._dynamo.error_on_graph_break: it means nothing where one graph is asked for. Otherwise the frame enters and
-/// leaves it for real, and what ends within is looked at with it on.
-Value* make_error_on_break(Trace& trace, value::Function* function, const Args& args) {
-  if (trace.contract.breaks) cannot(Reason::CallSkipped, kErrorOnBreak);
+/// torch._dynamo.error_on_graph_break(): where it was entered for real, because something ends within, what is entered
+/// inside is, too: it may say that breaks are none.
+Value* enter_error_on_break(Trace& trace, value::Function*, const Args&) {
+  PyObject* const ask = of_torch::object(of_torch::GetErrorOnGraphBreak);
+  const bool is_on = take(PyObject_CallNoArgs(ask)).get() == Py_True;
+  if (is_on && trace.contract.breaks) cannot(Reason::CallSkipped, kErrorOnBreak);
+  return begin_setting(trace);
+}
+Value* exit_error_on_break(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kErrorOnBreak); }
+/// A context manager of torch._dynamo whose class keeps what it is given.
+Value* make_manager(Trace& trace, value::Function* function, const Args& args) {
   return trace.inliner->call(function, args);
 }
-Value* pass_error_on_break(Trace& trace, value::Function*, const Args&) {
-  if (trace.contract.breaks) cannot(Reason::CallSkipped, kErrorOnBreak);
+
+/// torch._dynamo.override_cudagraphs(fwd, bwd): the graph tells its backend. What follows a break inside does not.
+Value* enter_cudagraphs(Trace& trace, value::Function*, const Args& args) {
+  static PyObject* const k_forward = intern("fwd");
+  static PyObject* const k_backward = intern("bwd");
+  if (args.positional != 1 || trace.scope().graph().around()) cannot(Reason::CallSkipped, "override_cudagraphs");
+  PyObject* forward = trace.constant_of(protocol::get_attribute(trace, args[0], k_forward));
+  PyObject* backward = trace.constant_of(protocol::get_attribute(trace, args[0], k_backward));
+  if (!forward || !backward) cannot(Reason::CallSkipped, "override_cudagraphs");
+  Owned<> said = take(PyObject_CallFunctionObjArgs(of_torch::object(of_torch::CudagraphAnnotation), forward,
+                                                   backward, nullptr));
+  trace.scope().graph().metadata.emplace_back("cudagraph_annotation", trace.keep(std::move(said)));
   return trace.none();
+}
+Value* exit_cudagraphs(Trace& trace, value::Function*, const Args&) { return trace.none(); }
+
+constexpr char kPatch[] = "torch._dynamo.patch_dynamo_config";
+
+/// What managers made in the capture change, by the manager.
+struct Patches : std::unordered_map<const Value*, Owned<>> {};
+
+/// torch._dynamo.patch_dynamo_config(settings): checked now, as the function itself does. No real one stands for what
+/// it gives, since two calls would share it: where one is needed the segment ends before the call.
+Value* make_config_patch(Trace& trace, value::Function* function, const Args& args) {
+  std::vector<Owned<>> held;
+  std::vector<PyObject*> values;
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    held.push_back(trace.concrete(args.values[i]));
+    values.push_back(held.back().get());
+    if (!values.back()) cannot(Reason::CallSkipped, kPatch);
+  }
+  Owned<> names = take(PyTuple_New(static_cast<Py_ssize_t>(args.keywords)));
+  for (size_t i = 0; i < args.keywords; ++i)
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args.names[i]));
+  Owned<> made = function->object ? Owned<>::steal(PyObject_Vectorcall(function->object, values.data(), args.positional,
+                                                                       args.keywords ? names.get() : nullptr))
+                                  : Owned<>();
+  if (!made) {
+    PyErr_Clear();
+    cannot(Reason::OperatorFailed, kPatch);
+  }
+  auto* manager = trace.make<value::Object>();
+  manager->type = Py_TYPE(made.get());
+  protocol::set_attribute(trace, manager, intern("config_patch"), trace.make<value::Super>());
+  trace.state<Patches>()[manager] = take(PyObject_GetAttrString(made.get(), "changes"));
+  return manager;
+}
+
+/// Of the settings that may be changed so, one is about what gramme captures; what the program reads of
+/// torch._dynamo.config meanwhile would be another thing.
+Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
+  static PyObject* const k_patch = intern("config_patch");
+  static PyObject* const k_changes = intern("changes");
+  static PyObject* const k_scalars = intern("capture_scalar_outputs");
+  static PyObject* const k_ints = intern("allow_unspec_int_on_nn_module");
+  if (args.positional != 1) cannot(Reason::CallSkipped, kPatch);
+  Value* self = trace.see(args[0]);
+  const auto& made = trace.state<Patches>();
+  const auto known = made.find(self);
+  Owned<> changes = known != made.end() ? share(known->second.get()) : Owned<>();
+  if (!changes) {
+    Value* patch = protocol::get_attribute(trace, self, k_patch);
+    changes = trace.concrete(protocol::get_attribute(trace, patch, k_changes));
+  }
+  if (!changes || !PyDict_CheckExact(changes.get()) || PyDict_GetItem(changes.get(), k_ints))
+    cannot(Reason::CallSkipped, kPatch);
+  Value* entered = begin_setting(trace);
+  if (PyObject* scalars = PyDict_GetItem(changes.get(), k_scalars))
+    trace.data.scalars = trace.contract.symbols && (!trace.contract.breaks || PyObject_IsTrue(scalars) == 1);
+  return entered;
+}
+Value* exit_config_patch(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kPatch); }
+
+/// torch._dynamo.config.name: what the frame would read where nothing is changed.
+Value* read_setting(Trace& trace, value::Function* function, const Args& args) {
+  if (!trace.scope().state<Settings>().empty()) cannot(Reason::CallSkipped, "a setting that is changed meanwhile");
+  if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
+    cannot(Reason::CallSkipped, "torch.utils._config_module.ConfigModule.__getattr__");
+  return trace.inliner->call(function, args);
+}
+
+/// torch.ops.name, .operator and .overload at their first touch: they come into being as PyTorch makes them, which is
+/// seen by nobody, and the capture starts again.
+Value* first_touch(Trace& trace, value::Function* function, const Args& args) {
+  PyTypeObject* const packet = of_torch::type(of_torch::OpOverloadPacket);
+  Value* self = args.positional == 2 && !args.keywords ? trace.see(args[0]) : nullptr;
+  PyObject* object = self ? self->object : nullptr;
+  if (object && !PyModule_Check(object) && !Py_IS_TYPE(object, packet)) object = nullptr;
+  PyObject* name = object ? trace.constant_of(args[1]) : nullptr;
+  if (!name || !PyUnicode_Check(name) || utf8_of(name).starts_with("__")) return trace.inliner->call(function, args);
+  Owned<> made = Owned<>::steal(PyObject_GetAttr(object, name));
+  PyErr_Clear();
+  Owned<> attributes = take(PyObject_GenericGetDict(object, nullptr));
+  if (!made || PyDict_Contains(attributes.get(), name) != 1) return trace.inliner->call(function, args);
+  throw trace::Prepared();
 }
 
 /// comptime(function): there is no tracer of PyTorch's that the function could look at; what is to happen without one
@@ -113,9 +241,19 @@ void register_torch_dynamo() {
   protocol::add_function_model(of_torch::CompiledByDynamo, &compiled_by_dynamo);
   protocol::add_function_model(of_torch::DisabledByDynamo, &disabled);
   protocol::add_function_model(of_torch::GraphBreak, &graph_break);
-  protocol::add_function_model(of_torch::MakeErrorOnBreak, &make_error_on_break);
-  protocol::add_function_model(of_torch::EnterErrorOnBreak, &pass_error_on_break);
-  protocol::add_function_model(of_torch::ExitErrorOnBreak, &pass_error_on_break);
+  protocol::add_function_model(of_torch::MakeErrorOnBreak, &make_manager);
+  protocol::add_function_model(of_torch::EnterErrorOnBreak, &enter_error_on_break);
+  protocol::add_function_model(of_torch::ExitErrorOnBreak, &exit_error_on_break);
+  protocol::add_function_model(of_torch::MakeCudagraphs, &make_manager);
+  protocol::add_function_model(of_torch::EnterCudagraphs, &enter_cudagraphs);
+  protocol::add_function_model(of_torch::ExitCudagraphs, &exit_cudagraphs);
+  protocol::add_function_model(of_torch::MakeConfigPatch, &make_config_patch);
+  protocol::add_function_model(of_torch::EnterConfigPatch, &enter_config_patch);
+  protocol::add_function_model(of_torch::ExitConfigPatch, &exit_config_patch);
+  protocol::add_function_model(of_torch::ReadSetting, &read_setting);
+  for (const of_torch::Code code : {of_torch::TouchOps, of_torch::TouchNamespace, of_torch::TouchHigherOrder,
+                                    of_torch::TouchPacket})
+    protocol::add_function_model(code, &first_touch);
   protocol::add_function_model(of_torch::Comptime, &comptime);
 }
 

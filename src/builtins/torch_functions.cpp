@@ -5,6 +5,7 @@
 #include "aten/classes.h"
 #include "base/once.h"
 #include "builtins/torch_support.h"
+#include "protocol/number.h"
 #include "torch/names.h"
 
 namespace gramme::builtins {
@@ -35,6 +36,19 @@ Value* checked(Trace& trace, const Args& args) {
   if (!value) value = args.keyword("condition");
   if (!value) cannot(Reason::ArgumentKind, of_torch::spelled(name));
   require(trace, value, of_torch::spelled(name).c_str());
+  return trace.none();
+}
+
+/// torch._check_is_size(i, message, max=…), below the function that says that it is deprecated: what it tells PyTorch's
+/// symbols besides is known of sizes here.
+Value* checked_size(Trace& trace, value::Function*, const Args& args) {
+  auto values = bind(args, 1, {"i", "message", "max"});
+  const auto at_most = [&](Value* low, Value* high) {
+    require(trace, protocol::compare(trace, Py_LE, low, high), "torch._check_is_size");
+  };
+  at_most(trace.integer(0), values[0]);
+  Value* most = values[2] ? trace.see(values[2]) : nullptr;
+  if (most && trace.constant_of(most) != Py_None) at_most(values[0], most);
   return trace.none();
 }
 
@@ -191,6 +205,15 @@ Value* of_numbers(Trace& trace, const Args& args) {
   return fold_or_stop(trace, function, args, name.text);
 }
 
+/// torch.sym_int(number): of a float that sizes decide what int() makes of it.
+Value* sym_int(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("torch", "sym_int"); });
+  auto* number = args.positional == 1 && !args.keywords ? trace.see_as<Number>(args[0]) : nullptr;
+  if (number && number->expr && number->type == &PyFloat_Type)
+    return protocol::number_by(trace, shape::truncate(number->expr), function, number);
+  return of_numbers<"sym_int">(trace, args);
+}
+
 Value* one_hot(Trace& trace, const Args& args) {
   PyObject* const one_hot = once([] { return real("torch.nn.functional", "one_hot"); });
   auto [tensor, classes] = bind(args, 1, {"input", "num_classes"});
@@ -216,6 +239,7 @@ void register_checks() {
             {of_torch::CheckValue, &checked<of_torch::CheckValue, 0>},
             {of_torch::CheckType, &checked<of_torch::CheckType, 0>},
             {of_torch::CheckNotImplemented, &checked<of_torch::CheckNotImplemented, 0>}});
+  protocol::add_function_model(of_torch::CheckIsSize, &checked_size);
 }
 
 void register_makers() {
@@ -240,7 +264,7 @@ void register_makers() {
 }
 
 void register_numbers_of_torch() {
-  add_rows("torch", {{"sym_int", &of_numbers<"sym_int">},
+  add_rows("torch", {{"sym_int", &sym_int},
                      {"sym_float", &of_numbers<"sym_float">},
                      {"sym_max", &of_numbers<"sym_max">},
                      {"sym_min", &of_numbers<"sym_min">},

@@ -116,7 +116,7 @@ Value* nested_items(Trace& trace, Tensor* tensor) {
 
 Value* tolist(Trace& trace, const Args& args) {
   Tensor* self = self_tensor(trace, args, "tolist");
-  if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, "Tensor.tolist");
+  if (!trace.data.scalars) cannot(Reason::DataDependentValue, "Tensor.tolist");
   return nested_items(trace, self);
 }
 

@@ -97,6 +97,7 @@ class Registered {
     if (PySet_GET_SIZE(addresses_.get()) == 0) return false;
     return check(PySet_Contains(addresses_.get(), take(PyLong_FromVoidPtr(callable)).get())) != 0;
   }
+  Py_ssize_t size() { return addresses_ || look() ? PySet_GET_SIZE(addresses_.get()) : 0; }
 
  private:
   bool look() {
@@ -117,6 +118,30 @@ class Registered {
   Py_ssize_t modules_seen_ = -1;
 };
 
+/// Functions in whose place the program gave another to be traced. torch._dynamo knows many of its own besides: they
+/// are looked through when there are more.
+class Substituted {
+ public:
+  bool contains(PyObject* callable) {
+    if (const Py_ssize_t now = all_.size(); now != seen_) {
+      seen_ = now;
+      look();
+    }
+    return !functions_.empty() && functions_.contains(callable);
+  }
+
+ private:
+  void look() {
+    held_ = take(PyObject_CallNoArgs(imported("gramme._policy", "substituted").get()));
+    functions_.clear();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held_.get()); ++i) functions_.insert(PyList_GET_ITEM(held_.get(), i));
+  }
+  Registered all_{of_torch::PolyfilledFunctionIds};
+  Py_ssize_t seen_ = 0;
+  Owned<> held_;
+  std::unordered_set<PyObject*> functions_;
+};
+
 struct Rules {
   ObjectRules objects;
   FileRules files;
@@ -124,6 +149,7 @@ struct Rules {
   Registered disallowed{of_torch::DisallowedCallableIds};
   Registered nonstrict{of_torch::NonstrictTraceCallableIds};
   Registered leaf{of_torch::LeafFunctionIds};
+  Substituted substituted;
   PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
 };
 
@@ -205,6 +231,7 @@ Treatment classify_function(Rules& all, PyObject* callable) {
   check_marks(callable, function->func_dict);
   if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;
   if (all.disallowed.contains(callable) || all.leaf.contains(callable)) return Treatment::RunForReal;
+  if (all.substituted.contains(callable)) return Treatment::Substituted;
   if (all.allowed.contains(callable) || all.nonstrict.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (PyUnicode_Compare(function->func_name, torch_function) == 0) return Treatment::Inline;
@@ -256,6 +283,7 @@ Treatment classify(PyObject* callable) {
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
   if (PyFunction_Check(callable)) return classify_function(all, callable);
   if (all.disallowed.contains(callable)) return Treatment::RunForReal;
+  if (all.substituted.contains(callable)) return Treatment::Substituted;
   if (all.allowed.contains(callable)) return Treatment::InGraph;
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (is_tensor_method(all, callable)) return Treatment::InGraph;

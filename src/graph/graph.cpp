@@ -29,6 +29,7 @@ Node* Graph::add(Node::Kind kind, const Position* position) {
   node->id = next_id_++;
   node->position = position;
   node->module = module_;
+  node->custom = custom;
   node->graph = this;
   events_.push_back({node, nullptr});
   return node;
@@ -62,6 +63,7 @@ Graph* Graph::make_body(const char* prefix) {
   body->around_ = this;
   body->prefix_ = prefix;
   body->module_ = module_;
+  body->custom = custom;
   return body;
 }
 

@@ -54,6 +54,7 @@ struct Node {
   shape::Expr symbol = nullptr;            // Placeholder: of a size, stride, offset or int that varies
   const Position* position = nullptr;
   const ModuleCall* module = nullptr;  // innermost at the time it was made
+  PyObject* custom = nullptr;          // a dict: what torch.fx.traceback.annotate said at that time
   Graph* graph = nullptr;              // that it stands in
   Graph* body = nullptr;               // Body
   PyObject* object = nullptr;          // Attribute: of the program, which operators know by `label`
@@ -121,6 +122,8 @@ class Graph {
   const ModuleCall* enter(PyObject* module, const source::Source* path);
   void leave(const ModuleCall* before) { module_ = before; }
   const ModuleCall* module() const { return module_; }
+  /// Of nodes made from now on: what backends find as "custom" in their `meta`. A dict that lives as long as the graph.
+  PyObject* custom = nullptr;
   /// The values the graph returns, in order; nodes only.
   std::vector<Node*> outputs;
 

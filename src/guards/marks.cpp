@@ -50,6 +50,13 @@ Owned<> marks_of(PyObject* tensor) {
   return any ? std::move(result) : share(Py_None);
 }
 
+bool has_guarded_address(PyObject* tensor) {
+  static PyObject* const name = intern("_dynamo_static_input_type");
+  PyObject* found = nullptr;
+  cpython::instance_attribute(tensor, name, &found);
+  return found && PyUnicode_CheckExact(found) && PyUnicode_CompareWithASCIIString(found, "guarded") == 0;
+}
+
 bool are_marks_within(PyObject* tensor, PyObject* marks) {
   for (size_t i = 0; i < names().size(); ++i) {
     PyObject* found = mark(tensor, names()[i]);

@@ -9,6 +9,8 @@ namespace gramme::guards {
 Owned<> marks_of(PyObject* tensor);
 /// Is each kind of mark absent, or no wider than in what marks_of() gave for another tensor? Runs no Python.
 bool are_marks_within(PyObject* tensor, PyObject* marks);
+/// Did torch._dynamo.mark_static_address(guard=True) say that captures are for this very tensor?
+bool has_guarded_address(PyObject* tensor);
 /// Does the tensor have attributes of its own?
 [[gnu::always_inline]] inline bool may_be_marked(PyObject* tensor) {
   if (cpython::has_inline_values(tensor)) return cpython::inline_count(tensor) != 0;

@@ -98,7 +98,7 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
       merged.items.emplace_back();
       continue;
     }
-    if (const std::optional<shape::Range> range = range_of(a, b); range && numbers && trace.policy.data.scalars) {
+    if (const std::optional<shape::Range> range = range_of(a, b); range && numbers && trace.data.scalars) {
       merged.numbers.push_back({merged.leaves.size(), merged.items.size()});
       merged.items.push_back({nullptr, range});
       merged.leaves.push_back(nullptr);

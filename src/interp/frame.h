@@ -35,6 +35,7 @@ struct Frame {
   bool chained = false;
   int chain_depth = 0;
   size_t begun = 0;          // index of the instruction begun last at which a frame may be resumed
+  int shown_line = 0;        // that logs show
   size_t begun_step = 0;     // its number among those of all frames of the chain
   Value* handled = nullptr;  // the exception that was handled when it began
   int frameless = 0;         // functions under way in place of which models ran, when it began

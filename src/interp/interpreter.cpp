@@ -17,6 +17,25 @@ using bytecode::Instruction;
 using trace::Args;
 
 namespace {
+/// torch.fx.traceback.annotate, a generator: at its yield and at its end it changes what nodes are told.
+bool is_annotation(const Frame& frame) {
+  PyObject* const code = once([] {
+    Owned<> function = take(PyObject_GetAttrString(imported("torch.fx.traceback", "annotate").get(), "__wrapped__"));
+    return take(PyObject_GetAttrString(function.get(), "__code__")).release();
+  });
+  return reinterpret_cast<PyObject*>(frame.object()) == code;
+}
+
+/// Nodes made from now on are told what the capture has for torch.fx.traceback.current_meta["custom"].
+void look_at_annotations(trace::Trace& trace) {
+  PyObject* const module = once([] { return imported("torch.fx", "traceback").release(); });
+  static PyObject* const current = intern("current_meta");
+  static PyObject* const custom = intern("custom");
+  const Owned<> all = trace.concrete(protocol::get_attribute(trace, trace.pinned(module), current));
+  PyObject* said = all && PyDict_CheckExact(all.get()) ? PyDict_GetItemWithError(all.get(), custom) : nullptr;
+  trace.scope().graph().custom = said ? trace.keep(share(said)) : nullptr;
+}
+
 /// Is the code of torch.nn.Module.__call__ and what it is made of?
 bool calls_modules(PyCodeObject* code) { return of_torch::is_in(code->co_filename, of_torch::ModuleFile); }
 }  // namespace
@@ -50,12 +69,23 @@ bool Interpreter::count_step(Frame& frame) {
   return true;
 }
 
+/// Tells the log of a line that begins (trace_source).
+void Interpreter::show_line(Frame& frame) {
+  const int line = frame.code->line(frame.current->at);
+  if (line == frame.shown_line || line <= 0) return;
+  frame.shown_line = line;
+  take(PyObject_CallFunction(imported("gramme._logging", "line").get(), "Oii", frame.object(), line, trace.depth));
+}
+
 Interpreter::Outcome Interpreter::loop(Frame& frame) {
   const Handler* table = handlers();
   const std::vector<Instruction>& instructions = frame.code->instructions();
+  const bool shows_lines = trace.policy.shows_lines;
   for (;;) {
     const Instruction& instruction = instructions[frame.pc];
     frame.current = &instruction;
+    if (shows_lines) [[unlikely]]
+      show_line(frame);
     if (frame.chained && !count_step(frame)) {
       if (frame.root) return {Ended::Stopped, nullptr};
       throw Stopped{&frame};
@@ -297,6 +327,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     }
   } running{trace, generator};
   generator->running = true;
+  const bool annotates = is_annotation(frame);
   Outcome outcome;
   std::optional<UserError> raised;  // by what it delegates to
   Delegated delegated = thrown ? throw_in_delegate(*generator, *thrown, raised) : Delegated{};
@@ -316,8 +347,10 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     }
     generator->started = true;
     outcome = run(frame);
+    if (annotates) look_at_annotations(trace);
   } catch (const UserError& error) {
     generator->frame = nullptr;
+    if (annotates) look_at_annotations(trace);
     PyTypeObject* type = protocol::type_of(trace.see(error.exception));
     if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))) {
       Object* wrapped = protocol::make_exception(trace, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError),

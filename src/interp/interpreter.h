@@ -115,6 +115,7 @@ class Interpreter final : public trace::Inliner {
   /// What a slot holds, or the cell in it that the capture made.
   static Value* held_in(Value* slot);
   bool count_step(Frame& frame);
+  void show_line(Frame& frame);
   bool joins_chain(const value::Function* function);
   bool unwind(Frame& frame, const value::UserError& error);
   void note_passed(Frame& frame, const value::UserError& error);

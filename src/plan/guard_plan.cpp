@@ -157,6 +157,12 @@ void GuardPlan::require(std::vector<guards::Fact> more) {
   impl_ = std::make_unique<Impl>(std::move(description));
 }
 
+void GuardPlan::replace(std::vector<guards::Fact> facts) {
+  GuardDescription description = std::move(impl_->description);
+  description.facts = std::move(facts);
+  impl_ = std::make_unique<Impl>(std::move(description));
+}
+
 void GuardPlan::require(std::vector<guards::ShapeGuards::Condition> more) {
   GuardDescription description = std::move(impl_->description);
   for (auto& condition : more) description.shapes.conditions.push_back(std::move(condition));

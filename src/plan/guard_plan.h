@@ -58,6 +58,8 @@ class GuardPlan {
 
   /// Adds facts to the description; to be called before the first check.
   void require(std::vector<guards::Fact> more);
+  /// Other facts in the place of those of the description; to be called before the first check.
+  void replace(std::vector<guards::Fact> facts);
   /// Adds conditions on the symbols that the description has; to be called before the first check.
   void require(std::vector<guards::ShapeGuards::Condition> more);
   /// Evaluates everything. On success `reads` (object_count() of the description) holds new references to the objects

@@ -109,6 +109,15 @@ class Frameless {
   Trace& trace_;
 };
 
+/// What the program gave to be traced in the place of the function. Nothing ends in it: the frame would go on in the
+/// function itself.
+Value* call_substitute(Trace& trace, PyObject* callable, const Args& args) {
+  Owned<> substitute = take(PyObject_CallOneArg(imported("gramme._policy", "substitute_of").get(), callable));
+  trace.enter_opaque();
+  Frameless frameless(trace);
+  return call(trace, trace.pinned(substitute.get()), args);
+}
+
 constexpr int kResumed = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
 Value* call_function(Trace& trace, Function* function, const Args& args) {
@@ -133,6 +142,8 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
         return trace.emit(function->object, args);
       case Treatment::Fold:
         return fold_declared(trace, function->object, args);
+      case Treatment::Substituted:
+        return call_substitute(trace, function->object, args);
       case Treatment::RunForReal:
         cannot(Reason::CallSkipped, callable_name(function->object));
       case Treatment::Inline:
@@ -185,6 +196,8 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
   switch (treatment(callable)) {
     case Treatment::InGraph:
       return trace.emit(callable, args);
+    case Treatment::Substituted:
+      return call_substitute(trace, callable, args);
     case Treatment::Fold:
     case Treatment::RunForReal:
       cannot(Reason::CallSkipped, callable_name(callable));

@@ -34,7 +34,7 @@ bool is_number(Value* seen) {
 bool is_data(Trace& trace, Value* seen) {
   auto* number = as<Number>(seen);
   const bool taken = number && number->type != &PyLong_Type && (number->type == &PyFloat_Type || !trace.contract.as_is);
-  return taken && trace.policy.data.scalars && trace.scope().is_data(number);
+  return taken && trace.data.scalars && trace.scope().is_data(number);
 }
 
 /// A node that may raise: then the frame runs plainly.

@@ -259,7 +259,7 @@ Value* number_by(Trace& trace, Expr e, PyObject* function, Value* left, Value* r
 PyObject* known_number(Trace& trace, Number* number, Reason reason) {
   const bool is_data = trace.scope().is_data(number);
   if (PyObject* object = trace.constant_of(number)) return object;
-  if (is_data && trace.policy.data.scalars)
+  if (is_data && trace.data.scalars)
     cannot(reason == Reason::DataDependentBranch ? Reason::UnbackedCondition : Reason::UnbackedNumber,
            std::string("a ") + number->type->tp_name + " computed from a tensor");
   cannot(reason, "a Python number computed from a tensor");

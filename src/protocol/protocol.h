@@ -168,7 +168,8 @@ bool is_pure(PyObject* callable);
 Value* fold(Trace& trace, PyObject* callable, const Args& args);
 /// The model for Python functions that must not be inlined (run for real, stay in the graph): asked before inlining.
 /// `Fold`: its author declares that the answer never changes, so on constants it is called in the capture.
-enum class Treatment { Inline, InGraph, RunForReal, Fold };
+/// `Substituted`: the program gave a function to trace in its place (torch.compiler.substitute_in_graph).
+enum class Treatment { Inline, InGraph, RunForReal, Fold, Substituted };
 using Classifier = Treatment (*)(PyObject* callable);
 void set_classifier(Classifier classifier);
 Treatment treatment(PyObject* callable);

@@ -159,7 +159,7 @@ Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
   refuse_torch_function(trace, tensor, wanted);
   if (trace.contract.as_is && trace::is_in_optimizer(trace))
     if (Value* number = trace.scope().content(tensor)) return number;
-  if (!trace.policy.data.scalars) cannot(Reason::DataDependentValue, wanted);
+  if (!trace.data.scalars) cannot(Reason::DataDependentValue, wanted);
   Value* self = tensor;
   Value* made = trace.see(trace.emit_method(name, Args{&self, 1, nullptr, 0}));
   if (auto* number = as<Number>(made)) trace.scope().note_item(number, tensor);

@@ -162,6 +162,12 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   return result.release();
 }
 
+/// Under set_stance(force_backend=): the entry's form with that backend, which has a cache of its own. None: there is
+/// nothing to force.
+[[gnu::cold]] Owned<> forced_form(const Family& family) {
+  return take(PyObject_CallOneArg(imported("gramme._policy", "forced").get(), family.entry));
+}
+
 [[gnu::hot]] PyObject* call_compiled(const std::shared_ptr<Family>& family, PyFunctionObject* function,
                                      PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const cpython::TakesNone scope;
@@ -172,6 +178,10 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
       untraced.emplace(thread);
     else if (!tell_of_tracer(thread))
       return nullptr;
+  }
+  if (stance == Stance::ForceBackend && !family->forced && family->entry && !capturing()) [[unlikely]] {
+    if (const Owned<> forced = forced_form(*family); forced.get() != Py_None)
+      return PyObject_Vectorcall(forced.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
   }
   ++family->counters.calls;
   if (runs_plainly(thread)) return call_plainly(*family, function, args, nargsf, kwnames);

@@ -84,6 +84,7 @@ std::string Chain::why_not(const plan::Segment& segment) {
 bool Chain::allowed_by_stance(ResumePoint& point) {
   switch (stance) {
     case Stance::Default:
+    case Stance::ForceBackend:
       return true;
     case Stance::ForceEager:
     case Stance::EagerOnRecompile:
@@ -92,6 +93,11 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
       if (frame_.next() != 0 || std::exchange(point.looked_at, true)) return true;
       family_->capturer().look(view());
       return false;
+    case Stance::SkipGuards:
+      PyErr_SetString(PyExc_RuntimeError,
+                      "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you have not "
+                      "warmed up your model with enough inputs such that you can guarantee no more recompilations.");
+      throw PythonError();
     case Stance::FailOnRecompile:
       break;
   }

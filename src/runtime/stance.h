@@ -11,6 +11,8 @@ enum class Stance : uint8_t {
   EagerOnRecompile,  // what no segment serves runs plainly
   FailOnRecompile,   // ... raises
   EagerThenCompile,  // the first call of a function runs plainly, and teaches what varies
+  SkipGuards,        // as FailOnRecompile, in PyTorch's other words: guards are checked all the same
+  ForceBackend,      // entries call their forms with another backend (gramme._policy.forced)
 };
 
 /// Guarded by the GIL.

@@ -101,6 +101,7 @@ class Family {
   const plan::Ending* first_break() const;
   Counters counters;
   bool looked_over = false;   // the first call was looked at for whether anything is captured
+  bool forced = false;        // its backend is what torch.compiler.set_stance(force_backend=) asks for
   PyObject* entry = nullptr;  // borrowed; null once it has died
 
  private:

@@ -227,7 +227,7 @@ std::vector<std::pair<Argument*, meta::Interval>> taken_to_fit(const Capture& ca
                                                                const meta::Call& call,
                                                                const std::vector<Number*>& numbers) {
   std::vector<std::pair<Argument*, meta::Interval>> taken;
-  if (!capture.contract.as_is || !capture.policy.data.scalars) return taken;
+  if (!capture.contract.as_is || !capture.data.scalars) return taken;
   size_t at = 0;
   meta::each_number(call, [&](const Argument& leaf, bool depends) {
     const Number* number = numbers.at(at++);
@@ -268,7 +268,7 @@ void Scope::specialize_needed(meta::Call& call, const Args& args) {
     if (!depends) const_cast<Argument&>(leaf).expr = nullptr;  // one outcome for all numbers of the type
     if (!depends || leaf.expr) return;
     if (number->kind == Kind::Number && !specialize(number))
-      cannot(capture_.policy.data.scalars ? Reason::UnbackedNumber : Reason::DataDependentValue,
+      cannot(capture_.data.scalars ? Reason::UnbackedNumber : Reason::DataDependentValue,
              "a number computed from a tensor");
     needed = true;
   });

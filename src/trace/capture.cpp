@@ -27,7 +27,7 @@ Value* Args::keyword(PyObject* name) const {
   return nullptr;
 }
 
-Capture::Capture(const Policy& policy) : policy(policy) {
+Capture::Capture(const Policy& policy) : policy(policy), data(policy.data) {
   none_ = make<Constant>(nullptr, Py_None);
   true_ = make<Constant>(nullptr, Py_True);
   false_ = make<Constant>(nullptr, Py_False);

@@ -35,6 +35,7 @@ class Capture {
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   const Policy& policy;
   const Contract& contract = policy.contract;
+  meta::DataDependence data;  // what the graph may take out of data: policy's, or what the program says meanwhile
   Shapes shapes;
   Inliner* inliner = nullptr;
   Value* handled = nullptr;  // the exception that the innermost generator under way or, if none is, functions handle

@@ -198,7 +198,7 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   }
   const meta::Outcome* by_index = by_tensors_ ? inferred_by_index(call) : nullptr;
   const meta::Outcome* outcome = by_index ? by_index : &infer(call);
-  const bool takes_data = capture_.policy.data.shapes || capture_.policy.data.scalars;
+  const bool takes_data = capture_.data.shapes || capture_.data.scalars;
   if (outcome->data_dependent && takes_data && levels_.empty() && dtype_ == first_dtype_) return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {
     const bool of_torch = levels_.empty() && !outcome->runs_python && !meta::is_of_program(call);

@@ -3,9 +3,26 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "meta/kernels.h"
 
 namespace gramme::trace {
+
+namespace {
+
+/// What torch.fx.traceback.annotate says around the capture; null if nothing.
+PyObject* annotations_of(Capture& capture) {
+  PyObject* const names =
+      once([] { return share(PyModule_GetDict(take(import_module("torch.fx.traceback")).get())).release(); });
+  static PyObject* const current = intern("current_meta");
+  static PyObject* const custom = intern("custom");
+  PyObject* all = PyDict_GetItemWithError(names, current);
+  PyObject* said = all && PyDict_CheckExact(all) ? PyDict_GetItemWithError(all, custom) : nullptr;
+  return said && PyDict_CheckExact(said) ? capture.keep(take(PyDict_Copy(said))) : nullptr;
+}
+
+}  // namespace
 
 Scope::Scope(Capture& capture)
     : capture_(capture),
@@ -14,6 +31,7 @@ Scope::Scope(Capture& capture)
       grad_at_start_(aten::grad_enabled()),
       history_(capture.shapes.assumptions) {
   meta::note_python_kernels();
+  root_.custom = annotations_of(capture);
 }
 
 void Scope::put_back() {

@@ -57,7 +57,7 @@ struct SaidBefore : std::vector<Expr> {};
 
 meta::Unbacked& Scope::unbacked() {
   if (!unbacked_) {
-    unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.policy.data);
+    unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.data);
     for (const Expr condition : state<SaidBefore>()) unbacked_->assume(condition);
   }
   return *unbacked_;

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 from torch.fx.passes.shape_prop import ShapeProp
+from torch.fx.traceback import annotate, annotate_fn
 
 X = torch.arange(12.0).reshape(3, 4)
 
@@ -23,10 +24,6 @@ MISSING = {
 # Where else the two differ: program, node, key. The set may only shrink.
 DIFFERENT = {
     ("module", "l_self_buffers_scale_", "stack_trace"),  # columns within the line
-    ("of_no_grad", "_set_grad_enabled", "source_fn_stack"),  # gramme has them, PyTorch has not
-    ("of_no_grad", "_set_grad_enabled", "stack_trace"),
-    ("of_no_grad", "_set_grad_enabled_1", "source_fn_stack"),
-    ("of_no_grad", "_set_grad_enabled_1", "stack_trace"),
     ("attention", "multi_head_attention_forward", "example_value"),  # PyTorch's has None for weights not asked for
     ("sized", "s27", "stack_trace"),
 }
@@ -85,6 +82,10 @@ PROGRAMS: dict[str, tuple[Callable[[], Callable[..., Any]], bool | None]] = {
     "pieces": (lambda: pieces, None),
     "written": (lambda: written, None),
     "sized": (lambda: sized, True),
+    "annotated": (lambda: annotated, None),
+    "annotated_and_raises": (lambda: annotated_and_raises, None),
+    "annotated_branches": (lambda: annotated_branches, None),
+    "modes": (lambda: in_modes, None),
     "of_no_grad": (lambda: torch.no_grad()(lambda x: x * 2), None),
 }
 
@@ -97,6 +98,43 @@ def described(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [described(item) for item in value]
     return str(value)
+
+
+def annotated(x: torch.Tensor) -> torch.Tensor:
+    with annotate({"stage": 1}):
+        y = x.sin()
+        with annotate({"part": "inner"}):
+            y = y.cos()
+        y = y + 1
+    return in_stage(y * 2) - 3
+
+
+@annotate_fn({"stage": 2})
+def in_stage(x: torch.Tensor) -> torch.Tensor:
+    return x.tan()
+
+
+def annotated_and_raises(x: torch.Tensor) -> torch.Tensor:
+    try:
+        with annotate({"stage": 1}):
+            y = x.sin()
+            raise ValueError
+    except ValueError:
+        return y.cos()
+
+
+def in_modes(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.t()
+    torch.set_grad_enabled(False)
+    z = y.float() * 2
+    torch.set_grad_enabled(True)
+    return z
+
+
+def annotated_branches(x: torch.Tensor) -> torch.Tensor:
+    with annotate({"stage": 1}):
+        return torch.cond(x.sum() > 0, lambda t: t.tan(), lambda t: t.tanh(), (x,))
 
 
 Row = tuple[str, str, dict[str, Any]]
@@ -247,6 +285,94 @@ def test_why_a_graph_ends() -> None:
     assert "graph_break() was called" in broken.reason
     assert [frame.name for frame in broken.user_stack] == [f.__qualname__]
     assert (whole.reason, whole.graph_break) == ("return_value", False)
+
+
+def test_annotations_over_breaks() -> None:
+    """Those around a break, and around the call, are there in every graph."""
+    customs: list[list[Any]] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        customs.append([node.meta.get("custom") for node in module.graph.nodes if node.op.startswith("call_")])
+        return module.forward
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with annotate({"stage": 1}):
+            y = x + 1
+            torch._dynamo.graph_break()
+            y = y * 2
+        return y - 3
+
+    compiled = gramme.compile(f, backend=backend)
+    assert torch.equal(compiled(X), (X + 1) * 2 - 3)
+    assert [each for graph in customs for each in graph] == [{"stage": 1}, {"stage": 1}, None]
+    assert "custom" not in torch.fx.traceback.current_meta
+    customs.clear()
+    with annotate({"outside": 0}):
+        gramme.compile(lambda x: x.sin() + 1, backend=backend)(X)
+    assert customs == [[{"outside": 0}] * 2]
+
+
+@torch._dynamo.override_cudagraphs(bwd=False)
+def without_backward(x: torch.Tensor) -> torch.Tensor:
+    return x.cos()
+
+
+def no_cudagraphs(x: torch.Tensor) -> torch.Tensor:
+    with torch._dynamo.override_cudagraphs(fwd=False):
+        y = x.sin() * 2
+    return y + 1
+
+
+def test_what_is_said_of_cudagraphs() -> None:
+    for function in (no_cudagraphs, lambda x: without_backward(x) + 1, lambda x: x + 1):
+        said = []
+        for front in (torch.compile, gramme.compile):
+
+            def backend(module: torch.fx.GraphModule, inputs: list[Any], said: list[Any] = said) -> Any:
+                said.append(module.meta.get("cudagraph_annotation"))
+                return module.forward
+
+            torch._dynamo.reset()
+            assert torch.equal(front(function, backend=backend, fullgraph=True)(X), function(X))
+        assert len(said) == 2
+        assert said[0] == said[1]
+    assert said == [None, None]
+
+
+def test_names_of_parameters() -> None:
+    """Of what the graph takes; PyTorch's front end also knows of parts of the module that nobody uses."""
+    sources = []
+    for front in (torch.compile, gramme.compile):
+
+        def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+            sources.append(dict(module._param_name_to_source))
+            return module.forward
+
+        torch._dynamo.reset()
+        front(Net(), backend=backend)(X)
+    theirs, ours = sources
+    assert set(ours) <= set(theirs)
+    assert {"self.first.weight", "self.rest.1.bias", "self.scale"} <= set(ours)
+
+
+def test_a_graph_has_one_number(caplog: pytest.LogCaptureFixture) -> None:
+    module = one_graph(lambda x: x.sin(), X)
+    number = module.meta["dynamo_compile_id"]
+    assert module.meta["backend_id"] == f"__compiled_fn_{number}"
+    numbers = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        numbers.append((module.meta["backend_id"], torch._guards.CompileContext.current_compile_id()))
+        return module.forward
+
+    torch._logging.set_logs(graph_code=True)
+    try:
+        gramme.compile(lambda x: x.cos(), backend=backend)(X)
+    finally:
+        torch._logging.set_logs()
+    ((name, current),) = numbers
+    assert name == f"__compiled_fn_{current}"
+    assert any(f"===== {name} =====" in record.getMessage() for record in caplog.records)
 
 
 def test_an_unread_graph_keeps_no_input_alive() -> None:

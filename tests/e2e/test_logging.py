@@ -54,6 +54,18 @@ def breaks(x: torch.Tensor) -> torch.Tensor:
     return helper(y) * 3
 
 
+def inner(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y + 1
+
+
+def outer(x: torch.Tensor) -> torch.Tensor:
+    y = inner(x)
+    if y.shape[0] > 1:
+        y = y.cos() * y
+    return y
+
+
 class TestLogs:
     def test_nothing_unless_asked(self) -> None:
         with logs() as stream:
@@ -84,6 +96,33 @@ class TestLogs:
             f"eval x.shape[0] <= 512: return x + 1 if x.shape[0] <= 512 else x, {line_of(limited, 1)} [guard added]"
             in text
         )
+
+    @pytest.mark.parametrize("artifact", ["trace_source", "trace_call", "bytecode"])
+    def test_what_is_captured(self, artifact: str) -> None:
+        """Lines, calls and instructions: places and sources of each, as PyTorch's front end tells them."""
+        patterns = {
+            "trace_source": r"TRACE starts_line (\S+:\d+) in (\w+).*\n +(.*)",
+            "trace_call": r"TRACE FX call (\w+) from (\S+:\d+) in (\w+).*\n +(.*)",
+            "bytecode": r"ORIGINAL BYTECODE (\w+) (\S+) line (\d+)",
+        }
+        told = []
+        for front in (lambda f: torch.compile(f, backend="eager"), compiled):
+            torch._dynamo.reset()
+            with logs(**{artifact: True}) as stream:
+                front(outer)(torch.ones(2))
+            told.append([tuple(row) for row in re.findall(patterns[artifact], stream.getvalue())])
+        assert told[0]
+        assert told[1] == told[0]
+
+    def test_lines_are_told_only_while_the_log_is_on(self) -> None:
+        function = compiled(outer)
+        with logs(trace_source=True) as stream:
+            function(torch.ones(2))
+        first = stream.getvalue()
+        assert f"{line_of(inner, 1)} in inner (inner) (inline depth: 1)" in first
+        with logs(trace_source=True) as stream:
+            function(torch.ones(2))
+        assert stream.getvalue() == ""
 
     def test_a_recompile_names_the_line(self) -> None:
         def limited(x: torch.Tensor) -> torch.Tensor:

@@ -273,12 +273,6 @@ def test_wrap_numpy() -> None:
     assert Compiled(doubled)(ones()).tolist() == [2, 2]
 
 
-def test_guard_filters_are_refused() -> None:
-    options = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
-    with pytest.raises(NotImplementedError, match="guard_filter_fn"):
-        gramme.compile(scaled, backend="eager", options=options)
-
-
 def double(x: torch.Tensor) -> torch.Tensor:
     return x.sin() * 2
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["LOGGERS", "graph", "graph_break", "guards", "recompile", "sizes"]
 
 LOGGERS: dict[str, logging.Logger] = {
-    name: getArtifactLogger(f"torch._dynamo.{module}", name)
+    name: getArtifactLogger(f"{names.DYNAMO}.{module}", name)
     for name, module in {
         "graph": "output_graph",
         "graph_code": "output_graph",

@@ -9,7 +9,7 @@ CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY)
 CMAKE_BUILD := $(VENV)/bin/cmake --build
 CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
 
-.PHONY: build demo test quick bench libraries debug soak lint format clean
+.PHONY: build demo test quick bench torches libraries debug soak lint format clean
 .DEFAULT_GOAL := build
 
 build: $(STAMP)
@@ -38,6 +38,7 @@ PYTEST  := OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(WORKERS) --dist=workstea
 test: lint build
 	@echo "== tests"
 	@$(PYTEST) --session-timeout=3600 --durations=25
+	@$(PY) tools/torches.py test
 
 quick: build
 	@$(PYTEST) -q -m "not slow"
@@ -47,6 +48,11 @@ soak: build
 
 bench: build
 	@for script in bench/bench_*.py; do test -f "$$script" || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+# Another torch beside the one in .venv (TORCH=2.15.0); `make test` then runs a sample of the quick tests on it.
+TORCH ?= 2.15.0
+torches: $(STAMP)
+	@$(PY) tools/torches.py set-up $(TORCH)
 
 # Programs of libraries on three front ends; LIBRARIES is a folder in which bench/libraries/requirements.txt lies.
 libraries: build

@@ -255,10 +255,11 @@ std::optional<Arithmetic> arithmetic_of(const Step& step) {
         {"torch", "sym_max", 2, {shape::maximum, false}},
         {"torch", "sym_int", 1, {truncate, false}},
         {"torch", "sym_float", 1, {to_float, false}},
-        {of_torch::place(of_torch::SymSqrt).where, of_torch::place(of_torch::SymSqrt).name, 1, {square_root, false}},
     };
     auto* made = new Table();
     for (const Row& row : rows) made->emplace(imported(row.module, row.name).release(), &row);
+    static constexpr Row symbolic_root = {"torch", "sqrt of a symbol", 1, {square_root, false}};
+    made->emplace(of_torch::object(of_torch::SymSqrt), &symbolic_root);
     return made;
   });
   const auto found = table->find(step.target.get());

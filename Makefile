@@ -9,7 +9,7 @@ CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY)
 CMAKE_BUILD := $(VENV)/bin/cmake --build
 CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
 
-.PHONY: build demo test quick bench figures libraries debug soak lint format clean
+.PHONY: build demo test quick bench figures torches libraries debug soak lint format clean
 .DEFAULT_GOAL := build
 
 build: $(STAMP)
@@ -39,6 +39,7 @@ test: lint build
 	@echo "== instructions of captures and hits"
 	@$(PY) bench/instructions.py
 	@echo "== tests"
+	@$(PY) tools/torches.py test
 	@$(PYTEST) --session-timeout=3600 --durations=25
 
 quick: build
@@ -54,6 +55,11 @@ bench: build
 figures: build
 	@$(PY) bench/figures.py --inductor --write
 
+# Another torch beside the one in .venv (TORCH=2.15.0); `make test` then runs a sample of the quick tests on it.
+TORCH ?= 2.15.0
+torches: $(STAMP)
+	@$(PY) tools/torches.py set-up $(TORCH)
+
 # Programs of libraries on three front ends; LIBRARIES is a folder in which bench/libraries/requirements.txt lies.
 libraries: build
 	@PYTHONPATH=$(LIBRARIES) $(PY) bench/libraries/run.py
@@ -67,6 +73,7 @@ lint: $(STAMP)
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
 	@$(PY) tools/check_includes.py src
 	@$(PY) tools/check_statics.py src
+	@$(PY) tools/check_private_names.py src python/gramme
 
 format: $(STAMP)
 	@$(VENV)/bin/ruff check --quiet --fix . || true

@@ -117,6 +117,8 @@ for kind, _, where, name in rows:
         described.append(of_path(where))
     elif kind == "ATTRIBUTE":
         described.append(of_attribute(where, name))
+    elif kind == "MESSAGE":
+        described.append({})
     elif kind == "SETTING":
         config = importlib.import_module(where)
         described.append({"value": repr(getattr(config, name))} if name in config._config else {"gone": name})

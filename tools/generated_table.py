@@ -14,13 +14,34 @@ def table(name: str) -> Path:
     return ROOT / name.replace("*", FOLDER)
 
 
+def before(path: Path) -> Path | None:
+    """The same table of the newest version before, which holds where a version has none."""
+    pattern = "*/" + path.name
+    minor = int(path.parent.name.split("_")[1])
+    older = [other for other in path.parents[1].glob(pattern) if int(other.parent.name.split("_")[1]) < minor]
+    return max(older, key=lambda other: int(other.parent.name.split("_")[1]), default=None)
+
+
+def same(path: Path | None, text: str) -> bool:
+    """But for the first line, which names the version."""
+    return path is not None and path.exists() and path.read_text().splitlines()[1:] == text.splitlines()[1:]
+
+
 def write_or_check(path: Path, text: str, summary: str) -> int:
-    """Writes the table and prints the summary; with --check only says whether it is up to date. The exit status."""
+    """Writes the table and prints the summary; with --check only says whether it is up to date. The exit status.
+
+    What is as for the version before is not written again.
+    """
+    known = before(path)
     if "--check" in sys.argv[1:]:
-        if path.read_text() == text:
+        if same(path if path.exists() else known, text):
             return 0
         print(f"{path} is out of date: run python {sys.argv[0]}", file=sys.stderr)
         return 1
+    if same(known, text):
+        path.unlink(missing_ok=True)
+        print(f"{path}: as {known}")
+        return 0
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     print(f"{path}: {summary}")

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.function import Function, FunctionMeta
 
+from ._torch.names import FunctionBase
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,7 +24,7 @@ __all__ = ["make_apply", "make_link"]
 
 # What PyTorch asks of the class that `apply` is called on.
 _ASKED = ("_backward_cls", "boxed_grads_call", "clear_saved_tensors_on_access")
-_apply = torch._C._FunctionBase.__dict__["apply"]
+_apply = FunctionBase.__dict__["apply"]
 
 
 class _Pending(threading.local):

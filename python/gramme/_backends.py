@@ -98,7 +98,7 @@ def _bisected(backend: str | Compiler) -> str | Compiler:
 
 def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, name: str | None) -> Backend:
     ahead = options.pop("use_aoti", False)
-    make: Any = torch._TorchCompileAOTInductorWrapper if ahead else torch._TorchCompileInductorWrapper
+    make: Any = names.TorchCompileAOTInductorWrapper if ahead else names.TorchCompileInductorWrapper
     identity = None if ahead else identity_of(make, mode, options | {"dynamic": dynamic})
     if mode or options or ahead:
         return Backend(make(mode, options, dynamic, name), "inductor", True, identity)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
-import re
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -253,18 +252,14 @@ def failure(
 
 def _has_allowed(graph_module: torch.fx.GraphModule) -> bool:
     """Whether the graph calls a function that the program allowed in graphs, which may raise anything."""
-    from torch._dynamo.trace_rules import _allowed_callable_ids as allowed
-
+    allowed = names.allowed_callable_ids
     return any(node.op == "call_function" and id(node.target) in allowed for node in graph_module.graph.nodes)
-
-
-_BOUND = re.compile(r"u\d+ [<>]= -?\d+")  # in inductor's words: of a number that comes out of data
 
 
 def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
     """What to raise for a graph's exception after the program ran plainly and did not raise it. Called from C++."""
     name = _name(backend)
-    if str(error).startswith("Runtime assertion failed") or _BOUND.fullmatch(str(error)):
+    if str(error).startswith(names.ASSERTION_FAILED) or names.OUT_OF_BOUNDS.fullmatch(str(error)):
         return None  # what was taken for granted is not so, and the program itself does not mind, or handles it
     message = f"the compiled graph raised {type(error).__name__}, which the program itself does not raise: {error}"
     config = names.loaded(names.DYNAMO_CONFIG)

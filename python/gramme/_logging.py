@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["LOGGERS", "bytecode", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
 
 LOGGERS: dict[str, logging.Logger] = {
-    name: getArtifactLogger(f"torch._dynamo.{module}", name)
+    name: getArtifactLogger(f"{names.DYNAMO}.{module}", name)
     for name, module in {
         "graph": "output_graph",
         "graph_code": "output_graph",

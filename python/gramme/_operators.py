@@ -48,9 +48,7 @@ def _is_operator(value: Any) -> bool:
         name = value._qualified_op_name
         return not _draws(value) if name.startswith("aten::") else is_self_contained(name)
     name = getattr(value, "__name__", "")
-    function = (
-        isinstance(value, types.BuiltinFunctionType) and getattr(torch._C._VariableFunctions, name, None) is value
-    )
+    function = isinstance(value, types.BuiltinFunctionType) and getattr(names.VariableFunctions, name, None) is value
     packet = getattr(torch.ops.aten, name, None) if function else None
     return packet is not None and not _draws(packet)
 

@@ -96,7 +96,7 @@ def _is_of_torch(node: fx.Node) -> bool:
     if isinstance(node.target, names.OpOverload | names.OpOverloadPacket):
         return str(node.target).startswith("aten.")
     module = getattr(node.target, "__module__", None) or ""
-    known = ("torch.nn.", "torch.amp.", "torch._C")
+    known = ("torch.nn.", "torch.amp.", names.CORE)
     return module in ("torch", "torch.functional", "_operator") or module.startswith(known)
 
 

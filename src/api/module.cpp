@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <torch/headeronly/version.h>
 
 #include "api/captured.h"
@@ -265,6 +266,7 @@ NB_MODULE(_C, m) {
   m.def("interrupts", interrupts);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
+  testing.def("missing_names", [] { return nb::cast(of_torch::missing(true)); });
 }
 
 }  // namespace gramme::api

@@ -29,7 +29,7 @@ struct Fx {
   Owned<> node = share(of_torch::object(of_torch::FxNode));
   Owned<> node_base = share(of_torch::object(of_torch::NodeBase));
   Owned<> symint = imported("torch", "SymInt");
-  Owned<> assertion = attribute(attribute(attribute(imported("torch", "ops"), "aten"), "_assert_scalar"), "default");
+  Owned<> assertion = share(of_torch::object(of_torch::AssertScalar));
   Owned<> pow = imported("operator", "pow"), builtin_pow = imported("builtins", "pow");
   Owned<> update = attribute(node_base, of_torch::text(of_torch::UpdateArgsKwargs));
   Owned<> prepend = attribute(node_base, of_torch::text(of_torch::Prepend));

@@ -60,7 +60,8 @@ bool FileRules::is_of_torch(PyObject* file) const { return is_below(utf8_of(file
 bool FileRules::is_of_models(PyCodeObject* code) const {
   const std::string file = utf8_of(code->co_filename), name = utf8_of(code->co_name);
   if (is_below(file, torch_, "nn/modules/"))
-    return name == "forward" || name == "_call_impl" || name == "_wrapped_call_impl";
+    return name == "forward" || name == of_torch::text(of_torch::CallImpl) ||
+           name == of_torch::text(of_torch::WrappedCallImpl);
   return is_below_any(file, of_torch::texts(of_torch::OfModels));
 }
 

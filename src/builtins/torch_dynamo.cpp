@@ -63,7 +63,7 @@ Value* disabled(Trace& trace, value::Function* function, const Args& args) {
   const bool plain = original && PyFunction_Check(original.get());
   PyCodeObject* code = plain ? cpython::code_of(cpython::as_function(original.get())) : nullptr;
   const std::string part = code ? utf8_of(code->co_name) : "";
-  const bool of_optimizer = (part == "_init_group" || part.starts_with("_fused_")) &&
+  const bool of_optimizer = (part == of_torch::text(of_torch::InitGroup) || part.starts_with("_fused_")) &&
                             of_torch::is_in(code->co_filename, of_torch::OptimizersFolder);
   if (!of_optimizer) cannot(Reason::CallDisabled, name);
   return protocol::call(trace, protocol::get_attribute(trace, function, k_original), args);

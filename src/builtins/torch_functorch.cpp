@@ -206,7 +206,8 @@ void set_hooks_disabled(Trace& trace, PyObject* message) {
 Value* disable_hooks(Trace& trace, const Args& args) {
   auto [message] = positional<1>(args, 1);
   PyObject* text = trace.constant_of(message);
-  if (!text || !PyUnicode_CheckExact(text)) cannot(Reason::ArgumentKind, "_saved_tensors_hooks_disable");
+  if (!text || !PyUnicode_CheckExact(text))
+    cannot(Reason::ArgumentKind, of_torch::spelled(of_torch::SavedTensorsHooksDisable));
   set_hooks_disabled(trace, text);
   return trace.none();
 }

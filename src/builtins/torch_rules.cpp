@@ -226,7 +226,7 @@ Treatment treatment_of(Rule rule, PyObject* callable) {
 
 Treatment classify_function(Rules& all, PyObject* callable) {
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-  static PyObject* constant_result = intern("_dynamo_marked_constant");
+  static PyObject* constant_result = of_torch::attribute(of_torch::MarkedConstant);
   static PyObject* torch_function = intern("__torch_function__");
   check_marks(callable, function->func_dict);
   if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;

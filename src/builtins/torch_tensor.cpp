@@ -193,7 +193,7 @@ const Getters& getters() {
       {"is_vulkan", &on_device<"vulkan">},
       {"is_sparse", &has_layout<"sparse_coo">},
       {"is_sparse_csr", &has_layout<"sparse_csr">},
-      {"is_mkldnn", &has_layout<"_mkldnn">},
+      {"is_mkldnn", &has_layout<"_mkldnn">},  // no name of torch: a layout, asked for by a public attribute
       {"is_quantized", &is_quantized},
       {"is_nested", &is_nested},
       {"__class__", &tensor_class},
@@ -205,7 +205,7 @@ const Getters& getters() {
       {"imag", &in_graph<"imag">},
       {"data", &data},
       {"grad", &grad},
-      {"_grad", &grad},
+      {of_torch::text(of_torch::OtherGrad), &grad},
       {"grad_fn", &grad_fn},
       {"retains_grad", &retains_grad},
   };
@@ -381,7 +381,7 @@ void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* v
     cannot(Reason::MutationUnsupported, "an attribute of a tensor whose class takes them itself");
   static PyObject* const kRequiresGrad = intern("requires_grad");
   static PyObject* const kData = intern("data");
-  static PyObject* const other_grad = intern("_grad");
+  static PyObject* const other_grad = of_torch::attribute(of_torch::OtherGrad);
   name = interned(trace, name);
   if (name == kGrad || name == other_grad || name == kRequiresGrad || name == kData)
     refuse_override(trace, tensor, name == other_grad ? kGrad : name);

@@ -223,7 +223,7 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
     cannot(Reason::EffectInBody, "a write to a tensor, which backward repeats");
   if (!call.reentrant && !trace.contract.as_is) refuse_transforms(*graph);
   graph->in_place = !recomputes && !contexts;
-  if (contexts) graph->metadata.emplace_back("_checkpoint_context_fn", contexts);
+  if (contexts) graph->metadata.emplace_back(of_torch::text(of_torch::CheckpointContextFn), contexts);
   if (trace.contract.as_is) graph->metadata.emplace_back("gramme_given", given(trace, *graph, call));
   std::vector<Argument> arguments = {trace.scope().body(graph)};
   for (const Argument& argument : lifted(*graph)) arguments.push_back(argument);

@@ -136,16 +136,15 @@ Value* wrap_with_autocast(Trace& trace, const Row& row, PyObject* op, const Args
 /// dynamo_bypassing_wrapper(wrapper, function, *args, **keywords): wrapper(function)(*args, **keywords), where nobody
 /// looks into the wrapper.
 Value* wrap_bypassing(Trace& trace, const Row& row, PyObject* op, const Args& args) {
-  static constexpr const char* kKey = "_dynamo_bypassing_wrapper_fn";
   need(args, 2, row);
   PyObject* wrapper = real_function(trace, args[0], row.name);
   Body body(trace, row);
   Value* result = body.call(args[1], rest(args, 2));
   const std::vector<Tensor*> made = body.tensors(result);
   graph::Graph* graph = body.returns(made);
-  graph->metadata.emplace_back(kKey, wrapper);
+  graph->metadata.emplace_back(of_torch::text(of_torch::BypassingWrapper), wrapper);
   trace.scope().expect_program();
-  static PyObject* const key = intern(kKey);
+  static PyObject* const key = of_torch::attribute(of_torch::BypassingWrapper);
   take_results(trace, trace.scope().emit_operator(op, around_body(trace, {constant(key)}, graph)), made);
   return result;
 }

@@ -62,7 +62,7 @@ void find_wrapped(const at::Tensor& tensor, const FakeInput& input, Result& resu
 }
 
 PyTypeObject* result_type(PyObject* fake) {
-  static PyObject* name = intern("_is_param");
+  static PyObject* name = of_torch::attribute(of_torch::IsParam);
   Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
   if (!mark) PyErr_Clear();
   return mark.get() == Py_True ? aten::parameter_type() : aten::tensor_type();

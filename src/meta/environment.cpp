@@ -4,6 +4,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/sympy.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 
@@ -59,7 +60,7 @@ Expr Environment::convert(PyObject* sympy) {
 /// As it was computed: symbols that were found equal later are so by a guard.
 Expr Environment::read(PyObject* symbolic) {
   Owned<> node = take(PyObject_GetAttrString(symbolic, "node"));
-  return convert(take(PyObject_GetAttrString(node.get(), "_expr")).get());
+  return convert(take(PyObject_GetAttrString(node.get(), of_torch::text(of_torch::NodeExpression))).get());
 }
 
 shape::SymInt Environment::read(const c10::SymInt& number) {

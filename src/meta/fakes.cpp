@@ -60,7 +60,7 @@ at::Tensor meta_tensor(const Record& record) {
 }  // namespace
 
 c10::Device fake_device_of(const at::Tensor& tensor) {
-  static PyObject* name = intern("_fake_device");
+  static PyObject* name = of_torch::attribute(of_torch::FakeDevice);
   Owned<> fake = aten::object_of(innermost(tensor));
   Owned<> device = take(PyObject_GetAttr(fake.get(), name));
   return reinterpret_cast<THPDevice*>(device.get())->device;
@@ -102,7 +102,8 @@ Owned<> Fakes::make(const Record& record) const {
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));
   require_gradients(aten::tensor_of(fake.get()), record);
-  if (record.type == aten::parameter_type()) check(PyObject_SetAttrString(fake.get(), "_is_param", Py_True));
+  if (record.type == aten::parameter_type())
+    check(PyObject_SetAttrString(fake.get(), of_torch::text(of_torch::IsParam), Py_True));
   return fake;
 }
 

@@ -269,7 +269,7 @@ class Fill {
     PyErr_Clear();
     note_guards(result.outcome);
     if (is_undecided(type)) undecided_ = utf8 ? utf8 : "";
-    bool reads_data = result.outcome.message.find("its data is not allocated yet") != std::string::npos;
+    bool reads_data = of_torch::says(result.outcome.message, of_torch::NoData);
     result.outcome.data_dependent = reads_data || is_data_dependent(type);
     result.outcome.raised = !outcome_.warns && !result.outcome.data_dependent && !is_limit_of_fakes(type);
     for (PyObject* passing : {PyExc_MemoryError, PyExc_RecursionError, PyExc_Warning})

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/names.h"
 
 namespace gramme::meta {
 
@@ -33,7 +34,7 @@ NumberFunction function_for(shape::Operation operation) {
     add(Op::FloatMultiply, "_operator", "mul", real);
     add(Op::FloatDivide, "_operator", "truediv", real);
     add(Op::FloatPower, "_operator", "pow", real);
-    add(Op::SquareRoot, "torch", "_sym_sqrt", real);
+    add(Op::SquareRoot, of_torch::place(of_torch::SymSqrt).where, of_torch::place(of_torch::SymSqrt).name, real);
     add(Op::AtMost, "_operator", "le", truth);
     add(Op::AtLeast, "_operator", "ge", truth);
     add(Op::Equal, "_operator", "eq", truth);

@@ -12,6 +12,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/origin.h"
+#include "torch/calls.h"
 #include "torch/names.h"
 
 namespace gramme::meta {
@@ -22,27 +23,7 @@ PyObject* registered_kernels() { return of_torch::object(of_torch::PythonKernels
 
 /// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
 bool is_of_pytorch(const std::string& name) {
-  static const std::unordered_set<std::string_view> names{"prims",
-                                                          "prim",
-                                                          "mkl",
-                                                          "mkldnn",
-                                                          "mkldnn_prepacked",
-                                                          "onednn",
-                                                          "sparse",
-                                                          "quantized",
-                                                          "_quantized",
-                                                          "rngprims",
-                                                          "symm_mem",
-                                                          "c10d",
-                                                          "_c10d_functional",
-                                                          "c10d_functional",
-                                                          "_dtensor",
-                                                          "fsdp",
-                                                          "inductor",
-                                                          "inductor_prims",
-                                                          "flex_lib",
-                                                          "_c10d_functional_autograd"};
-  return names.contains(std::string_view(name).substr(0, name.find(':')));
+  return of_torch::is_namespace_of_pytorch(std::string_view(name).substr(0, name.find(':')));
 }
 
 /// Is it a kernel that PyTorch registers in Python for itself?
@@ -79,11 +60,28 @@ std::vector<std::string> python_keys(const std::string& prefix) {
   return keys;
 }
 
+/// "namespace/name.overload/" of the operators that run a kernel in Python, on whatever device: not of those that have
+/// one for fakes alone, or below torch.vmap.
+std::unordered_set<std::string> overridden_prefixes() {
+  std::unordered_set<std::string> prefixes;
+  Owned<> rows = take(PySequence_List(registered_kernels()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
+    const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(rows.get(), i));
+    if (!text) throw PythonError();
+    const std::string_view row = text;
+    const size_t key = row.rfind('/') + 1;
+    const of_torch::KernelKey kind = of_torch::kernel_key(row.substr(key));
+    if (kind == of_torch::KernelKey::Fake || kind == of_torch::KernelKey::Batched || is_of_pytorch_itself(row))
+      continue;
+    prefixes.emplace(row.substr(0, key));
+  }
+  return prefixes;
+}
+
 /// Fakes pass such kernels by.
 bool is_of_device(std::string_view key) {
-  for (std::string_view device : {"Meta", "CPU", "CUDA", "XPU", "MPS", "HPU", "MTIA", "PrivateUse1"})
-    if (key == device) return true;
-  return false;
+  const of_torch::KernelKey kind = of_torch::kernel_key(key);
+  return kind == of_torch::KernelKey::Device || kind == of_torch::KernelKey::Fake;
 }
 
 /// Made by torch.library.custom_op: its kernels between the program and the device are PyTorch's.
@@ -101,7 +99,7 @@ bool infers_by_program(const std::string& full, bool mapped) {
   for (const std::string& key : python_keys(row_prefix(full))) {
     if (is_of_device(key)) continue;
     if (key == "CompositeExplicitAutograd" && has_fake_kernel(full)) continue;
-    if (key == "FuncTorchBatched" && !mapped) continue;
+    if (of_torch::kernel_key(key) == of_torch::KernelKey::Batched && !mapped) continue;
     if (!is_wrapped(key) || !is_custom(full)) return true;
   }
   return false;
@@ -115,7 +113,8 @@ bool overrides_pytorch() {
   static bool overridden = false;
   if (kernels == python_kernels()) return overridden;
   overridden = false;
-  for (const std::string& key : python_keys("aten/")) overridden |= !is_of_device(key) && key != "FuncTorchBatched";
+  for (const std::string& key : python_keys("aten/"))
+    overridden |= !is_of_device(key) && of_torch::kernel_key(key) != of_torch::KernelKey::Batched;
   kernels = python_kernels();
   return overridden;
 }
@@ -156,14 +155,11 @@ void note_python_kernels() {
 
 bool has_python_kernel(const std::string& full) {
   if (is_of_pytorch(full)) return false;
-  for (const char* key : {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "CompositeExplicitAutograd",
-                          "CompositeImplicitAutograd", "BackendSelect", "ADInplaceOrView", "Functionalize",
-                          "AutocastCPU", "AutocastCUDA", "Python", "PythonTLSSnapshot"}) {
-    const std::string name = row_prefix(full) + key;
-    Owned<> row = take(PyUnicode_FromString(name.c_str()));
-    if (!is_of_pytorch_itself(name) && check(PySet_Contains(registered_kernels(), row.get()))) return true;
-  }
-  return false;
+  note_python_kernels();
+  static uint64_t kernels = 0;
+  static auto* const prefixes = new std::unordered_set<std::string>;  // no Python: texts
+  if (std::exchange(kernels, python_kernels()) != python_kernels()) *prefixes = overridden_prefixes();
+  return prefixes->contains(row_prefix(full));
 }
 
 bool is_own_operator(const std::string& full) {

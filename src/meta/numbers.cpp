@@ -54,7 +54,7 @@ const Takers& takers() {
   const Takers* known = once([] {
     static constexpr Row kRows[] = {
 #define TAKES_NUMBER(name, how, positions, most, keywords) {#name, Takes::how, positions, most, keywords},
-#include "meta/targets.def"
+#include "torch_targets.def"
 #undef TAKES_NUMBER
     };
     auto* made = new Takers;

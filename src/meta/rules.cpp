@@ -196,8 +196,8 @@ namespace {
 /// There is no such view of a tensor with these strides. For which others there is one PyTorch asks of sympy, which may
 /// take for ever.
 bool is_no_view(const Outcome& outcome) {
-  auto says = [&](const char* text) { return outcome.message.find(text) != std::string::npos; };
-  return outcome.error && (says("Cannot view a tensor with shape") || says("view size is not compatible"));
+  return outcome.error && (of_torch::says(outcome.message, of_torch::NoViewOfShape) ||
+                           of_torch::says(outcome.message, of_torch::NoViewOfStrides));
 }
 
 Outcome without_form(Outcome outcome) {

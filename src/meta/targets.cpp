@@ -50,7 +50,7 @@ Warns kernel_warns(const AtenName& name) {
   // no Python: strings of C++
   static const auto* known = new std::unordered_map<std::string, Warns>{
 #define KERNEL_WARNS(name, when) {name, Warns::when},
-#include "meta/targets.def"
+#include "torch_targets.def"
 #undef KERNEL_WARNS
   };
   const AtenName plain = out_of_place(name);
@@ -63,7 +63,7 @@ bool cannot_raise(const AtenName& name) {
   // no Python: strings of C++
   static const auto* names = new Names{
 #define CANNOT_RAISE(name) name,
-#include "meta/targets.def"
+#include "torch_targets.def"
 #undef CANNOT_RAISE
   };
   if (listed(*names, name)) return true;
@@ -76,7 +76,7 @@ bool raises_on_integers(const AtenName& name) {
   // no Python: strings of C++
   static const auto* names = new Names{
 #define RAISES_ON_INTEGERS(name) name,
-#include "meta/targets.def"
+#include "torch_targets.def"
 #undef RAISES_ON_INTEGERS
   };
   return listed(*names, name);
@@ -86,7 +86,7 @@ Numbers checked_numbers(const AtenName& name) {
   // no Python: strings of C++
   static const auto* known = new std::unordered_map<std::string, Numbers>{
 #define CHECKS_NUMBERS(name, numbers) {name, Numbers::numbers},
-#include "meta/targets.def"
+#include "torch_targets.def"
 #undef CHECKS_NUMBERS
   };
   auto found = known->find(name.base + "." + name.overload);
@@ -97,7 +97,7 @@ bool writes_running_statistics(const AtenName& name) {
   // no Python: strings of C++
   static const auto* names = new Names{
 #define WRITES_STATISTICS(name) name,
-#include "meta/targets.def"
+#include "torch_targets.def"
 #undef WRITES_STATISTICS
   };
   return listed(*names, name);

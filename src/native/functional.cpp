@@ -8,19 +8,13 @@
 #include "native/aliases.h"
 #include "native/modes.h"
 #include "native/registers.h"
+#include "torch/calls.h"
 
 namespace gramme::native {
 namespace {
 
 /// Element by element, from one kernel for both forms.
-bool has_both_forms(std::string_view name) {
-  static const std::unordered_set<std::string_view> names = {
-      "aten::add_", "aten::sub_",   "aten::mul_",     "aten::div_",       "aten::neg_",
-      "aten::exp_", "aten::tanh_",  "aten::sigmoid_", "aten::relu_",      "aten::sqrt_",
-      "aten::pow_", "aten::rsqrt_", "aten::clamp_",   "aten::clamp_min_", "aten::clamp_max_",
-  };
-  return names.contains(name);
-}
+bool has_both_forms(std::string_view name) { return of_torch::is_operator(name, "", of_torch::BothForms); }
 
 bool is_contiguous(const Seen& seen) {
   int64_t expected = 1;

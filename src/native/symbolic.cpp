@@ -14,6 +14,7 @@
 #include "native/python_call.h"
 #include "native/recorder.h"
 #include "native/stepper.h"
+#include "torch/names.h"
 
 namespace gramme::native {
 namespace {
@@ -62,7 +63,8 @@ const Symbol* symbol_of(const c10::IValue& part) {
 
 /// What a wrapped number was made of; null if that is no symbol.
 Owned<> behind(const at::Tensor& tensor) {
-  static PyObject* const attribute = intern("_wrapped_number");
+  static PyObject* const attribute =
+      intern("_wrapped_number");  // no name of torch: set where it parses arguments in C++
   Owned<> wrapper = aten::object_of(tensor);
   Owned<> number = Owned<>::steal(PyObject_GetAttr(wrapper.get(), attribute));
   if (!number) PyErr_Clear();
@@ -253,10 +255,11 @@ std::optional<Arithmetic> arithmetic_of(const Step& step) {
         {"torch", "sym_max", 2, {shape::maximum, false}},
         {"torch", "sym_int", 1, {truncate, false}},
         {"torch", "sym_float", 1, {to_float, false}},
-        {"torch", "_sym_sqrt", 1, {square_root, false}},
     };
     auto* made = new Table();
     for (const Row& row : rows) made->emplace(imported(row.module, row.name).release(), &row);
+    static constexpr Row symbolic_root = {"torch", "sqrt of a symbol", 1, {square_root, false}};
+    made->emplace(of_torch::object(of_torch::SymSqrt), &symbolic_root);
     return made;
   });
   const auto found = table->find(step.target.get());

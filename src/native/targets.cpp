@@ -10,6 +10,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "torch/calls.h"
 #include "torch/names.h"
 
 namespace gramme::native {
@@ -65,46 +66,9 @@ bool is_fixed(const Operand& operand) {
   }
 }
 
-/// They act on autograd, on the tensor itself or on its memory, or hand data to Python: no operator says so.
-const Names& opaque_methods() {
-  static const Names names = {
-      "backward",
-      "register_hook",
-      "register_post_accumulate_grad_hook",
-      "requires_grad_",
-      "retain_grad",
-      "set_",
-      "resize_",
-      "resize_as_",
-      "share_memory_",
-      "apply_",
-      "map_",
-      "map2_",
-      "numpy",
-      "tolist",
-      "item",
-      "data_ptr",
-      "untyped_storage",
-      "storage",
-      "__array__",
-      "__dlpack__",
-      "pin_memory",
-      "__setstate__",
-      "_make_subclass",
-      "as_subclass",
-      "detach_",
-      "from_numpy",
-      "frombuffer",
-      "from_dlpack",
-      "save",
-      "load",
-  };
-  return names;
-}
-
 bool is_transparent(const Step& step) {
   PyTypeObject* const higher_order = of_torch::type(of_torch::HigherOrderOperator);
-  if (opaque_methods().count(name_of(step))) return false;
+  if (of_torch::is_call(name_of(step), of_torch::Opaque)) return false;
   if (step.kind == Step::Method) return true;
   PyObject* target = step.target.get();
   if (PyObject_TypeCheck(target, higher_order) || PyType_Check(target)) return false;
@@ -133,11 +97,10 @@ const Targets::Traits& Targets::of(const Step& step) {
 }
 
 bool may_do_nothing(const Step& step) {
-  static const Names names = {"contiguous", "to", "type", "cpu", "float", "double", "half", "bfloat16", "long", "int"};
-  return step.kind == Step::Method && names.count(name_of(step)) != 0;
+  return step.kind == Step::Method && of_torch::is_call(name_of(step), of_torch::Converts);
 }
 
-bool only_counts(const Step& step) { return name_of(step) == "_log_api_usage_once"; }
+bool only_counts(const Step& step) { return of_torch::is_call(name_of(step), of_torch::OnlyCounts); }
 
 bool is_contiguous_call(const Step& step) {
   return step.kind == Step::Method && name_of(step) == "contiguous" && step.arguments.size() == 1 &&
@@ -145,11 +108,8 @@ bool is_contiguous_call(const Step& step) {
 }
 
 bool tells_metadata(const Step& step) {
-  static const Names methods = {
-      "size",          "dim",          "ndimension",        "numel",      "nelement",  "stride",
-      "is_contiguous", "element_size", "is_floating_point", "is_complex", "get_device"};
   static const Names attributes = {"shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_sparse"};
-  if (step.kind == Step::Method) return methods.count(name_of(step)) != 0;
+  if (step.kind == Step::Method) return of_torch::is_call(name_of(step), of_torch::TellsMetadata);
   if (name_of(step) != "getattr" || step.arguments.size() != 2) return false;
   PyObject* attribute = step.arguments[1].object.get();
   return attribute && PyUnicode_Check(attribute) && attributes.count(PyUnicode_AsUTF8(attribute)) != 0;
@@ -173,10 +133,8 @@ bool only_looks_up(const Step& step) {
 
 /// Functions in Python that call one operator whatever the sizes.
 bool passes_on(const Step& step, const std::string& name) {
-  static const Names names = {"relu",     "relu6",   "silu",    "mish",    "elu",         "selu",       "leaky_relu",
-                              "hardtanh", "sigmoid", "dropout", "softmax", "log_softmax", "layer_norm", "rms_norm"};
   if (module_of(step.target.get()) != "torch.nn.functional") return false;
-  return names.count(name) || (name == "embedding" && only_looks_up(step));
+  return of_torch::is_call(name, of_torch::PassesOn) || (name == "embedding" && only_looks_up(step));
 }
 
 }  // namespace
@@ -205,10 +163,7 @@ bool is_fixed(const Step& step) {
          std::all_of(step.keywords.begin(), step.keywords.end(), named);
 }
 
-bool reads_numbers(const Step& step) {
-  static const Names names = {"tensor", "as_tensor", "asarray", "new_tensor", "new", "sparse_coo_tensor"};
-  return names.count(name_of(step)) != 0;
-}
+bool reads_numbers(const Step& step) { return of_torch::is_call(name_of(step), of_torch::ReadsData); }
 
 bool is_size_call(const Step& step) {
   return step.kind == Step::Method && name_of(step) == "size" && step.arguments.size() == 2 && step.keywords.empty() &&

@@ -54,6 +54,12 @@ constexpr const char* kFileTexts[kFiles] = {
 #undef PATH
 };
 
+constexpr std::string_view kMessageTexts[kMessages] = {
+#define MESSAGE(id, text) text,
+#include "torch/2_13/torch_names.def"
+#undef MESSAGE
+};
+
 struct InGroup {
   PlaceGroup group;
   Place place;
@@ -186,7 +192,9 @@ bool is_in(PyObject* file_name, File id) {
   return wanted.ends_with('/') ? text.find(wanted) != std::string_view::npos : text.ends_with(wanted);
 }
 
-std::vector<std::string> missing() {
+bool says(std::string_view message, Message id) { return message.find(kMessageTexts[id]) != std::string_view::npos; }
+
+std::vector<std::string> missing(bool imports) {
   std::vector<std::string> lacking;
   const std::string root = folder_of_torch();
   auto need_file = [&](const char* path) {
@@ -194,6 +202,8 @@ std::vector<std::string> missing() {
   };
   auto need_name = [&](const Place& place) {
     const auto& [where, name] = place;
+    if (imports) Owned<>::steal(import_module(where));
+    PyErr_Clear();
     PyObject* module = loaded(where);
     const bool there = module ? static_cast<bool>(found_in(module, name)) : is_module(root, where);
     PyErr_Clear();

@@ -43,6 +43,12 @@ enum Attribute : uint16_t {
 #undef ATTRIBUTE
   kAttributes
 };
+enum Message : uint16_t {
+#define MESSAGE(id, text) id,
+#include "torch/2_13/torch_names.def"
+#undef MESSAGE
+  kMessages
+};
 enum PlaceGroup : uint8_t { SetsState, WrapperOfOperator, MakesState, Capturable };
 enum TextGroup : uint8_t { OfTools, OfModels, OfOperators, PackageOfOperators };
 
@@ -86,7 +92,11 @@ PyObject* attribute(Attribute id);
 /// Is it the name of the file, or of one in the folder? Not of text with a lone surrogate.
 bool is_in(PyObject* file_name, File id);
 
-/// What this torch lacks: objects of modules that are loaded, modules and files that are not there. Imports nothing.
-std::vector<std::string> missing();
+/// Is it what PyTorch says where it says nothing else?
+bool says(std::string_view message, Message id);
+
+/// What this torch lacks: objects of modules that are loaded, modules and files that are not there. Other modules are
+/// imported only if that is asked for.
+std::vector<std::string> missing(bool imports = false);
 
 }  // namespace gramme::of_torch

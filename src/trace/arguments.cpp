@@ -9,6 +9,7 @@
 #include "meta/numbers.h"
 #include "meta/origin.h"
 #include "source/constant.h"
+#include "torch/calls.h"
 #include "torch/names.h"
 #include "trace/bodies.h"
 #include "trace/scope.h"
@@ -67,13 +68,12 @@ bool is_numpy(Value* seen, const char* type) {
 
 /// Does the call make its tensor's dtype of what it is given? A float64 of NumPy is no float there.
 bool takes_data(const meta::Call& call) {
-  static const char* const kNames[] = {"tensor", "as_tensor", "asarray", "new_tensor", "new", "from_numpy"};
   Owned<> name = call.kind == meta::Call::Method ? share(call.target)
                                                  : Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));
   if (!name) PyErr_Clear();
-  if (!name || !PyUnicode_Check(name.get())) return true;
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [&](const char* known) { return PyUnicode_CompareWithASCIIString(name.get(), known) == 0; });
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  return !text || of_torch::is_call(text, of_torch::ReadsData);
 }
 
 bool is_type(const Argument& argument) { return argument.kind == Argument::Constant && PyType_Check(argument.object); }

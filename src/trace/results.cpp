@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "torch/calls.h"
 #include "torch/names.h"
 #include "trace/scope.h"
 
@@ -31,9 +32,7 @@ namespace {
 /// A method that returns what is as it asks for already. Other calls that return an operand unwritten are passed by:
 /// for some of them (dropout, dequantize) functionalizing backends make a copy, and lose a write to it.
 bool is_conversion(const meta::Call& call) {
-  static constexpr std::string_view kNames[] = {"contiguous", "to",   "type", "type_as", "float", "double",
-                                                "half",       "long", "int",  "bool",    "cpu"};
-  return call.kind == meta::Call::Method && std::ranges::find(kNames, utf8_of(call.target)) != std::end(kNames);
+  return call.kind == meta::Call::Method && of_torch::is_call(utf8_of(call.target), of_torch::Converts);
 }
 
 /// In functions that torch.utils._pytree.tree_map calls. PyTorch's front end has another way to do what they do.

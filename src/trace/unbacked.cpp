@@ -111,7 +111,7 @@ void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
 }
 
 graph::Node* Scope::assert_node(graph::Node* condition, const std::string& text) {
-  PyObject* const check = once([] { return overload("_assert_scalar", "default").release(); });
+  PyObject* const check = of_torch::object(of_torch::AssertScalar);
   expect_raise();
   meta::Call call;
   call.target = check;

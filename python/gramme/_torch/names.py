@@ -9,6 +9,7 @@ something elsewhere says so in CHANGES. tools/check_private_names.py refuses suc
 
 import importlib
 import importlib.util
+import re
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,17 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._dynamo.source as dynamo_source
     import torch._inductor.config as inductor_config
     from torch import _check as check
+    from torch import _TorchCompileAOTInductorWrapper as TorchCompileAOTInductorWrapper
+    from torch import _TorchCompileInductorWrapper as TorchCompileInductorWrapper
     from torch._C import _dispatch_keys as dispatch_keys
+    from torch._C import _FunctionBase as FunctionBase
     from torch._C import _get_cudnn_sdp_enabled as get_cudnn_sdp_enabled
     from torch._C import _get_flash_sdp_enabled as get_flash_sdp_enabled
     from torch._C import _get_math_sdp_enabled as get_math_sdp_enabled
     from torch._C import _get_mem_efficient_sdp_enabled as get_mem_efficient_sdp_enabled
     from torch._C import _len_torch_function_stack as len_torch_function_stack
     from torch._C import _set_grad_enabled as set_grad_enabled
+    from torch._C import _VariableFunctions as VariableFunctions
     from torch._C._distributed_c10d import PrefixStore as PrefixStore
     from torch._C._functorch import is_batchedtensor as is_batchedtensor
     from torch._dispatch.python import enable_python_dispatcher as enable_python_dispatcher
@@ -49,6 +54,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.source import AttrSource as AttrSource
     from torch._dynamo.source import TensorProperty as TensorProperty
     from torch._dynamo.source import TensorPropertySource as TensorPropertySource
+    from torch._dynamo.trace_rules import _allowed_callable_ids as allowed_callable_ids
     from torch._dynamo.utils import clone_inputs as clone_inputs
     from torch._dynamo.utils import same as same
     from torch._guards import CompileContext as CompileContext
@@ -80,6 +86,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.amp.autocast_mode import _exit_autocast as exit_autocast
     from torch.autograd.grad_mode import _enter_inference_mode as enter_inference_mode
     from torch.autograd.grad_mode import _exit_inference_mode as exit_inference_mode
+    from torch.distributed.distributed_c10d import _get_default_store as get_default_store
     from torch.distributed.pipelining._utils import generate_stage_to_rank_mapping as generate_stage_to_rank_mapping
     from torch.fx._lazy_graph_module import _LazyGraphModule as _LazyGraphModule
     from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
@@ -90,6 +97,8 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols as free_unbacked_symbols
     from torch.jit._recursive import ignored_attributes as ignored_attributes
     from torch.library import _impls as python_kernels
+    from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
+    from torch.utils import _pytree as pytree
     from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as get_current_dispatch_mode_stack
     from torch.utils._pytree import tree_structure as tree_structure
@@ -97,6 +106,13 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.utils._sympy.value_ranges import ValueRanges as ValueRanges
 
 NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for the module itself)
+    "FunctionBase": ("torch._C", "_FunctionBase"),
+    "TorchCompileAOTInductorWrapper": ("torch", "_TorchCompileAOTInductorWrapper"),
+    "TorchCompileInductorWrapper": ("torch", "_TorchCompileInductorWrapper"),
+    "VariableFunctions": ("torch._C", "_VariableFunctions"),
+    "pytree": ("torch.utils._pytree", ""),
+    "get_default_store": ("torch.distributed.distributed_c10d", "_get_default_store"),
+    "BatchNorm": ("torch.nn.modules.batchnorm", "_BatchNorm"),
     "check": ("torch", "_check"),
     "dispatch_keys": ("torch._C", "_dispatch_keys"),
     "get_cudnn_sdp_enabled": ("torch._C", "_get_cudnn_sdp_enabled"),
@@ -129,6 +145,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "AttrSource": ("torch._dynamo.source", "AttrSource"),
     "TensorProperty": ("torch._dynamo.source", "TensorProperty"),
     "TensorPropertySource": ("torch._dynamo.source", "TensorPropertySource"),
+    "allowed_callable_ids": ("torch._dynamo.trace_rules", "_allowed_callable_ids"),
     "clone_inputs": ("torch._dynamo.utils", "clone_inputs"),
     "same": ("torch._dynamo.utils", "same"),
     "CompileContext": ("torch._guards", "CompileContext"),
@@ -178,8 +195,11 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "ValueRanges": ("torch.utils._sympy.value_ranges", "ValueRanges"),
 }
 
+_DISTRIBUTED = ("torch.distributed.", "torch._C._distributed")  # not in every build of torch
+
 # Modules that are only looked at where somebody imported them.
 COMPILER_BISECTOR = "torch._inductor.compiler_bisector"
+CORE = "torch._C"
 DYNAMO = "torch._dynamo"
 DYNAMO_CONFIG = "torch._dynamo.config"
 DYNAMO_DECORATORS = "torch._dynamo.decorators"
@@ -203,6 +223,11 @@ LOOKED_AT = (
     REGISTRY,
     SYMBOLIC_SHAPES,
 )
+
+# What exceptions say where PyTorch says it in no other way; tests/e2e/test_messages.py provokes each. What was taken
+# for granted of data is not so: in the words of graphs, and in Inductor's of a number that comes out of data.
+ASSERTION_FAILED = "Runtime assertion failed"
+OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
 
 # Minor version: rows that differ from there on.
 CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
@@ -231,14 +256,18 @@ def _found(name: str) -> Any:
 
 def _exists(module: str) -> bool:
     """Is there such a module? Its packages are not imported: below one that is not, nothing is known."""
-    parent = module.rpartition(".")[0]
-    return module in sys.modules or parent not in sys.modules or importlib.util.find_spec(module) is not None
+    package = sys.modules.get(module.rpartition(".")[0])
+    if module in sys.modules or package is None:
+        return True
+    return hasattr(package, "__path__") and importlib.util.find_spec(module) is not None
 
 
 def _resolve() -> list[str]:
     """Looks up what is loaded; names what is missing."""
     missing = [module for module in LOOKED_AT if not _exists(module)]
     for name, (module, attribute) in _ROWS.items():
+        if module.startswith(_DISTRIBUTED) and not torch.distributed.is_available():
+            continue
         if module in sys.modules:
             try:
                 globals()[name] = _found(name)

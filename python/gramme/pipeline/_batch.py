@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
+from .._torch.names import pytree
 from ..torchgpipe.pipe import NoChunk
 
 

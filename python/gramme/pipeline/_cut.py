@@ -8,9 +8,9 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from torch import Tensor, fx, nn
-from torch.utils import _pytree as pytree
 
 from .. import _C
+from .._torch.names import pytree
 from ._names import Names
 from ._observe import BYTES, HANDING_OVER, Clock, Observer, Operation, last_uses, line_of, modules_of, places, takers
 from ._order import orders

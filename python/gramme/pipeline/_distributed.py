@@ -9,9 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
-from torch.utils import _pytree as pytree
 
-from .._torch.names import generate_stage_to_rank_mapping
+from .._torch.names import generate_stage_to_rank_mapping, pytree
 from ._relay import Relay
 from ._split import undisturbed
 

@@ -11,11 +11,10 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, fx
-from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
 from .._torch import names
-from .._torch.names import TorchDispatchMode, free_unbacked_symbols
+from .._torch.names import TorchDispatchMode, free_unbacked_symbols, pytree
 from .._torch.names import functorch_in_c as _functorch
 
 # One core of a few years ago, in nanoseconds: what matters is the ratio.

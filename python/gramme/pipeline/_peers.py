@@ -10,9 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _get_default_store
 
-from .._torch.names import PrefixStore
+from .._torch.names import PrefixStore, get_default_store
 
 __all__ = ["PeerError", "watched"]
 
@@ -39,7 +38,7 @@ class _Heart:
     def __init__(self, group: dist.ProcessGroup | None, run: int) -> None:
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         members = ",".join(map(str, dist.get_process_group_ranks(group or dist.group.WORLD)))
-        store: Any = _get_default_store()
+        store: Any = get_default_store()
         self._store: Any = PrefixStore(f"gramme.pipeline/{members}/{run}", store.clone())
         self._store.set_timeout(_PATIENCE)
         self._end = threading.Event()

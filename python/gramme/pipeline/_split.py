@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, fx, nn
-from torch.utils import _pytree as pytree
 
 from .. import _C
 from .._compile import compile as _compile
 from .._compile import entry_of
+from .._torch.names import pytree
 from ..errors import CaptureError
 from ._batch import rows_alike
 from ._cut import Cut, Wishes

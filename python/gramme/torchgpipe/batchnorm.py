@@ -7,14 +7,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from .._torch.names import BatchNorm
 from .checkpoint import is_recomputing
 
 __all__ = ["DeferredBatchNorm"]
 
 
-class DeferredBatchNorm(_BatchNorm):
+class DeferredBatchNorm(BatchNorm):
     """Normalises each micro-batch by itself, and updates its running statistics once a mini-batch, by all of it.
 
     Args:
@@ -134,7 +134,7 @@ class DeferredBatchNorm(_BatchNorm):
     def _converted(cls, module: nn.Module, chunks: int) -> nn.Module:
         if isinstance(module, DeferredBatchNorm) and module.chunks == chunks:
             return module
-        if not isinstance(module, _BatchNorm) or not module.track_running_stats or module.running_mean is None:
+        if not isinstance(module, BatchNorm) or not module.track_running_stats or module.running_mean is None:
             return module
         deferred = cls(module.num_features, module.eps, module.momentum, module.affine, chunks)
         deferred.train(module.training)

@@ -1,0 +1,31 @@
+// What gramme knows of calls by name: src/torch/<version>/torch_calls.def and torch_operators.def.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace gramme::of_torch {
+
+enum CallTrait : uint8_t {
+  Opaque = 1,
+  Converts = 2,
+  ReadsData = 4,
+  TellsMetadata = 8,
+  PassesOn = 16,
+  OnlyCounts = 32,
+};
+/// Is a method or function of this name so?
+bool is_call(std::string_view name, CallTrait trait);
+
+enum OperatorTrait : uint8_t { Apart = 1, Blind = 2, BothForms = 4 };
+/// Is "aten::name", or the overload of it?
+bool is_operator(std::string_view name, std::string_view overload, OperatorTrait trait);
+
+/// A key of PyTorch's dispatcher under which a program can put a kernel in Python.
+enum class KernelKey : uint8_t { Device, Fake, Batched, Other };
+/// Of keys that gramme does not know: Other.
+KernelKey kernel_key(std::string_view name);
+
+/// Are kernels in Python of operators in the namespace PyTorch's own, which look at nothing but their arguments?
+bool is_namespace_of_pytorch(std::string_view name);
+
+}  // namespace gramme::of_torch

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from . import _C
 from ._torch import names
 
 if TYPE_CHECKING:
@@ -188,18 +189,10 @@ def _tensor(tensor: torch.Tensor) -> Hashable:
     gradient = tensor.grad if tensor.is_leaf else None
     if gradient is not None and (gradient._is_view() or tensor._is_view()):
         raise _UnknownError
-    return (
-        type(tensor),
-        str(names.dispatch_keys(tensor)),
-        tensor.dtype,
-        tensor.device,
-        tuple(tensor.shape),
-        tensor.stride(),
-        tensor.storage_offset(),
-        tensor.requires_grad,
-        tensor.is_leaf,
-        tensor.is_inference(),
-    )
+    described = _C.tensor_type(tensor)
+    if described is None:
+        raise _UnknownError
+    return described
 
 
 def _modes() -> Hashable:

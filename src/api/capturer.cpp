@@ -106,8 +106,7 @@ void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const sou
   constexpr int kDeepest = 3;
   using SK = source::Kind;
   if (aten::is_tensor(object)) {
-    policy.sizes.try_emplace(source->path, aten::tensor_spec(object)->sizes);
-    policy.strides.try_emplace(source->path, aten::tensor_spec(object)->strides);
+    policy.observed.try_emplace(source->path, aten::tensor_spec(object)->tensor);
   } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) {
     policy.numbers.try_emplace(source->path, share(object));
   } else if ((PyTuple_CheckExact(object) || PyList_CheckExact(object)) && depth < kDeepest) {
@@ -231,8 +230,7 @@ void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
       policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
     if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
     if (!fact.spec || !trace::may_vary(fact.source)) continue;
-    policy.sizes.try_emplace(fact.source->path, fact.spec->sizes);
-    policy.strides.try_emplace(fact.source->path, fact.spec->strides);
+    policy.observed.try_emplace(fact.source->path, fact.spec->tensor);
   }
 }
 

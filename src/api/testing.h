@@ -13,6 +13,7 @@ void bind_invoke_testing(nanobind::module_& m);
 void bind_tape_testing(nanobind::module_& m);
 void bind_memory_testing(nanobind::module_& m);
 void bind_shape_testing(nanobind::module_& m);
+void bind_types_testing(nanobind::module_& m);
 inline void bind_testing(nanobind::module_& m) {
   bind_guards_testing(m);
   bind_meta_testing(m);
@@ -23,6 +24,7 @@ inline void bind_testing(nanobind::module_& m) {
   bind_tape_testing(m);
   bind_memory_testing(m);
   bind_shape_testing(m);
+  bind_types_testing(m);
 }
 
 }  // namespace gramme::api

@@ -29,8 +29,10 @@ constexpr size_t kFirst = 7;  // no compared member lies before: asserted when t
 constexpr int kInlineDims = C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE;
 using Image = std::array<uint64_t, kWords>;
 
-/// A TensorSpec with the image a matching TensorImpl has under the mask.
+/// A TensorSpec with the image a matching TensorImpl has under the mask, and what else a hit looks at of its type.
 struct Interned : TensorSpec {
+  PyTypeObject* type = nullptr;
+  bool requires_grad = false, is_leaf = true;
   alignas(64) Image expected{}, mask{};
   int dims = 0;
   int sparse_dims = 0;
@@ -126,7 +128,7 @@ bool is_refused(const at::Tensor& tensor, const torch::autograd::AutogradMeta& m
          static_cast<const ViewMeta&>(meta).get_attr_version() != tensor._version();
 }
 
-bool same_view(const TensorSpec& spec, const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
+bool same_view(const Interned& spec, const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
   if (spec.compares_views && is_special(meta) != spec.special_view) return false;
   if (meta.requires_grad() != spec.requires_grad) return false;
   if (!spec.requires_grad) return true;
@@ -139,7 +141,7 @@ bool dual_level_entered() { return torch::autograd::ForwardADLevel::try_get_by_i
 /// A dual tensor of forward-mode AD: nothing of it shows in its keys, so no guard accepts one.
 bool has_tangent(const torch::autograd::AutogradMeta& meta) { return meta.fw_grad_ && !meta.fw_grad_->empty(); }
 
-[[gnu::always_inline]] inline bool same_autograd(const TensorSpec& spec, const at::Tensor& tensor, bool tangents) {
+[[gnu::always_inline]] inline bool same_autograd(const Interned& spec, const at::Tensor& tensor, bool tangents) {
   if (!spec.compares_autograd && !tangents) return true;
   const auto* meta = autograd_of(tensor.unsafeGetTensorImpl());
   if (!meta) return !spec.compares_autograd || !(spec.requires_grad || spec.special_view);
@@ -162,23 +164,24 @@ const uint64_t* words_of(const at::Tensor& tensor) {
   return reinterpret_cast<const uint64_t*>(tensor.unsafeGetTensorImpl());
 }
 
-bool agree(c10::IntArrayRef actual, const std::vector<int64_t>& expected) {
+bool agree(c10::IntArrayRef actual, const std::vector<shape::SymInt>& expected) {
   return std::equal(actual.begin(), actual.end(), expected.begin(), expected.end(),
-                    [](int64_t a, int64_t b) { return a == b || b == kVaries; });
+                    [](int64_t a, shape::SymInt b) { return b == a || b.is_any(); });
 }
 
 /// More than five dimensions (sizes out of line), sparse layouts.
 bool same_stored(const Interned& spec, const at::Tensor& tensor) {
   if (!spec.comparable || !same_image(spec.expected.data(), spec.mask.data(), words_of(tensor))) return false;
   const auto& stored = Peek::stored(tensor.unsafeGetTensorImpl());
-  if (!agree(stored.sizes_arrayref(), spec.sizes)) return false;
-  if (!spec.strides.empty() && !agree(stored.strides_arrayref(), spec.strides)) return false;
-  return spec.layout != static_cast<int8_t>(c10::kSparse) || tensor.sparse_dim() == spec.sparse_dims;
+  const TensorType& type = *spec.tensor;
+  if (!agree(stored.sizes_arrayref(), type.sizes)) return false;
+  if (!type.strides.empty() && !agree(stored.strides_arrayref(), type.strides)) return false;
+  return type.layout != static_cast<int8_t>(c10::kSparse) || tensor.sparse_dim() == spec.sparse_dims;
 }
 
-void take_image(Interned& spec, const uint64_t* words) {
+void take_image(Interned& spec, const TensorType& type, const uint64_t* words) {
   std::copy(layout().fixed.begin(), layout().fixed.end(), spec.mask.begin());
-  spec.by_image = spec.comparable && spec.dims <= kInlineDims && spec.layout == static_cast<int8_t>(c10::kStrided);
+  spec.by_image = spec.comparable && spec.dims <= kInlineDims && type.layout == static_cast<int8_t>(c10::kStrided);
   if (spec.by_image) {
     uint64_t* mask = spec.mask.data() + layout().sizes;
     mask[0] = ~uint64_t(0);
@@ -192,57 +195,66 @@ void take_image(Interned& spec, const uint64_t* words) {
 std::string signature_key(const Interned& spec) {
   std::string key;
   auto add = [&key](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  add(spec.type), add(spec.keys), add(spec.dtype), add(spec.device_type), add(spec.device_index), add(spec.layout);
-  add(spec.requires_grad), add(spec.is_leaf), add(spec.is_inference), add(spec.special_view), add(spec.compares_views);
-  add(spec.storage_offset);
-  add(spec.sparse_dims), add(spec.comparable), add(spec.strides.empty()), add(spec.compares_autograd);
-  // Flags that have no member of their own; sizes and strides follow in full.
-  for (size_t i = 0; i < kWords; ++i) add(spec.expected[i] & layout().fixed[i]);
-  for (int64_t size : spec.sizes) add(size);
-  for (int64_t stride : spec.strides) add(stride);
+  add(spec.tensor), add(spec.keys), add(spec.special_view), add(spec.compares_views), add(spec.compares_autograd);
+  add(spec.sparse_dims), add(spec.comparable);
+  for (size_t i = kFirst; i < kWords; ++i) add(spec.expected[i] & layout().fixed[i]);  // flags without a member
   return key;
+}
+
+void set_type(Interned& spec, const TensorType* tensor) {
+  spec.tensor = tensor;
+  spec.type = tensor->type;
+  spec.requires_grad = tensor->requires_grad;
+  spec.is_leaf = tensor->is_leaf;
 }
 
 Interned describe(PyObject* tensor) {
   const at::Tensor& self = tensor_of(tensor);
   const c10::TensorImpl* impl = self.unsafeGetTensorImpl();
-  Interned spec;
-  spec.type = Py_TYPE(tensor);
-  spec.keys = impl->key_set().raw_repr();
-  spec.dtype = static_cast<int8_t>(c10::typeMetaToScalarType(impl->dtype()));
+  TensorType type{};
+  type.type = Py_TYPE(tensor);
+  type.dtype = static_cast<int8_t>(c10::typeMetaToScalarType(impl->dtype()));
   c10::Device device = Peek::stored_device(impl);
-  spec.device_type = static_cast<int8_t>(device.type());
-  spec.device_index = device.index();
+  type.device_type = static_cast<int8_t>(device.type());
+  type.device_index = device.index();
   bool sparse = impl->key_set().has(c10::DispatchKey::Python) ? false : self.layout() != c10::kStrided;
-  spec.layout = static_cast<int8_t>(sparse ? self.layout() : c10::kStrided);
+  type.layout = static_cast<int8_t>(sparse ? self.layout() : c10::kStrided);
   const auto* meta = autograd_of(impl);
-  spec.requires_grad = meta && meta->requires_grad();
-  const bool refused = spec.requires_grad && is_refused(self, *meta);
-  spec.is_leaf = !spec.requires_grad || (!refused && is_leaf(self, *meta));
+  type.requires_grad = meta && meta->requires_grad();
+  const bool refused = type.requires_grad && is_refused(self, *meta);
+  type.is_leaf = !type.requires_grad || (!refused && is_leaf(self, *meta));
+  type.is_inference = self.is_inference();
+  type.is_conj = self.is_conj();
+  type.is_neg = self.is_neg();
+  Interned spec;
+  spec.keys = impl->key_set().raw_repr();
   spec.special_view = meta && is_special(*meta);
-  spec.is_inference = self.is_inference();
   spec.comparable = !refused && !(meta && has_tangent(*meta)) && !impl->has_symbolic_sizes_strides() &&
                     !Peek::python_sizes(impl) && !impl->is_nested() && (sparse || Peek::default_policy(impl));
+  type.opaque = !spec.comparable;
   if (spec.comparable) {
     const auto& stored = Peek::stored(impl);
-    spec.sizes = stored.sizes_arrayref().vec();
-    if (!sparse) spec.strides = stored.strides_arrayref().vec(), spec.storage_offset = impl->storage_offset();
+    type.sizes.assign(stored.sizes_arrayref().begin(), stored.sizes_arrayref().end());
+    if (!sparse) {
+      type.strides.assign(stored.strides_arrayref().begin(), stored.strides_arrayref().end());
+      type.storage_offset = impl->storage_offset();
+    }
     if (self.layout() == c10::kSparse) spec.sparse_dims = static_cast<int>(self.sparse_dim());
   }
-  spec.dims = static_cast<int>(spec.sizes.size());
-  take_image(spec, words_of(self));
+  spec.dims = static_cast<int>(type.sizes.size());
+  take_image(spec, type, words_of(self));
+  set_type(spec, interned(std::move(type)));
   return spec;
 }
 
 }  // namespace
 
 namespace {
-const Interned* intern(Interned spec) {
+const Interned* intern(Interned&& spec) {
   static auto* pool = new std::deque<Interned>;  // never destroyed: specs are valid until the process ends
   static auto* by_key = new std::unordered_map<std::string, const Interned*>;
   auto [it, fresh] = by_key->try_emplace(signature_key(spec), nullptr);
   if (fresh) {
-    Owned<PyTypeObject>::share(spec.type).release();  // held for good: another type at its address would look like it
     pool->push_back(std::move(spec));
     it->second = &pool->back();
   }
@@ -259,8 +271,8 @@ const TensorSpec* tensor_spec(PyObject* tensor) {
 
 const TensorSpec* without_autograd(const TensorSpec& spec) {
   Interned twin = static_cast<const Interned&>(spec);
-  twin.compares_autograd = twin.requires_grad = twin.special_view = twin.compares_views = false;
-  twin.is_leaf = true;
+  set_type(twin, with_requires_grad(spec.tensor, false, true));
+  twin.compares_autograd = twin.special_view = twin.compares_views = false;
   return intern(std::move(twin));
 }
 
@@ -272,20 +284,22 @@ const TensorSpec* without_views(const TensorSpec& spec) {
 
 const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t strides) {
   Interned twin = static_cast<const Interned&>(spec);
-  auto let_vary = [&](std::vector<int64_t>& numbers, uint64_t which, size_t first_word) {
+  TensorType type = *spec.tensor;
+  auto let_vary = [&](std::vector<shape::SymInt>& numbers, uint64_t which, size_t first_word) {
     if (numbers.size() > 64) return uint64_t(0);
     uint64_t varying = 0;
     for (size_t d = 0; d < numbers.size(); ++d) {
       if (!(which >> d & 1)) continue;
       varying |= uint64_t(1) << d;
-      numbers[d] = kVaries;
+      numbers[d] = shape::SymInt::any();
       if (twin.by_image) twin.mask[first_word + d] = twin.expected[first_word + d] = 0;
     }
     return varying;
   };
-  twin.varying_sizes |= let_vary(twin.sizes, sizes, layout().sizes + 1);
-  twin.varying_strides |= let_vary(twin.strides, strides, layout().sizes + 1 + kInlineDims);
-  if (twin.varies()) twin.storage_offset = 0;
+  twin.varying_sizes |= let_vary(type.sizes, sizes, layout().sizes + 1);
+  twin.varying_strides |= let_vary(type.strides, strides, layout().sizes + 1 + kInlineDims);
+  if (twin.varies()) type.storage_offset = 0;
+  set_type(twin, interned(std::move(type)));
   return intern(std::move(twin));
 }
 
@@ -301,8 +315,8 @@ int64_t offset_of(PyObject* tensor) { return Peek::stored_offset(tensor_of(tenso
 
 namespace {
 [[gnu::always_inline]] inline bool match(const TensorSpec& signature, PyObject* object, bool tangents) {
-  if (Py_TYPE(object) != signature.type) return false;
   const auto& spec = static_cast<const Interned&>(signature);
+  if (Py_TYPE(object) != spec.type) return false;
   const at::Tensor& tensor = tensor_of(object);
   if (!tensor.defined()) return false;
   bool same =
@@ -313,7 +327,7 @@ namespace {
 constexpr size_t kAhead = 12;  // tensors; a graph run has usually driven them out of the nearer caches
 
 [[gnu::always_inline]] inline void prefetch_impl(const TensorSpec& spec, PyObject* object) {
-  if (Py_TYPE(object) != spec.type) return;
+  if (Py_TYPE(object) != static_cast<const Interned&>(spec).type) return;
   const char* impl = reinterpret_cast<const char*>(words_of(tensor_of(object)));
   __builtin_prefetch(impl + kFirst * 8);
   __builtin_prefetch(impl + kWords * 8 - 1);

@@ -1,37 +1,28 @@
-// What gramme knows of a tensor's outside, without torch headers in the includer.
+// What a guard compares of a tensor, and what else is asked of tensors, without torch headers in the includer.
 #pragma once
 #include <Python.h>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "aten/tensor_type.h"
 #include "base/ref.h"
 
 namespace gramme::aten {
 
-/// In the place of a size or stride that is not compared.
-constexpr int64_t kVaries = std::numeric_limits<int64_t>::min();
-
-/// Everything a guard on a tensor compares. Interned: equal signatures are one pointer, valid until the process ends.
+/// Everything a guard on a tensor compares: its type, and what no type says. Interned: equal signatures are one
+/// pointer, valid until the process ends.
 struct TensorSpec {
-  PyTypeObject* type;  // torch.Tensor, Parameter or a subclass; held
-  uint64_t keys;       // dispatch key set
-  int8_t dtype;        // at::ScalarType
-  int8_t device_type;  // at::DeviceType
-  int8_t device_index;
-  int8_t layout;
-  bool requires_grad;
-  bool is_leaf;
-  bool is_inference;
+  /// Sizes and strides that are not compared are SymInt::any(). The offset, which is not compared, is that of the time
+  /// the spec was made, 0 if anything varies.
+  const TensorType* tensor;
+  uint64_t keys;  // dispatch key set
   /// Of several views that a call gave, made with grad mode off or by a function of the program, or of a leaf: autograd
   /// refuses to write it where it records that, and mostly to use it after its base was written.
   bool special_view = false;
-  bool compares_views = true;           // special_view
-  bool compares_autograd = true;        // requires_grad, is_leaf and special_view
-  std::vector<int64_t> sizes, strides;  // strides empty for sparse layouts
-  int64_t storage_offset = 0;           // not compared; the offset at the time the spec was made, 0 if anything varies
+  bool compares_views = true;     // special_view
+  bool compares_autograd = true;  // requires_grad, is_leaf and special_view
   /// Bit d: dimension d may have any size, any stride.
   uint64_t varying_sizes = 0, varying_strides = 0;
   bool varies() const { return (varying_sizes | varying_strides) != 0; }

@@ -13,10 +13,9 @@
 namespace gramme::aten {
 namespace {
 
-std::string join(const std::vector<int64_t>& values) {
+std::string join(const std::vector<shape::SymInt>& values) {
   std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i)
-    text += (i ? ", " : "") + (values[i] == kVaries ? "?" : std::to_string(values[i]));
+  for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + shape::print(values[i]);
   return text + "]";
 }
 
@@ -51,29 +50,37 @@ std::string dtype_name(int8_t dtype) {
   return name;
 }
 
-std::string device_name(const TensorSpec& spec) {
-  return c10::Device(static_cast<c10::DeviceType>(spec.device_type), spec.device_index).str();
+std::string device_name(const TensorType& type) {
+  return c10::Device(static_cast<c10::DeviceType>(type.device_type), type.device_index).str();
+}
+
+std::string outside_of(const TensorType& t) {
+  std::string text = std::string(t.type->tp_name) + " " + dtype_name(t.dtype) + join(t.sizes);
+  if (!t.strides.empty()) text += " strides " + join(t.strides);
+  auto kind = static_cast<c10::Layout>(t.layout);
+  if (kind != c10::kStrided) text += " " + std::string(c10::str(kind));
+  return text + " " + device_name(t);
 }
 
 }  // namespace
 
-std::string TensorSpec::print() const {
-  std::string text = std::string(type->tp_name) + " " + dtype_name(dtype) + join(sizes);
-  if (!strides.empty()) text += " strides " + join(strides);
-  auto kind = static_cast<c10::Layout>(layout);
-  if (kind != c10::kStrided) text += " " + std::string(c10::str(kind));
-  text += " " + device_name(*this);
-  if (!compares_autograd) return text + " with or without requires_grad" + (is_inference ? " inference" : "");
+std::string TensorType::print() const {
+  std::string text = outside_of(*this);
   if (requires_grad) text += is_leaf ? " requires_grad" : " requires_grad, not a leaf";
-  if (is_inference) text += " inference";
-  return text;
+  return text + (is_inference ? " inference" : "");
 }
 
-std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
-  if (!is_tensor(object)) return std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + spec.print();
-  const TensorSpec* full = tensor_spec(object);
-  const TensorSpec& now = *with_varying(spec.compares_autograd ? *full : *without_autograd(*full), spec.varying_sizes,
-                                        spec.varying_strides);
+std::string TensorSpec::print() const {
+  if (compares_autograd) return tensor->print();
+  return outside_of(*tensor) + " with or without requires_grad" + (tensor->is_inference ? " inference" : "");
+}
+
+std::string explain_mismatch(const TensorSpec& expected, PyObject* object) {
+  if (!is_tensor(object)) return std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + expected.print();
+  const TensorSpec* whole = tensor_spec(object);
+  const TensorSpec& actual = *with_varying(expected.compares_autograd ? *whole : *without_autograd(*whole),
+                                           expected.varying_sizes, expected.varying_strides);
+  const TensorType &spec = *expected.tensor, &now = *actual.tensor, &full = *whole->tensor;
   auto changed = [](const char* what, const std::string& from, const std::string& to) {
     return std::string(what) + " changed from " + from + " to " + to;
   };
@@ -84,20 +91,21 @@ std::string explain_mismatch(const TensorSpec& spec, PyObject* object) {
   if (now.layout != spec.layout)
     return changed("layout", c10::str(static_cast<c10::Layout>(spec.layout)),
                    c10::str(static_cast<c10::Layout>(now.layout)));
-  if (now.sizes != spec.sizes) return changed("shape", join(spec.sizes), join(full->sizes));
-  if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(full->strides));
+  if (now.sizes != spec.sizes) return changed("shape", join(spec.sizes), join(full.sizes));
+  if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(full.strides));
   if (now.requires_grad != spec.requires_grad)
     return changed("requires_grad", truth(spec.requires_grad), truth(now.requires_grad));
-  if (spec.compares_views && now.special_view != spec.special_view)
-    return changed("whether it is a view that autograd may refuse", truth(spec.special_view), truth(now.special_view));
+  if (expected.compares_views && actual.special_view != expected.special_view)
+    return changed("whether it is a view that autograd may refuse", truth(expected.special_view),
+                   truth(actual.special_view));
   if (now.is_leaf != spec.is_leaf) return changed("is_leaf", truth(spec.is_leaf), truth(now.is_leaf));
   if (now.is_inference != spec.is_inference)
     return changed("is_inference", truth(spec.is_inference), truth(now.is_inference));
-  if (now.keys != spec.keys)
-    return changed("dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, spec.keys)),
-                   c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, now.keys)));
-  if (!matches(now, object)) return "has a tangent, or sizes that only its class knows";
-  return matches(spec, object) ? "" : "internal flags changed";
+  if (actual.keys != expected.keys)
+    return changed("dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, expected.keys)),
+                   c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, actual.keys)));
+  if (!matches(actual, object)) return "has a tangent, or sizes that only its class knows";
+  return matches(expected, object) ? "" : "internal flags changed";
 }
 
 }  // namespace gramme::aten

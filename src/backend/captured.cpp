@@ -22,7 +22,7 @@ class Rows {
   explicit Rows(const plan::GuardDescription& guards) {
     for (const guards::Fact& fact : guards.facts) {
       if (fact.kind == guards::Kind::Type) types_[fact.source] = fact.object.get();
-      if (fact.kind == guards::Kind::Tensor) types_[fact.source] = reinterpret_cast<PyObject*>(fact.spec->type);
+      if (fact.kind == guards::Kind::Tensor) types_[fact.source] = reinterpret_cast<PyObject*>(fact.spec->tensor->type);
     }
   }
 

@@ -151,7 +151,8 @@ Value* set_requires_grad(Trace& trace, const Args& args) {
   auto [object] = positional<1>(args, 1);
   auto* tensor = trace.see_as<Tensor>(object);
   const bool wrapped = tensor && tensor->record->inner && !meta::is_batched(*tensor->record);
-  const bool differentiable = wrapped && (is_floating_point(*tensor->record) || is_complex(*tensor->record));
+  const bool differentiable =
+      wrapped && (meta::is_floating_point(*tensor->record) || meta::is_complex(*tensor->record));
   if (!differentiable || !inside(trace, Level::Grad) || !tensor->record->is_leaf)
     cannot(Reason::ArgumentKind, "requires_grad_() inside a transform");
   const Argument argument = trace.scope().argument(tensor);

@@ -8,10 +8,8 @@
 #include <torch/csrc/Layout.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <tuple>
-#include <unordered_set>
 
 #include "aten/python.h"
 #include "base/error.h"
@@ -19,55 +17,7 @@
 #include "meta/fakes.h"
 
 namespace gramme::meta {
-namespace {
-
-struct Hash {
-  size_t operator()(const Record* r) const {
-    size_t hash = reinterpret_cast<size_t>(r->type);
-    auto add = [&hash](int64_t value) { hash = (hash ^ static_cast<size_t>(value)) * 0x9e3779b97f4a7c15u; };
-    add(r->dtype | r->device_type << 8 | r->device_index << 16 | r->layout << 24);
-    add(r->requires_grad | r->is_leaf << 1 | r->is_inference << 2 | r->is_conj << 3 | r->is_neg << 4);
-    for (shape::SymInt size : r->sizes) add(size.word());
-    for (shape::SymInt stride : r->strides) add(stride.word());
-    add(r->storage_offset.word());
-    add(reinterpret_cast<int64_t>(r->inner) ^ r->level ^ int64_t{r->batch_dim} << 8);
-    return hash ^ hash >> 29;
-  }
-};
-
-struct Equal {
-  bool operator()(const Record* a, const Record* b) const {
-    auto members = [](const Record& r) {
-      return std::tie(r.type, r.dtype, r.device_type, r.device_index, r.layout, r.requires_grad, r.is_leaf,
-                      r.is_inference, r.is_conj, r.is_neg, r.sizes, r.strides, r.storage_offset, r.inner, r.level,
-                      r.batch_dim);
-    };
-    return members(*a) == members(*b);
-  }
-};
-
-bool is_symbolic(const Record& record) {
-  auto varies = [](shape::SymInt number) { return !number.is_number(); };
-  return std::any_of(record.sizes.begin(), record.sizes.end(), varies) ||
-         std::any_of(record.strides.begin(), record.strides.end(), varies) || varies(record.storage_offset) ||
-         (record.inner && record.inner->symbolic);
-}
-
-const Record* intern(Record&& record) {
-  static auto* pool = new std::deque<Record>;  // records live as long as the process
-  static auto* table = new std::unordered_set<const Record*, Hash, Equal>;
-  auto found = table->find(&record);
-  if (found != table->end()) return *found;
-  record.id = static_cast<uint32_t>(pool->size());
-  record.symbolic = is_symbolic(record);
-  share(reinterpret_cast<PyObject*>(record.type))
-      .release();  // for good: another type at its address would look like it
-  pool->push_back(std::move(record));
-  table->insert(&pool->back());
-  return &pool->back();
-}
-
-}  // namespace
+using aten::interned;
 
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
                                Environment* environment) {
@@ -102,12 +52,18 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
     r.level = level_of(tensor);
     r.batch_dim = -1;
   }
-  return intern(std::move(r));
+  return interned(std::move(r));
 }
 
 const Record* record_of(PyObject* tensor) {
   const at::Tensor& self = aten::tensor_of(tensor);
   return record_of_tensor(self, self.device(), Py_TYPE(tensor));
+}
+
+const Record* record_of(PyObject* tensor, const aten::TensorSpec& spec) {
+  const at::Tensor& self = aten::tensor_of(tensor);
+  const bool wraps = at::functorch::maybeGetBatchedImpl(self) || tracks_gradients(self);
+  return !wraps && !spec.varies() && aten::is_exact_tensor_type(spec.tensor->type) ? spec.tensor : record_of(tensor);
 }
 
 namespace {
@@ -160,7 +116,7 @@ const Record* symbolic_record(const Record* record, const std::vector<shape::Exp
   if (known(record->storage_offset) > 0)
     changed.storage_offset =
         shape::SymInt(assumptions.add_symbol({0, shape::Range::kNoHigh}, known(record->storage_offset)));
-  return intern(std::move(changed));
+  return interned(std::move(changed));
 }
 
 const Record* mapped(const Record* record, const std::function<shape::SymInt(shape::SymInt)>& map) {
@@ -169,15 +125,7 @@ const Record* mapped(const Record* record, const std::function<shape::SymInt(sha
   for (shape::SymInt& stride : changed.strides) stride = map(stride);
   changed.storage_offset = map(changed.storage_offset);
   if (changed.inner) changed.inner = mapped(changed.inner, map);
-  return intern(std::move(changed));
-}
-
-const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf) {
-  if (record->requires_grad == requires_grad && record->is_leaf == is_leaf) return record;
-  Record changed = *record;
-  changed.requires_grad = requires_grad;
-  changed.is_leaf = is_leaf;
-  return intern(std::move(changed));
+  return interned(std::move(changed));
 }
 
 bool differ_in_gradients_only(const Record* a, const Record* b) {
@@ -187,7 +135,7 @@ bool differ_in_gradients_only(const Record* a, const Record* b) {
   changed.requires_grad = a->requires_grad;
   changed.is_leaf = a->is_leaf;
   changed.inner = a->inner;
-  return intern(std::move(changed)) == a && differ_in_gradients_only(a->inner, b->inner);
+  return changed == *a && differ_in_gradients_only(a->inner, b->inner);
 }
 
 bool gains(const Record* before, const Record* after) {
@@ -206,14 +154,14 @@ const Record* gained(const Record* view, const Record* before, const Record* aft
   changed.inner = inner;
   changed.requires_grad |= here;
   changed.is_leaf &= !here;
-  return intern(std::move(changed));
+  return interned(std::move(changed));
 }
 
 const Record* with_type(const Record* record, PyTypeObject* type) {
   if (record->type == type) return record;
   Record changed = *record;
   changed.type = type;
-  return intern(std::move(changed));
+  return interned(std::move(changed));
 }
 
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
@@ -222,7 +170,7 @@ const Record* with_geometry(const Record* record, std::vector<shape::SymInt> siz
   changed.sizes = std::move(sizes);
   changed.strides = std::move(strides);
   changed.storage_offset = offset;
-  return intern(std::move(changed));
+  return interned(std::move(changed));
 }
 
 PyObject* dtype_object(const Record& record) {

@@ -1,4 +1,4 @@
-// Metadata of a tensor value during capture: immutable, interned; equal metadata is one pointer.
+// Metadata of a tensor value during capture: its type, whose sizes may be expressions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,21 +11,7 @@
 
 namespace gramme::meta {
 
-struct Record {
-  PyTypeObject* type;  // torch.Tensor or Parameter (a fake's own type never shows); held
-  int8_t dtype, device_type, device_index, layout;
-  bool requires_grad, is_leaf, is_inference, is_conj, is_neg;
-  std::vector<shape::SymInt> sizes, strides;
-  shape::SymInt storage_offset;
-  // Inside a transform of torch.func: the tensor that this one wraps at the transform's level; in torch.vmap it has one
-  // dimension more, which the sizes above leave out. Where gradients or tangents are taken there is none: -1.
-  const Record* inner;
-  int32_t level, batch_dim;
-  uint32_t id;    // dense; stands for the record in memo keys
-  bool symbolic;  // a size, a stride or the offset is no number, here or further in
-
-  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
-};
+using Record = aten::TensorType;
 
 /// Of what is not symbolic.
 int64_t known(shape::SymInt number);
@@ -46,6 +32,8 @@ inline const Record* physical(const Record* record) {
 
 /// The record of a graph input.
 const Record* record_of(PyObject* tensor);
+/// The same of one that just got this signature.
+const Record* record_of(PyObject* tensor, const aten::TensorSpec& spec);
 /// The same of one whose sizes are expressions where `sizes` has them, and numbers where it has null; none is 0. Its
 /// strides are expressions over the sizes as far as they can be, so that another size leaves a contiguous tensor
 /// contiguous; else they are new symbols, and so is the offset unless it is 0.
@@ -57,8 +45,7 @@ const Record* mapped(const Record* record, const std::function<shape::SymInt(sha
 const Record* with_type(const Record* record, PyTypeObject* type);
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset);
-/// The same record but for requires_grad and is_leaf.
-const Record* with_requires_grad(const Record* record, bool requires_grad, bool is_leaf);
+using aten::with_requires_grad;
 /// Do they differ at most in requires_grad and is_leaf, here and further in?
 bool differ_in_gradients_only(const Record* a, const Record* b);
 /// Did a write that changed `before` to `after` make a gradient needed, here or further in?

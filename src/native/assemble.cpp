@@ -215,7 +215,7 @@ class Assembler {
     if (tape_->instructions.size() >= kManyInstructions || given_.recorder.any_sizes()) return true;
     for (Register r = 0; r < given_.recorder.registers(); ++r) {
       int64_t count = 1;
-      for (int64_t size : given_.recorder.seen(r).sizes) count *= size;
+      for (int64_t size : given_.recorder.seen(r).sizes()) count *= size;
       if (count >= kLargeTensor) return true;
     }
     return false;

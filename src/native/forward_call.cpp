@@ -134,7 +134,7 @@ void ForwardCall::check_version(Register r) const {
   const Seen& seen = training->seen(r);
   std::ostringstream message;
   message << "one of the variables needed for gradient computation has been modified by an inplace operation: ["
-          << at::empty({0}, seen.dtype).toString() << " " << at::IntArrayRef(seen.sizes) << "]";
+          << at::empty({0}, seen.dtype()).toString() << " " << seen.sizes() << "]";
   const auto& origins = training->layout().origins;
   const auto origin = origins.find(r);
   const at::Tensor& given = inputs[input ? static_cast<size_t>(r) : 0];
@@ -185,7 +185,7 @@ std::vector<at::Tensor> ForwardCall::stand_ins() const {
   std::vector<at::Tensor> made;
   for (const Place& place : training->flat().inputs) {
     const Seen& seen = training->seen(place.index);
-    made.push_back(at::empty_strided(seen.sizes, seen.strides, seen.dtype).zero_());
+    made.push_back(at::empty_strided(seen.sizes(), seen.strides(), seen.dtype()).zero_());
   }
   for (const Piece& piece : training->layout().pieces)
     for (const Use& use : piece.uses)

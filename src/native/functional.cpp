@@ -18,9 +18,9 @@ bool has_both_forms(std::string_view name) { return of_torch::is_operator(name, 
 
 bool is_contiguous(const Seen& seen) {
   int64_t expected = 1;
-  for (size_t d = seen.sizes.size(); d-- > 0;) {
-    if (seen.strides[d] != expected) return false;
-    expected *= seen.sizes[d];
+  for (size_t d = seen.sizes().size(); d-- > 0;) {
+    if (seen.strides()[d] != expected) return false;
+    expected *= seen.sizes()[d];
   }
   return true;
 }
@@ -82,7 +82,7 @@ class Rewriter {
     const Register self = call.arguments[0].registers[0];
     const Seen& seen = recorder_.seen(self);
     const bool inner = self >= inputs_ && !is_constant(self) && seen.plain && !seen.data_shaped;
-    return inner && c10::isFloatingType(seen.dtype) && is_contiguous(seen) && is_alone(self) &&
+    return inner && c10::isFloatingType(seen.dtype()) && is_contiguous(seen) && is_alone(self) &&
            std::ranges::all_of(call.arguments, [&](const OperatorArgument& argument) {
              return std::ranges::all_of(argument.registers, [&](Register r) { return has_type_of(seen, r); });
            });
@@ -101,8 +101,8 @@ class Rewriter {
 
   /// Is the result of the type of `self`, as far as the operand is concerned?
   bool has_type_of(const Seen& self, Register r) const {
-    if (r == kNone || recorder_.seen(r).dtype == self.dtype) return true;
-    return is_constant(r) && !c10::isComplexType(recorder_.seen(r).dtype) && recorder_.seen(r).sizes.empty();
+    if (r == kNone || recorder_.seen(r).dtype() == self.dtype()) return true;
+    return is_constant(r) && !c10::isComplexType(recorder_.seen(r).dtype()) && recorder_.seen(r).sizes().empty();
   }
 
   Assembly& assembly_;

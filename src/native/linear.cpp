@@ -48,15 +48,15 @@ class Parts {
     for (Register r : {input_, weight_, bias_, output})
       if (r != kNone && recorder_.seen(r).data_shaped) return std::nullopt;
     const Seen &matrix = recorder_.seen(matrix_), &weight = recorder_.seen(weight_);
-    if (matrix.sizes.size() != 2 || weight.sizes.size() != 2) return std::nullopt;
-    LinearShape shape{recorder_.seen(input_).sizes, recorder_.seen(output).sizes};
-    shape.rows = matrix.sizes[0];
-    shape.in = matrix.sizes[1];
-    shape.out = weight.sizes[0];
-    shape.input_strides = matrix.strides;
+    if (matrix.sizes().size() != 2 || weight.sizes().size() != 2) return std::nullopt;
+    LinearShape shape{c10::DimVector(recorder_.seen(input_).sizes()), c10::DimVector(recorder_.seen(output).sizes())};
+    shape.rows = matrix.sizes()[0];
+    shape.in = matrix.sizes()[1];
+    shape.out = weight.sizes()[0];
+    shape.input_strides = matrix.strides();
     shape.flattens = matrix_ != input_;
     shape.weight_first = weight_first_;
-    shape.weight_by_row = weight.strides[1] == 1 && weight.strides[0] == shape.in;
+    shape.weight_by_row = weight.strides()[1] == 1 && weight.strides()[0] == shape.in;
     return shape;
   }
 
@@ -67,7 +67,7 @@ class Parts {
 
   bool is_plain_float(Register r) const {
     const Seen& seen = recorder_.seen(r);
-    return seen.plain && seen.dtype == recorder_.seen(input_).dtype && c10::isFloatingType(seen.dtype);
+    return seen.plain && seen.dtype() == recorder_.seen(input_).dtype() && c10::isFloatingType(seen.dtype());
   }
 
   bool follow(const OperatorCall& call) {

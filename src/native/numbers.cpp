@@ -34,7 +34,7 @@ std::unordered_map<Register, at::Tensor> converted_numbers(const Assembly& assem
     if (arguments[0].registers.empty() || arguments[1].registers.empty()) continue;
     const Register left = arguments[0].registers[0];
     const auto number = numbers.find(arguments[1].registers[0]);
-    const c10::ScalarType dtype = assembly.recorder.seen(left).dtype;
+    const c10::ScalarType dtype = assembly.recorder.seen(left).dtype();
     if (number == numbers.end() || (dtype != c10::kFloat && dtype != c10::kDouble)) continue;
     if (number->second.is_complex() || number->second.scalar_type() == dtype) continue;
     found.emplace(number->first, converted(number->second, dtype));

@@ -5,7 +5,9 @@
 namespace gramme::native {
 namespace {
 
-bool is_empty(const Seen& seen) { return seen.plain && std::ranges::find(seen.sizes, 0) != seen.sizes.end(); }
+bool is_empty(const Seen& seen) {
+  return seen.plain && std::ranges::any_of(seen.sizes(), [](int64_t size) { return size == 0; });
+}
 
 }  // namespace
 

@@ -122,11 +122,8 @@ Register Recorder::find_place(const at::Tensor& tensor) const {
   const Seen now = describe(tensor);
   auto found = places_.find(now.storage);
   if (!now.plain || found == places_.end()) return kNone;
-  for (Register r : found->second) {
-    const Seen& then = seen(r);
-    if (then.dtype == now.dtype && then.offset == now.offset && then.sizes == now.sizes && then.strides == now.strides)
-      return r;
-  }
+  for (Register r : found->second)
+    if (seen(r).type == now.type) return r;
   return kNone;
 }
 
@@ -152,16 +149,10 @@ Seen Recorder::describe(const at::Tensor& tensor) const {
   Seen seen;
   if (tensor.defined()) {
     seen.keys = tensor.key_set();
-    seen.dtype = tensor.scalar_type();
-    seen.device = tensor.device();
     seen.plain = tensor.layout() == c10::kStrided && tensor.device().is_cpu() && tensor.has_storage() &&
                  !tensor.is_conj() && !tensor.is_neg() && !seen.keys.has_any(c10::python_ks) && !tensor.is_quantized();
-    if (seen.plain) {
-      seen.sizes = tensor.sizes();
-      seen.strides = tensor.strides();
-      seen.offset = tensor.storage_offset();
-      seen.storage = tensor.storage().unsafeGetStorageImpl();
-    }
+    if (seen.plain) seen.storage = tensor.storage().unsafeGetStorageImpl();
+    seen.type = aten::type_below_autograd(tensor, seen.plain);
   }
   return seen;
 }

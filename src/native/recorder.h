@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "aten/tensor_type.h"
 #include "native/symbolic.h"
 
 namespace gramme::native {
@@ -32,14 +33,25 @@ struct Observed {
 
 /// What a register held when it was first seen.
 struct Seen {
+  const aten::TensorType* type = nullptr;  // below autograd; opaque unless `plain`; null if there was no tensor
   c10::DispatchKeySet keys;
-  c10::ScalarType dtype;
-  c10::Device device{c10::kCPU};
-  int64_t offset = 0;
-  c10::DimVector sizes, strides;
   const c10::StorageImpl* storage = nullptr;  // only to compare
   bool plain = false;                         // strided, CPU, no subclass, neither conjugated nor negated
   bool data_shaped = false;                   // its sizes may be others in the next call
+
+  c10::ScalarType dtype() const {
+    return type ? static_cast<c10::ScalarType>(type->dtype) : c10::ScalarType::Undefined;
+  }
+  c10::IntArrayRef sizes() const { return type ? numbers(type->sizes) : c10::IntArrayRef(); }
+  c10::IntArrayRef strides() const { return type ? numbers(type->strides) : c10::IntArrayRef(); }
+  int64_t offset() const { return type ? type->storage_offset.word() : 0; }
+
+ private:
+  /// None of what ran varies.
+  static c10::IntArrayRef numbers(const std::vector<shape::SymInt>& all) {
+    static_assert(sizeof(shape::SymInt) == sizeof(int64_t));
+    return {reinterpret_cast<const int64_t*>(all.data()), all.size()};
+  }
 };
 
 /// Of which operators the calls they make are of interest, too.

@@ -108,7 +108,7 @@ class Views {
   bool may_be_view(Register source, Register target) const {
     if (target == kNone || aliases_.observed(target)) return false;
     const Seen &from = recorder_.seen(source), &to = recorder_.seen(target);
-    return from.plain && to.plain && to.dtype == from.dtype && (to.storage == from.storage || to.data_shaped);
+    return from.plain && to.plain && to.dtype() == from.dtype() && (to.storage == from.storage || to.data_shaped);
   }
 
   std::unique_ptr<View> fixed_view(Register source, Register target) const {
@@ -117,9 +117,9 @@ class Views {
     auto view = std::make_unique<View>();
     view->source = source;
     view->target = target;
-    view->sizes = to.sizes;
-    view->strides = to.strides;
-    view->offset = to.offset - from.offset;
+    view->sizes = to.sizes();
+    view->strides = to.strides();
+    view->offset = to.offset() - from.offset();
     return view;
   }
 

@@ -154,7 +154,7 @@ class Lowering {
   bool has_number(const Number& number) const {
     const aten::TensorSpec* spec = program_.steps[number.of].spec;
     if (!spec || number.kind == SourceKind::OffsetOf) return spec;
-    const auto& numbers = number.kind == SourceKind::SizeOf ? spec->sizes : spec->strides;
+    const auto& numbers = number.kind == SourceKind::SizeOf ? spec->tensor->sizes : spec->tensor->strides;
     return number.dimension >= 0 && static_cast<size_t>(number.dimension) < numbers.size();
   }
 
@@ -269,7 +269,7 @@ class Lowering {
   /// The type of a constant or of a tensor is part of those checks.
   void drop_implied_types(const Step& step) {
     auto first = program_.checks.begin() + step.first_check;
-    PyObject* implied = step.spec ? reinterpret_cast<PyObject*>(step.spec->type) : nullptr;
+    PyObject* implied = step.spec ? reinterpret_cast<PyObject*>(step.spec->tensor->type) : nullptr;
     for (auto it = first; it != program_.checks.end(); ++it)
       if (it->kind == GuardKind::Constant) implied = reinterpret_cast<PyObject*>(Py_TYPE(it->object));
     program_.checks.erase(

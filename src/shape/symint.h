@@ -1,4 +1,4 @@
-// A size, a stride or an offset: a whole number, or an expression over a capture's symbols.
+// A size, a stride or an offset: a whole number, an expression over a capture's symbols, or any number.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -15,6 +15,13 @@ class SymInt {
   constexpr SymInt(int64_t number = 0) : word_(number) {}
   explicit SymInt(Expr e) : word_(is_constant(e) ? e->constant : kExpressions + e->id) {}
 
+  /// In the place of a number that nobody compares.
+  static constexpr SymInt any() {
+    SymInt result;
+    result.word_ = kAny;
+    return result;
+  }
+  bool is_any() const { return word_ == kAny; }
   bool is_number() const { return word_ >= kLowest; }
   std::optional<int64_t> number() const { return is_number() ? std::optional(word_) : std::nullopt; }
   Expr expr() const {
@@ -25,7 +32,8 @@ class SymInt {
   bool operator==(const SymInt&) const = default;
 
  private:
-  static constexpr int64_t kExpressions = std::numeric_limits<int64_t>::min();  // and ids from there
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kExpressions = kAny + 1;  // and ids from there
   static constexpr int64_t kLowest = kExpressions + (int64_t{1} << 32);
 
   int64_t word_;
@@ -38,6 +46,7 @@ inline std::optional<SymInt> product(SymInt a, SymInt b) {
 }
 
 inline std::string print(SymInt number, std::span<const std::string> names = {}) {
+  if (number.is_any()) return "?";
   return number.is_number() ? std::to_string(*number.number()) : print(number.expr(), names);
 }
 

@@ -36,8 +36,7 @@ struct Policy {
   std::unordered_map<size_t, Owned<>> numbers;               // ints and floats that earlier captures were bound to
   std::unordered_set<size_t> dynamic;                        // those that changed between captures
   std::unordered_set<size_t> specialized;                    // those that turned out to be needed as constants
-  std::unordered_map<size_t, std::vector<int64_t>> sizes;    // of tensors at earlier captures
-  std::unordered_map<size_t, std::vector<int64_t>> strides;  // likewise
+  std::unordered_map<size_t, const meta::Record*> observed;  // what tensors were at earlier captures
   std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
   std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
   std::unordered_map<size_t, Held> held;                     // objects that earlier captures held

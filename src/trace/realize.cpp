@@ -267,7 +267,7 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   if (leaf_view && aten::grad_enabled())
     cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
-  result->record = meta::record_of(object);
+  result->record = meta::record_of(object, *fact.spec);
   result->special_view = fact.spec->special_view;
   result->leaf_view = leaf_view;
   if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {

@@ -258,14 +258,14 @@ shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64
 
 /// Of a tensor whose sizes stay: a slice of what grows, a row of a wider and wider table.
 bool Capture::strides_vary(const meta::Record* record, const Source* source) {
-  const auto before = policy.strides.find(source->path);
-  if (before == policy.strides.end() || before->second.size() != record->strides.size()) return false;
+  const auto before = policy.observed.find(source->path);
+  if (before == policy.observed.end() || before->second->strides.size() != record->strides.size()) return false;
   bool vary = false;
   for (size_t d = 0; d < record->strides.size(); ++d) {
     if (is_known_constant(pool->child(source, SK::SizeOf, static_cast<int64_t>(d)))) return false;
     const Source* stride = pool->child(source, SK::StrideOf, static_cast<int64_t>(d));
-    const int64_t first = before->second[d];
-    const bool changed = first != aten::kVaries && first != meta::known(record->strides[d]);
+    const shape::SymInt first = before->second->strides[d];
+    const bool changed = !first.is_any() && first != record->strides[d];
     if (!changed && !policy.dynamic.contains(stride->path)) continue;
     dynamic_.push_back(stride);
     vary = true;
@@ -283,16 +283,17 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   const bool named = is_named(policy.named_dynamic, source), unbacked = is_named(policy.named_unbacked, source);
   const bool by_value = !policy.dynamic_values.empty() && !is_of_module(record, source);
   if (!marks.any() && !named && !unbacked && !by_value && !may_vary(source)) return {};
-  const auto before = policy.sizes.find(source->path);
-  const bool seen = policy.automatic && may_vary(source) && before != policy.sizes.end();
-  const bool other_rank = seen && before->second.size() != record->sizes.size();
+  const auto before = policy.observed.find(source->path);
+  const bool seen = policy.automatic && may_vary(source) && before != policy.observed.end();
+  const bool other_rank = seen && before->second->sizes.size() != record->sizes.size();
   const bool all = other_rank || (policy.all_dynamic && !is_of_module(record, source));
   bool any = false;
   std::vector<shape::Expr> sizes(record->sizes.size());
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t now = meta::known(record->sizes[d]);
     const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
-    const bool was_other = seen && !other_rank && (policy.dynamic.contains(size->path) || before->second[d] != now);
+    const bool was_other =
+        seen && !other_rank && (policy.dynamic.contains(size->path) || before->second->sizes[d] != now);
     const bool changed = all || was_other || (named && is_named(policy.named_dynamic, source, d)) ||
                          (by_value && policy.dynamic_values.contains(now));
     if (changed) dynamic_.push_back(size);

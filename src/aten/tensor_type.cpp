@@ -1,0 +1,119 @@
+#include "aten/tensor_type.h"
+
+#include <ATen/core/Tensor.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <tuple>
+#include <unordered_set>
+
+#include "aten/python.h"
+#include "base/ref.h"
+
+namespace gramme::aten {
+namespace {
+
+struct Hash {
+  size_t operator()(const TensorType* t) const {
+    size_t hash = reinterpret_cast<size_t>(t->type);
+    auto add = [&hash](int64_t value) { hash = (hash ^ static_cast<size_t>(value)) * 0x9e3779b97f4a7c15u; };
+    add(t->dtype | t->device_type << 8 | t->device_index << 16 | t->layout << 24);
+    add(t->requires_grad | t->is_leaf << 1 | t->is_inference << 2 | t->is_conj << 3 | t->is_neg << 4 | t->opaque << 5);
+    for (shape::SymInt size : t->sizes) add(size.word());
+    for (shape::SymInt stride : t->strides) add(stride.word());
+    add(t->storage_offset.word());
+    add(reinterpret_cast<int64_t>(t->inner) ^ t->level ^ int64_t{t->batch_dim} << 8);
+    for (const TensorType* part : t->parts) add(reinterpret_cast<int64_t>(part));
+    return hash ^ hash >> 29;
+  }
+};
+
+struct Equal {
+  bool operator()(const TensorType* a, const TensorType* b) const { return *a == *b; }
+};
+
+bool is_symbolic(const TensorType& type) {
+  auto varies = [](shape::SymInt number) { return !number.is_number(); };
+  return std::ranges::any_of(type.sizes, varies) || std::ranges::any_of(type.strides, varies) ||
+         varies(type.storage_offset) || (type.inner && type.inner->symbolic) ||
+         std::ranges::any_of(type.parts, &TensorType::symbolic);
+}
+
+/// All there are. Operators are recorded without the GIL, so a lock keeps them, under which nothing waits for anything;
+/// a child process gets it free.
+class Types {
+ public:
+  static Types& all() {
+    static auto* types = new Types;  // no Python: empty. For as long as the process lives
+    return *types;
+  }
+
+  const TensorType* find_or_add(TensorType&& described) {
+    std::lock_guard lock(mutex_);
+    auto found = known_.find(&described);
+    if (found != known_.end()) return *found;
+    described.id = static_cast<uint32_t>(pool_.size());
+    described.symbolic = is_symbolic(described);
+    hold(described);
+    pool_.push_back(std::move(described));
+    known_.insert(&pool_.back());
+    return &pool_.back();
+  }
+
+ private:
+  Types() {
+    pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); }, [] { all().mutex_.unlock(); });
+  }
+
+  /// For good: another class, or context, at its address would look like it. PyTorch's own classes stay anyway.
+  static void hold(const TensorType& type) {
+    if (!is_exact_tensor_type(type.type)) share(reinterpret_cast<PyObject*>(type.type)).release();
+    if (type.context) share(type.context).release();
+  }
+
+  std::mutex mutex_;
+  std::deque<TensorType> pool_;
+  std::unordered_set<const TensorType*, Hash, Equal> known_;
+};
+
+}  // namespace
+
+bool TensorType::operator==(const TensorType& other) const {
+  auto members = [](const TensorType& t) {
+    return std::tie(t.type, t.dtype, t.device_type, t.device_index, t.layout, t.requires_grad, t.is_leaf,
+                    t.is_inference, t.is_conj, t.is_neg, t.opaque, t.sizes, t.strides, t.storage_offset, t.inner,
+                    t.level, t.batch_dim, t.parts, t.context);
+  };
+  return members(*this) == members(other);
+}
+
+const TensorType* interned(TensorType described) { return Types::all().find_or_add(std::move(described)); }
+
+const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole) {
+  TensorType t{};
+  t.type = tensor_type();
+  t.dtype = static_cast<int8_t>(tensor.scalar_type());
+  t.device_type = static_cast<int8_t>(tensor.device().type());
+  t.device_index = tensor.device().index();
+  t.layout = static_cast<int8_t>(tensor.layout());
+  t.is_leaf = true;
+  t.opaque = !whole;
+  if (whole) {
+    t.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+    t.strides.assign(tensor.strides().begin(), tensor.strides().end());
+    t.storage_offset = tensor.storage_offset();
+  }
+  return interned(std::move(t));
+}
+
+const TensorType* with_requires_grad(const TensorType* type, bool requires_grad, bool is_leaf) {
+  if (type->requires_grad == requires_grad && type->is_leaf == is_leaf) return type;
+  TensorType changed = *type;
+  changed.requires_grad = requires_grad;
+  changed.is_leaf = is_leaf;
+  return interned(std::move(changed));
+}
+
+}  // namespace gramme::aten

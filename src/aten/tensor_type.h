@@ -1,0 +1,57 @@
+// What is known of a tensor without its data, without torch headers in the includer.
+//
+// One description for all who need one: what a guard compares (spec.h), what a capture infers (meta/record.h) and what
+// a tape saw (native/recorder.h) refer to it. Interned: equal descriptions are one object, which lives as long as the
+// process, so whoever has two compares their addresses.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shape/symint.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace gramme::aten {
+
+struct TensorType {
+  PyTypeObject* type;  // torch.Tensor, Parameter or a subclass (a fake's own class never shows); held
+  int8_t dtype;        // at::ScalarType
+  int8_t device_type;  // at::DeviceType
+  int8_t device_index;
+  int8_t layout;  // at::Layout
+  bool requires_grad, is_leaf, is_inference, is_conj, is_neg;
+  bool opaque;                                // only the tensor's class knows its sizes: there are none here
+  std::vector<shape::SymInt> sizes, strides;  // no strides if the layout is a sparse one
+  shape::SymInt storage_offset;
+  // Inside a transform of torch.func: the tensor that this one wraps at the transform's level; in torch.vmap it has one
+  // dimension more, which the sizes above leave out. Where gradients or tangents are taken there is none: -1.
+  const TensorType* inner;
+  int32_t level, batch_dim;
+  // Of a subclass that wraps tensors: those, and what else its class keeps, one object for equal ones (held). Nobody
+  // describes such yet.
+  std::vector<const TensorType*> parts;
+  PyObject* context;
+  // Of the interned one.
+  uint32_t id;    // dense; stands for the type in memo keys
+  bool symbolic;  // a size, a stride or the offset is no number, here or further in
+
+  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
+  bool operator==(const TensorType&) const;  // but for `id` and `symbolic`
+  std::string print() const;                 // "Tensor float32[2, 3] strides [3, 1] cpu requires_grad"
+};
+
+/// The one object of such a description. Needs the GIL only where the class is a subclass, or there is a context.
+const TensorType* interned(TensorType described);
+
+/// The tensor as kernels see it: a torch.Tensor that needs no gradient; opaque unless `whole`. Needs no GIL.
+const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole);
+
+/// The same type but for requires_grad and is_leaf.
+const TensorType* with_requires_grad(const TensorType* type, bool requires_grad, bool is_leaf);
+
+}  // namespace gramme::aten

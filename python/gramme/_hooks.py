@@ -37,7 +37,8 @@ def register_from_state(tensor: torch.Tensor, backward_state: Any, name: str) ->
     """A node of graphs for compiled autograd: the hook is an attribute of the backward state when it runs."""
     from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped
 
-    tensor.register_hook(functools.partial(trace_wrapped, fn=call_from_state, bw_state=backward_state, hook_name=name))
+    hook = functools.partial(trace_wrapped, fn=call_from_state, bw_state=backward_state, hook_name=name)
+    tensor.register_hook(hook)  # type: ignore[no-untyped-call]
 
 
 def call_from_state(gradient: Any, *, bw_state: Any, hook_name: str) -> Any:

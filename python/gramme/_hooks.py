@@ -62,7 +62,7 @@ def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.Gra
     with graph.inserting_before(first):
         made = graph.placeholder("dynamo_backward_state")
     made.meta["example_value"] = BackwardState()
-    made._dynamo_source = None  # type: ignore[attr-defined]  # AOTAutograd asks for one of each input
+    made._dynamo_source = None  # AOTAutograd asks for one of each input
     output = graph.output_node()
     results = list(output.args[0])  # type: ignore[arg-type]
     at = next((i for i, result in enumerate(results) if result in kept), None)

@@ -169,9 +169,9 @@ def watching(run: Run, names: list[_Name], of_inputs: list[int], of_outputs: lis
             for name, value in zip(names, before, strict=True):
                 if not _is_same(_held(name), value):
                     raise RuntimeError(
-                        f"{name[1] or 'a variable of a function'}, which the backward of an autograd.Function or a hook "
-                        f"reads, is not what it was when the compiled forward ran: {value!r}. Keep it in the context "
-                        "instead, or in the graph."
+                        f"{name[1] or 'a variable of a function'}, which the backward of an autograd.Function or a hook"
+                        f" reads, is not what it was when the compiled forward ran: {value!r}. Keep it in the context"
+                        " instead, or in the graph."
                     )
             for what, tensor, version in shared:
                 if tensor._version != version:

@@ -37,7 +37,8 @@ def register_from_state(tensor: torch.Tensor, backward_state: Any, name: str) ->
     """A node of graphs for compiled autograd: the hook is an attribute of the backward state when it runs."""
     from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped
 
-    tensor.register_hook(functools.partial(trace_wrapped, fn=call_from_state, bw_state=backward_state, hook_name=name))
+    hook = functools.partial(trace_wrapped, fn=call_from_state, bw_state=backward_state, hook_name=name)
+    tensor.register_hook(hook)  # type: ignore[no-untyped-call]
 
 
 def call_from_state(gradient: Any, *, bw_state: Any, hook_name: str) -> Any:
@@ -61,7 +62,7 @@ def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.Gra
     with graph.inserting_before(first):
         made = graph.placeholder("dynamo_backward_state")
     made.meta["example_value"] = BackwardState()
-    made._dynamo_source = None  # type: ignore[attr-defined]  # AOTAutograd asks for one of each input
+    made._dynamo_source = None  # AOTAutograd asks for one of each input
     output = graph.output_node()
     results = list(output.args[0])  # type: ignore[arg-type]
     at = next((i for i, result in enumerate(results) if result in kept), None)

@@ -193,8 +193,7 @@ graph::Graph* hook_body(Trace& trace, const Tensor* tensor, Value* hook) {
   Body body(trace, "hook_body", Effects::Forbidden);
   OfGradients of_gradients(trace);
   body.runs_later();
-  Value* gradient =
-      body.input(meta::with_requires_grad(tensor->record, false, true), name_of_gradient(trace, hook));
+  Value* gradient = body.input(meta::with_requires_grad(tensor->record, false, true), name_of_gradient(trace, hook));
   Value* result = trace.see(body.call(hook, {&gradient, 1, nullptr, 0}));
   auto* replaced = as<Tensor>(result);
   if (!replaced && trace.constant_of(result) != Py_None) cannot(Reason::BodyUnsupported, "a hook's result");
@@ -260,7 +259,8 @@ Value* register_by_state(Trace& trace, Tensor* tensor, Value* hook) {
 
 // ----
 
-/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until then.
+/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until
+/// then.
 Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const pending = once([] { return imported("gramme._hooks", "pending").release(); });
   PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
@@ -286,7 +286,8 @@ Value* register_hook(Trace& trace, const Args& args) {
     return handle ? handle : before.register_hook(trace, args);
   }
   // Tensors of which an operator's function takes note keep gradients only with grad mode on.
-  if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled()) return before.register_hook(trace, args);
+  if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled())
+    return before.register_hook(trace, args);
   if (!trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace))
     return register_by_state(trace, tensor, args[1]);
   graph::Graph* body = body_or_late(trace, tensor, trace.see(args[1]));

@@ -3,7 +3,8 @@
     cd tests; ../.venv/bin/python -m e2e.record_hooks
 
 A cell says how many graphs the first call compiled, `+n` those of two more calls, `differs` if anything that can be
-seen is another thing than eagerly; of gramme's own backends, captures. Under compiled autograd all of a round runs in it.
+seen is another thing than eagerly; captures of gramme's own backends. Under compiled autograd all of a
+round runs in it.
 """
 
 import contextlib

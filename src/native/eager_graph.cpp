@@ -31,6 +31,14 @@ class Exit final : public torch::autograd::Node {
   variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
 };
 
+/// What autograd says made a tensor that was changed since: a view has another node by then.
+Layout::Origin origin_of(const at::Tensor& tensor, const Edge& made) {
+  const torch::autograd::DifferentiableViewMeta* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  if (view && view->has_bw_view() && view->get_creation_meta() == torch::autograd::CreationMeta::DEFAULT)
+    return {"AsStrided", 0};
+  return {made.function->forward_op_name(), made.input_nr};
+}
+
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
@@ -121,7 +129,7 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
       if (!outside.contains(storage_of(tensor)) || !tensor.requires_grad()) return;
       const Edge made = torch::autograd::impl::gradient_edge(tensor);
       if (!made.function) return;  // a view of a leaf, made with grad mode off
-      layout_.origins[r] = {made.function->forward_op_name(), made.input_nr};
+      layout_.origins[r] = origin_of(tensor, made);
     });
     for (Register r : instruction.frees) run.own[r].reset();
   }
@@ -199,7 +207,7 @@ bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
   for (Register r : layout_.outputs) {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     if (!known.contains(made.function.get())) return false;
-    layout_.origins[r] = {made.function->forward_op_name(), made.input_nr};
+    layout_.origins[r] = origin_of(outputs_.at(r), made);
   }
   return true;
 }

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <optional>
+#include <sstream>
+#include <string_view>
 
 namespace gramme::native {
 namespace {
@@ -47,6 +49,32 @@ variable_list gradients_of(const LinearShape& shape, const Wanted& wanted, const
   return found;
 }
 
+/// A view that eager saves in the place of the tensor.
+struct View {
+  c10::SmallVector<int64_t, 2> sizes;
+  bool requires_grad;
+};
+
+/// Autograd's message about a tensor that was changed, as it is about the view: its node is another one by then.
+std::string about_view(std::string message, const View& saved) {
+  constexpr std::string_view kOperation = "inplace operation: [";
+  const size_t type = message.find(kOperation), end = message.find(" is at version");
+  const size_t space = type == std::string::npos ? type : message.find(' ', type + kOperation.size());
+  if (space == std::string::npos || end == std::string::npos || space > end) return message;
+  std::ostringstream view;
+  view << " " << at::IntArrayRef(saved.sizes) << "]"
+       << (saved.requires_grad ? ", which is output 0 of AsStrided," : "");
+  return message.replace(space, end - space, view.str());
+}
+
+at::Tensor unpacked(const SavedVariable& saved, const View& view) {
+  try {
+    return saved.unpack();
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(false, about_view(error.what_without_backtrace(), view));
+  }
+}
+
 class LinearBackward final : public torch::autograd::Node {
  public:
   LinearBackward(std::shared_ptr<const LinearShape> shape, const at::Tensor& input, const at::Tensor& weight,
@@ -79,8 +107,10 @@ class LinearBackward final : public torch::autograd::Node {
   variable_list apply(variable_list&& gradients) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const Wanted wanted = this->wanted();
-    const at::Tensor input = wanted[of_weight(*shape_)] ? input_.unpack() : at::Tensor();
-    const at::Tensor weight = wanted[of_input(*shape_)] ? weight_.unpack() : at::Tensor();
+    at::Tensor input, weight;
+    if (wanted[of_weight(*shape_)])
+      input = shape_->flattens ? unpacked(input_, {{shape_->rows, shape_->in}, needs_weight()}) : input_.unpack();
+    if (wanted[of_input(*shape_)]) weight = unpacked(weight_, {{shape_->in, shape_->out}, needs_input()});
     return gradients_of(*shape_, wanted, gradients[0], input, weight);
   }
 

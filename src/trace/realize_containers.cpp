@@ -54,7 +54,7 @@ void Capture::Lists::read(List* list) {
   Py_ssize_t size = PyList_GET_SIZE(list->object);
   capture.guard_length(list->source, size);
   std::vector<Value*> items;
-  items.reserve(size + list->own_items.size());
+  items.reserve(size + list->own_items.capacity());  // a list that something was in has some: see list.sort
   for (Py_ssize_t i = 0; i < size; ++i)
     items.push_back(capture.wrap(PyList_GET_ITEM(list->object, i), capture.pool->child(list->source, SK::Item, i)));
   if (list->written) capture.originals_[list] = items;

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import logging
 import operator
+import os
 import signal
 import subprocess
 import sys
@@ -347,6 +348,28 @@ def test_the_program_handles_it_where_it_stands(registered: Callable[..., str]) 
     compiled = front.compile(f, backend=registered(narrow))
     assert compiled(torch.ones(3)) == "caught"
     assert torch.equal(compiled(torch.ones(3)), f(torch.ones(3)))
+
+
+def test_a_process_that_a_compiler_forks(registered: Callable[..., str]) -> None:
+    """There it is raised where it strikes."""
+    codes: list[int] = []
+
+    def forking() -> None:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                signal.raise_signal(NUMBER)
+            except Late:
+                code = 0
+            finally:
+                os._exit(code)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    signal.signal(NUMBER, Raising(Late).method)
+    compiled, x = front.compile(lambda x: x.sin() + 1, backend=registered(forking)), torch.ones(3)
+    assert torch.equal(compiled(x), x.sin() + 1)
+    assert codes == [0]
 
 
 def test_a_backward_that_is_compiled_late() -> None:

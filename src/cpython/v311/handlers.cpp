@@ -1,5 +1,7 @@
 // A handler is called through its vectorcall slot: who writes there has the call, and nothing else changes that a
 // program could see.
+#include <unistd.h>
+
 #include <csignal>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace gramme {
 namespace {
 
 constinit HandlersKept* innermost = nullptr;  // only the main thread's
+constinit pid_t process = 0;                  // whose scopes they are: a fork has none
 
 /// The object that says how the handler is called: itself, or the function by which its class has instances called.
 /// Null for types, of which there is one for all.
@@ -40,6 +43,7 @@ int raise_late(void* exception) {
 HandlersKept::HandlersKept() : outer_(innermost) {
   if (!signals::is_main()) return;
   innermost = this;
+  process = getpid();
   hook_handlers();
 }
 
@@ -76,7 +80,7 @@ const HandlersKept::Hooked* HandlersKept::find(const PyObject* callable) {
 PyObject* HandlersKept::call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names) {
   const vectorcallfunc before = find(callable)->before;  // there is one: the slot is put back with the scope
   PyObject* result = before(callable, args, nargsf, names);
-  if (!signals::is_main() || !innermost) return result;
+  if (!signals::is_main() || process != getpid()) return result;
   if (!result) result = innermost->keep();
   innermost->hook_handlers();  // it may have set others
   return result;

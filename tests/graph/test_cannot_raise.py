@@ -13,7 +13,7 @@ import torch
 from graph.binding import testing
 from graph.test_infer import tensors
 
-TABLE = Path(__file__).parents[2] / "src" / "meta" / "targets.def"
+TABLE = Path(__file__).parents[2] / "src/torch/2_13/torch_targets.def"
 LISTED = re.findall(r'^CANNOT_RAISE\("(.*)"\)', TABLE.read_text(), re.M)
 
 # Data that operators refuse, by dtype. Not the least integer: its remainder by -1 ends the process, in eager too.

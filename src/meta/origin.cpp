@@ -2,13 +2,14 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 
 namespace gramme::meta {
 namespace {
 
 bool is_type_of_pytorch(PyTypeObject* type) {
   static PyObject* const key = intern("__module__");
-  return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type->tp_dict, key) == "torch";
+  return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type_dict(type), key) == "torch";
 }
 
 /// What functions that pybind11 made are bound to, whosever they are.

@@ -45,7 +45,7 @@ def verdict(case: Case) -> tuple[bool, bool]:
 
 
 def about(kind: str, operand: object = None, path: Any = HERE) -> Callable[[list[Any]], list[Any]]:
-    return lambda x: [(path, kind, operand(x) if isinstance(operand, types.LambdaType) else operand)]
+    return lambda x: [(path, kind, operand)]
 
 
 def below(*path: Any, absent: bool = False) -> Callable[[list[Any]], list[Any]]:
@@ -134,6 +134,11 @@ def assign(name: str, value: object) -> Callable[[list[Any]], None]:
     return lambda x: setattr(x[0], name, value)
 
 
+def not_raised() -> list[Any]:
+    warnings.filterwarnings("ignore", "te.t", lineno=7)
+    return [globals()]
+
+
 def raised_from_now_on(x: list[Any]) -> Callable[[], None]:
     before = warnings.filters[:]
     warnings.filterwarnings("error", "te.t", lineno=7)
@@ -204,7 +209,7 @@ GUARDS: dict[str, list[Case]] = {
     "Marks": [Case(tensors, about("Marks"), assign("_dynamo_dynamic_indices", {0}))],
     "Code": [Case(lambda: [function()], about("Code", function().__code__), assign("__code__", one.__code__))],
     "MethodDef": [BOUND_ANEW],
-    "Warning": [Case(lambda: [globals()], about("Warning", ("text", UserWarning, 7)), raised_from_now_on)],
+    "Warning": [Case(not_raised, about("Warning", ("text", UserWarning, 7)), raised_from_now_on)],
     "Subclasses": [Case(lambda: [type("Base", (), {})], about("Subclasses", ()), subclassed)],
     "Subclass": [Case(abstract, about("Subclass", (Plain, 0)), register)],
     "Content": [Case(lambda: [0.5], about("Content", ((0.0, 1.0), 0)), put(0, 2.0))],
@@ -258,8 +263,14 @@ def cached(i: int) -> Any:
 
 
 def again(x: list[Any]) -> None:
-    x[0].cache_clear()
-    x[0](1)
+    """Another result, in an entry that lies where the old one did."""
+    entry = TestGuards(["x"], [], [(*HERE, *CACHED)])
+    old = id(entry.check([x])[0])
+    for _ in range(100):
+        x[0].cache_clear()
+        x[0](1)
+        if id(entry.check([x])[0]) == old:
+            return
 
 
 def with_grad(x: list[Any]) -> None:
@@ -270,6 +281,14 @@ def graded() -> list[Any]:
     made = torch.ones(2, 3, requires_grad=True)
     made.grad = torch.ones(2, 3)
     return [made]
+
+
+def of_another_thread() -> list[Any]:
+    made: list[Any] = []
+    thread = threading.Thread(target=lambda: made.append(threading.local()))
+    thread.start()
+    thread.join()
+    return made
 
 
 def noted(reference: object) -> None:
@@ -348,7 +367,7 @@ SOURCES: dict[str, list[Case]] = {
     "TokenPart": [Case(lambda: [VARIABLE.set(one)], below(("TokenPart", 2)), used)],
     "IteratorOf": [Case(lambda: [iter([1])], below(("IteratorOf",)), lambda x: collections.deque(x[0]).clear())],
     "Name": [Case(lambda: [function()], below(("Name", 1)), assign("__qualname__", "other"))],
-    "ThreadDict": [Case(lambda: [threading.local()], below(("ThreadDict",), absent=True), assign("a", 1))],
+    "ThreadDict": [Case(of_another_thread, below(("ThreadDict",), absent=True), assign("a", 1))],
     "WeakTarget": [reborn_below(lambda i: weakref.ref(VALUE_OBJECTS[i], noted), ("WeakTarget",))],
     "CacheTable": [reborn_below(cached, ("CacheTable", 0))],
     "CacheResult": [Case(lambda: [cached(0)], below(*CACHED, ("CacheResult",)), again)],
@@ -414,6 +433,8 @@ SOURCE_COLUMNS += [(row[0], "needs") for row in testing.table("sources") if row[
 @pytest.mark.parametrize(("name", "column"), SOURCE_COLUMNS, ids=["-".join(row) for row in SOURCE_COLUMNS])
 def test_emptied_column_of_a_source(name: str, column: str, evidence: str) -> None:
     by_the_base = ("Value", "ValueAt", "KeyAt")
+    if (name, column) == ("InstanceDict", "needs"):
+        pytest.skip("only spares reading a second time where attributes moved to")
     if column == "evidence" and (name == "KeyAt" or (evidence == "tags" and name in by_the_base)):
         pytest.skip("words of the base stand for it")
     assert told_wrong("sources", name, column)

@@ -8,6 +8,7 @@ Checks each file under src/<room>/ for
 - headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for
   most of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
 - knowledge of CPython versions and internals outside cpython,
+- where a type keeps its dict, which differs between versions of CPython: type_dict() of src/base/type_dict.h tells,
 - imports that the frame that runs decides: import_module() of src/base/imported.h goes by no frame's `__import__`,
 - reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with
   `// counts by hand: reason`, and only listed.
@@ -62,6 +63,7 @@ PYBIND_HEADER = re.compile(
 PYBIND_REASON = re.compile(r"//\s*sees pybind11:\s*\S")
 PYTHON_VERSION = re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b|\binternal/pycore")
 IMPORT = re.compile(r"\bPyImport_Import(Module)?\b")
+TYPE_DICT = re.compile(r"(->|\.)tp_dict\b")
 COUNT = re.compile(r"\bPy_X?(INCREF|DECREF)\b")
 COUNT_REASON = re.compile(r"//\s*counts by hand:\s*\S")
 
@@ -104,6 +106,8 @@ def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             yield number, "CPython's versions and internals are known in src/cpython only", True
         if IMPORT.search(code):
             yield number, "imported by the frame's __import__; use import_module()", True
+        if TYPE_DICT.search(code) and room != "base":
+            yield number, "where a type keeps its dict is known in base/type_dict.h only; use type_dict()", True
         if COUNT.search(code) and room not in COUNTING_ROOMS:
             has_reason = any(map(COUNT_REASON.search, near))
             yield number, "reference counted by hand" + ("" if has_reason else "; use Owned, Borrowed"), not has_reason

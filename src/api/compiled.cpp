@@ -3,6 +3,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
 #include "runtime/entry.h"
@@ -72,7 +73,7 @@ Value* make_entry(Trace& trace, value::Function* compile, const Args& args) {
 }
 
 void add(PyTypeObject* type, const char* name, protocol::Model model) {
-  if (PyObject* slot = PyDict_GetItemString(type->tp_dict, name)) protocol::add_model(slot, model);
+  if (PyObject* slot = PyDict_GetItemString(type_dict(type), name)) protocol::add_model(slot, model);
 }
 
 }  // namespace

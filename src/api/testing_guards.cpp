@@ -19,7 +19,10 @@
 #include "aten/spec.h"
 #include "aten/state.h"
 #include "guards/dropped.h"
+#include "plan/evidence.h"
 #include "plan/guard_plan.h"
+#include "plan/replay.h"
+#include "plan/rows.h"
 #include "source/constant.h"
 
 namespace nb = nanobind;
@@ -145,27 +148,28 @@ class TestGuards {
     fact.source = source_of(nb::borrow<nb::tuple>(row[0]));
     fact.kind = kind_of(nb::cast<std::string>(row[1]));
     nb::object operand = row[2];
-    switch (fact.kind) {
-      case guards::Kind::SameAs:
-      case guards::Kind::NotSameAs:
-      case guards::Kind::NoOverlap:
-      case guards::Kind::OtherStorage:
-      case guards::Kind::Apart:
+    const bool both = guards::operand(fact.kind) == guards::Operand::Both && PyTuple_Check(operand.ptr());
+    switch (guards::operand(fact.kind)) {
+      case guards::Operand::Other:
         fact.other = source_of(nb::borrow<nb::tuple>(operand));
         break;
-      case guards::Kind::Length:
-      case guards::Kind::Position:
-      case guards::Kind::MaxLength:
+      case guards::Operand::Number:
         fact.number = nb::cast<int64_t>(operand);
         break;
-      case guards::Kind::Tensor:
+      case guards::Operand::Spec:
         fact.spec = PyTuple_Check(operand.ptr())
                         ? aten::with_varying(*aten::tensor_spec(nb::object(operand[0]).ptr()),
                                              nb::cast<uint64_t>(operand[1]), nb::cast<uint64_t>(operand[2]))
                         : aten::tensor_spec(operand.ptr());
         break;
-      default:
+      case guards::Operand::Both:
+        fact.object = share((both ? nb::object(operand[0]) : operand).ptr());
+        if (both) fact.number = nb::cast<int64_t>(operand[1]);
+        break;
+      case guards::Operand::Object:
+      case guards::Operand::None:
         fact.object = share(operand.ptr());
+        break;
     }
     return fact;
   }
@@ -223,7 +227,53 @@ struct Spec {
 
 }  // namespace
 
+namespace {
+
+/// The rows of guards.def, sources.def or replay.def: what each column says, the texts left out.
+nb::list table(const std::string& name) {
+  nb::list rows;
+#define GUARD(name, operand, role, needs, text) rows.append(nb::make_tuple(#name, #operand, #role, #needs));
+#define SOURCE(name, uses, place, needs, evidence, text) rows.append(nb::make_tuple(#name, #place, #needs, #evidence));
+#define REPLAY(name, gives, takes, operands, text) rows.append(nb::make_tuple(#name, #gives, #takes, operands));
+  if (name == "guards") {
+#include "guards/guards.def"
+  } else if (name == "sources") {
+#include "source/sources.def"
+  } else if (name == "replay") {
+#include "plan/replay.def"
+  }
+#undef GUARD
+#undef SOURCE
+#undef REPLAY
+  return rows;
+}
+
+/// What an operation of the kind lacks that is given these registers and this object; None if it lacks nothing.
+nb::object missing_in_replay(const std::string& name, plan::Register dst, std::vector<plan::Register> registers,
+                             nb::object object, std::vector<plan::Register> operands) {
+  for (int i = 0; i < static_cast<int>(nb::len(table("replay"))); ++i) {
+    plan::ReplayOp op{.kind = static_cast<plan::ReplayKind>(i)};
+    if (name != plan::kind_name(op.kind)) continue;
+    op.dst = dst;
+    op.a = registers.at(0), op.b = registers.at(1), op.c = registers.at(2);
+    op.count = static_cast<int32_t>(operands.size());
+    if (!object.is_none()) op.object = share(object.ptr());
+    const char* missing = plan::what_is_missing(op, operands);
+    return missing ? nb::object(nb::str(missing)) : nb::none();
+  }
+  throw nb::value_error(("no replay operation " + name).c_str());
+}
+
+}  // namespace
+
 void bind_guards_testing(nb::module_& m) {
+  m.def("table", &table, nb::arg("name"));
+  m.def("empty_column", &plan::empty_column, nb::arg("table"), nb::arg("row"), nb::arg("column"));
+  m.def("use_evidence", &plan::use_evidence, nb::arg("name"));
+  m.def("evidence", [] { return plan::dict_evidence == plan::DictEvidence::Slots ? "slots" : "tags"; });
+  m.def("restore_columns", &plan::restore_columns);
+  m.def("missing_in_replay", &missing_in_replay, nb::arg("kind"), nb::arg("dst"), nb::arg("registers"),
+        nb::arg("object").none(), nb::arg("operands"));
   m.def("shape_kinds", &guards::shape_kinds);
   m.def("drop_guards", &guards::drop, nb::arg("kind"));
   nb::class_<TestGuards>(m, "TestGuards")

@@ -21,30 +21,19 @@ std::string join(const std::vector<shape::SymInt>& values) {
 
 std::string dtype_name(int8_t dtype) {
   auto type = static_cast<c10::ScalarType>(dtype);
-  switch (type) {  // as Python spells them
-    case c10::kFloat:
-      return "float32";
-    case c10::kDouble:
-      return "float64";
-    case c10::kHalf:
-      return "float16";
-    case c10::kByte:
-      return "uint8";
-    case c10::kChar:
-      return "int8";
-    case c10::kShort:
-      return "int16";
-    case c10::kInt:
-      return "int32";
-    case c10::kLong:
-      return "int64";
-    case c10::kComplexFloat:
-      return "complex64";
-    case c10::kComplexDouble:
-      return "complex128";
-    default:
-      break;
-  }
+  static constexpr std::pair<c10::ScalarType, const char*> kSpelled[] = {
+      {c10::kFloat, "float32"},
+      {c10::kDouble, "float64"},
+      {c10::kHalf, "float16"},
+      {c10::kByte, "uint8"},
+      {c10::kChar, "int8"},
+      {c10::kShort, "int16"},
+      {c10::kInt, "int32"},
+      {c10::kLong, "int64"},
+      {c10::kComplexFloat, "complex64"},
+      {c10::kComplexDouble, "complex128"}};  // as Python does
+  for (const auto& [known, spelled] : kSpelled)
+    if (known == type) return spelled;
   std::string name = c10::toString(type);
   for (char& c : name) c = static_cast<char>(std::tolower(c));
   return name;

@@ -6,20 +6,15 @@ namespace {
 using Operator = PyObject* (*)(PyObject*, PyObject*);
 
 Operator operator_of(shape::Operation operation) {
-  switch (operation) {
-    case shape::Operation::Add:
-      return PyNumber_Add;
-    case shape::Operation::Subtract:
-      return PyNumber_Subtract;
-    case shape::Operation::Multiply:
-      return PyNumber_Multiply;
-    case shape::Operation::FloorDivide:
-      return PyNumber_FloorDivide;
-    case shape::Operation::Modulo:
-      return PyNumber_Remainder;
-    default:
-      return nullptr;
-  }
+  using O = shape::Operation;
+  static constexpr std::pair<O, Operator> kOperators[] = {{O::Add, PyNumber_Add},
+                                                          {O::Subtract, PyNumber_Subtract},
+                                                          {O::Multiply, PyNumber_Multiply},
+                                                          {O::FloorDivide, PyNumber_FloorDivide},
+                                                          {O::Modulo, PyNumber_Remainder}};
+  for (const auto& [known, function] : kOperators)
+    if (known == operation) return function;
+  return nullptr;
 }
 
 }  // namespace

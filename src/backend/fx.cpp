@@ -143,9 +143,13 @@ class Builder {
         return add_body(node);
       case Node::Attribute:
         return add_attribute(node, text(node.label), node.object);
-      default:
+      case Node::CallFunction:
+      case Node::CallMethod:
         return add_call(node);
+      case Node::Placeholder:
+        break;
     }
+    GRAMME_BUG("a placeholder among the nodes that are computed");
   }
 
   void add_body(const Node& node) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/imported.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "protocol/special.h"
 
@@ -29,7 +30,8 @@ void add_rows(PyTypeObject* type, std::initializer_list<Row> rows) { add_rows(ty
 
 void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows) {
   for (const Row& row : rows)
-    if (PyObject* method = PyDict_GetItemString(type->tp_dict, row.name)) protocol::add_model(method, row.model, takes);
+    if (PyObject* method = PyDict_GetItemString(type_dict(type), row.name))
+      protocol::add_model(method, row.model, takes);
 }
 
 void add_rows(std::initializer_list<NamedRow> rows) {
@@ -57,7 +59,7 @@ void add_pure_methods(PyTypeObject* type, std::initializer_list<const char*> exc
                                        "__class__",   "__subclasshook__"};
   PyObject *name, *member;
   Py_ssize_t at = 0;
-  while (PyDict_Next(type->tp_dict, &at, &name, &member)) {
+  while (PyDict_Next(type_dict(type), &at, &name, &member)) {
     auto is = [&](const char* other) { return PyUnicode_CompareWithASCIIString(name, other) == 0; };
     if (std::any_of(std::begin(kNever), std::end(kNever), is) || std::any_of(except.begin(), except.end(), is))
       continue;

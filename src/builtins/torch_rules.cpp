@@ -10,6 +10,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
+#include "base/type_dict.h"
 #include "builtins/file_rules.h"
 #include "cpython/objects.h"
 #include "meta/origin.h"
@@ -288,7 +289,7 @@ Treatment classify(PyObject* callable) {
   if (const Rule* rule = all.objects.find(callable)) return treatment_of(*rule, callable);
   if (is_tensor_method(all, callable)) return Treatment::InGraph;
   if (meta::is_operator(callable)) return Treatment::InGraph;
-  if (PyType_Check(callable)) check_marks(callable, reinterpret_cast<PyTypeObject*>(callable)->tp_dict);
+  if (PyType_Check(callable)) check_marks(callable, type_dict(callable));
   return Treatment::Inline;
 }
 

@@ -52,9 +52,22 @@ int jump_target(const Instruction& instruction) {
       return instruction.next + instruction.arg;
     case Operand::JumpBackward:
       return instruction.next - instruction.arg;
-    default:
-      return -1;
+    case Operand::None:
+    case Operand::Raw:
+    case Operand::Const:
+    case Operand::Name:
+    case Operand::GlobalName:
+    case Operand::Local:
+    case Operand::Count:
+    case Operand::Depth:
+    case Operand::Flags:
+    case Operand::Compare:
+    case Operand::BinaryOp:
+    case Operand::Invert:
+    case Operand::Unpack:
+      break;
   }
+  return -1;
 }
 
 /// Decodes the instruction that starts at `unit`, its EXTENDED_ARGs included.

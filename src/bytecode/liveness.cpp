@@ -3,22 +3,9 @@
 namespace gramme::bytecode {
 namespace {
 
-/// Also instructions that fail on an unbound slot read it. A cell slot is read by every instruction that uses the cell.
-bool reads_slot(Op op) {
-  switch (op) {
-    case Op::LOAD_FAST:
-    case Op::DELETE_FAST:
-    case Op::LOAD_CLOSURE:
-    case Op::LOAD_DEREF:
-    case Op::STORE_DEREF:
-    case Op::DELETE_DEREF:
-    case Op::LOAD_CLASSDEREF:
-    case Op::MAKE_CELL:
-      return true;
-    default:
-      return false;
-  }
-}
+/// Whatever names a slot reads it, but a plain store: instructions that fail on an unbound slot do, and a cell slot is
+/// read by every instruction that uses the cell.
+bool reads_slot(Op op) { return operand(op) == Operand::Local && op != Op::STORE_FAST; }
 
 /// COPY_FREE_VARS writes too, but what it overwrites is null.
 bool writes_slot(Op op) { return op == Op::STORE_FAST || op == Op::DELETE_FAST; }

@@ -9,24 +9,31 @@
 namespace gramme::guards {
 
 enum class Kind : uint8_t {
-#define GUARD(name, operand, text) name,
+#define GUARD(name, ...) name,
 #include "guards/guards.def"
 #undef GUARD
 };
 
+/// What a fact of a kind is compared with.
+enum class Operand : uint8_t { None, Object, Number, Both, Other, Spec };
+
 struct Fact {
   const source::Source* source;
   Kind kind;
-  Owned<> object;  // Type, Narrow, Constant, Identity, Keys, SetIs, Places, Code, Subclass, Content
-  const source::Source* other = nullptr;   // SameAs, NotSameAs, NoOverlap, OtherStorage, Apart
-  int64_t number = 0;                      // Length, Subclass, Content
-  const aten::TensorSpec* spec = nullptr;  // Tensor
+  // Those that the row of its kind names:
+  Owned<> object;
+  const source::Source* other = nullptr;
+  int64_t number = 0;
+  const aten::TensorSpec* spec = nullptr;
 
   /// "L['x'] is a float", "G['scale'] == 0.5", …
   std::string print() const;
 };
 
 const char* kind_name(Kind kind);
+Operand operand(Kind kind);
+/// Has it what its row says that it is compared with?
+bool is_complete(const Fact& fact);
 /// The float at the source, or in a tensor there, lies between these; `whole`: it is a whole number besides.
 Fact between(const source::Source* source, double low, double high, bool whole = false);
 

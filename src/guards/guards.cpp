@@ -79,11 +79,36 @@ Fact between(const source::Source* source, double low, double high, bool whole) 
 
 const char* kind_name(Kind kind) {
   static constexpr const char* kNames[] = {
-#define GUARD(name, operand, text) #name,
+#define GUARD(name, ...) #name,
 #include "guards/guards.def"
 #undef GUARD
   };
   return kNames[static_cast<int>(kind)];
+}
+
+Operand operand(Kind kind) {
+  static constexpr Operand kOperands[] = {
+#define GUARD(name, operand, ...) Operand::operand,
+#include "guards/guards.def"
+#undef GUARD
+  };
+  return kOperands[static_cast<int>(kind)];
+}
+
+bool is_complete(const Fact& fact) {
+  switch (operand(fact.kind)) {
+    case Operand::Object:
+    case Operand::Both:
+      return static_cast<bool>(fact.object);
+    case Operand::Other:
+      return fact.other != nullptr;
+    case Operand::Spec:
+      return fact.spec != nullptr;
+    case Operand::None:
+    case Operand::Number:
+      return true;
+  }
+  return false;
 }
 
 }  // namespace gramme::guards

@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "hop/body.h"
 #include "hop/operators.h"
@@ -77,7 +78,7 @@ namespace {
 Object* make_context(Trace& trace, Applied& applied) {
   static PyObject* const name = of_torch::attribute(of_torch::BackwardCls);
   PyTypeObject* const base = of_torch::type(of_torch::BackwardCFunction);
-  PyObject* type = PyDict_GetItem(applied.function->type()->tp_dict, name);
+  PyObject* type = PyDict_GetItem(type_dict(applied.function->type()), name);
   if (!type || !PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), base))
     cannot(Reason::BodyUnsupported, "an autograd.Function whose node is of a class of its own");
   auto* context = trace.make<Object>();

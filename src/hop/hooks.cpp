@@ -5,6 +5,7 @@
 // autograd a call of the hook itself.
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "hop/body.h"
 #include "hop/operators.h"
@@ -309,7 +310,7 @@ Value* retain_grad(Trace& trace, const Args& args) {
   if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.retain_grad");
   static PyObject* const name = intern("retain_grad");
-  PyObject* const descriptor = PyDict_GetItemWithError(reinterpret_cast<PyTypeObject*>(type)->tp_dict, name);
+  PyObject* const descriptor = PyDict_GetItemWithError(type_dict(type), name);
   trace.scope().emit_operator(descriptor, {trace.scope().argument(tensor)});
   tensor->retains_grad = true;
   return trace.none();

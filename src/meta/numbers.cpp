@@ -96,24 +96,15 @@ struct Tensors {
 };
 
 double largest_of(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::ScalarType::Double:
-    case c10::ScalarType::ComplexDouble:
-      return std::numeric_limits<double>::max();
-    case c10::ScalarType::Float:
-    case c10::ScalarType::ComplexFloat:
-      return std::numeric_limits<float>::max();
-    case c10::ScalarType::BFloat16:
-      return 0x1p127;
-    case c10::ScalarType::Half:
-      return 65504;
-    case c10::ScalarType::Long:
-      return 0x1p62;
-    case c10::ScalarType::Int:
-      return 0x1p30;
-    default:
-      return -1;
-  }
+  constexpr double kDouble = std::numeric_limits<double>::max(), kFloat = std::numeric_limits<float>::max();
+  static constexpr std::pair<c10::ScalarType, double> kLargest[] = {
+      {c10::ScalarType::Double, kDouble},   {c10::ScalarType::ComplexDouble, kDouble},
+      {c10::ScalarType::Float, kFloat},     {c10::ScalarType::ComplexFloat, kFloat},
+      {c10::ScalarType::BFloat16, 0x1p127}, {c10::ScalarType::Half, 65504},
+      {c10::ScalarType::Long, 0x1p62},      {c10::ScalarType::Int, 0x1p30}};
+  for (const auto& [known, largest] : kLargest)
+    if (known == dtype) return largest;
+  return -1;
 }
 
 Tensors tensors_of(const Call& call) {

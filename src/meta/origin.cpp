@@ -2,6 +2,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "torch/names.h"
 
 namespace gramme::meta {
@@ -9,7 +10,7 @@ namespace {
 
 bool is_type_of_pytorch(PyTypeObject* type) {
   static PyObject* const key = intern("__module__");
-  return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type->tp_dict, key) == "torch";
+  return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type_dict(type), key) == "torch";
 }
 
 /// What functions that pybind11 made are bound to, whosever they are.

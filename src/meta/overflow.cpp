@@ -14,32 +14,15 @@ namespace {
 bool fits(double value, c10::ScalarType dtype) {
   const bool real = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
   if (!std::isfinite(value)) return real;
-  switch (dtype) {
-    case c10::kByte:
-      return value >= 0 && value <= 255;
-    case c10::kChar:
-      return value >= -128 && value <= 127;
-    case c10::kShort:
-      return std::abs(value) < 32768;
-    case c10::kInt:
-      return std::abs(value) < 2147483648.0;
-    case c10::kLong:
-      return std::abs(value) < 9.2e18;
-    case c10::kHalf:
-    case c10::kComplexHalf:
-      return std::abs(value) <= 65504;
-    case c10::kBFloat16:
-      return std::abs(value) <= std::numeric_limits<c10::BFloat16>::max();
-    case c10::kFloat:
-    case c10::kComplexFloat:
-      return std::abs(value) <= std::numeric_limits<float>::max();
-    case c10::kDouble:
-    case c10::kComplexDouble:
-    case c10::kBool:
-      return true;
-    default:
-      return false;
-  }
+  if (dtype == c10::kByte) return value >= 0 && value <= 255;
+  if (dtype == c10::kChar) return value >= -128 && value <= 127;
+  if (dtype == c10::kShort) return std::abs(value) < 32768;
+  if (dtype == c10::kInt) return std::abs(value) < 2147483648.0;
+  if (dtype == c10::kLong) return std::abs(value) < 9.2e18;
+  if (dtype == c10::kHalf || dtype == c10::kComplexHalf) return std::abs(value) <= 65504;
+  if (dtype == c10::kBFloat16) return std::abs(value) <= std::numeric_limits<c10::BFloat16>::max();
+  if (dtype == c10::kFloat || dtype == c10::kComplexFloat) return std::abs(value) <= std::numeric_limits<float>::max();
+  return dtype == c10::kDouble || dtype == c10::kComplexDouble || dtype == c10::kBool;
 }
 
 template <class Visit>

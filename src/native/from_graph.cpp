@@ -199,9 +199,14 @@ class Conversion {
         return Operand::Dict;
       case Argument::Slice:
         return Operand::Slice;
-      default:
+      case Argument::Constant:
+      case Argument::Body:  // its module
         return Operand::Constant;
+      case Argument::Tensor:
+      case Argument::Number:
+        break;
     }
+    GRAMME_BUG("a value among the constants");
   }
 
   const graph::Graph& graph_;

@@ -24,16 +24,10 @@ c10::Scalar number_of(PyObject* object) {
 }  // namespace
 
 c10::TypePtr plain_type(const c10::TypePtr& type) {
-  switch (type->kind()) {
-    case c10::TypeKind::SymIntType:
-      return c10::IntType::get();
-    case c10::TypeKind::SymFloatType:
-      return c10::FloatType::get();
-    case c10::TypeKind::SymBoolType:
-      return c10::BoolType::get();
-    default:
-      return type;
-  }
+  const c10::TypeKind kind = type->kind();
+  if (kind == c10::TypeKind::SymIntType) return c10::IntType::get();
+  if (kind == c10::TypeKind::SymFloatType) return c10::FloatType::get();
+  return kind == c10::TypeKind::SymBoolType ? c10::BoolType::get() : type;
 }
 
 c10::Scalar scalar_at(const Numeral& number, const Run& run) {
@@ -63,9 +57,13 @@ c10::IValue numbers_at(const OperatorArgument& argument, const Run& run) {
       return list_at<double>(argument, [&](const Numeral& number) { return scalar(number).toDouble(); });
     case OperatorArgument::Scalars:
       return list_at<c10::Scalar>(argument, scalar);
-    default:
-      return {};
+    case OperatorArgument::Constant:
+    case OperatorArgument::Tensor:
+    case OperatorArgument::Tensors:
+    case OperatorArgument::MaybeTensors:
+      break;  // no numbers
   }
+  return {};
 }
 
 at::Tensor number_tensor(const c10::Scalar& value) {

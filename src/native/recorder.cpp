@@ -38,18 +38,11 @@ std::optional<OperatorArgument::Kind> kind_of_list(c10::TypePtr type) {
   if (const auto maybe = type->cast<c10::OptionalType>()) type = maybe->getElementType();
   const auto list = type->cast<c10::ListType>();
   if (!list) return std::nullopt;
-  switch (list->getElementType()->kind()) {
-    case c10::TypeKind::IntType:
-    case c10::TypeKind::SymIntType:
-      return OperatorArgument::Integers;
-    case c10::TypeKind::FloatType:
-    case c10::TypeKind::SymFloatType:
-      return OperatorArgument::Floats;
-    case c10::TypeKind::NumberType:
-      return OperatorArgument::Scalars;
-    default:
-      return std::nullopt;
-  }
+  using Item = c10::TypeKind;
+  const Item item = list->getElementType()->kind();
+  if (item == Item::IntType || item == Item::SymIntType) return OperatorArgument::Integers;
+  if (item == Item::FloatType || item == Item::SymFloatType) return OperatorArgument::Floats;
+  return item == Item::NumberType ? std::optional(OperatorArgument::Scalars) : std::nullopt;
 }
 
 bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }

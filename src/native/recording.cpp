@@ -6,6 +6,7 @@
 
 #include "aten/python.h"
 #include "aten/state.h"
+#include "base/error.h"
 #include "base/signals.h"
 #include "native/assemble.h"
 #include "native/linear.h"
@@ -303,9 +304,10 @@ Place Recording::place_of(const Operand& operand) const {
       for (const Operand& item : operand.items) whole.items.push_back(place_of(item));
       return whole;
     }
-    default:
+    case Operand::Constant:
       return {Place::Constant, 0, operand.object, {}};
   }
+  GRAMME_BUG("an operand of no kind");
 }
 
 Assembly Recording::assembly(std::vector<Instruction> instructions) const {

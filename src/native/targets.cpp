@@ -60,10 +60,14 @@ bool is_fixed(const Operand& operand) {
       return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
              PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) || THPDtype_Check(object) ||
              THPDevice_Check(object) || THPLayout_Check(object);
-    default:
+    case Operand::Tuple:
+    case Operand::List:
+    case Operand::Dict:
+    case Operand::Slice:
       return std::all_of(operand.items.begin(), operand.items.end(),
                          [](const Operand& item) { return is_fixed(item); });
   }
+  return false;
 }
 
 bool is_transparent(const Step& step) {

@@ -158,6 +158,7 @@ void Block::put_back(uint32_t first, uint32_t last, PyObject** registers) {
 /// What it held may be alive through it only.
 void Block::forget(Mark& mark) {
   if (mark.held) dropped_.push_back(std::move(mark.held));
+  if (mark.keys) dropped_.push_back(std::move(mark.keys));
   mark = Mark{};
 }
 

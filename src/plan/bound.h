@@ -2,7 +2,8 @@
 //
 // Words are compared in pre-order with early exit, which is what makes it safe: an address below an object is read only
 // after the words above have shown that the object is still there. They rest on four kinds of evidence:
-//   a stamp      the version of a dict or the tag of a type, never given out twice: same content, all of it alive
+//   a stamp      the version of a dict or the tag of a type, never given out twice: same content, all of it alive; a
+//                dict may have words for its table, keys and values instead (evidence.h)
 //   a pointer    an item, a cell, a slot, an attribute stored inline; what it points to may be another object at the
 //                same address, so its type and everything read below it have words of their own
 //   a hold       immutable leaves are held, so an equal pointer is the same value
@@ -39,6 +40,7 @@ struct Origin {
 struct Mark {
   PyTypeObject* type = nullptr;
   Owned<> held;           // a leaf, or the elements of a set
+  Owned<> keys;           // of dicts, whose words are pointers to them
   bool anchored = false;  // alive and the same object as long as the plan, or the held leaf, exists
 };
 

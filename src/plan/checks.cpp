@@ -136,9 +136,21 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
     case GuardKind::Subclass:
       return changed("issubclass(" + describe(check.object) + ", " + name + ")", check.number ? "True" : "False",
                      check.number ? "False" : "True");
-    default:
-      return name + " changed";
+    case GuardKind::SameAs:
+    case GuardKind::NotSameAs:
+    case GuardKind::Absent:
+    case GuardKind::Present:
+    case GuardKind::Tensor:
+    case GuardKind::Content:
+    case GuardKind::NoOverlap:
+    case GuardKind::OtherStorage:
+    case GuardKind::Apart:
+    case GuardKind::Distinct:
+    case GuardKind::Other:
+    case GuardKind::Unguarded:
+      break;  // no checks
   }
+  return name + " changed";
 }
 
 /// Asked when a class was registered with an abstract one since. What raises is left to the program.
@@ -155,62 +167,96 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
   return std::equal(first, first + PyTuple_GET_SIZE(expected), &PyTuple_GET_ITEM(expected, 0));
 }
 
+/// Does a check of the kind hold of the object?
+template <GuardKind kind>
+bool matches(const Check& check, PyObject* object) = delete;
+
+#define MATCHES(kind) \
+  template <>         \
+  inline bool matches<GuardKind::kind>(const Check& check, PyObject* object)
+
+MATCHES(Type) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object; }
+MATCHES(Narrow) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object && source::is_narrow(object); }
+MATCHES(Constant) { return object == check.object || same_constant(object, check.object); }
+MATCHES(Identity) { return object == check.object; }
+MATCHES(Length) { return length_of(object) == check.number; }
+MATCHES(Keys) { return keys_are(object, check.object); }
+MATCHES(Hashes) { return hashes_are(object, check.object); }
+MATCHES(Position) {
+  return Py_IS_TYPE(object, &PyListIter_Type) && *cpython::list_iterator_position(object) == check.number;
+}
+MATCHES(MaxLength) { return is_deque(object) && cpython::as_deque(object)->maxlen == check.number; }
+MATCHES(SetIs) { return PyAnySet_Check(object) && source::same_elements(object, check.object); }
+MATCHES(Places) { return PyAnySet_Check(object) && cpython::same_places(object, check.object, same_constant); }
+MATCHES(MethodDef) {
+  return PyCFunction_Check(object) && reinterpret_cast<PyCFunctionObject*>(object)->m_ml ==
+                                          reinterpret_cast<PyMethodDescrObject*>(check.object)->d_method;
+}
+MATCHES(Warning) { return guards::is_harmless_warning(object, check.object); }
+MATCHES(Subclasses) { return are_subclasses(object, check.object); }
+MATCHES(Subclass) { return answers_subclass(object, check.object, check.number != 0); }
+MATCHES(Marks) { return guards::are_marks_within(object, check.object); }
+MATCHES(Code) { return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object; }
+
+#undef MATCHES
+
+bool are_tensors(PyObject* a, PyObject* b) { return a && b && aten::is_tensor(a) && aten::is_tensor(b); }
+
+/// Does a relation of the kind hold of the two?
+template <GuardKind kind>
+bool relates(PyObject* a, PyObject* b) = delete;
+
+#define RELATES(kind) \
+  template <>         \
+  inline bool relates<GuardKind::kind>(PyObject * a, PyObject * b)
+
+RELATES(SameAs) { return a == b; }
+RELATES(NotSameAs) { return a != b; }
+RELATES(NoOverlap) { return are_tensors(a, b) && !aten::overlap(a, b); }
+RELATES(OtherStorage) { return are_tensors(a, b) && !aten::same_storage(a, b); }
+
+#undef RELATES
+
 }  // namespace
+
+// By the column of guards.def; what has another role is no check, or no relation, and never holds as one.
+#define BY_Check(name) matches<GuardKind::name>(check, object)
+#define BY_Leaf(name) BY_Check(name)
+#define BY_Relation(name) false
+#define BY_Signature(name) false
+#define BY_Absent(name) false
+#define BY_Read(name) false
+#define BY_Apart(name) false
+#define BY_Distinct(name) false
+#define BY_Others(name) false
+#define BY_Content(name) false
 
 [[gnu::hot]] bool matches_check(const Check& check, PyObject* object) {
   switch (check.kind) {
-    case GuardKind::Type:
-      return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object;
-    case GuardKind::Narrow:
-      return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object && source::is_narrow(object);
-    case GuardKind::Constant:
-      return object == check.object || same_constant(object, check.object);
-    case GuardKind::Identity:
-      return object == check.object;
-    case GuardKind::Length:
-      return length_of(object) == check.number;
-    case GuardKind::Keys:
-      return keys_are(object, check.object);
-    case GuardKind::Hashes:
-      return hashes_are(object, check.object);
-    case GuardKind::Position:
-      return Py_IS_TYPE(object, &PyListIter_Type) && *cpython::list_iterator_position(object) == check.number;
-    case GuardKind::MaxLength:
-      return is_deque(object) && cpython::as_deque(object)->maxlen == check.number;
-    case GuardKind::SetIs:
-      return PyAnySet_Check(object) && source::same_elements(object, check.object);
-    case GuardKind::Places:
-      return PyAnySet_Check(object) && cpython::same_places(object, check.object, same_constant);
-    case GuardKind::MethodDef:
-      return PyCFunction_Check(object) && reinterpret_cast<PyCFunctionObject*>(object)->m_ml ==
-                                              reinterpret_cast<PyMethodDescrObject*>(check.object)->d_method;
-    case GuardKind::Warning:
-      return guards::is_harmless_warning(object, check.object);
-    case GuardKind::Subclasses:
-      return are_subclasses(object, check.object);
-    case GuardKind::Subclass:
-      return answers_subclass(object, check.object, check.number != 0);
-    case GuardKind::Marks:
-      return guards::are_marks_within(object, check.object);
-    case GuardKind::Code:
-      return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object;
-    default:
-      return true;
+#define GUARD(name, operand, role, needs, text) \
+  case GuardKind::name:                         \
+    return BY_##role(name);
+#include "guards/guards.def"
+#undef GUARD
   }
+  return false;
 }
+
+#undef BY_Check
+#define BY_Check(name) false
+#undef BY_Relation
+#define BY_Relation(name) relates<GuardKind::name>(a, b)
 
 bool holds(const Relation& relation, PyObject* const* registers) {
   PyObject *a = registers[relation.a], *b = registers[relation.b];
   switch (relation.kind) {
-    case GuardKind::SameAs:
-      return a == b;
-    case GuardKind::NotSameAs:
-      return a != b;
-    case GuardKind::OtherStorage:
-      return a && b && aten::is_tensor(a) && aten::is_tensor(b) && !aten::same_storage(a, b);
-    default:
-      return a && b && aten::is_tensor(a) && aten::is_tensor(b) && !aten::overlap(a, b);
+#define GUARD(name, operand, role, needs, text) \
+  case GuardKind::name:                         \
+    return BY_##role(name);
+#include "guards/guards.def"
+#undef GUARD
   }
+  return false;
 }
 
 std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object) {
@@ -245,16 +291,10 @@ std::string explain_content(const Program& program, const Content& content, PyOb
 
 std::string explain_relation(const Program& program, const Relation& relation) {
   std::string a = program.steps[relation.a].source->print(), b = program.steps[relation.b].source->print();
-  switch (relation.kind) {
-    case GuardKind::SameAs:
-      return a + " and " + b + " are not one object any more";
-    case GuardKind::NotSameAs:
-      return a + " and " + b + " are one object now";
-    case GuardKind::OtherStorage:
-      return a + " and " + b + " lie in one storage now";
-    default:
-      return a + " and " + b + " share memory now";
-  }
+  if (relation.kind == GuardKind::SameAs) return a + " and " + b + " are not one object any more";
+  if (relation.kind == GuardKind::NotSameAs) return a + " and " + b + " are one object now";
+  if (relation.kind == GuardKind::OtherStorage) return a + " and " + b + " lie in one storage now";
+  return a + " and " + b + " share memory now";
 }
 
 }  // namespace gramme::plan

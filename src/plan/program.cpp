@@ -14,67 +14,15 @@ using source::Source;
 using GuardKind = guards::Kind;
 using SourceKind = source::Kind;
 
-/// What reading a child of this kind needs of its base.
-uint16_t child_needs(SourceKind kind) {
-  switch (kind) {
-    case SourceKind::Attr:
-      return kAttributes;
-    case SourceKind::InstanceDict:
-      return kInstanceDict;
-    case SourceKind::TypeAttr:
-      return kClassLookup;
-    case SourceKind::Item:
-      return kItems;
-    case SourceKind::Value:
-      return kContent;
-    case SourceKind::KeyAt:
-    case SourceKind::ValueAt:
-      return kContent | kOrder;
-    case SourceKind::DequeItem:
-    case SourceKind::MemberAt:
-    case SourceKind::Grad:
-    case SourceKind::ContextValue:
-    case SourceKind::ThreadDict:
-    case SourceKind::TokenPart:
-      return kUnstamped;
-    default:
-      return 0;  // fields at a fixed address
-  }
-}
-
-uint16_t check_needs(GuardKind kind) {
-  switch (kind) {
-    case GuardKind::Length:
-      return kSize;
-    case GuardKind::Keys:
-    case GuardKind::Hashes:
-      return kContent | kOrder;
-    case GuardKind::Position:
-      return kPosition;
-    case GuardKind::MaxLength:
-      return kMaxLength;
-    case GuardKind::Marks:
-      return kMarks;
-    case GuardKind::Subclass:
-      return kRegistered;
-    case GuardKind::Subclasses:
-      return kSubclasses;
-    case GuardKind::Warning:
-      return kUnstamped;
-    case GuardKind::SetIs:
-    case GuardKind::Places:
-      return kMembers;
-    default:
-      return 0;
-  }
-}
-
-bool is_number_of_tensor(SourceKind kind) {
-  return kind == SourceKind::SizeOf || kind == SourceKind::StrideOf || kind == SourceKind::OffsetOf;
+/// What reading such a child needs of its base.
+uint32_t child_needs(const Step& child) {
+  const uint32_t needs = row(child.kind).needs | kType;
+  if (child.evidence == Evidence::Unstamped) return needs | kUnstamped;
+  return child.absent ? needs | kKeys : needs;  // nothing but all keys shows that one is not there
 }
 
 /// The source of the object that has the number.
-const Source* object_of(const Source* number) { return is_number_of_tensor(number->kind) ? number->base : number; }
+const Source* object_of(const Source* number) { return source::is_number(number->kind) ? number->base : number; }
 
 struct Node {
   const Source* source;
@@ -88,6 +36,7 @@ class Lowering {
   Lowering(const GuardDescription& description, Program& program)
       : program_(program), nodes_(description.pool->size()) {
     for (const Fact& fact : description.facts) {
+      if (!guards::is_complete(fact)) GRAMME_BUG("a fact without its operand: " + fact.source->print());
       node_of(fact.source)->facts.push_back(&fact);
       if (fact.other) node_of(fact.other);
     }
@@ -106,19 +55,7 @@ class Lowering {
       program_.roots.push_back(static_cast<uint32_t>(program_.steps.size()));
       emit(*read_ahead_[i], static_cast<int32_t>(register_of(read_ahead_[i]->source->base)));
     }
-    for (const Fact& fact : description.facts) {
-      if (fact.kind == GuardKind::Distinct) program_.distinct.push_back(register_of(fact.source));
-      if (fact.kind == GuardKind::Other) program_.others.push_back(register_of(fact.source));
-      if (fact.kind == GuardKind::Content)
-        program_.contents.push_back({register_of(fact.source),
-                                     PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), 0)),
-                                     PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), 1)), fact.number != 0});
-      if (!fact.other) continue;
-      if (fact.kind == GuardKind::Apart)
-        program_.apart.insert(program_.apart.end(), {register_of(fact.source), register_of(fact.other)});
-      else
-        program_.relations.push_back({fact.kind, register_of(fact.source), register_of(fact.other)});
-    }
+    for (const Fact& fact : description.facts) join(fact);
     std::sort(program_.apart.begin(), program_.apart.end());
     program_.apart.erase(std::unique(program_.apart.begin(), program_.apart.end()), program_.apart.end());
     const auto first_varying = std::stable_partition(program_.apart.begin(), program_.apart.end(), [&](uint32_t index) {
@@ -146,7 +83,7 @@ class Lowering {
 
   Number number(const Source* source) const {
     const Number number{source->kind, register_of(object_of(source)), source->index};
-    if (!(is_number_of_tensor(source->kind) ? has_number(number) : is_int(program_.steps[number.of])))
+    if (!(source::is_number(source->kind) ? has_number(number) : is_int(program_.steps[number.of])))
       GRAMME_BUG("no fact says that there is such a number: " + source->print());
     return number;
   }
@@ -165,6 +102,32 @@ class Lowering {
       const bool of_type = check.kind == GuardKind::Type || check.kind == GuardKind::Narrow;
       return of_type && check.object == reinterpret_cast<PyObject*>(&PyLong_Type);
     });
+  }
+
+  /// Facts that are no check of one step.
+  void join(const Fact& fact) {
+    switch (row(fact.kind).role) {
+      case Role::Distinct:
+        return program_.distinct.push_back(register_of(fact.source));
+      case Role::Others:
+        return program_.others.push_back(register_of(fact.source));
+      case Role::Content:
+        return program_.contents.push_back(
+            {register_of(fact.source), PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), 0)),
+             PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), 1)), fact.number != 0});
+      case Role::Apart:
+        program_.apart.insert(program_.apart.end(), {register_of(fact.source), register_of(fact.other)});
+        return;
+      case Role::Relation:
+        return program_.relations.push_back({fact.kind, register_of(fact.source), register_of(fact.other)});
+      case Role::Nobody:
+      case Role::Check:
+      case Role::Leaf:
+      case Role::Signature:
+      case Role::Absent:
+      case Role::Read:
+        return;
+    }
   }
 
   /// What a signature leaves out is a symbol or has a value that it must be.
@@ -188,6 +151,7 @@ class Lowering {
     auto index = static_cast<uint32_t>(program_.steps.size());
     registers_[node.source->id] = index;
     Step step{.kind = node.source->kind,
+              .evidence = row(node.source->kind).evidence,
               .base = base,
               .index = node.source->index,
               .key = node.source->key.get(),
@@ -200,65 +164,46 @@ class Lowering {
     step.check_count = static_cast<uint32_t>(program_.checks.size()) - step.first_check;
     if (step.absent && (step.check_count || step.spec || !node.children.empty()))
       GRAMME_BUG("facts about an absent object: " + node.source->print());
-    for (const Node* child : node.children) step.needs |= child_needs(child->source->kind);
-    step.typed |= !node.children.empty();
     program_.steps.push_back(step);
     for (const Node* child : node.children) {
-      if (is_read_ahead(child->source->kind))
+      if (is_read_ahead(child->source->kind)) {
         read_ahead_.push_back(child);
-      else
-        emit(*child, static_cast<int32_t>(index));
+        program_.steps[index].needs |= kType;
+        continue;
+      }
+      const size_t made = program_.steps.size();
+      emit(*child, static_cast<int32_t>(index));
+      program_.steps[index].needs |= child_needs(program_.steps[made]);
     }
     program_.steps[index].end = static_cast<uint32_t>(program_.steps.size());
   }
 
   void add_check(Step& step, const Fact& fact) {
-    switch (fact.kind) {
-      case GuardKind::Present:  // every step but an absent one must read something
-      case GuardKind::Unguarded:
-      case GuardKind::SameAs:
-      case GuardKind::NotSameAs:
-      case GuardKind::NoOverlap:
-      case GuardKind::OtherStorage:
-      case GuardKind::Apart:
-      case GuardKind::Distinct:
-      case GuardKind::Other:
-      case GuardKind::Content:
+    const GuardRow& says = row(fact.kind);
+    switch (says.role) {
+      case Role::Nobody:
+      case Role::Read:  // every step but an absent one must read something
+      case Role::Relation:
+      case Role::Apart:
+      case Role::Distinct:
+      case Role::Others:
+      case Role::Content:
         return;
-      case GuardKind::Absent:
+      case Role::Absent:
         step.absent = true;
         return;
-      case GuardKind::Tensor:
+      case Role::Signature:
         if (step.spec && step.spec != fact.spec)
           GRAMME_BUG("two tensor signatures of one source: " + fact.source->print());
         step.spec = fact.spec;
         return;
-      case GuardKind::Constant:
-      case GuardKind::Narrow:
+      case Role::Leaf:
         step.constant = true;
         break;
-      case GuardKind::Type:
-      case GuardKind::Length:
-      case GuardKind::Keys:
-      case GuardKind::Hashes:
-      case GuardKind::Position:
-      case GuardKind::MaxLength:
-      case GuardKind::Code:
-      case GuardKind::MethodDef:
-        step.typed = true;
-        break;
-      case GuardKind::SetIs:
-      case GuardKind::Places:
-        step.typed = true;
-        break;
-      case GuardKind::Identity:
-      case GuardKind::Subclass:
-      case GuardKind::Subclasses:
-      case GuardKind::Warning:
-      case GuardKind::Marks:
+      case Role::Check:
         break;
     }
-    step.needs |= check_needs(fact.kind);
+    step.needs |= says.needs;
     for (size_t i = step.first_check; i < program_.checks.size(); ++i) {
       const Check& known = program_.checks[i];
       if (known.kind == fact.kind && known.object == fact.object.get() && known.number == fact.number) return;

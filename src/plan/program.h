@@ -10,27 +10,10 @@
 #include "aten/spec.h"
 #include "guards/fact.h"
 #include "plan/guard_plan.h"
+#include "plan/rows.h"
 #include "source/source.h"
 
 namespace gramme::plan {
-
-/// What the children and checks of a step read of its object, beyond its type. A bound form stamps just that.
-enum Needs : uint16_t {
-  kContent = 1 << 0,       // keys and values of a dict
-  kOrder = 1 << 1,         // a dict's order (an OrderedDict keeps its own)
-  kItems = 1 << 2,         // items of a tuple or list
-  kSize = 1 << 3,          // number of items
-  kAttributes = 1 << 4,    // the instance's own attributes
-  kClassLookup = 1 << 5,   // names looked up on a type
-  kMembers = 1 << 6,       // elements of a set
-  kUnstamped = 1 << 7,     // children without a stamp or a fixed address: looked up at every check
-  kPosition = 1 << 8,      // where a list's iterator stands
-  kInstanceDict = 1 << 9,  // the instance's dict as an object
-  kRegistered = 1 << 10,   // what was registered with an abstract class
-  kMaxLength = 1 << 11,    // of a deque
-  kMarks = 1 << 12,        // what is marked on a tensor
-  kSubclasses = 1 << 13,   // the classes directly below a class
-};
 
 struct Check {
   guards::Kind kind;
@@ -42,8 +25,8 @@ struct Step {
   source::Kind kind;
   bool absent = false;    // the source must read nothing
   bool constant = false;  // one of the checks is about the value: an immutable leaf
-  bool typed = false;     // some check or child depends on the object's type
-  uint16_t needs = 0;
+  Evidence evidence = Evidence::Unstamped;
+  uint32_t needs = kNone;
   int32_t base = -1;  // register
   uint32_t end = 0;   // one past the last step of the subtree
   int64_t index = 0;
@@ -54,7 +37,7 @@ struct Step {
 };
 
 /// Is it a root in spite of its base?
-inline bool is_read_ahead(source::Kind kind) { return kind == source::Kind::Ahead || kind == source::Kind::ValueAhead; }
+inline bool is_read_ahead(source::Kind kind) { return source::place(kind) == source::Place::Ahead; }
 
 /// A fact about two objects.
 struct Relation {

@@ -13,29 +13,38 @@ class Recorder {
 
  private:
   bool record_step(uint32_t index);
-  /// How the child was found. True if a stamp of the base covers it.
+  /// How the child was found. True if words of the base stand for it, and keep it alive.
   bool add_fetch(const Step& step, PyObject* base, PyObject* value);
-  bool add_attribute(const Step& step, PyObject* base, PyObject* value);
+  void add_field(PyObject* const* address, PyObject* value);
+  void add_fixed_field(const Step& step, PyObject* const* address, PyObject* value);
+  bool add_by_kind(const Step& step, PyObject* base, PyObject* value);
+  template <source::Kind kind>
+  bool add_own(const Step& step, PyObject* base, PyObject* value) = delete;
   void add_absent_inline(PyObject* base);
-  bool add_immutable_field(const Step& step, PyObject* const* address, PyObject* value);
-  bool add_closure(const Step& step, PyObject* function, PyObject* value);
+
   void add_object(const Step& step, PyObject* object, bool stamped);
   void add_type(const Step& step, PyObject* object, bool stamped);
   void add_content(const Step& step, PyObject* object);
+  /// All that shows that a dict is as it was, as far as that is needed.
+  void add_dict(PyObject* dict, uint32_t needs);
+  void add_table(PyObject* dict, uint32_t needs);
+  bool add_entry(PyObject* dict, PyObject* key, PyObject* value);
+  void hold_key(Owned<> key);
   void add_size(PyObject* object);
-  void add_attributes(PyObject* object);
+  void add_attributes(PyObject* object, uint32_t needs);
   void add_members(PyObject* set);
   void add_class_tag(PyObject* type);
+  void add_marks(PyObject* tensor);
+  void add_registrations();
+  void add_subclasses(PyObject* cls);
 
   void add(const void* address, uint64_t expected, Cause cause);
   void add_pointer(PyObject* const* address, PyObject* value);
   void add_number(const void* address, Cause cause);
-  /// A word that always differs.
-  void add_marks(PyObject* tensor);
-  void add_registrations();
-  void add_subclasses(PyObject* cls);
-  void add_field(const Check& check, PyObject* object);
+  /// A word that always differs: what hangs off the step is looked up again in every check.
   void add_unstamped();
+  /// The same, and the step itself is read anew.
+  void add_unknown();
   Mark& mark(uint32_t step) { return block_.marks_[step - block_.begin_]; }
 
   Block& block_;
@@ -43,6 +52,16 @@ class Recorder {
   PyObject** registers_;
   uint32_t index_ = 0;  // the step being recorded
 };
+
+// In recorder_dicts.cpp.
+template <>
+bool Recorder::add_own<source::Kind::Attr>(const Step& step, PyObject* base, PyObject* value);
+template <>
+bool Recorder::add_own<source::Kind::Value>(const Step& step, PyObject* base, PyObject* value);
+template <>
+bool Recorder::add_own<source::Kind::KeyAt>(const Step& step, PyObject* base, PyObject* value);
+template <>
+bool Recorder::add_own<source::Kind::ValueAt>(const Step& step, PyObject* base, PyObject* value);
 
 extern const uint64_t kNever;  // the address of a word that always differs
 

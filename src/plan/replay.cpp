@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/imported.h"
@@ -34,22 +35,24 @@ class Run {
     return result != nullptr;
   }
 
-  PyObject* make_tuple(const ReplayOp& op) const;
-  PyObject* make_dict(const ReplayOp& op) const;
-  PyObject* make_function(const ReplayOp& op) const;
-  PyObject* make_object(const ReplayOp& op) const;
-  PyObject* make_deque(const ReplayOp& op) const;
-  bool fill_list(const ReplayOp& op) const;
-  bool fill_dict(const ReplayOp& op) const;
-  bool assign_dict(const ReplayOp& op) const;
-  bool assign_deque(const ReplayOp& op) const;
-  bool assign_set(const ReplayOp& op) const;
-  bool set_grad(const ReplayOp& op) const;
-  bool store_own(const ReplayOp& op) const;
+  /// The object that an operation of the kind makes.
+  template <ReplayKind kind>
+  PyObject* make(const ReplayOp& op) const = delete;
+  template <ReplayKind kind>
+  bool does(const ReplayOp& op) const = delete;
+  PyObject* called(const ReplayOp& op) const;
+  bool store_own(const ReplayOp& op, PyObject* value) const;
 
   const Replay& replay_;
   PyObject** r_;
 };
+
+#define MAKE(kind) \
+  template <>      \
+  PyObject* Run::make<ReplayKind::kind>([[maybe_unused]] const ReplayOp& op) const
+#define DOES(kind) \
+  template <>      \
+  bool Run::does<ReplayKind::kind>([[maybe_unused]] const ReplayOp& op) const
 
 PyObject* imported(const char* module, const char* name) {
   Owned<> found = Owned<>::steal(import_module(module));
@@ -68,9 +71,11 @@ Owned<> Run::operand_list(const ReplayOp& op) const {
   return list;
 }
 
+// ---- containers
+
 /// Subclasses with items only: namedtuples by tuple.__new__, torch.Size and structure sequences by their own
 /// constructor.
-PyObject* Run::make_tuple(const ReplayOp& op) const {
+MAKE(MakeTuple) {
   Owned<> plain = operand_tuple(op);
   if (!op.object || !plain) return plain.release();
   auto* type = reinterpret_cast<PyTypeObject*>(op.object.get());
@@ -80,18 +85,60 @@ PyObject* Run::make_tuple(const ReplayOp& op) const {
   Owned<> args = Owned<>::steal(PyTuple_Pack(1, plain.get()));
   return args ? PyTuple_Type.tp_new(type, args.get(), nullptr) : nullptr;
 }
-
-PyObject* Run::make_dict(const ReplayOp& op) const {
-  return op.object ? PyObject_CallNoArgs(op.object.get()) : PyDict_New();
+MAKE(MakeList) { return PyList_New(0); }
+DOES(FillList) {
+  Borrowed<> list = at(op.a);
+  if (op.count == 0 && PyList_GET_SIZE(list) == 0)
+    return PyList_Append(list, Py_None) == 0 && PyList_SetSlice(list, 0, 1, nullptr) == 0;
+  for (int i = 0; i < op.count; ++i)
+    if (PyList_Append(list, operand(op, i)) < 0) return false;
+  return true;
 }
-
-PyObject* Run::make_deque(const ReplayOp& op) const {
+MAKE(MakeDict) { return op.object ? PyObject_CallNoArgs(op.object.get()) : PyDict_New(); }
+MAKE(MakeDefaultDict) {
+  PyObject* const type = once([] { return imported("collections", "defaultdict"); });
+  return PyObject_CallOneArg(type, at(op.a));
+}
+DOES(FillDict) {
+  Borrowed<> dict = at(op.a);
+  bool ordered = PyODict_Check(dict);
+  for (int i = 0; i < op.count; i += 2) {
+    int status = ordered ? PyODict_SetItem(dict, operand(op, i), operand(op, i + 1))
+                         : PyDict_SetItem(dict, operand(op, i), operand(op, i + 1));
+    if (status < 0) return false;
+  }
+  return true;
+}
+MAKE(MakeSet) { return PySet_New(nullptr); }
+DOES(FillSet) {
+  for (int i = 0; i < op.count; ++i)
+    if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
+  return true;
+}
+MAKE(CopySet) {
+  Owned<> copy = Owned<>::steal(op.number ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
+  return copy && cpython::place_members(copy.get(), op.object.get()) ? copy.release() : nullptr;
+}
+DOES(PlaceMembers) { return cpython::place_members(at(op.a), op.object.get()); }
+MAKE(MakeFrozenSet) {
+  Owned<> items = operand_tuple(op);
+  return items ? PyFrozenSet_New(items.get()) : nullptr;
+}
+MAKE(MakeDeque) {
   PyObject* const deque = once([] { return imported("collections", "deque"); });
   Owned<> none = Owned<>::steal(PyTuple_New(0));
   return none ? PyObject_CallFunctionObjArgs(deque, none.get(), at(op.a), nullptr) : nullptr;
 }
+DOES(FillDeque) {
+  Owned<> items = operand_list(op);
+  return items && call_for_effect(PyObject_CallMethod(at(op.a), "extend", "O", items.get()));
+}
+MAKE(MakeSlice) { return PySlice_New(at(op.a), at(op.b), at(op.c)); }
 
-PyObject* Run::make_function(const ReplayOp& op) const {
+// ---- functions and objects
+
+MAKE(MakeCell) { return PyCell_New(nullptr); }
+MAKE(MakeFunction) {
   Owned<> made = Owned<>::steal(PyFunction_NewWithQualName(op.object.get(), at(op.a), operand(op, 1)));
   if (!made) return nullptr;
   auto* function = reinterpret_cast<PyFunctionObject*>(made.get());
@@ -106,6 +153,16 @@ PyObject* Run::make_function(const ReplayOp& op) const {
   if (operand(op, 5)) assign(function->func_closure, operand(op, 5));
   return made.release();
 }
+MAKE(MakeMethod) { return PyMethod_New(at(op.a), at(op.b)); }
+MAKE(MakePartial) {
+  PyObject* const type = once([] { return imported("functools", "partial"); });
+  Owned<> function = Owned<>::steal(PyTuple_Pack(1, at(op.a)));
+  Owned<> args = function ? Owned<>::steal(PySequence_Concat(function.get(), at(op.b))) : Owned<>();
+  return args ? PyObject_Call(type, args.get(), at(op.c)) : nullptr;
+}
+MAKE(MakeClass) {
+  return cpython::make_type(reinterpret_cast<PyTypeObject*>(op.object.get()), at(op.a), at(op.b), at(op.c));
+}
 
 /// The container in C that allocates instances of the type; object if there is none.
 PyTypeObject* container_base(PyTypeObject* type) {
@@ -114,7 +171,7 @@ PyTypeObject* container_base(PyTypeObject* type) {
   return &PyBaseObject_Type;
 }
 
-PyObject* Run::make_object(const ReplayOp& op) const {
+MAKE(MakeObject) {
   auto* type = reinterpret_cast<PyTypeObject*>(op.object ? op.object.get() : at(op.a));
   Owned<> args = operand_tuple(op);
   if (!args) return nullptr;
@@ -129,177 +186,126 @@ PyObject* Run::make_object(const ReplayOp& op) const {
   return base->tp_new(type, args.get(), nullptr);
 }
 
-bool Run::fill_list(const ReplayOp& op) const {
-  Borrowed<> list = at(op.a);
-  if (op.count == 0 && PyList_GET_SIZE(list) == 0)
-    return PyList_Append(list, Py_None) == 0 && PyList_SetSlice(list, 0, 1, nullptr) == 0;
-  for (int i = 0; i < op.count; ++i)
-    if (PyList_Append(list, operand(op, i)) < 0) return false;
-  return true;
+PyObject* Run::called(const ReplayOp& op) const {
+  const SignalsHeld held;  // half of a replay is no moment of the program
+  Owned<> args = operand_tuple(op);
+  return args ? PyObject_Call(op.object.get(), args.get(), nullptr) : nullptr;
 }
+MAKE(CallConstant) { return called(op); }
+MAKE(CallEffect) { return called(op); }
 
-bool Run::fill_dict(const ReplayOp& op) const {
-  Borrowed<> dict = at(op.a);
-  bool ordered = PyODict_Check(dict);
-  for (int i = 0; i < op.count; i += 2) {
-    int status = ordered ? PyODict_SetItem(dict, operand(op, i), operand(op, i + 1))
-                         : PyDict_SetItem(dict, operand(op, i), operand(op, i + 1));
-    if (status < 0) return false;
-  }
-  return true;
+// ---- effects
+
+DOES(StoreAttr) { return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0; }
+DOES(DeleteAttr) { return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0; }
+DOES(StoreSlot) { return Py_TYPE(op.object.get())->tp_descr_set(op.object.get(), at(op.a), at(op.b)) == 0; }
+
+/// Null deletes.
+bool Run::store_own(const ReplayOp& op, PyObject* value) const {
+  Owned<> dict = Owned<>::steal(PyObject_GenericGetDict(at(op.a), nullptr));
+  if (!dict) return false;
+  return (value ? PyDict_SetItem(dict.get(), op.object.get(), value) : PyDict_DelItem(dict.get(), op.object.get())) ==
+         0;
 }
-
-bool Run::assign_dict(const ReplayOp& op) const {
+DOES(StoreOwn) { return store_own(op, at(op.b)); }
+DOES(DeleteOwn) { return store_own(op, nullptr); }
+DOES(StoreTypeAttr) { return PyType_Type.tp_setattro(at(op.a), op.object.get(), at(op.b)) == 0; }
+DOES(StoreDict) {
+  return (PyODict_Check(at(op.a)) ? PyODict_SetItem(at(op.a), at(op.b), at(op.c))
+                                  : PyDict_SetItem(at(op.a), at(op.b), at(op.c))) == 0;
+}
+DOES(DeleteDict) { return PyDict_DelItem(at(op.a), at(op.b)) == 0; }
+DOES(StoreItem) { return PySequence_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), at(op.b)) == 0; }
+DOES(AssignList) {
+  Owned<> items = operand_list(op);
+  return items && PyList_SetSlice(at(op.a), 0, PyList_GET_SIZE(at(op.a)), items.get()) == 0;
+}
+DOES(AssignDict) {
   Borrowed<> dict = at(op.a);
   if (!PyODict_Check(dict)) {
     PyDict_Clear(dict);
-    return fill_dict(op);
+    return does<ReplayKind::FillDict>(op);
   }
   PyObject* const clear = once([] { return imported("collections", "OrderedDict"); });
-  return call_for_effect(PyObject_CallMethod(clear, "clear", "O", dict)) && fill_dict(op);
+  return call_for_effect(PyObject_CallMethod(clear, "clear", "O", dict)) && does<ReplayKind::FillDict>(op);
+}
+
+/// What stays keeps its place in the table; iteration order depends on it.
+DOES(AssignSet) {
+  Owned<> wanted = Owned<>::steal(PySet_New(nullptr));
+  for (int i = 0; wanted && i < op.count; ++i)
+    if (PySet_Add(wanted.get(), operand(op, i)) < 0) return false;
+  return wanted && call_for_effect(PyObject_CallMethod(at(op.a), "intersection_update", "O", wanted.get())) &&
+         does<ReplayKind::FillSet>(op);
 }
 
 /// By deque's own methods, whatever a subclass makes of them.
-bool Run::assign_deque(const ReplayOp& op) const {
+DOES(AssignDeque) {
   PyObject* const type = once([] { return imported("collections", "deque"); });
   Owned<> items = operand_list(op);
   return items && call_for_effect(PyObject_CallMethod(type, "clear", "O", at(op.a))) &&
          call_for_effect(PyObject_CallMethod(type, "extend", "OO", at(op.a), items.get()));
 }
-
-/// What stays keeps its place in the table; iteration order depends on it.
-bool Run::assign_set(const ReplayOp& op) const {
-  Owned<> wanted = Owned<>::steal(PySet_New(nullptr));
-  for (int i = 0; wanted && i < op.count; ++i)
-    if (PySet_Add(wanted.get(), operand(op, i)) < 0) return false;
-  if (!wanted || !call_for_effect(PyObject_CallMethod(at(op.a), "intersection_update", "O", wanted.get())))
-    return false;
-  for (int i = 0; i < op.count; ++i)
-    if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
-  return true;
-}
-
-bool Run::set_grad(const ReplayOp& op) const {
+DOES(StoreCell) { return PyCell_Set(at(op.a), at(op.b)) == 0; }
+DOES(SetGradMode) {
   PyObject* const setter = of_torch::object(of_torch::SetGradEnabled);
   return call_for_effect(PyObject_CallOneArg(setter, op.number ? Py_True : Py_False));
 }
 
-bool Run::store_own(const ReplayOp& op) const {
-  Owned<> dict = Owned<>::steal(PyObject_GenericGetDict(at(op.a), nullptr));
-  if (!dict) return false;
-  return (op.kind == ReplayKind::DeleteOwn ? PyDict_DelItem(dict.get(), op.object.get())
-                                           : PyDict_SetItem(dict.get(), op.object.get(), at(op.b))) == 0;
-}
+#undef MAKE
+#undef DOES
+
+// By the column of replay.def.
+#define BY_Made(name) put(op, make<ReplayKind::name>(op))
+#define BY_Done(name) does<ReplayKind::name>(op)
 
 bool Run::step(const ReplayOp& op) {
-  using K = ReplayKind;
   switch (op.kind) {
-    case K::MakeTuple:
-      return put(op, make_tuple(op));
-    case K::MakeList:
-      return put(op, PyList_New(0));
-    case K::FillList:
-      return fill_list(op);
-    case K::MakeDict:
-      return put(op, make_dict(op));
-    case K::MakeDefaultDict: {
-      PyObject* const type = once([] { return imported("collections", "defaultdict"); });
-      return put(op, PyObject_CallOneArg(type, at(op.a)));
-    }
-    case K::FillDict:
-      return fill_dict(op);
-    case K::MakeSet:
-      return put(op, PySet_New(nullptr));
-    case K::FillSet:
-      for (int i = 0; i < op.count; ++i)
-        if (PySet_Add(at(op.a), operand(op, i)) < 0) return false;
-      return true;
-    case K::CopySet: {
-      Owned<> copy = Owned<>::steal(op.number ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
-      return copy && cpython::place_members(copy.get(), op.object.get()) && put(op, copy.release());
-    }
-    case K::PlaceMembers:
-      return cpython::place_members(at(op.a), op.object.get());
-    case K::MakeFrozenSet: {
-      Owned<> items = operand_tuple(op);
-      return put(op, items ? PyFrozenSet_New(items.get()) : nullptr);
-    }
-    case K::MakeDeque:
-      return put(op, make_deque(op));
-    case K::FillDeque: {
-      Owned<> items = operand_list(op);
-      return items && call_for_effect(PyObject_CallMethod(at(op.a), "extend", "O", items.get()));
-    }
-    case K::MakeSlice:
-      return put(op, PySlice_New(at(op.a), at(op.b), at(op.c)));
-    case K::MakeCell:
-      return put(op, PyCell_New(nullptr));
-    case K::MakeFunction:
-      return put(op, make_function(op));
-    case K::MakeMethod:
-      return put(op, PyMethod_New(at(op.a), at(op.b)));
-    case K::MakePartial: {
-      PyObject* const type = once([] { return imported("functools", "partial"); });
-      Owned<> function = Owned<>::steal(PyTuple_Pack(1, at(op.a)));
-      Owned<> args = function ? Owned<>::steal(PySequence_Concat(function.get(), at(op.b))) : Owned<>();
-      return put(op, args ? PyObject_Call(type, args.get(), at(op.c)) : nullptr);
-    }
-    case K::MakeClass:
-      return put(op,
-                 cpython::make_type(reinterpret_cast<PyTypeObject*>(op.object.get()), at(op.a), at(op.b), at(op.c)));
-    case K::MakeObject:
-      return put(op, make_object(op));
-    case K::CallConstant:
-    case K::CallEffect: {
-      const SignalsHeld held;  // half of a replay is no moment of the program
-      Owned<> args = operand_tuple(op);
-      return put(op, args ? PyObject_Call(op.object.get(), args.get(), nullptr) : nullptr);
-    }
-    case K::StoreAttr:
-      return PyObject_GenericSetAttr(at(op.a), op.object.get(), at(op.b)) == 0;
-    case K::DeleteAttr:
-      return PyObject_GenericSetAttr(at(op.a), op.object.get(), nullptr) == 0;
-    case K::StoreSlot:
-      return Py_TYPE(op.object.get())->tp_descr_set(op.object.get(), at(op.a), at(op.b)) == 0;
-    case K::StoreOwn:
-    case K::DeleteOwn:
-      return store_own(op);
-    case K::StoreTypeAttr:
-      return PyType_Type.tp_setattro(at(op.a), op.object.get(), at(op.b)) == 0;
-    case K::StoreDict:
-      return (PyODict_Check(at(op.a)) ? PyODict_SetItem(at(op.a), at(op.b), at(op.c))
-                                      : PyDict_SetItem(at(op.a), at(op.b), at(op.c))) == 0;
-    case K::DeleteDict:
-      return PyDict_DelItem(at(op.a), at(op.b)) == 0;
-    case K::StoreItem:
-      return PySequence_SetItem(at(op.a), static_cast<Py_ssize_t>(op.number), at(op.b)) == 0;
-    case K::AssignList: {
-      Owned<> items = operand_list(op);
-      return items && PyList_SetSlice(at(op.a), 0, PyList_GET_SIZE(at(op.a)), items.get()) == 0;
-    }
-    case K::AssignDict:
-      return assign_dict(op);
-    case K::AssignSet:
-      return assign_set(op);
-    case K::AssignDeque:
-      return assign_deque(op);
-    case K::StoreCell:
-      return PyCell_Set(at(op.a), at(op.b)) == 0;
-    case K::SetGradMode:
-      return set_grad(op);
+#define REPLAY(name, gives, takes, operands, text) \
+  case ReplayKind::name:                           \
+    return BY_##gives(name);
+#include "plan/replay.def"
+#undef REPLAY
   }
   return false;
 }
+
+enum class Gives : uint8_t { Made, Done };
+
+struct Row {
+  Gives gives;
+  uint8_t takes;
+};
+
+constexpr Row kRows[] = {
+#define REPLAY(name, gives, takes, operands, text) {Gives::gives, takes},
+#include "plan/replay.def"
+#undef REPLAY
+};
 
 }  // namespace
 
 const char* kind_name(ReplayKind kind) {
   constexpr const char* kNames[] = {
-#define REPLAY(name, operands, text) #name,
+#define REPLAY(name, ...) #name,
 #include "plan/replay.def"
 #undef REPLAY
   };
   return kNames[static_cast<int>(kind)];
+}
+
+const char* what_is_missing(const ReplayOp& op, const std::vector<Register>& operands) {
+  const Row& row = kRows[static_cast<size_t>(op.kind)];
+  if ((op.dst != kNull) != (row.gives == Gives::Made)) return "a register for what it gives";
+  if ((row.takes & kA) && op.a == kNull) return "operand a";
+  if ((row.takes & kB) && op.b == kNull) return "operand b";
+  if ((row.takes & kC) && op.c == kNull) return "operand c";
+  if ((row.takes & kObject) && !op.object) return "its object";
+  if ((row.takes & kAOrObject) && !op.object && op.a == kNull) return "its object";
+  if ((row.takes & kPairs) && op.count % 2 != 0) return "an operand of a pair";
+  const auto first = operands.begin() + op.first;
+  const bool complete = (row.takes & kHoles) || std::find(first, first + op.count, kNull) == first + op.count;
+  return complete ? nullptr : "one of its operands";
 }
 
 bool Replay::run(PyObject** registers, size_t count) const {

@@ -13,9 +13,21 @@ constexpr Register kNull = -1;  // no object
 constexpr Register kKeep = -2;  // leave as it is
 
 enum class ReplayKind : uint8_t {
-#define REPLAY(name, operands, text) name,
+#define REPLAY(name, ...) name,
 #include "plan/replay.def"
 #undef REPLAY
+};
+
+/// What an operation cannot do without.
+enum Takes : uint8_t {
+  kNothing = 0,
+  kA = 1 << 0,
+  kB = 1 << 1,
+  kC = 1 << 2,
+  kObject = 1 << 3,
+  kAOrObject = 1 << 4,
+  kPairs = 1 << 5,  // its operands come in pairs
+  kHoles = 1 << 6,  // one of its operands may be kNull
 };
 
 struct ReplayOp {
@@ -42,5 +54,7 @@ struct Replay {
 };
 
 const char* kind_name(ReplayKind kind);
+/// Has each operation what its row says that it takes, and a register for what it makes? Null, or what is missing.
+const char* what_is_missing(const ReplayOp& op, const std::vector<Register>& operands);
 
 }  // namespace gramme::plan

@@ -18,19 +18,16 @@ using SourceKind = source::Kind;
 [[gnu::always_inline]] inline bool read(const Number& number, PyObject* const* registers, int64_t& word) {
   PyObject* of = registers[number.of];
   int overflow = 0;
-  switch (number.kind) {
-    case SourceKind::SizeOf:
-      word = aten::size_at(of, number.dimension);
-      break;
-    case SourceKind::StrideOf:
-      word = aten::stride_at(of, number.dimension);
-      break;
-    case SourceKind::OffsetOf:
-      word = aten::offset_of(of);
-      break;
-    default:
-      word = PyLong_AsLongLongAndOverflow(of, &overflow);
-  }
+  if (number.kind == SourceKind::SizeOf)
+    word = aten::size_at(of, number.dimension);
+  else if (number.kind == SourceKind::StrideOf)
+    word = aten::stride_at(of, number.dimension);
+  else if (number.kind == SourceKind::OffsetOf)
+    word = aten::offset_of(of);
+  else if (!source::is_number(number.kind))
+    word = PyLong_AsLongLongAndOverflow(of, &overflow);
+  else
+    return false;
   return overflow == 0;
 }
 

@@ -1,31 +1,16 @@
 #include "plan/walk.h"
 
-#include "aten/classes.h"
-#include "base/imported.h"
-#include "base/once.h"
-#include "cpython/iterators.h"
-#include "cpython/lru_cache.h"
-#include "cpython/objects.h"
-#include "source/constant.h"
+#include <algorithm>
+#include <iterator>
+
+#include "base/type_dict.h"
+#include "plan/fields.h"
 
 namespace gramme::plan {
 namespace {
 
 using cpython::Lookup;
-using GuardKind = guards::Kind;
 using SourceKind = source::Kind;
-using source::same_constant;
-
-/// Types of C modules that gramme reads by layout.
-struct KnownTypes {
-  PyTypeObject* deque = imported_type("collections", "deque");
-  PyTypeObject* defaultdict = imported_type("collections", "defaultdict");
-  PyTypeObject* partial = imported_type("functools", "partial");
-};
-const KnownTypes& known_types() {
-  const KnownTypes* types = once([] { return new KnownTypes; });
-  return *types;
-}
 
 Outcome found(PyObject* object, PyObject** value) {
   *value = object;
@@ -44,16 +29,7 @@ Outcome looked_up(Lookup lookup) {
   return Outcome::Unreadable;
 }
 
-Outcome read_attribute(PyObject* base, PyObject* name, PyObject** value) {
-  if (PyType_Check(base)) {
-    PyObject* dict = reinterpret_cast<PyTypeObject*>(base)->tp_dict;
-    return looked_up(cpython::dict_lookup(dict, name, value));
-  }
-  return looked_up(cpython::instance_attribute(base, name, value));
-}
-
-Outcome read_slot(PyObject* base, PyObject* name, PyObject** value) {
-  PyObject** address = slot_of(base, name);
+Outcome read_field(PyObject* const* address, PyObject** value) {
   return address ? found(*address, value) : Outcome::Unreadable;
 }
 
@@ -79,65 +55,6 @@ Outcome read_entry(PyObject* dict, int64_t index, bool want_key, PyObject** valu
   return looked_up(cpython::dict_lookup(dict, key, value));
 }
 
-Outcome read_function_field(const Step& step, PyObject* base, PyObject** value) {
-  if (!PyFunction_Check(base)) return Outcome::Unreadable;
-  PyFunctionObject* function = cpython::as_function(base);
-  switch (step.kind) {
-    case SourceKind::Globals:
-      return found(function->func_globals, value);
-    case SourceKind::Builtins:
-      return found(function->func_builtins, value);
-    case SourceKind::Defaults:
-      return found(function->func_defaults, value);
-    case SourceKind::KwDefaults:
-      return found(function->func_kwdefaults, value);
-    default:
-      break;
-  }
-  PyObject* closure = function->func_closure;
-  return closure ? read_item(closure, step.index, value) : Outcome::Absent;
-}
-
-/// CPython makes the dict of what it kept of the definition when it is first asked for.
-Outcome read_annotations(PyObject* base, PyObject** value) {
-  if (!PyFunction_Check(base)) return Outcome::Unreadable;
-  static PyObject* const name = intern("__annotations__");
-  if (!Owned<>::steal(PyObject_GenericGetAttr(base, name))) PyErr_Clear();
-  return found(cpython::as_function(base)->func_annotations, value);
-}
-
-Outcome read_method_field(bool self, PyObject* base, PyObject** value) {
-  if (PyMethod_Check(base)) return found(self ? PyMethod_GET_SELF(base) : PyMethod_GET_FUNCTION(base), value);
-  if (self && PyCFunction_Check(base)) return found(PyCFunction_GET_SELF(base), value);
-  return Outcome::Unreadable;
-}
-
-Outcome read_partial_field(SourceKind kind, PyObject* base, PyObject** value) {
-  if (!PyObject_TypeCheck(base, known_types().partial)) return Outcome::Unreadable;
-  auto* partial = cpython::as_partial(base);
-  return found(kind == SourceKind::PartialFunc   ? partial->func
-               : kind == SourceKind::PartialArgs ? partial->args
-                                                 : partial->keywords,
-               value);
-}
-
-Outcome read_grad(PyObject* base, PyObject** value) {
-  if (!aten::is_tensor(base)) return Outcome::Unreadable;
-  // The gradient's Python object is kept by its tensor, which the base's autograd state keeps.
-  return found(Owned<>::steal(aten::grad_of(base)).get(), value);
-}
-
-/// The context (or the variable, of its default) keeps the value.
-Outcome read_context_value(int index, PyObject* base, PyObject** value) {
-  if (!PyContextVar_CheckExact(base)) return Outcome::Unreadable;
-  PyObject* const missing =
-      once([] { return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release(); });
-  PyObject* now = nullptr;
-  if (PyContextVar_Get(base, index == 0 ? missing : nullptr, &now) < 0) PyErr_Clear();
-  Owned<> held = Owned<>::steal(now);
-  return found(now == missing ? nullptr : now, value);
-}
-
 [[gnu::noinline]] Outcome read_ahead(const Step& step, PyObject* base, PyObject** value) {
   cpython::Ahead ahead = cpython::look_ahead(base, step.index);
   if (ahead.next == cpython::Next::End) return found(nullptr, value);
@@ -147,7 +64,75 @@ Outcome read_context_value(int index, PyObject* base, PyObject** value) {
   return found(item, value);
 }
 
+/// What a source of the kind reads of its base, if that is no field.
+template <SourceKind kind>
+Outcome read(const Step& step, PyObject* base, PyObject** value) = delete;
+
+#define READ(kind) \
+  template <>      \
+  Outcome read<SourceKind::kind>([[maybe_unused]] const Step& step, PyObject* base, PyObject** value)
+
+READ(Attr) {
+  return looked_up(PyType_Check(base) ? cpython::dict_lookup(type_dict(base), step.key, value)
+                                      : cpython::instance_attribute(base, step.key, value));
+}
+READ(TypeAttr) {
+  if (!PyType_Check(base)) return Outcome::Unreadable;
+  return found(cpython::type_lookup(reinterpret_cast<PyTypeObject*>(base), step.key), value);
+}
+READ(Item) { return read_item(base, step.index, value); }
+READ(DequeItem) {
+  if (!is_deque(base)) return Outcome::Unreadable;
+  PyObject** address = cpython::deque_item_address(base, step.index);
+  return found(address ? *address : nullptr, value);
+}
+READ(Value) {
+  return PyDict_Check(base) ? looked_up(cpython::dict_lookup(base, step.key, value)) : Outcome::Unreadable;
+}
+READ(MemberAt) {
+  return PyAnySet_Check(base) ? found(cpython::set_member(base, step.index), value) : Outcome::Unreadable;
+}
+READ(KeyAt) { return read_entry(base, step.index, true, value); }
+READ(ValueAt) { return read_entry(base, step.index, false, value); }
+READ(Closure) {
+  if (!PyFunction_Check(base)) return Outcome::Unreadable;
+  PyObject* closure = cpython::as_function(base)->func_closure;
+  return closure ? read_item(closure, step.index, value) : Outcome::Absent;
+}
+READ(InstanceDict) { return found(instance_dict(base), value); }
+READ(WeakTarget) { return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable; }
+/// The gradient's Python object is kept by its tensor, which the base's autograd state keeps.
+READ(Grad) {
+  return aten::is_tensor(base) ? found(Owned<>::steal(aten::grad_of(base)).get(), value) : Outcome::Unreadable;
+}
+/// The context (or the variable, of its default) keeps the value.
+READ(ContextValue) {
+  if (!PyContextVar_CheckExact(base)) return Outcome::Unreadable;
+  PyObject* const missing =
+      once([] { return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release(); });
+  PyObject* now = nullptr;
+  if (PyContextVar_Get(base, step.index == 0 ? missing : nullptr, &now) < 0) PyErr_Clear();
+  Owned<> held = Owned<>::steal(now);
+  return found(now == missing ? nullptr : now, value);
+}
+READ(TokenPart) {
+  if (!PyContextToken_CheckExact(base)) return Outcome::Unreadable;
+  return found(cpython::token_part(base, static_cast<int>(step.index)), value);
+}
+READ(ThreadDict) {
+  return cpython::is_thread_local(base) ? found(cpython::thread_dict(base), value) : Outcome::Unreadable;
+}
+READ(Ahead) { return read_ahead(step, base, value); }
+READ(ValueAhead) { return read_ahead(step, base, value); }
+
+#undef READ
+
 }  // namespace
+
+const KnownTypes& known_types() {
+  const KnownTypes* types = once([] { return new KnownTypes; });
+  return *types;
+}
 
 std::vector<Owned<>> made_by_reading;
 
@@ -187,93 +172,47 @@ PyObject* read_module(const Step& step) {
   return cpython::dict_lookup(PyImport_GetModuleDict(), step.key, &module) == Lookup::Found ? module : nullptr;
 }
 
+// By the columns of sources.def.
+#define BY_Field(name) read_field(field<SourceKind::name>(step, base), value)
+#define BY_Fixed(name) BY_Field(name)
+#define BY_Own(name) read<SourceKind::name>(step, base, value)
+#define BY_Stamp(name) BY_Own(name)
+#define BY_Unstamped(name) BY_Own(name)
+#define BY_Ahead(name) BY_Own(name)
+#define BY_Root(name) Outcome::Unreadable
+
 Outcome read_child(const Step& step, PyObject* base, PyObject** value) {
   *value = nullptr;
   switch (step.kind) {
-    case SourceKind::Attr:
-      return read_attribute(base, step.key, value);
-    case SourceKind::Slot:
-      return read_slot(base, step.key, value);
-    case SourceKind::TypeAttr:
-      if (!PyType_Check(base)) return Outcome::Unreadable;
-      return found(cpython::type_lookup(reinterpret_cast<PyTypeObject*>(base), step.key), value);
-    case SourceKind::Item:
-      return read_item(base, step.index, value);
-    case SourceKind::DequeItem: {
-      if (!is_deque(base)) return Outcome::Unreadable;
-      PyObject** address = cpython::deque_item_address(base, step.index);
-      return found(address ? *address : nullptr, value);
-    }
-    case SourceKind::Value:
-      return PyDict_Check(base) ? looked_up(cpython::dict_lookup(base, step.key, value)) : Outcome::Unreadable;
-    case SourceKind::MemberAt:
-      return PyAnySet_Check(base) ? found(cpython::set_member(base, step.index), value) : Outcome::Unreadable;
-    case SourceKind::KeyAt:
-      return read_entry(base, step.index, true, value);
-    case SourceKind::ValueAt:
-      return read_entry(base, step.index, false, value);
-    case SourceKind::Contents:
-      return PyCell_Check(base) ? found(PyCell_GET(base), value) : Outcome::Unreadable;
-    case SourceKind::Closure:
-    case SourceKind::Globals:
-    case SourceKind::Builtins:
-    case SourceKind::Defaults:
-    case SourceKind::KwDefaults:
-      return read_function_field(step, base, value);
-    case SourceKind::Annotations:
-      return read_annotations(base, value);
-    case SourceKind::MethodSelf:
-      return read_method_field(true, base, value);
-    case SourceKind::MethodFunc:
-      return read_method_field(false, base, value);
-    case SourceKind::PartialFunc:
-    case SourceKind::PartialArgs:
-    case SourceKind::PartialKw:
-      return read_partial_field(step.kind, base, value);
-    case SourceKind::InstanceDict:
-      return found(instance_dict(base), value);
-    case SourceKind::Grad:
-      return read_grad(base, value);
-    case SourceKind::DefaultFactory:
-      if (!PyObject_TypeCheck(base, known_types().defaultdict)) return Outcome::Unreadable;
-      return found(*cpython::default_factory_address(base), value);
-    case SourceKind::ProxyMapping:
-      return Py_IS_TYPE(base, &PyDictProxy_Type) ? found(cpython::proxy_mapping(base), value) : Outcome::Unreadable;
-    case SourceKind::Mro:
-      return PyType_Check(base) ? found(reinterpret_cast<PyTypeObject*>(base)->tp_mro, value) : Outcome::Unreadable;
-    case SourceKind::ContextValue:
-      return read_context_value(static_cast<int>(step.index), base, value);
-    case SourceKind::TokenPart:
-      if (!PyContextToken_CheckExact(base)) return Outcome::Unreadable;
-      return found(cpython::token_part(base, static_cast<int>(step.index)), value);
-    case SourceKind::IteratorOf: {
-      PyObject** address = cpython::iterated_address(base);
-      return address ? found(*address, value) : Outcome::Unreadable;
-    }
-    case SourceKind::Ahead:
-    case SourceKind::ValueAhead:
-      return read_ahead(step, base, value);
-    case SourceKind::Name: {
-      PyObject** address = name_address(base, step.index);
-      return address ? found(*address, value) : Outcome::Unreadable;
-    }
-    case SourceKind::ThreadDict:
-      return cpython::is_thread_local(base) ? found(cpython::thread_dict(base), value) : Outcome::Unreadable;
-    case SourceKind::CacheTable:
-      if (!cpython::is_lru_cache(base) || cpython::is_typed_cache(base) != (step.index != 0))
-        return Outcome::Unreadable;
-      return found(*cpython::cache_table_address(base), value);
-    case SourceKind::CacheResult: {
-      PyObject** address = cpython::cached_result_address(base);
-      return address ? found(*address, value) : Outcome::Unreadable;
-    }
-    case SourceKind::WeakTarget:
-      return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable;
-    default:
-      break;  // roots
+#define SOURCE(name, uses, place, needs, evidence, text) \
+  case SourceKind::name:                                 \
+    return BY_##evidence(name);
+#include "source/sources.def"
+#undef SOURCE
   }
   return Outcome::Unreadable;
 }
+
+#undef BY_Field
+#undef BY_Own
+#define BY_Field(name) field<SourceKind::name>(step, base)
+#define BY_Own(name) nullptr
+#undef BY_Root
+#define BY_Root(name) nullptr
+
+PyObject* const* field_address(const Step& step, PyObject* base) {
+  switch (step.kind) {
+#define SOURCE(name, uses, place, needs, evidence, text) \
+  case SourceKind::name:                                 \
+    return BY_##evidence(name);
+#include "source/sources.def"
+#undef SOURCE
+  }
+  return nullptr;
+}
+
+// read_root() in walk.h knows these, each by name.
+static_assert(std::count(std::begin(source::kPlaces), std::end(source::kPlaces), source::Place::Root) == 6);
 
 bool walk_below(const Program& program, uint32_t first, PyObject** registers) {
   const Step* steps = program.steps.data();

@@ -34,6 +34,8 @@ inline PyObject* read_root(const Step& step, const Roots& roots) {
 extern std::vector<Owned<>> made_by_reading;
 /// What the step's source reads of its base; `value` is null unless found.
 Outcome read_child(const Step& step, PyObject* base, PyObject** value);
+/// Where the base keeps it; null unless the step's evidence is Field or Fixed, and the base one that can be read.
+PyObject* const* field_address(const Step& step, PyObject* base);
 bool matches_check(const Check& check, PyObject* object);
 /// Does the object pass all checks of the step?
 inline bool passes(const Program& program, const Step& step, PyObject* object) {

@@ -1,4 +1,5 @@
 // Attributes of classes, and of super() in them.
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -65,8 +66,8 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
   if (Value* own = type_getset(trace, type, name)) return own;
   PyObject* on_meta = trace.type_lookup(meta, name);
   if (on_meta && is_data_descriptor(trace, on_meta)) {
-    if (name == k_dict && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_dict)) return class_proxy(trace, cls);
-    if (name == k_annotations && on_meta == PyDict_GetItem(PyType_Type.tp_dict, k_annotations)) {
+    if (name == k_dict && on_meta == PyDict_GetItem(type_dict(&PyType_Type), k_dict)) return class_proxy(trace, cls);
+    if (name == k_annotations && on_meta == PyDict_GetItem(type_dict(&PyType_Type), k_annotations)) {
       if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;
       return class_annotations(trace, type);
     }
@@ -94,7 +95,7 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
     if (!found) {
       bool fixed = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type);
       const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
-      if (!fixed && !PyDict_GetItem(type->tp_dict, name))  // not one that the program deleted
+      if (!fixed && !PyDict_GetItem(type_dict(type), name))  // not one that the program deleted
         trace.guard_absent(trace.pool->child(cls, source::Kind::Attr, name));
       continue;
     }

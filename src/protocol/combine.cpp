@@ -1,6 +1,7 @@
 #include "protocol/combine.h"
 
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/set_algebra.h"
@@ -123,7 +124,7 @@ Value* merge(Trace& trace, int op, const Operands& operands) {
   bool mapping = right->kind == Kind::Dict || right->kind == Kind::InstanceDict;
   auto* dict = as<Dict>(left);
   if (is_in_place(op)) {
-    PyObject* const from_pairs = once([] { return PyDict_GetItemString(PyDict_Type.tp_dict, "update"); });
+    PyObject* const from_pairs = once([] { return PyDict_GetItemString(type_dict(&PyDict_Type), "update"); });
     if (!update(trace, dict, right)) call(trace, trace.pinned(from_pairs), {dict, right});
     return dict;
   }

@@ -3,6 +3,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "protocol/names.h"
 #include "protocol/protocol.h"
@@ -125,7 +126,7 @@ Value* new_type(Trace& trace, PyTypeObject* meta, const Args& args) {
 /// Whether a class is abstract may be assigned.
 void guard_abstract(Trace& trace, PyTypeObject* type) {
   static PyObject* const name = intern("__abstractmethods__");
-  PyObject* methods = Py_IS_TYPE(type, &PyType_Type) ? nullptr : PyDict_GetItem(type->tp_dict, name);
+  PyObject* methods = Py_IS_TYPE(type, &PyType_Type) ? nullptr : PyDict_GetItem(type_dict(type), name);
   if (!methods || trace.is_made(type)) return;
   const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
   trace.guard({trace.pool->child(cls, source::Kind::TypeAttr, name), guards::Kind::Identity, share(methods)});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "base/type_dict.h"
 #include "runtime/entry.h"
 
 namespace gramme::runtime {
@@ -143,7 +144,7 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
 /// subclasses go by it.
 PyObject* tell_call(PyObject* cls, PyObject* function) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (PyDict_SetItemString(type->tp_dict, "__call__", function) < 0) return nullptr;
+  if (PyDict_SetItemString(type_dict(type), "__call__", function) < 0) return nullptr;
   PyType_Modified(type);
   Py_RETURN_NONE;
 }

@@ -25,9 +25,34 @@ Range range_of_comparison(Expr e) {
       return {e->constant, Range::kNoHigh};
     case Kind::Equal:
       return {e->constant, e->constant};
-    default:
-      return {};
+    case Kind::Constant:
+    case Kind::Symbol:
+    case Kind::Product:
+    case Kind::FloorDivide:
+    case Kind::Modulo:
+    case Kind::Minimum:
+    case Kind::Maximum:
+    case Kind::Truncate:
+    case Kind::Floor:
+    case Kind::Ceil:
+    case Kind::Round:
+    case Kind::Sum:
+    case Kind::ToFloat:
+    case Kind::FloatAdd:
+    case Kind::FloatMultiply:
+    case Kind::FloatDivide:
+    case Kind::FloatPower:
+    case Kind::SquareRoot:
+    case Kind::NotEqual:
+    case Kind::FloatLess:
+    case Kind::FloatAtMost:
+    case Kind::FloatEqual:
+    case Kind::FloatNotEqual:
+    case Kind::And:
+    case Kind::Or:
+      break;
   }
+  return {};
 }
 
 /// Is one range at most, or less than, the other?
@@ -144,9 +169,26 @@ Range Assumptions::range_by_structure(Expr e) {
       return to_whole(float_range(e->operands[0].of), std::ceil);
     case Kind::Round:
       return to_whole(float_range(e->operands[0].of), std::nearbyint);
-    default:
-      return {};
+    case Kind::Symbol:
+    case Kind::ToFloat:
+    case Kind::FloatAdd:
+    case Kind::FloatMultiply:
+    case Kind::FloatDivide:
+    case Kind::FloatPower:
+    case Kind::SquareRoot:
+    case Kind::AtMost:
+    case Kind::AtLeast:
+    case Kind::Equal:
+    case Kind::NotEqual:
+    case Kind::FloatLess:
+    case Kind::FloatAtMost:
+    case Kind::FloatEqual:
+    case Kind::FloatNotEqual:
+    case Kind::And:
+    case Kind::Or:
+      break;
   }
+  return {};
 }
 
 FloatRange Assumptions::float_range(Expr e) {
@@ -166,9 +208,30 @@ FloatRange Assumptions::float_range(Expr e) {
       return power(operand(0), operand(1));
     case Kind::SquareRoot:
       return square_root(operand(0));
-    default:
-      return {};
+    case Kind::Symbol:
+    case Kind::Product:
+    case Kind::FloorDivide:
+    case Kind::Modulo:
+    case Kind::Minimum:
+    case Kind::Maximum:
+    case Kind::Truncate:
+    case Kind::Floor:
+    case Kind::Ceil:
+    case Kind::Round:
+    case Kind::Sum:
+    case Kind::AtMost:
+    case Kind::AtLeast:
+    case Kind::Equal:
+    case Kind::NotEqual:
+    case Kind::FloatLess:
+    case Kind::FloatAtMost:
+    case Kind::FloatEqual:
+    case Kind::FloatNotEqual:
+    case Kind::And:
+    case Kind::Or:
+      break;
   }
+  return {};
 }
 
 // ---- decisions
@@ -216,9 +279,27 @@ std::optional<bool> Assumptions::decided(Expr e) {
       }
       return all ? std::optional(!decides) : std::nullopt;
     }
-    default:
-      return std::nullopt;
+    case Kind::Constant:
+    case Kind::Symbol:
+    case Kind::Product:
+    case Kind::FloorDivide:
+    case Kind::Modulo:
+    case Kind::Minimum:
+    case Kind::Maximum:
+    case Kind::Truncate:
+    case Kind::Floor:
+    case Kind::Ceil:
+    case Kind::Round:
+    case Kind::Sum:
+    case Kind::ToFloat:
+    case Kind::FloatAdd:
+    case Kind::FloatMultiply:
+    case Kind::FloatDivide:
+    case Kind::FloatPower:
+    case Kind::SquareRoot:
+      break;
   }
+  return std::nullopt;
 }
 
 // ---- learning

@@ -29,14 +29,8 @@ Expr bound(Kind kind, Expr operand, int64_t constant) {
 }
 
 bool holds(Kind kind, int64_t value) {
-  switch (kind) {
-    case Kind::AtMost:
-      return value <= 0;
-    case Kind::Equal:
-      return value == 0;
-    default:
-      return value != 0;
-  }
+  if (kind == Kind::AtMost) return value <= 0;
+  return kind == Kind::Equal ? value == 0 : value != 0;
 }
 
 bool has_product_of_sums(const Linear& linear) {
@@ -192,9 +186,26 @@ Expr negation(Expr a) {
         whole = a->kind == Kind::Or ? both(whole, negation(part.of)) : either(whole, negation(part.of));
       return whole;
     }
-    default:
-      return nullptr;
+    case Kind::Symbol:
+    case Kind::Product:
+    case Kind::FloorDivide:
+    case Kind::Modulo:
+    case Kind::Minimum:
+    case Kind::Maximum:
+    case Kind::Truncate:
+    case Kind::Floor:
+    case Kind::Ceil:
+    case Kind::Round:
+    case Kind::Sum:
+    case Kind::ToFloat:
+    case Kind::FloatAdd:
+    case Kind::FloatMultiply:
+    case Kind::FloatDivide:
+    case Kind::FloatPower:
+    case Kind::SquareRoot:
+      break;
   }
+  return nullptr;
 }
 
 }  // namespace gramme::shape

@@ -17,9 +17,12 @@ Expr folded(Kind kind, Expr a, Expr b) {
       return constant(word);
     case Type::Bool:
       return truth(word);
-    default:
+    case Type::Float:
       return float_constant(as_float(word));
+    case Type::Any:
+      break;  // leaves: computed of nothing
   }
+  return nullptr;
 }
 
 /// An Int as it is, the Int behind a Float that is whole, or the operation.

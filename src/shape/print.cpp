@@ -60,9 +60,17 @@ class Printer {
         return infix(e, kAnd, kComparison, kComparison);
       case Kind::Or:
         return infix(e, kOr, kComparison, kComparison);
-      default:
-        return call(e);
+      case Kind::Minimum:
+      case Kind::Maximum:
+      case Kind::Truncate:
+      case Kind::Floor:
+      case Kind::Ceil:
+      case Kind::Round:
+      case Kind::ToFloat:
+      case Kind::SquareRoot:
+        break;
     }
+    return call(e);
   }
 
  private:

@@ -6,16 +6,9 @@ namespace gramme::shape {
 namespace {
 
 Operation required(Kind comparison) {
-  switch (comparison) {
-    case Kind::AtMost:
-      return Operation::RequireAtMost;
-    case Kind::AtLeast:
-      return Operation::RequireAtLeast;
-    case Kind::Equal:
-      return Operation::RequireEqual;
-    default:
-      return Operation::RequireNotEqual;
-  }
+  if (comparison == Kind::AtMost) return Operation::RequireAtMost;
+  if (comparison == Kind::AtLeast) return Operation::RequireAtLeast;
+  return comparison == Kind::Equal ? Operation::RequireEqual : Operation::RequireNotEqual;
 }
 
 }  // namespace

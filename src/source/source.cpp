@@ -68,25 +68,20 @@ std::string frame_suffix(const Source& root) {
   return frame ? "_of_caller" + std::to_string(frame) : "";
 }
 
-std::string print_root(const Source& source) {
+/// A root, or what follows the base of the kinds that need nothing but their own key or index.
+std::string own_text(const Source& source) {
   switch (source.kind) {
     case Kind::Local:
     case Kind::Stack:
       return quoted("L", variable_name(source).get());
+    case Kind::Function:
+      return "___function" + frame_suffix(source);
     case Kind::Exception:
       return source.index ? "___outer_exception" : "___exception";
     case Kind::Pinned:
       return print_pinned(source.key.get());
     case Kind::Module:
       return import_name(text(source.key.get()));
-    default:
-      return "___function" + frame_suffix(source);
-  }
-}
-
-/// What follows the base for the kinds that need nothing but their own key or index.
-std::string suffix(const Source& source) {
-  switch (source.kind) {
     case Kind::Attr:
     case Kind::Slot:
     case Kind::TypeAttr:
@@ -148,14 +143,24 @@ std::string suffix(const Source& source) {
       return ".stride()[" + std::to_string(source.index) + "]";
     case Kind::OffsetOf:
       return ".storage_offset()";
-    default:
-      return "";  // ProxyMapping, CacheResult: read like what is behind it
+    case Kind::ProxyMapping:
+    case Kind::CacheResult:
+      break;  // read like what is behind it
+    case Kind::Value:
+    case Kind::Contents:
+    case Kind::MemberAt:
+    case Kind::KeyAt:
+    case Kind::ValueAt:
+    case Kind::Ahead:
+    case Kind::ValueAhead:
+      break;  // print_anew() spells them
   }
+  return "";
 }
 
 std::string print_anew(const Source& source, Printer& print) {
   if (source.variable) return quoted("L", source.variable.get());
-  if (!source.base) return print_root(source);
+  if (!source.base) return own_text(source);
   if (source.kind == Kind::Value) return print_value(source, print);
   if (source.kind == Kind::Contents) return print_contents(source, print);
   const std::string& of = print(source.base);
@@ -164,7 +169,7 @@ std::string print_anew(const Source& source, Printer& print) {
   if (source.kind == Kind::ValueAt) return of + "[list(dict.keys(" + of + "))[" + std::to_string(source.index) + "]]";
   if (source.kind == Kind::Ahead) return "list(" + of + ")[" + std::to_string(source.index) + "]";
   if (source.kind == Kind::ValueAhead) return "list(" + of + ")[" + std::to_string(source.index) + "][1]";
-  return of + suffix(source);
+  return of + own_text(source);
 }
 
 }  // namespace
@@ -211,7 +216,7 @@ const Source* Pool::intern(Kind kind, const Source* base, PyObject* key, int64_t
 
 const char* kind_name(Kind kind) {
   static constexpr const char* kNames[] = {
-#define SOURCE(name, uses, text) #name,
+#define SOURCE(name, ...) #name,
 #include "source/sources.def"
 #undef SOURCE
   };

@@ -17,10 +17,19 @@
 namespace gramme::source {
 
 enum class Kind : uint8_t {
-#define SOURCE(name, uses, text) name,
+#define SOURCE(name, ...) name,
 #include "source/sources.def"
 #undef SOURCE
 };
+
+/// Where a source stands among others.
+enum class Place : uint8_t { Root, Child, Ahead, Number };
+constexpr Place kPlaces[] = {
+#define SOURCE(name, uses, place, ...) Place::place,
+#include "source/sources.def"
+#undef SOURCE
+};
+constexpr Place place(Kind kind) { return kPlaces[static_cast<int>(kind)]; }
 
 /// The index of a root of the frame that is `frame` calls outward from the one in which the segment starts.
 constexpr int64_t in_frame(int frame, int index) { return int64_t{frame} << 32 | index; }
@@ -28,7 +37,7 @@ constexpr int frame_of(int64_t index) { return static_cast<int>(index >> 32); }
 constexpr int within_frame(int64_t index) { return static_cast<int>(index & 0xffffffff); }
 
 /// Does it read a number, and no object?
-constexpr bool is_number(Kind kind) { return kind == Kind::SizeOf || kind == Kind::StrideOf || kind == Kind::OffsetOf; }
+constexpr bool is_number(Kind kind) { return place(kind) == Place::Number; }
 
 struct Source {
   Kind kind;

@@ -1,4 +1,5 @@
 // What classes hold: real ones, guarded, and what the program wrote to them; classes that the program makes.
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "plan/walk.h"
 #include "trace/capture.h"
@@ -135,7 +136,7 @@ bool Capture::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found
       deleted = true;
       continue;
     }
-    bool there = PyDict_GetItem(base->tp_dict, name) != nullptr;
+    bool there = PyDict_GetItem(type_dict(base), name) != nullptr;
     if (!deleted && there) return false;
     if (!deleted) continue;
     found = {type_lookup(base, name), type_attribute(base, name)};
@@ -148,7 +149,7 @@ Capture::ClassEntry Capture::own_class_entry(PyTypeObject* type, PyObject* name)
   Class* cls = written_class(type);
   if (Attribute* written = cls ? find(cls->attributes, name) : nullptr)
     return {cls->raws[static_cast<size_t>(written - cls->attributes.data())], written->value};
-  PyObject* raw = PyDict_GetItem(type->tp_dict, name);
+  PyObject* raw = PyDict_GetItem(type_dict(type), name);
   return {raw, raw ? pinned(raw) : nullptr};
 }
 
@@ -197,7 +198,7 @@ void Capture::show(Class* cls, const Attribute& written) {
 Dict* Capture::class_names(Class* cls) {
   if (!cls->existing()) cannot(Reason::AttributeUnknown, "the __dict__ of a class made in the capture");
   if (cls->shown) return cls->shown;
-  cls->shown = make<Dict>(pool->child(cls->source, SK::InstanceDict), cls->type()->tp_dict);
+  cls->shown = make<Dict>(pool->child(cls->source, SK::InstanceDict), type_dict(cls->type()));
   cls->shown->loaded = false;
   for (const Attribute& written : cls->attributes) show(cls, written);
   return cls->shown;

@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "meta/origin.h"
 #include "trace/rebuild.h"
 
@@ -87,7 +88,7 @@ bool is_of_library(const Value* holder) {
   if (holder->kind == Kind::Class) {
     auto* type = reinterpret_cast<PyTypeObject*>(holder->object);
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
-    names = type->tp_dict;
+    names = type_dict(type);
     key = k_module;
   }
   PyObject* const libraries = once([] { return imported("sys", "stdlib_module_names").release(); });

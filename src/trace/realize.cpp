@@ -6,6 +6,7 @@
 #include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "guards/marks.h"
@@ -232,7 +233,7 @@ PyObject* method_of(PyObject* self, PyObject* bound) {
   Owned<> name = take(PyUnicode_InternFromString(method->ml_name));
   PyObject* mro = Py_TYPE(self)->tp_mro;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
-    PyObject* found = PyDict_GetItem(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict, name.get());
+    PyObject* found = PyDict_GetItem(type_dict(PyTuple_GET_ITEM(mro, i)), name.get());
     if (found && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
         reinterpret_cast<PyMethodDescrObject*>(found)->d_method == method)
       return found;

@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/stack.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "trace/bodies.h"
 #include "value/views.h"
@@ -204,7 +205,7 @@ Register Rebuilder::make_new(Method* method) {
 Register Rebuilder::make_new(View* view) {
   if (view->dict->kind != Kind::Dict) unsupported("a view of an instance's attributes");
   const char* name = view->which == View::Keys ? "keys" : view->which == View::Values ? "values" : "items";
-  return call(PyDict_GetItemString(PyDict_Type.tp_dict, name), {(*this)(view->dict)});
+  return call(PyDict_GetItemString(type_dict(&PyDict_Type), name), {(*this)(view->dict)});
 }
 
 Register Rebuilder::make_new(InstanceDict* dict) { return call(builtin("vars"), {(*this)(dict->owner)}); }
@@ -225,6 +226,8 @@ void Rebuilder::number_registers(plan::Exit& exit) {
     r = base[r / kSort] + r % kSort;
   };
   for (ReplayOp& op : replay_.ops) {
+    if (const char* missing = plan::what_is_missing(op, replay_.operands))
+      GRAMME_BUG(std::string(plan::kind_name(op.kind)) + " lacks " + missing);
     number(op.dst);
     number(op.a);
     number(op.b);

@@ -1,6 +1,7 @@
 // How classes, what is special in their namespaces, and cells come into being when a segment has run.
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "trace/rebuild.h"
 
@@ -109,7 +110,7 @@ Register Rebuilder::make_new(BuiltinMethod* method) {
 void Rebuilder::replay_class_attribute(const effects::Effect& effect) {
   auto* cls = static_cast<Class*>(effect.target);
   Attribute* written = find(cls->attributes, effect.name);
-  bool there = PyDict_GetItem(cls->type()->tp_dict, effect.name) != nullptr;
+  bool there = PyDict_GetItem(type_dict(cls->type()), effect.name) != nullptr;
   if (!written->value && !there) return;
   Register target = (*this)(cls), content = written->value ? (*this)(written->value) : kNull;
   if (effect.anew && there && written->value) store_class_attribute(target, effect.name, kNull);

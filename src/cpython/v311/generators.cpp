@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/type_dict.h"
 #include "cpython/code.h"
 #include "cpython/evaluator.h"
 #include "cpython/v311/internal.h"
@@ -164,7 +165,7 @@ int traverse(PyObject* generator, visitproc visit, void* arg) {
   return slots_of(generator).traverse(generator, visit, arg);
 }
 
-PyObject* own_attribute(PyTypeObject& type, const char* name) { return PyDict_GetItemString(type.tp_dict, name); }
+PyObject* own_attribute(PyTypeObject& type, const char* name) { return PyDict_GetItemString(type_dict(&type), name); }
 
 PyCFunction& method_of(PyTypeObject& type, const char* name) {
   return reinterpret_cast<PyMethodDescrObject*>(own_attribute(type, name))->d_method->ml_meth;

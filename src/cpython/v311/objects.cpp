@@ -166,6 +166,91 @@ bool dict_entry(PyObject* object, Py_ssize_t index, PyObject** key, PyObject** v
   return false;
 }
 
+namespace {
+
+const uint64_t* word(const void* address) { return static_cast<const uint64_t*>(address); }
+
+/// Where the key of a value is stored.
+PyObject** key_of_value(PyDictObject* dict, PyObject** value) {
+  static_assert(offsetof(PyDictUnicodeEntry, me_value) == offsetof(PyDictUnicodeEntry, me_key) + sizeof(PyObject*));
+  static_assert(offsetof(PyDictKeyEntry, me_value) == offsetof(PyDictKeyEntry, me_key) + sizeof(PyObject*));
+  return dict->ma_values ? &unicode_entries(dict->ma_keys)[value - dict->ma_values->values].me_key : value - 1;
+}
+
+/// Nobody else can have it as a key, so that holding it changes no lifetime that a program sees.
+bool is_plain_key(PyObject* key) {
+  PyTypeObject* type = Py_TYPE(key);
+  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+         type == &PyBytes_Type || type == &PyComplex_Type || key == Py_None;
+}
+
+/// The nodes of its linked list.
+void ordered_dict_words(PyObject* dict, Words& words) {
+  auto* odict = reinterpret_cast<layout::ODict*>(dict);
+  words.push_back(word(&odict->first));
+  for (auto* node = odict->first; node; node = node->next) {
+    words.push_back(word(&node->key));
+    words.push_back(word(&node->next));
+  }
+}
+
+}  // namespace
+
+/// Where the keys are, the word that tells how their table is laid out, and where the values are if the keys are
+/// shared.
+void dict_table_words(PyObject* object, Words& words) {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  words.push_back(word(&dict->ma_keys));
+  words.push_back(word(&dict->ma_keys->dk_log2_size));
+  words.push_back(word(&dict->ma_values));
+}
+static_assert(offsetof(PyDictKeysObject, dk_log2_size) % 8 == 0);
+static_assert(offsetof(PyDictKeysObject, dk_usable) == offsetof(PyDictKeysObject, dk_log2_size) + 8);
+
+/// A table that has the same entries as before, and no more of them, has the same keys. Where keys are shared, their
+/// order lies in the bytes below the values.
+bool dict_key_words(PyObject* object, Words& words, Owned<>& keys) {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  words.push_back(dict_size_word(object));
+  if (dict->ma_values) {
+    const auto* prefix = reinterpret_cast<const uint8_t*>(dict->ma_values);
+    const uint8_t* address = prefix - 8;
+    for (Py_ssize_t bytes = 2 + prefix[-2]; bytes > 0; bytes -= 8, address -= 8) words.push_back(word(address));
+  }
+  for (Py_ssize_t i = 0; i < dict->ma_keys->dk_nentries; ++i) {
+    PyObject** value = value_slot(dict, i);
+    if (!*value) continue;
+    PyObject** key = key_of_value(dict, value);
+    if (!is_plain_key(*key)) return false;
+    words.push_back(word(key));
+    if (!DK_IS_UNICODE(dict->ma_keys)) words.push_back(word(&general_entries(dict->ma_keys)[i].me_hash));
+  }
+  if (is_ordered_dict(object)) ordered_dict_words(object, words);
+  keys = Owned<>::steal(PyDict_Keys(object));
+  if (!keys) PyErr_Clear();
+  return static_cast<bool>(keys);
+}
+
+PyObject** dict_key_address(PyObject* object, PyObject* key) {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  PyObject** value = dict_value_address(object, key);
+  return value ? key_of_value(dict, value) : nullptr;
+}
+
+PyObject** dict_entry_address(PyObject* object, Py_ssize_t index) {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  if (index < 0 || index >= dict->ma_used) return nullptr;
+  if (dict->ma_values) {
+    const auto* prefix = reinterpret_cast<const uint8_t*>(dict->ma_values);
+    return value_slot(dict, prefix[-3 - index]);
+  }
+  for (Py_ssize_t i = 0; i < dict->ma_keys->dk_nentries; ++i) {
+    PyObject** value = value_slot(dict, i);
+    if (*value && index-- == 0) return value;
+  }
+  return nullptr;
+}
+
 PyObject* ordered_dict_key(PyObject* dict, Py_ssize_t index) {
   const layout::ODictNode* node = reinterpret_cast<layout::ODict*>(dict)->first;
   for (; node && index > 0; --index) node = node->next;

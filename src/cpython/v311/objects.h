@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/ref.h"
 #include "cpython/v311/layouts.h"
@@ -35,6 +36,24 @@ PyObject** dict_value_address(PyObject* dict, PyObject* key);
 /// The index-th entry in the dict's own order (for OrderedDict too this is the order of insertion, not its linked
 /// list).
 bool dict_entry(PyObject* dict, Py_ssize_t index, PyObject** key, PyObject** value);
+
+// Evidence without the version: words that stay equal as long as what they stand for does. Read in this order, each
+// only after the ones before it were found equal: an address in a dict's table is good as long as the table is.
+
+using Words = std::vector<const uint64_t*>;
+/// The dict has the table that it has now.
+void dict_table_words(PyObject* dict, Words& words);
+/// It has the keys that it has now, in this order, under these hashes. False if a key might be another object at the
+/// same address: only those that `keys` holds from then on are certain not to be. An OrderedDict's own order is part.
+bool dict_key_words(PyObject* dict, Words& words, Owned<>& keys);
+/// It has as many entries as now.
+inline const uint64_t* dict_size_word(PyObject* dict) {
+  return reinterpret_cast<const uint64_t*>(&reinterpret_cast<PyDictObject*>(dict)->ma_used);
+}
+/// Where the key is stored that equals an inert key; null if there is none.
+PyObject** dict_key_address(PyObject* dict, PyObject* key);
+/// Where the index-th value in the dict's own order is stored; null past the end.
+PyObject** dict_entry_address(PyObject* dict, Py_ssize_t index);
 
 inline bool is_ordered_dict(PyObject* object) { return PyODict_Check(object); }
 /// Stamp of an OrderedDict's order; to be compared together with the dict version.

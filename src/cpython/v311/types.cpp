@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/once.h"
 #include "base/ref.h"
+#include "base/type_dict.h"
 #include "cpython/objects.h"
 
 namespace gramme::cpython {
@@ -38,7 +39,7 @@ Owned<> new_silent_meta(PyTypeObject* meta) {
   if (!made) return made;
   auto* type = reinterpret_cast<PyTypeObject*>(made.get());
   Owned<> method = take(PyDescr_NewMethod(type, &mro));
-  check(PyDict_SetItemString(type->tp_dict, "mro", method.get()));
+  check(PyDict_SetItemString(type_dict(type), "mro", method.get()));
   PyType_Modified(type);
   return made;
 }

@@ -1,0 +1,11 @@
+// The namespace of a class: what its own body and later assignments put there, without its bases.
+#pragma once
+#include <Python.h>
+
+namespace gramme {
+
+/// Borrowed, good as long as the type lives. The one place that knows where a type keeps it.
+inline PyObject* type_dict(PyTypeObject* type) { return type->tp_dict; }
+inline PyObject* type_dict(PyObject* type) { return type_dict(reinterpret_cast<PyTypeObject*>(type)); }
+
+}  // namespace gramme

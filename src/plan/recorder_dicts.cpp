@@ -1,0 +1,139 @@
+// The words that stand for dicts, as entries or as attributes: by the evidence that is in use.
+#include <cstdlib>
+
+#include "base/type_dict.h"
+#include "cpython/objects.h"
+#include "plan/evidence.h"
+#include "plan/recorder.h"
+#include "plan/walk.h"
+
+namespace gramme::plan {
+namespace {
+
+using SourceKind = source::Kind;
+
+DictEvidence from_environment() {
+  const char* name = std::getenv("GRAMME_EVIDENCE");
+  return name && std::string(name) == "slots" ? DictEvidence::Slots : DictEvidence::Tags;
+}
+
+}  // namespace
+
+DictEvidence dict_evidence = from_environment();
+
+bool use_evidence(const std::string& name) {
+  if (name != "tags" && name != "slots") return false;
+  dict_evidence = name == "slots" ? DictEvidence::Slots : DictEvidence::Tags;
+  return true;
+}
+
+void Recorder::add_dict(PyObject* dict, uint32_t needs) {
+  switch (dict_evidence) {
+    case DictEvidence::Tags:
+      add_number(cpython::dict_version_address(dict), Cause::Versioned);
+      if ((needs & kOrder) && cpython::is_ordered_dict(dict))
+        add_number(cpython::ordered_dict_state_address(dict), Cause::Versioned);
+      return;
+    case DictEvidence::Slots:
+      return add_table(dict, needs);
+  }
+  add_unstamped();
+}
+
+/// What the children look at has words with them.
+void Recorder::add_table(PyObject* dict, uint32_t needs) {
+  cpython::Words words;
+  bool known = true;
+  if (needs & (kContent | kKeys | kOrder)) cpython::dict_table_words(dict, words);
+  if (needs & (kKeys | kOrder)) {
+    Owned<> keys;
+    known = cpython::dict_key_words(dict, words, keys);
+    hold_key(std::move(keys));
+  }
+  if (needs & kSize) words.push_back(cpython::dict_size_word(dict));
+  for (const uint64_t* address : words) add_number(address, Cause::Moved);
+  if (!known) add_unstamped();
+}
+
+void Recorder::hold_key(Owned<> key) {
+  Owned<>& held = mark(index_).keys;
+  held = held && key ? take(PyTuple_Pack(2, held.get(), key.get())) : held ? std::move(held) : std::move(key);
+}
+
+/// A key that equals the one looked up, and its value.
+bool Recorder::add_entry(PyObject* dict, PyObject* key, PyObject* value) {
+  if (dict_evidence == DictEvidence::Tags) return true;
+  if (!value) return true;  // the base has words for all keys
+  PyObject** address = cpython::dict_key_address(dict, key);
+  if (address) hold_key(share(*address));
+  add_field(address, address ? *address : nullptr);
+  add_field(cpython::dict_value_address(dict, key), value);
+  return false;
+}
+
+template <>
+bool Recorder::add_own<SourceKind::Value>(const Step& step, PyObject* base, PyObject* value) {
+  return add_entry(base, step.key, value);
+}
+
+/// Words of the base stand for the keys, and hold them, or it is looked into in every check.
+template <>
+bool Recorder::add_own<SourceKind::KeyAt>(const Step&, PyObject*, PyObject*) {
+  return true;
+}
+
+template <>
+bool Recorder::add_own<SourceKind::ValueAt>(const Step& step, PyObject* base, PyObject* value) {
+  if (dict_evidence == DictEvidence::Tags || !value) return true;
+  if (cpython::is_ordered_dict(base)) return add_entry(base, cpython::ordered_dict_key(base, step.index), value);
+  add_field(cpython::dict_entry_address(base, step.index), value);
+  return false;
+}
+
+template <>
+bool Recorder::add_own<SourceKind::Attr>(const Step& step, PyObject* base, PyObject* value) {
+  if (PyType_Check(base)) return add_entry(type_dict(base), step.key, value);
+  if (!cpython::has_inline_values(base)) {
+    PyObject* dict = cpython::instance_dict_if_any(base);
+    return !dict || add_entry(dict, step.key, value);
+  }
+  Py_ssize_t index = cpython::shared_key_index(Py_TYPE(base), step.key);
+  if (index >= 0)
+    add_pointer(*cpython::instance_values_address(base) + index, value);
+  else
+    add_absent_inline(base);
+  return false;
+}
+
+/// The instances of the type share no key of that name yet. If this one gets it, its list of attributes in order of
+/// insertion changes: bytes below the values, the count first.
+void Recorder::add_absent_inline(PyObject* base) {
+  const uint8_t* address = cpython::inline_order_address(base);
+  for (Py_ssize_t bytes = 2 + cpython::inline_count(base); bytes > 0; bytes -= 8, address -= 8)
+    add_number(address, Cause::Moved);
+}
+
+/// Inline values at a fixed address, or a dict, or neither.
+void Recorder::add_attributes(PyObject* object, uint32_t needs) {
+  if (PyType_Check(object)) return add_dict(type_dict(object), kContent | needs);
+  PyObject** dict = cpython::instance_dict_address(object);
+  if (!dict) return;  // the type has no instance dict
+  if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict)
+    add_number(cpython::instance_values_address(object), Cause::Moved);
+  if (cpython::has_inline_values(object)) return;
+  add_pointer(dict, *dict);
+  if (*dict) add_dict(*dict, kContent | needs);
+}
+
+/// CPython keeps them in a dict, from the first one on: weak references under the addresses of the classes.
+void Recorder::add_subclasses(PyObject* cls) {
+  if (!PyType_Check(cls)) return;
+  PyObject** below = cpython::subclasses_address(reinterpret_cast<PyTypeObject*>(cls));
+  add_pointer(below, *below);
+  if (!*below) return;
+  add_dict(*below, kContent | kKeys);
+  if (dict_evidence == DictEvidence::Tags) return;
+  for (Py_ssize_t i = 0; PyObject** value = cpython::dict_entry_address(*below, i); ++i) add_pointer(value, *value);
+}
+
+}  // namespace gramme::plan

@@ -25,10 +25,9 @@ from typing import Any
 
 import compare
 import gramme
+import native
 import torch
 from corpus import CAPTURE
-
-import native
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {

@@ -34,7 +34,8 @@ _PYTHONS = """
     _filters_mutated _formatwarnmsg _formatwarnmsg_impl _formatwarning_orig _functools _getframe _heapify_max
     _heappop_max _heapq _heapreplace_max _initializing _inst _io _is_callable_members_only _is_protocol
     _is_runtime_protocol _local _lru_cache_wrapper _make _name _operator _pickle _random _showwarning_orig
-    _showwarnmsg _showwarnmsg_impl _sre _string _struct _tell_call _thread _tuplegetter _unnamed _warnings _weakref
+    _showwarnmsg _showwarnmsg_impl _signal _sre _string _struct _tell_call _thread _tuplegetter _unnamed
+    _warnings _weakref
     _ProtocolMeta _SpecialGenericAlias _TupleType _CallableType _UnionGenericAlias
 """
 # Parts of the names of operators, and what gramme calls its own in words like those of Dynamo.

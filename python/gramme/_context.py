@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import itertools
 import re
-import sys
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ import torch
 
 from ._node_meta import Tree, assign_examples, put_off, put_off_module, tree_of
 from ._scalars import narrowed
+from ._torch import names
 from ._torch.names import (
     CompileContext,
     CompileId,
@@ -399,7 +399,7 @@ def _reason(text: str | None, file: str, line: int, function: str) -> Any:
 
 def note_break(reason: str, file: str, line: int, function: str) -> None:
     """Adds to torch._dynamo.graph_break_reasons, once somebody has imported it. Called from C++."""
-    module = sys.modules.get("torch._dynamo.output_graph")
+    module = names.loaded(names.DYNAMO_OUTPUT_GRAPH)
     if module is not None:
         where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
         module.GraphCompileReason(reason, where)

@@ -7,10 +7,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torch._dynamo.types import GuardFilterEntry
-from torch._guards import Guard
-
 from ._sources import dynamo_sources
+from ._torch.names import Guard, GuardFilterEntry
 
 if TYPE_CHECKING:
     from ._sources import Row

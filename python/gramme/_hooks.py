@@ -35,7 +35,7 @@ state = _State()
 
 def register_from_state(tensor: torch.Tensor, backward_state: Any, name: str) -> None:
     """A node of graphs for compiled autograd: the hook is an attribute of the backward state when it runs."""
-    from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped
+    from ._torch.names import trace_wrapped
 
     hook = functools.partial(trace_wrapped, fn=call_from_state, bw_state=backward_state, hook_name=name)
     tensor.register_hook(hook)  # type: ignore[no-untyped-call]
@@ -55,7 +55,7 @@ def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.Gra
     kept = [n for n in graph.nodes if n.op == "get_attr" and getattr(graph_module, n.target, None) is state]
     if not kept:
         return compiler(graph_module, inputs)
-    from torch.fx.experimental._backward_state import BackwardState
+    from ._torch.names import BackwardState
 
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
     first = next(iter(graph.nodes)) if not placeholders else placeholders[-1].next

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import _C
 from ._context import Context
+from ._torch import names
 
 __all__ = ["watch"]
-
-_MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
 
 
 def watch() -> None:
     """What handlers of signals raise while the backward of a graph of gramme's is compiled is not lost in it."""
-    compiler = getattr(sys.modules.get(_MODULE), "_AutogradBackwardCompiler", None)
+    compiler = getattr(names.loaded(names.AOT_RUNTIME), "_AutogradBackwardCompiler", None)
     if compiler is not None and not hasattr(compiler.get_or_compile, "_of_gramme"):
         compiler.get_or_compile = _watched(compiler.get_or_compile)
 

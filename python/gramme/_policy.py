@@ -33,7 +33,7 @@ def numbers(text: str) -> list[int]:
 
 def _substitutes() -> dict[Any, Any]:
     """By function: what has the function to trace in its place. PyTorch's own are for its own front end."""
-    module: Any = sys.modules.get("torch._dynamo.variables.functions")
+    module: Any = names.loaded(names.DYNAMO_FUNCTIONS)
     known = {} if module is None else module.PolyfilledFunctionVariable._get_polyfill_handlers()
     return {f: known[f] for f in list(known) if not (_substitute(known[f]).__module__ or "").startswith("torch.")}
 
@@ -105,9 +105,8 @@ def _name(stance: Any) -> str:
 
 def forced(entry: Any) -> Any:
     """The entry's form with the backend of set_stance(force_backend=); None if there is none. Called from C++."""
-    from torch._dynamo import eval_frame
-
     from ._backends import resolve
+    from ._torch.names import dynamo_eval_frame as eval_frame
 
     backend, options = eval_frame._stance.backend, entry.__dict__.get("_gramme_options")
     if backend is None or options is None:

@@ -191,7 +191,7 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
 }
 
 void Capturer::judge_effects(const trace::Trace& trace) {
-  static Option option("torch._dynamo.config", "side_effect_replay_policy");
+  static Option option(of_torch::DynamoConfig, "side_effect_replay_policy");
   const Owned<> policy = option.value();
   if (!policy || !PyUnicode_Check(policy.get()) || trace.effects().empty()) return;
   const std::string how = text(policy.get());

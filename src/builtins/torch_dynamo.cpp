@@ -131,14 +131,14 @@ Value* enter_cudagraphs(Trace& trace, value::Function*, const Args& args) {
   PyObject* forward = trace.constant_of(protocol::get_attribute(trace, args[0], k_forward));
   PyObject* backward = trace.constant_of(protocol::get_attribute(trace, args[0], k_backward));
   if (!forward || !backward) cannot(Reason::CallSkipped, "override_cudagraphs");
-  Owned<> said = take(PyObject_CallFunctionObjArgs(of_torch::object(of_torch::CudagraphAnnotation), forward,
-                                                   backward, nullptr));
+  Owned<> said =
+      take(PyObject_CallFunctionObjArgs(of_torch::object(of_torch::CudagraphAnnotation), forward, backward, nullptr));
   trace.scope().graph().metadata.emplace_back("cudagraph_annotation", trace.keep(std::move(said)));
   return trace.none();
 }
 Value* exit_cudagraphs(Trace& trace, value::Function*, const Args&) { return trace.none(); }
 
-constexpr char kPatch[] = "torch._dynamo.patch_dynamo_config";
+constexpr char kPatch[] = "a patch of torch._dynamo.config";
 
 /// What managers made in the capture change, by the manager.
 struct Patches : std::unordered_map<const Value*, Owned<>> {};
@@ -199,7 +199,7 @@ Value* exit_config_patch(Trace& trace, value::Function*, const Args&) { return e
 Value* read_setting(Trace& trace, value::Function* function, const Args& args) {
   if (!trace.scope().state<Settings>().empty()) cannot(Reason::CallSkipped, "a setting that is changed meanwhile");
   if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
-    cannot(Reason::CallSkipped, "torch.utils._config_module.ConfigModule.__getattr__");
+    cannot(Reason::CallSkipped, "a setting of a ConfigModule");
   return trace.inliner->call(function, args);
 }
 
@@ -251,8 +251,8 @@ void register_torch_dynamo() {
   protocol::add_function_model(of_torch::EnterConfigPatch, &enter_config_patch);
   protocol::add_function_model(of_torch::ExitConfigPatch, &exit_config_patch);
   protocol::add_function_model(of_torch::ReadSetting, &read_setting);
-  for (const of_torch::Code code : {of_torch::TouchOps, of_torch::TouchNamespace, of_torch::TouchHigherOrder,
-                                    of_torch::TouchPacket})
+  for (const of_torch::Code code :
+       {of_torch::TouchOps, of_torch::TouchNamespace, of_torch::TouchHigherOrder, of_torch::TouchPacket})
     protocol::add_function_model(code, &first_touch);
   protocol::add_function_model(of_torch::Comptime, &comptime);
 }

@@ -44,7 +44,7 @@ Value* checked(Trace& trace, const Args& args) {
 Value* checked_size(Trace& trace, value::Function*, const Args& args) {
   auto values = bind(args, 1, {"i", "message", "max"});
   const auto at_most = [&](Value* low, Value* high) {
-    require(trace, protocol::compare(trace, Py_LE, low, high), "torch._check_is_size");
+    require(trace, protocol::compare(trace, Py_LE, low, high), "a check that a number is a size");
   };
   at_most(trace.integer(0), values[0]);
   Value* most = values[2] ? trace.see(values[2]) : nullptr;

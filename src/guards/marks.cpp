@@ -51,7 +51,7 @@ Owned<> marks_of(PyObject* tensor) {
 }
 
 bool has_guarded_address(PyObject* tensor) {
-  static PyObject* const name = intern("_dynamo_static_input_type");
+  static PyObject* const name = of_torch::attribute(of_torch::StaticInputType);
   PyObject* found = nullptr;
   cpython::instance_attribute(tensor, name, &found);
   return found && PyUnicode_CheckExact(found) && PyUnicode_CompareWithASCIIString(found, "guarded") == 0;

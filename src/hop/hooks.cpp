@@ -220,7 +220,7 @@ graph::Graph* body_or_late(Trace& trace, const Tensor* tensor, Value* hook) {
 /// Is the backward compiled, by PyTorch's compiled autograd, if it runs as the thread is now?
 bool compiles_backward(Trace& trace) {
   static PyObject* const name = intern("compiled_autograd_enabled");
-  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo.compiled_autograd");
+  PyObject* module = of_torch::if_loaded(of_torch::CompiledAutograd);
   if (!module) return false;
   return trace.constant_of(protocol::get_attribute(trace, trace.pinned(module), name)) == Py_True;
 }
@@ -234,8 +234,7 @@ struct StateOfHooks {
 };
 
 StateOfHooks& state_of_hooks(Trace& trace) {
-  PyObject* const type =
-      once([] { return imported("torch.fx.experimental._backward_state", "BackwardState").release(); });
+  PyObject* const type = of_torch::object(of_torch::BackwardState);
   PyObject* const marker = once([] { return imported("gramme._hooks", "state").release(); });
   auto& hooks = trace.scope().state<StateOfHooks>();
   if (hooks.state) return hooks;

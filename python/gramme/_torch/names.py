@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._C._distributed_c10d import PrefixStore as PrefixStore
     from torch._C._functorch import is_batchedtensor as is_batchedtensor
     from torch._dispatch.python import enable_python_dispatcher as enable_python_dispatcher
+    from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped as trace_wrapped
     from torch._dynamo.backends.debugging import ExplainOutput as ExplainOutput
     from torch._dynamo.backends.registry import list_backends as list_registered_backends
     from torch._dynamo.backends.registry import lookup_backend as lookup_backend
@@ -55,10 +56,12 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.source import TensorProperty as TensorProperty
     from torch._dynamo.source import TensorPropertySource as TensorPropertySource
     from torch._dynamo.trace_rules import _allowed_callable_ids as allowed_callable_ids
+    from torch._dynamo.types import GuardFilterEntry as GuardFilterEntry
     from torch._dynamo.utils import clone_inputs as clone_inputs
     from torch._dynamo.utils import same as same
     from torch._guards import CompileContext as CompileContext
     from torch._guards import CompileId as CompileId
+    from torch._guards import Guard as Guard
     from torch._guards import GuardEnvExpr as GuardEnvExpr
     from torch._guards import Source as Source
     from torch._guards import StorageOverlap as StorageOverlap
@@ -89,6 +92,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.distributed.distributed_c10d import _get_default_store as get_default_store
     from torch.distributed.pipelining._utils import generate_stage_to_rank_mapping as generate_stage_to_rank_mapping
     from torch.fx._lazy_graph_module import _LazyGraphModule as _LazyGraphModule
+    from torch.fx.experimental._backward_state import BackwardState as BackwardState
     from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
@@ -145,11 +149,14 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "AttrSource": ("torch._dynamo.source", "AttrSource"),
     "TensorProperty": ("torch._dynamo.source", "TensorProperty"),
     "TensorPropertySource": ("torch._dynamo.source", "TensorPropertySource"),
+    "trace_wrapped": ("torch._dynamo._trace_wrapped_higher_order_op", "trace_wrapped"),
     "allowed_callable_ids": ("torch._dynamo.trace_rules", "_allowed_callable_ids"),
+    "GuardFilterEntry": ("torch._dynamo.types", "GuardFilterEntry"),
     "clone_inputs": ("torch._dynamo.utils", "clone_inputs"),
     "same": ("torch._dynamo.utils", "same"),
     "CompileContext": ("torch._guards", "CompileContext"),
     "CompileId": ("torch._guards", "CompileId"),
+    "Guard": ("torch._guards", "Guard"),
     "GuardEnvExpr": ("torch._guards", "GuardEnvExpr"),
     "Source": ("torch._guards", "Source"),
     "StorageOverlap": ("torch._guards", "StorageOverlap"),
@@ -180,6 +187,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "exit_inference_mode": ("torch.autograd.grad_mode", "_exit_inference_mode"),
     "generate_stage_to_rank_mapping": ("torch.distributed.pipelining._utils", "generate_stage_to_rank_mapping"),
     "_LazyGraphModule": ("torch.fx._lazy_graph_module", "_LazyGraphModule"),
+    "BackwardState": ("torch.fx.experimental._backward_state", "BackwardState"),
     "DimDynamic": ("torch.fx.experimental.symbolic_shapes", "DimDynamic"),
     "GuardOnDataDependentSymNode": ("torch.fx.experimental.symbolic_shapes", "GuardOnDataDependentSymNode"),
     "ShapeEnv": ("torch.fx.experimental.symbolic_shapes", "ShapeEnv"),
@@ -205,6 +213,9 @@ DYNAMO_CONFIG = "torch._dynamo.config"
 DYNAMO_DECORATORS = "torch._dynamo.decorators"
 DYNAMO_EVAL_FRAME = "torch._dynamo.eval_frame"
 DYNAMO_EXC = "torch._dynamo.exc"
+DYNAMO_FUNCTIONS = "torch._dynamo.variables.functions"
+DYNAMO_OUTPUT_GRAPH = "torch._dynamo.output_graph"
+AOT_RUNTIME = "torch._functorch._aot_autograd.runtime_wrappers"
 FUNCTORCH_CONFIG = "torch._functorch.config"
 HIGHER_ORDER = "torch._higher_order_ops"
 INDUCTOR_CONFIG = "torch._inductor.config"
@@ -217,6 +228,9 @@ LOOKED_AT = (
     DYNAMO_DECORATORS,
     DYNAMO_EVAL_FRAME,
     DYNAMO_EXC,
+    DYNAMO_FUNCTIONS,
+    DYNAMO_OUTPUT_GRAPH,
+    AOT_RUNTIME,
     FUNCTORCH_CONFIG,
     HIGHER_ORDER,
     INDUCTOR_CONFIG,

@@ -45,7 +45,9 @@ def values_of(tensor: torch.Tensor) -> Any:
     values = tensor.resolve_neg().contiguous()
     if values.is_floating_point() and values.element_size() > 1:
         values = values.masked_fill(values.isnan(), float("nan"))
-    return values.reshape(-1).view(torch.uint8).numpy().tobytes() if values.numel() else b""
+    flat = values.reshape(-1)
+    flat = flat.as_strided(flat.shape, (1,)) if flat.numel() == 1 else flat  # its stride may be any
+    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
 def facts_of(tensor: torch.Tensor, inputs: Sequence[torch.Tensor]) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 #include <nanobind/stl/shared_ptr.h>
 
+#include "aten/classes.h"
+#include "aten/spec.h"
+
 namespace nb = nanobind;
 
 namespace gramme::api {
@@ -17,6 +20,14 @@ nb::object guarded(Body body) {
   }
 }
 
+/// What tells a tensor from others, but for its data: its type and its dispatch keys. None if only its class knows.
+nb::object tensor_type(nb::handle tensor) {
+  if (!aten::is_tensor(tensor.ptr())) throw nb::type_error("not a tensor");
+  const aten::TensorSpec& spec = *aten::tensor_spec(tensor.ptr());
+  if (spec.tensor->opaque) return nb::none();
+  return nb::make_tuple(spec.tensor->id, spec.keys);
+}
+
 }  // namespace
 
 CapturedForPython::CapturedForPython(const trace::Trace& trace, const plan::Segment& segment)
@@ -24,6 +35,7 @@ CapturedForPython::CapturedForPython(const trace::Trace& trace, const plan::Segm
       object_(nb::cast(captured_)) {}
 
 void bind_captured(nb::module_& m) {
+  m.def("tensor_type", tensor_type, nb::arg("tensor"));
   using backend::Captured;
   using backend::Examples;
   nb::class_<Examples>(m, "Examples")

@@ -13,9 +13,7 @@
 #include "api/pipeline.h"
 #include "api/report.h"
 #include "api/testing.h"
-#include "aten/classes.h"
 #include "aten/interrupted.h"
-#include "aten/spec.h"
 #include "aten/state.h"
 #include "backend/metadata.h"
 #include "base/interruption.h"
@@ -62,14 +60,6 @@ nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, s
 const std::shared_ptr<runtime::Family>& family_of(nb::handle entry) {
   if (!runtime::is_entry(entry.ptr())) throw nb::type_error("not what make_entry gave");
   return runtime::family_of(entry.ptr());
-}
-
-/// What tells a tensor from others, but for its data: its type and its dispatch keys. None if only its class knows.
-nb::object tensor_type(nb::handle tensor) {
-  if (!aten::is_tensor(tensor.ptr())) throw nb::type_error("not a tensor");
-  const aten::TensorSpec& spec = *aten::tensor_spec(tensor.ptr());
-  if (spec.tensor->opaque) return nb::none();
-  return nb::make_tuple(spec.tensor->id, spec.keys);
 }
 
 size_t cached_segments(const runtime::Family& family) {
@@ -269,7 +259,6 @@ NB_MODULE(_C, m) {
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
-  m.def("tensor_type", tensor_type, nb::arg("tensor"));
   m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
   m.def("set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
   m.def("keeping_modes", keeping_modes);

@@ -25,7 +25,7 @@ Type below_autograd(nb::handle tensor, bool whole) {
 }
 
 Type wrapping(Type outside, const std::vector<Type>& parts, nb::handle context) {
-  aten::TensorType type = *outside.type;
+  aten::TensorDescription type = *outside.type;
   for (const Type& part : parts) type.parts.push_back(part.type);
   type.context = context.is_none() ? nullptr : context.ptr();
   return {aten::interned(std::move(type))};

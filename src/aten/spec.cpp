@@ -179,7 +179,7 @@ bool same_stored(const Interned& spec, const at::Tensor& tensor) {
   return type.layout != static_cast<int8_t>(c10::kSparse) || tensor.sparse_dim() == spec.sparse_dims;
 }
 
-void take_image(Interned& spec, const TensorType& type, const uint64_t* words) {
+void take_image(Interned& spec, const TensorDescription& type, const uint64_t* words) {
   std::copy(layout().fixed.begin(), layout().fixed.end(), spec.mask.begin());
   spec.by_image = spec.comparable && spec.dims <= kInlineDims && type.layout == static_cast<int8_t>(c10::kStrided);
   if (spec.by_image) {
@@ -211,7 +211,7 @@ void set_type(Interned& spec, const TensorType* tensor) {
 Interned describe(PyObject* tensor) {
   const at::Tensor& self = tensor_of(tensor);
   const c10::TensorImpl* impl = self.unsafeGetTensorImpl();
-  TensorType type{};
+  TensorDescription type{};
   type.type = Py_TYPE(tensor);
   type.dtype = static_cast<int8_t>(c10::typeMetaToScalarType(impl->dtype()));
   c10::Device device = Peek::stored_device(impl);
@@ -284,7 +284,7 @@ const TensorSpec* without_views(const TensorSpec& spec) {
 
 const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t strides) {
   Interned twin = static_cast<const Interned&>(spec);
-  TensorType type = *spec.tensor;
+  TensorDescription type = *spec.tensor;
   auto let_vary = [&](std::vector<shape::SymInt>& numbers, uint64_t which, size_t first_word) {
     if (numbers.size() > 64) return uint64_t(0);
     uint64_t varying = 0;

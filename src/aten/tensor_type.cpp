@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
-#include <tuple>
 #include <unordered_set>
 
 #include "aten/python.h"
@@ -16,7 +15,7 @@ namespace gramme::aten {
 namespace {
 
 struct Hash {
-  size_t operator()(const TensorType* t) const {
+  size_t operator()(const TensorDescription* t) const {
     size_t hash = reinterpret_cast<size_t>(t->type);
     auto add = [&hash](int64_t value) { hash = (hash ^ static_cast<size_t>(value)) * 0x9e3779b97f4a7c15u; };
     add(t->dtype | t->device_type << 8 | t->device_index << 16 | t->layout << 24);
@@ -31,10 +30,10 @@ struct Hash {
 };
 
 struct Equal {
-  bool operator()(const TensorType* a, const TensorType* b) const { return *a == *b; }
+  bool operator()(const TensorDescription* a, const TensorDescription* b) const { return *a == *b; }
 };
 
-bool is_symbolic(const TensorType& type) {
+bool is_symbolic(const TensorDescription& type) {
   auto varies = [](shape::SymInt number) { return !number.is_number(); };
   return std::ranges::any_of(type.sizes, varies) || std::ranges::any_of(type.strides, varies) ||
          varies(type.storage_offset) || (type.inner && type.inner->symbolic) ||
@@ -50,15 +49,14 @@ class Types {
     return *types;
   }
 
-  const TensorType* find_or_add(TensorType&& described) {
+  const TensorType* find_or_add(TensorDescription&& described) {
     std::lock_guard lock(mutex_);
     auto found = known_.find(&described);
-    if (found != known_.end()) return *found;
-    described.id = static_cast<uint32_t>(pool_.size());
-    described.symbolic = is_symbolic(described);
+    if (found != known_.end()) return static_cast<const TensorType*>(*found);
     hold(described);
-    pool_.push_back(std::move(described));
-    known_.insert(&pool_.back());
+    const bool symbolic = is_symbolic(described);
+    const auto id = static_cast<uint32_t>(pool_.size());
+    known_.insert(&pool_.emplace_back(TensorType{std::move(described), id, symbolic}));
     return &pool_.back();
   }
 
@@ -68,35 +66,27 @@ class Types {
   }
 
   /// For good: another class, or context, at its address would look like it. PyTorch's own classes stay anyway.
-  static void hold(const TensorType& type) {
+  static void hold(const TensorDescription& type) {
     if (!is_exact_tensor_type(type.type)) share(reinterpret_cast<PyObject*>(type.type)).release();
     if (type.context) share(type.context).release();
   }
 
   std::mutex mutex_;
   std::deque<TensorType> pool_;
-  std::unordered_set<const TensorType*, Hash, Equal> known_;
+  std::unordered_set<const TensorDescription*, Hash, Equal> known_;  // those of the pool
 };
 
 }  // namespace
 
-bool TensorType::operator==(const TensorType& other) const {
-  auto members = [](const TensorType& t) {
-    return std::tie(t.type, t.dtype, t.device_type, t.device_index, t.layout, t.requires_grad, t.is_leaf,
-                    t.is_inference, t.is_conj, t.is_neg, t.opaque, t.sizes, t.strides, t.storage_offset, t.inner,
-                    t.level, t.batch_dim, t.parts, t.context);
-  };
-  return members(*this) == members(other);
-}
-
-const TensorType* interned(TensorType described) { return Types::all().find_or_add(std::move(described)); }
+const TensorType* interned(TensorDescription described) { return Types::all().find_or_add(std::move(described)); }
 
 const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole) {
-  TensorType t{};
+  const c10::Device device = tensor.device();
+  TensorDescription t{};
   t.type = tensor_type();
   t.dtype = static_cast<int8_t>(tensor.scalar_type());
-  t.device_type = static_cast<int8_t>(tensor.device().type());
-  t.device_index = tensor.device().index();
+  t.device_type = static_cast<int8_t>(device.type());
+  t.device_index = device.index();
   t.layout = static_cast<int8_t>(tensor.layout());
   t.is_leaf = true;
   t.opaque = !whole;
@@ -110,7 +100,7 @@ const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole) {
 
 const TensorType* with_requires_grad(const TensorType* type, bool requires_grad, bool is_leaf) {
   if (type->requires_grad == requires_grad && type->is_leaf == is_leaf) return type;
-  TensorType changed = *type;
+  TensorDescription changed = *type;
   changed.requires_grad = requires_grad;
   changed.is_leaf = is_leaf;
   return interned(std::move(changed));

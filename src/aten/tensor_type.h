@@ -18,7 +18,10 @@ class Tensor;
 
 namespace gramme::aten {
 
-struct TensorType {
+struct TensorType;
+
+/// What is known. Two are equal if all of it is.
+struct TensorDescription {
   PyTypeObject* type;  // torch.Tensor, Parameter or a subclass (a fake's own class never shows); held
   int8_t dtype;        // at::ScalarType
   int8_t device_type;  // at::DeviceType
@@ -36,17 +39,22 @@ struct TensorType {
   // describes such yet.
   std::vector<const TensorType*> parts;
   PyObject* context;
-  // Of the interned one.
+
+  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
+  bool operator==(const TensorDescription&) const = default;
+};
+
+/// The one object of a description.
+struct TensorType : TensorDescription {
   uint32_t id;    // dense; stands for the type in memo keys
   bool symbolic;  // a size, a stride or the offset is no number, here or further in
 
-  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
-  bool operator==(const TensorType&) const;  // but for `id` and `symbolic`
-  std::string print() const;                 // "Tensor float32[2, 3] strides [3, 1] cpu requires_grad"
+  bool operator==(const TensorType&) const = delete;  // compare addresses, or descriptions
+  std::string print() const;                          // "Tensor float32[2, 3] strides [3, 1] cpu requires_grad"
 };
 
-/// The one object of such a description. Needs the GIL only where the class is a subclass, or there is a context.
-const TensorType* interned(TensorType described);
+/// Of what equals this. Needs the GIL only where the class is a subclass, or there is a context.
+const TensorType* interned(TensorDescription described);
 
 /// The tensor as kernels see it: a torch.Tensor that needs no gradient; opaque unless `whole`. Needs no GIL.
 const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole);

@@ -21,7 +21,7 @@ using aten::interned;
 
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
                                Environment* environment) {
-  Record r{};
+  aten::TensorDescription r{};
   r.type = type;
   r.dtype = static_cast<int8_t>(tensor.scalar_type());
   r.device_type = static_cast<int8_t>(device.type());
@@ -109,7 +109,7 @@ class Strides {
 
 const Record* symbolic_record(const Record* record, const std::vector<shape::Expr>& sizes,
                               shape::Assumptions& assumptions) {
-  Record changed = *record;
+  aten::TensorDescription changed = *record;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d]) changed.sizes[d] = shape::SymInt(sizes[d]);
   changed.strides = Strides(*record, changed.sizes, assumptions).take();
@@ -120,7 +120,7 @@ const Record* symbolic_record(const Record* record, const std::vector<shape::Exp
 }
 
 const Record* mapped(const Record* record, const std::function<shape::SymInt(shape::SymInt)>& map) {
-  Record changed = *record;
+  aten::TensorDescription changed = *record;
   for (shape::SymInt& size : changed.sizes) size = map(size);
   for (shape::SymInt& stride : changed.strides) stride = map(stride);
   changed.storage_offset = map(changed.storage_offset);
@@ -131,11 +131,11 @@ const Record* mapped(const Record* record, const std::function<shape::SymInt(sha
 bool differ_in_gradients_only(const Record* a, const Record* b) {
   if (a == b) return true;
   if (!a || !b) return false;
-  Record changed = *b;
+  aten::TensorDescription changed = *b;
   changed.requires_grad = a->requires_grad;
   changed.is_leaf = a->is_leaf;
   changed.inner = a->inner;
-  return changed == *a && differ_in_gradients_only(a->inner, b->inner);
+  return changed == static_cast<const aten::TensorDescription&>(*a) && differ_in_gradients_only(a->inner, b->inner);
 }
 
 bool gains(const Record* before, const Record* after) {
@@ -150,7 +150,7 @@ const Record* gained(const Record* view, const Record* before, const Record* aft
   for (; before && after; before = before->inner, after = after->inner)
     here |= before->level == view->level && after->requires_grad && !before->requires_grad;
   if (inner == view->inner && (!here || (view->requires_grad && !view->is_leaf))) return view;
-  Record changed = *view;
+  aten::TensorDescription changed = *view;
   changed.inner = inner;
   changed.requires_grad |= here;
   changed.is_leaf &= !here;
@@ -159,14 +159,14 @@ const Record* gained(const Record* view, const Record* before, const Record* aft
 
 const Record* with_type(const Record* record, PyTypeObject* type) {
   if (record->type == type) return record;
-  Record changed = *record;
+  aten::TensorDescription changed = *record;
   changed.type = type;
   return interned(std::move(changed));
 }
 
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset) {
-  Record changed = *record;
+  aten::TensorDescription changed = *record;
   changed.sizes = std::move(sizes);
   changed.strides = std::move(strides);
   changed.storage_offset = offset;

@@ -94,9 +94,10 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
       family_->capturer().look(view());
       return false;
     case Stance::SkipGuards:
-      PyErr_SetString(PyExc_RuntimeError,
-                      "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you have not "
-                      "warmed up your model with enough inputs such that you can guarantee no more recompilations.");
+      PyErr_SetString(
+          PyExc_RuntimeError,
+          "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you have not "
+          "warmed up your model with enough inputs such that you can guarantee no more recompilations.");
       throw PythonError();
     case Stance::FailOnRecompile:
       break;

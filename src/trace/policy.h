@@ -55,8 +55,8 @@ struct Policy {
   std::unordered_set<int64_t> dynamic_values;                // sizes and ints that are one of these vary
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
-  int max_depth = 500;   // inlined calls
-  bool iterates = true;  // the segment may take items of iterators from before
+  int max_depth = 500;       // inlined calls
+  bool iterates = true;      // the segment may take items of iterators from before
   bool shows_lines = false;  // logs show which lines are captured
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions

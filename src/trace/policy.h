@@ -59,6 +59,7 @@ struct Policy {
   bool whole = false;    // one graph was asked for
   bool locates = false;  // the backend can tell which node raised
   bool iterates = true;  // the segment may take items of iterators from before
+  bool in_step = false;  // it begins in the middle of a method of an optimizer: locals are of its groups and state
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
   size_t stop_at = SIZE_MAX;       // the root step at which the segment must end

@@ -1,5 +1,7 @@
 #include "api/capturer.h"
 
+#include <algorithm>
+
 #include "api/captured.h"
 #include "api/filter.h"
 #include "api/native.h"
@@ -9,6 +11,7 @@
 #include "backend/fx.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
+#include "base/once.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
 #include "native/executor.h"
@@ -54,6 +57,18 @@ bool may_become_dynamic(const guards::Fact& fact) {
 }
 
 constexpr int kMostRestarts = 100;  // of a backend, as in torch._dynamo
+
+/// Is the frame, or one that waits for it, in the middle of a method of an optimizer?
+bool is_in_step(const runtime::FrameView& frame) {
+  PyTypeObject* const optimizer = once([] { return imported_type("torch.optim.optimizer", "Optimizer"); });
+  auto is_method = [&](PyObject* const* locals, int count) {
+    return count > 0 && locals[0] && PyObject_TypeCheck(locals[0], optimizer);
+  };
+  return frame.offset != 0 && (is_method(frame.locals, frame.local_count) ||
+                               std::ranges::any_of(frame.callers, [&](const runtime::WaitingView& caller) {
+                                 return is_method(caller.locals, caller.code->co_nlocals);
+                               }));
+}
 
 /// What the backend needs as constants, or all numbers among the graph's inputs that are no symbols, are; the capture
 /// starts again.
@@ -279,6 +294,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   trace::Policy& policy = *held;
   policy.iterates = frame.iterates;
   policy.shows_lines = report.begin();
+  policy.in_step = options_.contract.as_is && is_in_step(frame);
   set_dynamic(policy);
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
     return this->compile(trace, inputs, segment, report);

@@ -34,7 +34,10 @@ Value* convert_symbolic(Trace& trace, value::Number* number, PyTypeObject* type)
   PyObject* const sym_int = once([] { return real("torch", "sym_int"); });
   PyObject* const sym_float = once([] { return real("torch", "sym_float"); });
   if (type == &PyLong_Type) return protocol::number_by(trace, shape::truncate(number->expr), sym_int, number);
-  return protocol::number_by(trace, shape::to_float(number->expr), sym_float, number);
+  Value* made = protocol::number_by(trace, shape::to_float(number->expr), sym_float, number);
+  if (auto* floating = value::as<value::Number>(made); floating && floating->type == &PyFloat_Type)
+    floating->range = protocol::range_of(number);
+  return made;
 }
 
 /// The same of one that is data to the capture.

@@ -2,6 +2,7 @@
 
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/ScalarType.h>
+#include <torch/csrc/Dtype.h>
 
 #include <limits>
 #include <string>
@@ -107,6 +108,20 @@ double largest_of(c10::ScalarType dtype) {
   return -1;
 }
 
+/// The dtype that a call says its result has; the default one if it says none. Undefined if it says it in another way.
+c10::ScalarType wanted_dtype(const Call& call) {
+  static PyObject* const name = intern("dtype");
+  for (uint32_t i = 0; i < call.keyword_count; ++i) {
+    if (call.keyword_names[i] != name) continue;
+    const Argument& given = call.keyword_args[i];
+    if (given.kind != Argument::Constant) return c10::ScalarType::Undefined;
+    if (given.object != Py_None)
+      return THPDtype_Check(given.object) ? reinterpret_cast<THPDtype*>(given.object)->scalar_type
+                                          : c10::ScalarType::Undefined;
+  }
+  return c10::get_default_dtype_as_scalartype();
+}
+
 Tensors tensors_of(const Call& call) {
   Tensors result;
   bool floating = false, others = false;
@@ -125,7 +140,7 @@ Tensors tensors_of(const Call& call) {
   return result;
 }
 
-bool depends(Takes how, const Argument& number, const Tensors& tensors) {
+bool depends(Takes how, const Argument& number, const Tensors& tensors, c10::ScalarType wanted) {
   constexpr double kSixtyFourBits = 0x1p63;
   const bool is_float = PyFloat_Check(number.object);
   const bool is_whole = number.expr && number.expr->type == shape::Type::Int;  // of 64 bits, as all expressions are
@@ -145,9 +160,9 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors) {
     case Takes::Raises:
       return !fits || !tensors.all_floating;
     case Takes::Makes:
-      return !is_float;
+      return !is_float || !c10::isFloatingType(wanted);
     case Takes::Fills:
-      return !is_float || number.range.finite_bound() > largest_of(c10::get_default_dtype_as_scalartype());
+      return !is_float || !c10::isFloatingType(wanted) || number.range.finite_bound() > largest_of(wanted);
   }
   return true;
 }
@@ -174,10 +189,12 @@ Takes NumberPlaces::under(PyObject* keyword) const {
 void each_number(const Call& call, const std::function<void(const Argument&, bool)>& visit) {
   const NumberPlaces places(call);
   const Tensors tensors = tensors_of(call);
+  const c10::ScalarType wanted = wanted_dtype(call);
   auto look = [&](const Argument& argument, Takes how) {
     const bool is_of_tensors = how != Takes::Makes && how != Takes::Fills;
     each_leaf(argument, [&](const Argument& leaf) {
-      if (leaf.kind == Argument::Number) visit(leaf, (!tensors.any && is_of_tensors) || depends(how, leaf, tensors));
+      if (leaf.kind == Argument::Number)
+        visit(leaf, (!tensors.any && is_of_tensors) || depends(how, leaf, tensors, wanted));
     });
   };
   for (uint32_t i = 0; i < call.arg_count; ++i) look(call.args[i], places.at(i));

@@ -179,14 +179,14 @@ constexpr double kLeast = 1 / source::kNarrow;
 /// enough.
 void guard_base(Trace& trace, Value* left, Value* right) {
   auto* base = as<Number>(left);
-  const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source && !(base->range.low > 0);
+  const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source;
   const bool natural = is_int(right) && !is_negative(right);
   if (!trace.contract.as_is || !varies || natural) return;
   const double now = PyFloat_AS_DOUBLE(base->object);
   const Interval positive{kLeast, base->range.known() ? base->range.high : 0};
-  if (0x1p-1000 < now && now < 1)
+  if (0x1p-1000 < now && now < 1 && !(base->range.low > 0 && base->range.high < 1))
     base->range = guarded(trace, base, {now / 2, (1 + now) / 2});
-  else if (positive.holds(now) && power(positive, range_of(right)).known())
+  else if (!(base->range.low > 0) && positive.holds(now) && power(positive, range_of(right)).known())
     base->range = guarded(trace, base, positive);
 }
 
@@ -196,8 +196,13 @@ void guard_exponent(Trace& trace, Value* left, Value* right) {
   auto* exponent = as<Number>(right);
   const Interval base = range_of(left);
   const bool decays = base.known() && 0 < base.low && base.high <= 1;
-  if (!trace.contract.as_is || !decays || !exponent || exponent->type != &PyLong_Type) return;
-  if (!exponent->expr || exponent->range.low >= 1) return;
+  if (!trace.contract.as_is || !decays || !exponent || !exponent->expr || exponent->range.low >= 1) return;
+  if (exponent->type == &PyFloat_Type) {  // of a count of steps that became a float
+    const Expr positive = at_least(exponent->expr, shape::float_constant(1));
+    if (positive && trace.shapes.assumptions.decide(positive) == true) exponent->range.low = 1;
+    return;
+  }
+  if (exponent->type != &PyLong_Type) return;
   const std::optional<int64_t> now = trace.shapes.assumptions.hint(exponent->expr);
   if (!now || *now < 0) return;
   const int64_t least = *now ? 1 : 0;

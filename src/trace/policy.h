@@ -58,6 +58,7 @@ struct Policy {
   int max_depth = 500;       // inlined calls
   bool iterates = true;      // the segment may take items of iterators from before
   bool shows_lines = false;  // logs show which lines are captured
+  bool in_step = false;      // it begins in the middle of a method of an optimizer: locals are of its groups and state
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
   size_t stop_at = SIZE_MAX;       // the root step at which the segment must end

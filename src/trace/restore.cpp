@@ -10,20 +10,35 @@ namespace gramme::trace {
 
 using namespace value;
 
+namespace {
+
+/// Parameters are large, and an optimizer writes all of them: what needs gradients and was written with grad mode off
+/// is kept only where the segment would end else.
+struct Parameters {
+  bool kept = false;
+};
+
+/// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
+/// that effects of the segment are missing. Nobody knows where a graph raised whose backend does not tell.
+bool shows(const Capture& capture) {
+  return !capture.policy.locates || !capture.effects().empty() || capture.inliner->handles(true);
+}
+
+bool needs_gradient(const Tensor* root) { return root->record->requires_grad; }
+
+}  // namespace
+
 /// Only its content changed, in no way that autograd knows of.
 bool Scope::can_be_put_back(const Tensor* root) {
   const meta::Record* record = capture_.shapes.simplified(root->record);
-  if (record->requires_grad || record->is_inference) return false;
+  if ((record->requires_grad && aten::grad_enabled()) || record->is_inference) return false;
   if (!record->symbolic) return record == meta::record_of(root->object);
   const auto before = described_.find(root);
   return before != described_.end() && record == capture_.shapes.simplified(before->second);
 }
 
-/// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
-/// that effects of the segment are missing. Nobody knows where a graph raised whose backend does not tell.
 void Scope::refuse_lasting_write() const {
-  if (!capture_.contract.locates || !capture_.effects().empty() || capture_.inliner->handles(true))
-    cannot(Reason::OperatorMayRaise);
+  if (shows(capture_)) cannot(Reason::OperatorMayRaise);
 }
 
 /// Where one graph is asked for, the program's handlers come first.
@@ -36,8 +51,12 @@ void Scope::expect_python(bool writes) {
 }
 
 void Scope::expect_raise() {
-  for (const Write& write : writes_)
-    if (!write.content) refuse_lasting_write();
+  for (const Write& write : writes_) {
+    if (!write.content && needs_gradient(write.root))
+      state<Parameters>().kept |= shows(capture_);
+    else if (!write.content)
+      refuse_lasting_write();
+  }
   if (reshaped_) refuse_lasting_write();
   restored_ = writes_.size();
   caught_ = caught_ || (!capture_.contract.locates && capture_.inliner->handles(false));
@@ -47,7 +66,11 @@ void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*
   for (const meta::Mutation& mutation : outcome.mutations) {
     const bool content = mutation.record == leaves.at(mutation.leaf)->record;
     for (Tensor* root = leaves.at(mutation.leaf); root; root = root->base) {
-      if (!root->existing() || (content && can_be_put_back(root))) continue;
+      if (!root->existing()) continue;
+      if (content && can_be_put_back(root)) {
+        if ((may_raise || caught_) && needs_gradient(root)) state<Parameters>().kept |= shows(capture_);
+        continue;
+      }
       if (may_raise) refuse_lasting_write();
       if (caught_) cannot(Reason::OperatorMayRaise);
     }
@@ -68,13 +91,13 @@ void Scope::note_input_written(Tensor* tensor, const graph::Node* node, bool ove
   contents_.forget(tensor);
   for (Tensor* root = tensor; root; root = root->base) {
     if (!root->existing()) continue;
-    const bool content = can_be_put_back(root);
+    const bool reshaped = !can_be_put_back(root);
     auto known = std::find_if(writes_.begin(), writes_.end(), [&](const Write& write) { return write.root == root; });
     if (known == writes_.end())
-      writes_.push_back({root, node, overwritten, content});
+      writes_.push_back({root, node, overwritten, !reshaped && !needs_gradient(root)});
     else
       known->overwritten = false;
-    if (!content && !reshaped_) reshaped_ = node;
+    if (reshaped && !reshaped_) reshaped_ = node;
   }
 }
 
@@ -86,9 +109,11 @@ std::vector<const Tensor*> Scope::written() const {
 
 std::vector<Tensor*> Scope::restored() const {
   std::vector<Tensor*> found;
+  const bool parameters = state<Parameters>().kept;
   for (size_t i = 0; i < restored_; ++i) {
     const Write& write = writes_[i];
-    if (write.content && !is_written_over(write)) found.push_back(write.root);
+    const bool content = write.content || (parameters && needs_gradient(write.root));
+    if (content && !is_written_over(write)) found.push_back(write.root);
   }
   return found;
 }
@@ -104,10 +129,12 @@ bool Scope::is_written_over(const Write& write) const {
 
 const graph::Node* Scope::lasting() const {
   const graph::Node* first = reshaped_;
+  const bool parameters = state<Parameters>().kept;
   if (entered_ && !repeats_ && (!first || entered_->id < first->id)) first = entered_;
   for (size_t i = 0; i < writes_.size(); ++i) {
     const Write& write = writes_[i];
-    const bool lasts = !write.content || (i >= restored_ && !is_written_over(write));
+    const bool content = write.content || (parameters && needs_gradient(write.root));
+    const bool lasts = !content || (i >= restored_ && !is_written_over(write));
     if (lasts && (!first || write.node->id < first->id)) first = write.node;
   }
   return first;

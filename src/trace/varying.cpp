@@ -60,6 +60,9 @@ bool is_named(const std::vector<NamedSource>& list, const Source* source, std::o
 /// An int must be known to be narrow: what is computed from it must stay within 64 bits.
 bool can_be_input(PyObject* object) { return PyFloat_CheckExact(object) || source::is_narrow(object); }
 
+/// Quotients of such numbers and of their squares are floats of 32 bits.
+constexpr double kLeastFactor = 0x1p-60, kMostWeight = 0x1p30;
+
 /// A learning rate, a momentum: what optimizers compute of it is bounded, and never raises, while it is one.
 bool is_factor(PyObject* object) {
   return PyFloat_CheckExact(object) && 0 < PyFloat_AS_DOUBLE(object) && PyFloat_AS_DOUBLE(object) < 1;
@@ -117,14 +120,16 @@ Value* Capture::number(PyObject* object, const Source* source) {
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
-  const bool of_optimizer = policy.contract.as_is && is_of_optimizer(source);
+  const bool of_optimizer = policy.contract.as_is && (policy.in_step || is_of_optimizer(source));
   if (of_optimizer) state<OptimizerNumbers>().seen = true;
-  if (policy.contract.as_is && is_factor(object) && (of_optimizer || is_in_optimizer(*this))) {
-    result->range = {0, 1};
-    guard(guards::between(source, 0, 1));
+  const bool of_torch = is_in_optimizer(*this);  // where a learning rate may become 0
+  if (policy.contract.as_is && is_factor(object) && (of_optimizer || of_torch)) {
+    result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
+    guard(guards::between(source, result->range.low, 1));
   }
   if (of_optimizer && narrow && PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) >= 1) {  // a sum of weights
-    result->range = {1 / source::kNarrow, source::kNarrow};
+    const double most = PyFloat_AS_DOUBLE(object) < kMostWeight ? kMostWeight : source::kNarrow;
+    result->range = {1 / most, most};
     guard(guards::between(source, result->range.low, result->range.high));
   }
   if (policy.contract.symbols && PyLong_CheckExact(object)) {

@@ -367,6 +367,15 @@ class Counted(optim.Optimizer):
             return 0.1 * (1 - 1 / (1e-3 * step + 1)) + 1 / (1e-3 * step)
         if self.form == "quotient":
             return (0.9 * step + 1) / (step + 2)
+        if self.form == "count as a float":
+            count = float(step + 1)
+            return 0.9 * (1.0 - beta ** (count - 1.0)) / (1.0 - beta**count)
+        if self.form == "sum of weights":
+            largest = group["largest"] = max(group["lr"] * 10, group.get("largest", 0.0))
+            weight = largest**2.0
+            total = group["total"] = group.get("total", 0.0) + weight
+            found: float = weight / total if total != 0.0 else 0.0
+            return found
         return math.sqrt(self.debias(beta, step)) / self.debias(group["betas"][0], step)
 
     @torch.no_grad()
@@ -381,7 +390,13 @@ class Counted(optim.Optimizer):
                 if len(state) == 0:
                     state["average"] = torch.zeros_like(p)
                 state["average"].lerp_(p.grad, weight=1.0 - group["betas"][0])
-                p.add_(state["average"], alpha=-group["lr"] * size)
+                if self.form == "filled":
+                    p.sub_(state["average"] * torch.full((), group["lr"] * size, dtype=p.dtype, device=p.device))
+                elif self.form == "tensor of a list":
+                    sizes = torch.tensor([size, group["lr"] * size], dtype=torch.float32)
+                    p.sub_(state["average"] * sizes.unbind()[1])
+                else:
+                    p.add_(state["average"], alpha=-group["lr"] * size)
         return None
 
 
@@ -392,6 +407,10 @@ FORMS = (
     "power of the count",
     "divided by the count",
     "quotient",
+    "count as a float",
+    "sum of weights",
+    "filled",
+    "tensor of a list",
 )
 
 
@@ -426,6 +445,84 @@ def test_a_count_may_be_set_back(form: str, start: int) -> None:
         return found
 
     assert run(lambda step: gramme.compile(step, backend="eager")) == run(lambda step: step)
+
+
+class Decomposed(optim.Optimizer):
+    """Writes parameters, then decomposes matrices, which may raise."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            group["step"] = group.get("step", 0) + 1
+            for p in group["params"]:
+                p.mul_(0.9)
+                u, _, v = torch.linalg.svd(p.grad.reshape(-1, 2), full_matrices=False)
+                self.state[p]["last"] = u
+                p.add_((u @ v).reshape_as(p), alpha=-group["lr"])
+        return None
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_what_may_raise_after_parameters_were_written(backend: str) -> None:
+    def make(parameters: list[torch.nn.Parameter]) -> optim.Optimizer:
+        return Decomposed([p for p in parameters if p.numel() % 2 == 0], {"lr": 0.1})
+
+    want, *_ = steps(make, None, 6)
+    got, _, captures, _ = steps(make, lambda step: gramme.compile(step, backend=backend, fullgraph=True), 6)
+    assert same(got, want)
+    assert captures[-1] <= 3
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_what_raises_after_parameters_were_written(backend: str) -> None:
+    def run(compile: Callable[[Any], Any]) -> list[Any]:
+        torch.manual_seed(0)
+        parameters = [torch.nn.Parameter(torch.randn(4, 2)) for _ in range(2)]
+        optimizer = Decomposed(parameters, {"lr": 0.1})
+        step = compile(optimizer.step)
+        found: list[Any] = []
+        for i in range(6):
+            for parameter in parameters:
+                parameter.grad = torch.randn(4, 2)
+            if i in (0, 3):
+                parameters[1].grad = torch.full((4, 2), math.nan)
+            before = [p._version for p in parameters]
+            try:
+                step()
+            except RuntimeError as error:
+                found.append(type(error).__name__)
+            found.append([p._version - v for p, v in zip(parameters, before, strict=True)])
+            found += [p.tolist() for p in parameters]
+            found.append([str(of) for of in optimizer.state.values()])
+        return found
+
+    assert run(lambda step: gramme.compile(step, backend=backend)) == run(lambda step: step)
+
+
+class Halved(optim.Optimizer):
+    """Looks at its gradients, and goes on in numbers of its groups."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            norm = sum(float(p.grad.norm()) for p in group["params"])
+            torch._dynamo.graph_break()
+            rate = group["lr"] * math.sqrt(1 + 0.02 * group.get("theta", 1.0))
+            if norm > 0:
+                rate = min(rate, 1.0 / (2.0 * norm)) + 1e-8
+            group["theta"], group["lr"] = rate / group["lr"], rate
+            for p in group["params"]:
+                p.add_(p.grad, alpha=-rate)
+        return None
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_numbers_of_a_step_after_a_break(backend: str) -> None:
+    make: Make = lambda parameters: Halved(parameters, {"lr": 0.1})  # noqa: E731
+    want, *_ = steps(make, None, 20)
+    got, _, captures, _ = steps(make, lambda step: gramme.compile(step, backend=backend), 20)
+    assert same(got, want)
+    assert captures[-1] == captures[6]
 
 
 # ---- what compilers get where eager takes the number in a tensor

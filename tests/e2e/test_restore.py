@@ -107,6 +107,40 @@ def test_what_is_put_back_was_not_written() -> None:
         assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("way", ["handled", "with effects", "through a view", "written twice", "with gradients"])
+def test_parameters_written_without_gradients_are_put_back(way: str, backend: str) -> None:
+    def program(table: torch.Tensor, p: nn.Parameter, at: torch.Tensor, log: list[int]) -> Any:
+        if way == "with gradients":
+            p = p * 1  # type: ignore[assignment]
+            p.mul_(2.0)
+        with torch.no_grad():
+            if way == "with effects":
+                log.append(1)
+            (p[1:] if way == "through a view" else p).add_(1.0)
+            if way == "written twice":
+                p.mul_(3.0)
+            rows = F.embedding(at, table)
+            log.append(2)
+        return rows + p
+
+    compiled = gramme.compile(program, backend=backend)
+    for at in ([0, 1], [1, 9], [0, 3], [9, 0]):
+        seen = []
+        for call in (program, compiled):
+            p, log = nn.Parameter(torch.ones(3)), list[int]()
+            try:
+                result = call(torch.arange(12.0).view(4, 3), p, torch.tensor(at), log)
+                result.sum().backward()
+                found = str(result.tolist()) + str(p.grad)
+            except IndexError as error:
+                found = f"IndexError {error}"
+            seen.append((found, p.tolist(), p._version, p.requires_grad, log))
+        assert seen[0] == seen[1]
+    if way != "with gradients":
+        assert gramme.statistics(compiled).captures == 1
+
+
 def test_a_shared_buffer_is_restored_whole() -> None:
     def program(table: torch.Tensor, a: torch.Tensor, b: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         total = b.sum()

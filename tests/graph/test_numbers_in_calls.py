@@ -151,7 +151,15 @@ def other_calls() -> dict[str, Call]:
         "linspace in steps": lambda x, n: (torch.linspace, (0.0, 1.0, n), {}),
         "threshold": lambda x, n: (torch.threshold, (x, n, n), {}),
         "zeros": lambda x, n: (torch.zeros, (n,), {}),
+        "full(float16)": lambda x, n: (torch.full, ((), n), {"dtype": torch.float16}),
+        "full(its dtype)": lambda x, n: (torch.full, ((),), {"fill_value": n, "dtype": x.dtype, "device": "cpu"}),
+        "scalar_tensor": lambda x, n: (torch.scalar_tensor, (n,), {}),
+        "scalar_tensor(its dtype)": lambda x, n: (torch.scalar_tensor, (n,), {"dtype": x.dtype}),
         "tensor": lambda x, n: (torch.tensor, (n,), {}),
+        "tensor of a list": lambda x, n: (torch.tensor, ([n, 0.5],), {"dtype": torch.float32, "device": "cpu"}),
+        "tensor(its dtype)": lambda x, n: (torch.tensor, ([n, n],), {"dtype": x.dtype}),
+        "tensor(int64)": lambda x, n: (torch.tensor, (n,), {"dtype": torch.int64}),
+        "as_tensor(its dtype)": lambda x, n: (torch.as_tensor, (n,), {"dtype": x.dtype}),
     }
 
 
@@ -208,7 +216,7 @@ def test_what_is_in_the_list() -> None:
     free = {name for name, call in CALLS.items() if not depends(call, x, 1.5, NARROW)}
     print(f"{len(free)} of {len(CALLS)} forms take any number beside a float tensor; the others want it known")
     assert {"torch.add(x, n)", "operator.truediv(n, x)", "x.__rsub__(n)", "x.clamp_min_(n)"} <= free
-    unlisted = "zeros|full(dtype=)|linspace of so many|linspace in steps|tensor|getitem|getitem of a slice"
+    unlisted = "zeros|full(dtype=)|linspace of so many|linspace in steps|tensor(int64)|getitem|getitem of a slice"
     for known in [*unlisted.split("|"), "setitem at", "torch.add(x, n, x)"]:
         assert known not in free
     assert not [name for name in free if "rounding_mode" in name]

@@ -204,10 +204,11 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bou
   const bool by_name = tensor && is_found_by_name(trace, callable, tensor, bound);
   if (tensor && !by_name && aten::is_exact_tensor_type(tensor->record->type) &&
       PyType_IsSubtype(PyDescr_TYPE(callable), once([] { return imported_type("torch._C", "TensorBase"); })))
-    return trace.emit(callable, args);
+    cannot(Reason::CallUnknown, callable_name(callable) + ", which the class or the instance hides");
   if (auto model = find_model(callable)) return model(trace, args);
   if (is_new(callable)) return call_new(trace, callable, args);
-  if (tensor) return by_name ? trace.emit_method(PyDescr_NAME(callable), args) : trace.emit(callable, args);
+  if (tensor && !by_name) cannot(Reason::CallUnknown, callable_name(callable) + ", which the class hides");
+  if (tensor) return trace.emit_method(PyDescr_NAME(callable), args);
   if (is_pure(callable))
     if (Value* result = fold(trace, callable, args)) return result;
   switch (treatment(callable)) {

@@ -26,9 +26,11 @@ Value* make_new(Trace& trace, const Args& args) {
   static PyObject* const empty = intern("new_empty");
   auto* const size_type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
   const meta::Record& record = *self_tensor(trace, args, "new")->record;
+  if (record.is_conj || record.is_neg) cannot(Reason::ArgumentKind, "Tensor.new of a view that the method refuses");
   auto* tuple = args.positional == 2 ? trace.see_as<Tuple>(args[1]) : nullptr;
   if ((tuple && tuple->type == size_type) || all_ints(trace, args, 1)) return trace.emit_method(empty, args);
   const Args data{args.values + 1, args.positional - 1, nullptr, 0};
+  protocol::refuse_subclass(trace.see_as<Tensor>(args[0]), "Tensor.new");  // it gets the class
   if (args.keywords) cannot(Reason::CallUnknown, "Tensor.new with data");
   return tensor_of(trace, data, meta::dtype_object(record), meta::device_object(record),
                    !meta::is_floating_point(record));
@@ -39,7 +41,9 @@ Value* new_tensor(Trace& trace, const Args& args) {
   PyObject* const tensor = once([] { return real("torch", "tensor"); });
   static PyObject* const dtype = intern("dtype");
   static PyObject* const device = intern("device");
-  const meta::Record& record = *self_tensor(trace, args, "new_tensor")->record;
+  const Tensor* self = self_tensor(trace, args, "new_tensor");
+  protocol::refuse_subclass(self, "Tensor.new_tensor");  // it gets the class
+  const meta::Record& record = *self->record;
   if (args.positional != 2 || args.keyword("layout")) cannot(Reason::ArgumentKind, "Tensor.new_tensor");
   std::vector<Value*> values(args.values + 1, args.values + args.positional + args.keywords);
   std::vector<PyObject*> names(args.names, args.names + args.keywords);
@@ -65,11 +69,12 @@ Value* type(Trace& trace, const Args& args) {
   return trace.emit_method(method, Args{values.data(), args.positional, args.names, args.keywords});
 }
 
-/// An operator of the operator module: x.__getitem__(key) and its kind.
+/// An operator of the operator module: x.__getitem__(key) and its kind. The operator asks the class.
 template <Text name, size_t count>
 Value* as_operator(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("_operator", name.text); });
-  self_tensor(trace, args, name.text);
+  PyObject* const method = once([] { return intern((std::string("__") + name.text + "__").c_str()); });
+  protocol::refuse_replaced(trace, {self_tensor(trace, args, name.text)}, {method});
   if (args.positional != count || args.keywords) cannot(Reason::ArgumentKind, name.text);
   return trace.emit(function, args);
 }

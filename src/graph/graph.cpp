@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "graph/asked.h"
 
 namespace gramme::graph {
 
@@ -48,6 +49,8 @@ Node* Graph::call(const meta::Call& call, const Position* position) {
   node->call = call;
   each_node(node->call, [](Node* argument) { ++argument->uses; });
   nodes_.push_back(node);
+  if (notes_asked()) [[unlikely]]
+    note(node);
   return node;
 }
 

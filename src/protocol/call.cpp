@@ -1,10 +1,13 @@
 // Calls: who is called, and what it does to values.
 #include <array>
+#include <optional>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "cpython/objects.h"
+#include "graph/asked.h"
 #include "protocol/attributes.h"
 #include "protocol/call_rules.h"
 #include "protocol/names.h"
@@ -56,6 +59,18 @@ class Prepended {
   std::array<Value*, 8> small_;
   std::vector<Value*> large_;
   Args args_;
+};
+
+/// For tests: a call of something in C, of what has a model, or stands in the graph.
+class Noted {
+ public:
+  Noted(Trace& trace, PyObject* callable) {
+    if (graph::notes_asked()) [[unlikely]]
+      asking_.emplace(callable, trace.position());
+  }
+
+ private:
+  std::optional<graph::Asking> asking_;
 };
 
 /// A function declared constant (torch.compiler.assume_constant_result). Anything but a constant is an object that the
@@ -122,6 +137,7 @@ constexpr int kResumed = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
+    const Noted noted(trace, function->object);
     if (auto model = find_model(function->object)) {
       Frameless frameless(trace);
       if (is_unseen(function->object)) {
@@ -182,15 +198,28 @@ Value* call_new(Trace& trace, PyObject* callable, const Args& args) {
   return allocate(trace, cls, {args.values + 1, args.positional - 1, args.names, args.keywords});
 }
 
-Value* call_builtin(Trace& trace, PyObject* callable, const Args& args) {
+/// Is the method in C found on the tensor under its name? Not if a subclass, the program's assignment to the class, or
+/// an attribute of the instance hides it. `bound`: the instance's lookup found it, or that of super().
+bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bound) {
+  PyObject* name = PyDescr_NAME(callable);
+  return trace.type_lookup(tensor->record->type, name) == callable && !is_hidden(trace, tensor, name, !bound);
+}
+
+Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bound = false) {
   trace.enter_opaque();
+  const Noted noted(trace, callable);
   if (!trace.scope().function_modes().empty())
     if (Value* result = mode_dispatch(trace, callable, args)) return result;
+  bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+  auto* tensor = descr && args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
+  const bool by_name = tensor && is_found_by_name(trace, callable, tensor, bound);
+  if (tensor && !by_name && aten::is_exact_tensor_type(tensor->record->type) &&
+      PyType_IsSubtype(PyDescr_TYPE(callable), once([] { return imported_type("torch._C", "TensorBase"); })))
+    cannot(Reason::CallUnknown, callable_name(callable) + ", which the class or the instance hides");
   if (auto model = find_model(callable)) return model(trace, args);
   if (is_new(callable)) return call_new(trace, callable, args);
-  bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
-  if (descr && args.positional && trace.see(args[0])->kind == Kind::Tensor)
-    return trace.emit_method(PyDescr_NAME(callable), args);
+  if (tensor && !by_name) cannot(Reason::CallUnknown, callable_name(callable) + ", which the class hides");
+  if (tensor) return trace.emit_method(PyDescr_NAME(callable), args);
   if (is_pure(callable))
     if (Value* result = fold(trace, callable, args)) return result;
   switch (treatment(callable)) {
@@ -259,6 +288,7 @@ bool has_name(PyObject* callable) {
 /// `path`: how the program got to the object at this place.
 Value* call_object(Trace& trace, Object* object, const Args& args, const source::Source* path) {
   if (object->object) {
+    const Noted noted(trace, object->object);
     if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) {
       if (!has_name(object->object)) cannot(Reason::CallSkipped, callable_name(object->object));
@@ -271,6 +301,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
   }
   if (operator_type && PyType_IsSubtype(object->type, operator_type)) {
     Frameless frameless(trace);
+    const Noted noted(trace, reinterpret_cast<PyObject*>(object->type));
     return operator_call(trace, object, args);
   }
   Value* method = special_method(trace, object, names::k_call);
@@ -303,11 +334,12 @@ Value* called(Trace& trace, Method* method, const Args& args, Path) {
 
 Value* called(Trace& trace, BuiltinMethod* method, const Args& args, Path) {
   Prepended all(method->self, args);
-  return call_builtin(trace, method->object, all.get());
+  return call_builtin(trace, method->object, all.get(), true);
 }
 
 Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   refuse_unseen_type(trace, cls->object);
+  const Noted noted(trace, cls->object);
   if (auto model = find_model(cls->object)) return model(trace, args);
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)

@@ -68,6 +68,19 @@ void refuse_subclass(const Tensor* tensor, const std::string& wanted) {
     cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
 }
 
+bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
+  for (const Attribute& attribute : tensor->attributes)
+    if (attribute.name == name) return true;
+  if (!tensor->existing()) return false;
+  PyObject* found = nullptr;
+  cpython::instance_attribute(tensor->object, name, &found);
+  if (found || !guard) return found;
+  if (!tensor->dict_seen) trace.note_dict_of(tensor->object);
+  tensor->dict_seen = true;
+  trace.guard_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
+  return false;
+}
+
 namespace {
 
 /// What was asked last, for classes in which the program has written nothing; filed under the first of the methods.

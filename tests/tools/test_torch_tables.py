@@ -20,6 +20,8 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], text=True, capture_output=True, check=False)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_every_row_is_there() -> None:
     rows, found = compare_torches.described(sys.executable)
     gone = [row for row, answer in zip(rows, found["rows"], strict=True) if "gone" in answer and row.kind != "SETTING"]

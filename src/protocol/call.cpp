@@ -214,7 +214,7 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bou
   auto* tensor = descr && args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
   const bool by_name = tensor && is_found_by_name(trace, callable, tensor, bound);
   if (tensor && !by_name && aten::is_exact_tensor_type(tensor->record->type) &&
-      PyType_IsSubtype(PyDescr_TYPE(callable), once([] { return imported_type("torch._C", "TensorBase"); })))
+      PyType_IsSubtype(PyDescr_TYPE(callable), of_torch::type(of_torch::TensorBase)))
     cannot(Reason::CallUnknown, callable_name(callable) + ", which the class or the instance hides");
   if (auto model = find_model(callable)) return model(trace, args);
   if (is_new(callable)) return call_new(trace, callable, args);

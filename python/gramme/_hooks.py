@@ -51,10 +51,10 @@ def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.Gra
 
     PyTorch reserves such an input for hooks; AOTAutograd hands it on to the backward.
     """
+    if all(value is not state for value in vars(graph_module).values()):
+        return compiler(graph_module, inputs)
     graph = graph_module.graph
     kept = [n for n in graph.nodes if n.op == "get_attr" and getattr(graph_module, n.target, None) is state]
-    if not kept:
-        return compiler(graph_module, inputs)
     from ._torch.names import BackwardState
 
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]

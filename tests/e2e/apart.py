@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 _PASSED, _SKIPPED, _FAILED = 0, 3, 4
 
 
 def in_a_child(test: Callable[..., None]) -> Callable[..., None]:
-    """Small tensors only: threads of operators are not forked."""
+    """Operators run on one thread there: the others of their pool are not forked."""
 
     @functools.wraps(test)
     def forking(*args: Any, **kwargs: Any) -> None:
@@ -36,6 +37,7 @@ def in_a_child(test: Callable[..., None]) -> Callable[..., None]:
 def _run(test: Callable[[], None], write: int) -> None:
     code, text = _FAILED, ""
     try:
+        torch.set_num_threads(1)
         test()
         code = _PASSED
     except pytest.skip.Exception as skipped:

@@ -31,8 +31,10 @@ def resident() -> int:
 
 
 def forget_sources() -> None:
-    """Collect garbage; torch.fx keeps the source of every graph it ever compiled in linecache."""
+    """Collect garbage; PyTorch keeps the source of every graph it ever compiled in linecache, and reasons for breaks."""
     linecache.clearcache()
+    if (module := sys.modules.get("torch._dynamo.output_graph")) is not None:
+        module.graph_break_reasons.clear()
     gc.collect()
 
 

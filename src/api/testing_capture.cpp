@@ -4,7 +4,6 @@
 //   limit(entry, refuse_at=30)       # the 30th instruction, of callees too, cannot be captured
 //   segments(entry)                  # all of what was captured, as text
 //   models()                         # the C functions that gramme has models of
-//   note_asked(True), asked()        # by which calls of the program nodes were made
 //   phases(entry, args)              # runs the segment that fits, a step of it at a time
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -15,7 +14,6 @@
 #include "api/capturer.h"
 #include "api/testing.h"
 #include "cpython/objects.h"
-#include "graph/asked.h"
 #include "protocol/protocol.h"
 #include "runtime/entry.h"
 #include "runtime/run.h"
@@ -129,26 +127,12 @@ nb::list models() {
 }
 }  // namespace
 
-namespace {
-/// What was called where each node was made since the notes were switched on: (called or None, code, unit, is it a
-/// method, target).
-nb::list asked() {
-  nb::list all;
-  for (const graph::Asked& node : graph::take_asked())
-    all.append(nb::make_tuple(node.called ? nb::borrow(node.called.get()) : nb::none(), nb::borrow(node.code.get()),
-                              node.unit, node.method, nb::borrow(node.target.get())));
-  return all;
-}
-}  // namespace
-
 void bind_capture_testing(nb::module_& module) {
   nb::module_ m = module.def_submodule("testing_capture", "For gramme's own tests.");
   m.def("limit", limit, "entry"_a, "stop_at"_a = 0, "refuse_at"_a = 0, "everywhere"_a = false);
   m.def("segments", segments, "entry"_a);
   m.def("phases", phases, "entry"_a, "args"_a);
   m.def("models", models);
-  m.def("note_asked", graph::note_asked, "on"_a);
-  m.def("asked", asked);
 }
 
 }  // namespace gramme::api

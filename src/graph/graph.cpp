@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "graph/asked.h"
 
 namespace gramme::graph {
 
@@ -49,8 +48,6 @@ Node* Graph::call(const meta::Call& call, const Position* position) {
   node->call = call;
   each_node(node->call, [](Node* argument) { ++argument->uses; });
   nodes_.push_back(node);
-  if (notes_asked()) [[unlikely]]
-    note(node);
   return node;
 }
 

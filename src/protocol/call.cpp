@@ -1,13 +1,11 @@
 // Calls: who is called, and what it does to values.
 #include <array>
-#include <optional>
 
 #include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "cpython/objects.h"
-#include "graph/asked.h"
 #include "protocol/attributes.h"
 #include "protocol/call_rules.h"
 #include "protocol/names.h"
@@ -59,18 +57,6 @@ class Prepended {
   std::array<Value*, 8> small_;
   std::vector<Value*> large_;
   Args args_;
-};
-
-/// For tests: a call of something in C, of what has a model, or stands in the graph.
-class Noted {
- public:
-  Noted(Trace& trace, PyObject* callable) {
-    if (graph::notes_asked()) [[unlikely]]
-      asking_.emplace(callable, trace.position());
-  }
-
- private:
-  std::optional<graph::Asking> asking_;
 };
 
 /// A function declared constant (torch.compiler.assume_constant_result). Anything but a constant is an object that the
@@ -137,7 +123,6 @@ constexpr int kResumed = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
-    const Noted noted(trace, function->object);
     if (auto model = find_model(function->object)) {
       Frameless frameless(trace);
       if (is_unseen(function->object)) {
@@ -202,12 +187,13 @@ Value* call_new(Trace& trace, PyObject* callable, const Args& args) {
 /// an attribute of the instance hides it. `bound`: the instance's lookup found it, or that of super().
 bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bound) {
   PyObject* name = PyDescr_NAME(callable);
-  return trace.type_lookup(tensor->record->type, name) == callable && !is_hidden(trace, tensor, name, !bound);
+  PyTypeObject* type = tensor->record->type;
+  PyObject* found = bound ? cpython::type_lookup(type, name) : trace.type_lookup(type, name);
+  return found == callable && !is_hidden(trace, tensor, name, !bound);
 }
 
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bound = false) {
   trace.enter_opaque();
-  const Noted noted(trace, callable);
   if (!trace.scope().function_modes().empty())
     if (Value* result = mode_dispatch(trace, callable, args)) return result;
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
@@ -288,7 +274,6 @@ bool has_name(PyObject* callable) {
 /// `path`: how the program got to the object at this place.
 Value* call_object(Trace& trace, Object* object, const Args& args, const source::Source* path) {
   if (object->object) {
-    const Noted noted(trace, object->object);
     if (auto model = find_model(object->object)) return model(trace, args);
     if (treatment(object->object) == Treatment::InGraph) {
       if (!has_name(object->object)) cannot(Reason::CallSkipped, callable_name(object->object));
@@ -301,7 +286,6 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
   }
   if (operator_type && PyType_IsSubtype(object->type, operator_type)) {
     Frameless frameless(trace);
-    const Noted noted(trace, reinterpret_cast<PyObject*>(object->type));
     return operator_call(trace, object, args);
   }
   Value* method = special_method(trace, object, names::k_call);
@@ -339,7 +323,6 @@ Value* called(Trace& trace, BuiltinMethod* method, const Args& args, Path) {
 
 Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   refuse_unseen_type(trace, cls->object);
-  const Noted noted(trace, cls->object);
   if (auto model = find_model(cls->object)) return model(trace, args);
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)

@@ -45,6 +45,7 @@ def run(program: Program, function: Callable[..., object]) -> None:
     program.setup()
     random.seed(0)
     torch.manual_seed(0)
+    random.seed(0)
     args, kwargs = program.make_args(tensors), program.make_kwargs(tensors)
     with (
         contextlib.redirect_stdout(io.StringIO()),

@@ -31,7 +31,7 @@ def resident() -> int:
 
 
 def forget_sources() -> None:
-    """Collect garbage; PyTorch keeps the source of every graph it ever compiled in linecache, and reasons for breaks."""
+    """Collect garbage; PyTorch keeps sources of graphs in linecache, and why there were breaks."""
     linecache.clearcache()
     if (module := sys.modules.get("torch._dynamo.output_graph")) is not None:
         module.graph_break_reasons.clear()

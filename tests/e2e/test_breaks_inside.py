@@ -611,14 +611,12 @@ def test_arguments_die_when_they_do_eagerly() -> None:
         return inner(x.reshape(3, 1, 7) + 1).sum()
 
     x = torch.ones(21)
-    gc.collect()  # what earlier tests left
     LOG.clear()
-    outer(x)
     compiled = front.compile(outer, backend="eager")
     for _ in range(3):
         compiled(x)
     gc.collect()
-    assert LOG == LOG[:1] * 4
+    assert LOG == [1] * 3  # as eagerly, unless PyTorch's evaluator is installed, by which callers keep arguments
 
 
 def test_recursion_limit_is_reached_where_it_is_eagerly() -> None:

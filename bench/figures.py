@@ -28,6 +28,7 @@ import gramme
 import native
 import torch
 from corpus import CAPTURE
+from instructions import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {
@@ -143,11 +144,6 @@ def sizes() -> str:
         if isinstance(model, torch.nn.Module):
             counts.append(f"{title.split(',')[0]} {sum(p.numel() for p in model.parameters()) / 1e6:.1f}")
     return f"Millions of parameters: {', '.join(counts)}."
-
-
-def processor() -> str:
-    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    return found[1].strip() if found else platform.machine()
 
 
 def commit() -> str:

@@ -148,14 +148,18 @@ def commit() -> str:
     return found.stdout.strip()
 
 
+def processor() -> str:
+    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return found[1].strip() if found else platform.machine()
+
+
 def place() -> dict[str, str]:
     """What the figures depend on."""
     import torch
 
-    cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     compiler = subprocess.run(["cc", "-dumpfullversion"], capture_output=True, text=True, check=False)
     return {
-        "processor": cpu[1].strip() if cpu else platform.machine(),
+        "processor": processor(),
         "compiler": compiler.stdout.strip(),
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),

@@ -387,12 +387,16 @@ def _mark_as_captured(
     graph_module.meta["backend_id"] = name_of(compile_id)
 
 
+def _stack(file: str, line: int, function: str) -> list[traceback.FrameSummary]:
+    """The user's stack, as far as a reason tells it: its innermost frame."""
+    return [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
+
+
 def _reason(text: str | None, file: str, line: int, function: str) -> Any:
     """Why the graph ends where it does."""
     from ._torch.names import GraphCompileReason
 
-    where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
-    reason = GraphCompileReason(text or "return_value", where, graph_break=False)
+    reason = GraphCompileReason(text or "return_value", _stack(file, line, function), graph_break=False)
     reason.graph_break = text is not None  # note_break() has noted it
     return reason
 
@@ -401,5 +405,4 @@ def note_break(reason: str, file: str, line: int, function: str) -> None:
     """Adds to torch._dynamo.graph_break_reasons, once somebody has imported it. Called from C++."""
     module = names.loaded(names.DYNAMO_OUTPUT_GRAPH)
     if module is not None:
-        where = [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
-        module.GraphCompileReason(reason, where)
+        module.GraphCompileReason(reason, _stack(file, line, function))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dis
 import linecache
 import logging
-import re
 import sys
 import textwrap
 import traceback
@@ -22,7 +21,7 @@ import torch
 
 from ._context import logged_id, name_of
 from ._node_meta import assign_examples, tree_of
-from ._stack import is_shown
+from ._stack import is_shown, last_frame
 from ._torch import names
 from ._torch.names import CompileContext, compile_context, getArtifactLogger
 from ._words import in_words, symbols
@@ -49,7 +48,6 @@ LOGGERS: dict[str, logging.Logger] = {
     }.items()
 }
 LOGGERS["dynamic"] = logging.getLogger(names.SYMBOLIC_SHAPES)
-_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
 
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
@@ -71,12 +69,11 @@ def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
 def _calls(graph_module: torch.fx.GraphModule) -> None:
     """Each call of the graph, and the expression of the program that made it."""
     for node in graph_module.graph.nodes:
-        frames = _FRAME.findall(node.meta.get("stack_trace") or "") if node.op.startswith("call_") else []
-        if frames:
-            file, line, function, source = frames[-1]
-            place = f"{file}:{line} in {function}"
+        frame = last_frame(node.meta.get("stack_trace") or "") if node.op.startswith("call_") else None
+        if frame is not None:
+            place = f"{frame.file}:{frame.line} in {frame.function}"
             name = node.meta["source_fn_stack"][-1][0]  # as it was made: variables of the program name nodes later
-            LOGGERS["trace_call"].debug("TRACE FX call %s from %s\n%s", name, place, source.rstrip("\n"))
+            LOGGERS["trace_call"].debug("TRACE FX call %s from %s\n%s", name, place, frame.source.rstrip("\n"))
 
 
 def line(code: types.CodeType, number: int, depth: int) -> None:

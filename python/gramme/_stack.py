@@ -6,10 +6,11 @@ import os
 import re
 import traceback
 import types
+from typing import NamedTuple
 
 import torch
 
-__all__ = ["frame_text", "is_shown"]
+__all__ = ["FramePlace", "frame_text", "is_shown", "last_frame"]
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _GRAMME = os.path.dirname(__file__) + os.sep
@@ -60,3 +61,24 @@ def frame_text(code: types.CodeType, line: int, column: int, end_column: int) ->
         end_colno=end_column if known else None,
     )
     return "".join(traceback.StackSummary.from_list([frame]).format())
+
+
+class FramePlace(NamedTuple):
+    """A frame of a stack trace; `source` are its lines as they are shown."""
+
+    file: str
+    line: int
+    function: str
+    source: str
+
+
+_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
+
+
+def last_frame(stack: str) -> FramePlace | None:
+    """The innermost frame of a stack trace that `frame_text` made; None if it has none."""
+    frames = _FRAME.findall(stack)
+    if not frames:
+        return None
+    file, line, function, source = frames[-1]
+    return FramePlace(file, int(line), function, source)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import linecache
-import re
 import traceback
 from typing import Any
 
+from ._stack import last_frame
 from ._torch import names
 from ._words import module_words
 
@@ -101,9 +101,9 @@ def capture_error(
 def refused_graph(reason: str, graph_module: Any) -> CaptureError:
     """Where one graph was asked for, and the backend does not take it; torch.compile's callers catch it."""
     stacks = [node.meta.get("stack_trace") for node in graph_module.graph.nodes if node.op == "call_function"]
-    places = re.findall(r'File "(.*)", line (\d+), in (\S+)', next(filter(None, reversed(stacks)), ""))
-    file, line, function = places[-1] if places else ("", "0", "the function")
-    return _capture_error_of_torch()(file, function, int(line), reason, "")
+    frame = last_frame(next(filter(None, reversed(stacks)), ""))
+    file, line, function = frame[:3] if frame else ("", 0, "the function")
+    return _capture_error_of_torch()(file, function, line, reason, "")
 
 
 def _unsupported() -> type[CaptureError]:

@@ -146,7 +146,7 @@ void refuse_break(const plan::Segment& segment) {
 
 bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
                        Report& report) const {
-  if (options_.fullgraph && segment.exit.kind == plan::ExitKind::Concrete) return true;
+  if (fullgraph() && segment.exit.kind == plan::ExitKind::Concrete) return true;
   const bool native = is_native(options_.backend.get());
   Owned<> module;
   const bool bodies = trace.scope().root().has_bodies();
@@ -165,11 +165,10 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
     report.compiled(segment.operations);
     return true;
   }
-  backend::Compiled compiled =
-      backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
+  backend::Compiled compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), fullgraph());
   for (int i = 0; compiled.state == backend::Compiled::Again && i < kMostRestarts; ++i) {
     module = backend::to_fx(trace.scope().graph(), inputs);
-    compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), options_.fullgraph);
+    compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), fullgraph());
   }
   if (compiled.state == backend::Compiled::Again || compiled.state == backend::Compiled::Plain) return false;
   if (compiled.state == backend::Compiled::NeedsConstants) specialize(*captured, trace.scope().graph());
@@ -191,7 +190,6 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
       unbacked_sources(of_torch::CompilerConfig, "unbacked_sources"),
       dynamic_values(of_torch::CompilerConfig, "dynamic_values");
   policy.contract = options_.contract;
-  policy.contract.breaks = !options_.fullgraph;
   policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
   policy.all_dynamic = options_.dynamic ? *options_.dynamic : !fixed.is_set(true);
   policy.whole_numbers_vary = !ints_fixed.is_set(false);
@@ -201,8 +199,8 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.dynamic_values = numbers_of(dynamic_values);
   policy.data = {};
   if (!policy.contract.symbols) return;
-  policy.data.scalars = options_.fullgraph || scalars.is_set(false);
-  policy.data.shapes = options_.fullgraph || shapes.is_set(false);
+  policy.data.scalars = fullgraph() || scalars.is_set(false);
+  policy.data.shapes = fullgraph() || shapes.is_set(false);
 }
 
 void Capturer::judge_effects(const trace::Trace& trace) {
@@ -250,7 +248,7 @@ void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
 }
 
 void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {
-  if (!options_.fullgraph) return;
+  if (options_.contract.breaks) return;
   if (!segment) {
     plan::Ending ending{"the function cannot be captured", "", ""};
     ending.line = ending.inner_line = frame.code->co_firstlineno;
@@ -279,7 +277,8 @@ void Capturer::look(const runtime::FrameView& frame) {
 bool Capturer::generalize(const runtime::FrameView& frame) {
   trace::Policy& policy = *policy_of(frame);
   const bool was = std::exchange(policy.general, true);
-  return !was && !options_.fullgraph && options_.contract.symbols && policy.automatic && !policy.times_fixed.empty();
+  return !was && options_.contract.breaks && options_.contract.symbols && policy.automatic &&
+         !policy.times_fixed.empty();
 }
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
@@ -333,7 +332,7 @@ void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<st
 }
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
-  const bool refused = options_.fullgraph || is_recompile_limit_error();
+  const bool refused = fullgraph() || is_recompile_limit_error();
   PyObject* first = frame.local_count && frame.locals[0] ? frame.locals[0] : Py_None;
   Owned<> told =
       take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit, frame.code,

@@ -14,13 +14,12 @@ namespace gramme::api {
 
 /// What gramme.compile was told.
 struct Options {
-  Owned<> backend;  // callable (GraphModule, example_inputs) -> callable
-  bool fullgraph = false;
+  Owned<> backend;                     // callable (GraphModule, example_inputs) -> callable
   std::optional<int> recompile_limit;  // none: PyTorch's, now
   bool keep_graphs = false;            // for explain()
-  trace::Contract contract;            // of the backend
-  std::optional<bool> dynamic;         // may sizes vary: all, none, or those that changed
-  Owned<> guard_filter = {};           // callable, or null
+  trace::Contract contract = trace::kClosed;
+  std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
+  Owned<> guard_filter = {};    // callable, or null
 };
 
 class Capturer final : public runtime::Capturer {
@@ -35,7 +34,7 @@ class Capturer final : public runtime::Capturer {
   void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
   cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
   int recompile_limit() const override;
-  bool fullgraph() const override { return options_.fullgraph; }
+  bool fullgraph() const override { return !options_.contract.breaks; }
   PyObject* backend() const override { return options_.backend.get(); }
   int traverse(visitproc visit, void* arg) const override {
     Py_VISIT(options_.backend.get());

@@ -44,9 +44,10 @@ std::vector<std::weak_ptr<runtime::Family>>& families() {
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
                       bool keep_graphs, const std::string& contract, std::optional<bool> dynamic,
                       nb::object guard_filter) {
-  const std::optional<trace::Contract> promised = trace::contract_named(contract);
+  std::optional<trace::Contract> promised = trace::contract_named(contract);
   if (!promised) throw nb::value_error(("contract: no row of contract.def: '" + contract + "'").c_str());
-  Options options{share(backend.ptr()), fullgraph, recompile_limit, keep_graphs, *promised, dynamic};
+  promised->breaks = !fullgraph;
+  Options options{share(backend.ptr()), recompile_limit, keep_graphs, *promised, dynamic};
   if (!guard_filter.is_none()) options.guard_filter = share(guard_filter.ptr());
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));

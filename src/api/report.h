@@ -18,7 +18,7 @@ namespace gramme::api {
 class Report {
  public:
   explicit Report(const runtime::FrameView& frame);
-  /// Before anything is captured. Is there a log of lines?
+  /// Before anything is captured: logs the bytecode. Gives whether the lines that are captured are logged, too.
   bool begin() const;
   /// Is there a log that graph() would write to?
   bool shows_graphs() const;

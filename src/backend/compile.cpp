@@ -106,7 +106,11 @@ Owned<> interruptibly(PyObject* const* arguments, size_t count) {
     kept = Owned<>::steal(PyObject_CallMethod(finalizers.get(), "close", nullptr));
     PyErr_Clear();
   }
-  if (handlers && handlers->kept()) return result && handlers->postpone() ? result : (handlers->raise(), Owned<>());
+  if (handlers && handlers->kept()) {
+    if (result && handlers->postpone()) return result;
+    handlers->raise();
+    return {};
+  }
   if (!result || !kept || kept.get() == Py_None) return result;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(kept.get())), kept.get());
   return {};

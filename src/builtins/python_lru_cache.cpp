@@ -236,7 +236,7 @@ Value* call_cached(Trace& trace, const Args& args) {
     PyObject* found = nullptr;
     const cpython::Lookup lookup = find(call, key, &found);
     if (lookup == cpython::Lookup::Found) return take_hit(call, key, found);
-    if (lookup == cpython::Lookup::Absent && !(!trace.contract.breaks && !cpython::has_room_in_cache(wrapper->object)))
+    if (lookup == cpython::Lookup::Absent && (trace.contract.breaks || cpython::has_room_in_cache(wrapper->object)))
       return take_miss(call, key);
   }
   if (!traced) cannot(Reason::CallSkipped, "a function with a cache");

@@ -96,8 +96,7 @@ Value* remove_handle(Trace& trace, const Args& args) {
 void register_torch_hooks() {
   add_rows("torch", {{"Tensor.register_hook", &register_hook},
                      {"Tensor.register_post_accumulate_grad_hook", &register_after_accumulation}});
-  add_rows({{of_torch::TensorBaseRetainGrad, &retain_grad}});
-  add_rows({{of_torch::RemovableHandleRemove, &remove_handle}});
+  add_rows({{of_torch::TensorBaseRetainGrad, &retain_grad}, {of_torch::RemovableHandleRemove, &remove_handle}});
 }
 
 }  // namespace gramme::builtins

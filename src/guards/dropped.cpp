@@ -61,30 +61,11 @@ class Sorter {
         return e->constant <= 1 ? ShapeKind::NotEmpty : ShapeKind::Least;
       case Kind::AtMost:
         return one ? ShapeKind::Most : ShapeKind::Order;
-      case Kind::Constant:
-      case Kind::Symbol:
-      case Kind::Product:
-      case Kind::FloorDivide:
-      case Kind::Modulo:
-      case Kind::Minimum:
-      case Kind::Maximum:
-      case Kind::Truncate:
-      case Kind::Floor:
-      case Kind::Ceil:
-      case Kind::Round:
-      case Kind::Sum:
-      case Kind::ToFloat:
-      case Kind::FloatAdd:
-      case Kind::FloatMultiply:
-      case Kind::FloatDivide:
-      case Kind::FloatPower:
-      case Kind::SquareRoot:
-      case Kind::FloatLess:
-      case Kind::FloatAtMost:
-      case Kind::FloatEqual:
-      case Kind::FloatNotEqual:
-      case Kind::And:
-      case Kind::Or:
+      case GRAMME_SHAPE_LEAVES:
+      case GRAMME_SHAPE_INTS:
+      case GRAMME_SHAPE_FLOATS:
+      case GRAMME_SHAPE_FLOAT_COMPARISONS:
+      case GRAMME_SHAPE_CONNECTIVES:
         break;
     }
     return ShapeKind::Float;

@@ -238,7 +238,7 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   }
   if (!trace.scope().levels().empty()) return apply_in_transforms(trace, applied);
   if (!recorded || !aten::grad_enabled()) return apply_without_gradient(trace, applied);
-  return !trace.contract.differentiates ? apply_by_link(trace, applied) : apply_by_bodies(trace, applied);
+  return trace.contract.differentiates ? apply_by_bodies(trace, applied) : apply_by_link(trace, applied);
 }
 
 /// The same in C, as later versions have it.

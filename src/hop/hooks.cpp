@@ -305,7 +305,7 @@ Value* register_hook(Trace& trace, const Args& args) {
 /// x.retain_grad()
 Value* retain_grad(Trace& trace, const Args& args) {
   PyObject* const type = of_torch::object(of_torch::TensorBase);
-  Tensor* tensor = !trace.contract.differentiates ? made_in_graph(trace, args, 1) : nullptr;
+  Tensor* tensor = trace.contract.differentiates ? nullptr : made_in_graph(trace, args, 1);
   if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
   protocol::refuse_torch_function(trace, tensor, "Tensor.retain_grad");
   static PyObject* const name = intern("retain_grad");
@@ -317,9 +317,7 @@ Value* retain_grad(Trace& trace, const Args& args) {
 
 /// handle.remove()
 Value* remove_handle(Trace& trace, const Args& args) {
-  PyObject* const method = once([] {
-    return take(PyObject_GetAttrString(imported("torch.utils.hooks", "RemovableHandle").get(), "remove")).release();
-  });
+  PyObject* const method = of_torch::object(of_torch::RemovableHandleRemove);
   auto* handle = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
   if (!handle || !is_in_graph(handle)) return before.remove(trace, args);
   if (!trace.scope().state<trace::MadeByGraph>().nodes.contains(handle))

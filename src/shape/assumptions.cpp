@@ -25,31 +25,12 @@ Range range_of_comparison(Expr e) {
       return {e->constant, Range::kNoHigh};
     case Kind::Equal:
       return {e->constant, e->constant};
-    case Kind::Constant:
-    case Kind::Symbol:
-    case Kind::Product:
-    case Kind::FloorDivide:
-    case Kind::Modulo:
-    case Kind::Minimum:
-    case Kind::Maximum:
-    case Kind::Truncate:
-    case Kind::Floor:
-    case Kind::Ceil:
-    case Kind::Round:
-    case Kind::Sum:
-    case Kind::ToFloat:
-    case Kind::FloatAdd:
-    case Kind::FloatMultiply:
-    case Kind::FloatDivide:
-    case Kind::FloatPower:
-    case Kind::SquareRoot:
+    case GRAMME_SHAPE_LEAVES:
+    case GRAMME_SHAPE_INTS:
+    case GRAMME_SHAPE_FLOATS:
     case Kind::NotEqual:
-    case Kind::FloatLess:
-    case Kind::FloatAtMost:
-    case Kind::FloatEqual:
-    case Kind::FloatNotEqual:
-    case Kind::And:
-    case Kind::Or:
+    case GRAMME_SHAPE_FLOAT_COMPARISONS:
+    case GRAMME_SHAPE_CONNECTIVES:
       break;
   }
   return {};
@@ -170,22 +151,10 @@ Range Assumptions::range_by_structure(Expr e) {
     case Kind::Round:
       return to_whole(float_range(e->operands[0].of), std::nearbyint);
     case Kind::Symbol:
-    case Kind::ToFloat:
-    case Kind::FloatAdd:
-    case Kind::FloatMultiply:
-    case Kind::FloatDivide:
-    case Kind::FloatPower:
-    case Kind::SquareRoot:
-    case Kind::AtMost:
-    case Kind::AtLeast:
-    case Kind::Equal:
-    case Kind::NotEqual:
-    case Kind::FloatLess:
-    case Kind::FloatAtMost:
-    case Kind::FloatEqual:
-    case Kind::FloatNotEqual:
-    case Kind::And:
-    case Kind::Or:
+    case GRAMME_SHAPE_FLOATS:
+    case GRAMME_SHAPE_INT_COMPARISONS:
+    case GRAMME_SHAPE_FLOAT_COMPARISONS:
+    case GRAMME_SHAPE_CONNECTIVES:
       break;
   }
   return {};
@@ -209,26 +178,10 @@ FloatRange Assumptions::float_range(Expr e) {
     case Kind::SquareRoot:
       return square_root(operand(0));
     case Kind::Symbol:
-    case Kind::Product:
-    case Kind::FloorDivide:
-    case Kind::Modulo:
-    case Kind::Minimum:
-    case Kind::Maximum:
-    case Kind::Truncate:
-    case Kind::Floor:
-    case Kind::Ceil:
-    case Kind::Round:
-    case Kind::Sum:
-    case Kind::AtMost:
-    case Kind::AtLeast:
-    case Kind::Equal:
-    case Kind::NotEqual:
-    case Kind::FloatLess:
-    case Kind::FloatAtMost:
-    case Kind::FloatEqual:
-    case Kind::FloatNotEqual:
-    case Kind::And:
-    case Kind::Or:
+    case GRAMME_SHAPE_INTS:
+    case GRAMME_SHAPE_INT_COMPARISONS:
+    case GRAMME_SHAPE_FLOAT_COMPARISONS:
+    case GRAMME_SHAPE_CONNECTIVES:
       break;
   }
   return {};
@@ -279,24 +232,9 @@ std::optional<bool> Assumptions::decided(Expr e) {
       }
       return all ? std::optional(!decides) : std::nullopt;
     }
-    case Kind::Constant:
-    case Kind::Symbol:
-    case Kind::Product:
-    case Kind::FloorDivide:
-    case Kind::Modulo:
-    case Kind::Minimum:
-    case Kind::Maximum:
-    case Kind::Truncate:
-    case Kind::Floor:
-    case Kind::Ceil:
-    case Kind::Round:
-    case Kind::Sum:
-    case Kind::ToFloat:
-    case Kind::FloatAdd:
-    case Kind::FloatMultiply:
-    case Kind::FloatDivide:
-    case Kind::FloatPower:
-    case Kind::SquareRoot:
+    case GRAMME_SHAPE_LEAVES:
+    case GRAMME_SHAPE_INTS:
+    case GRAMME_SHAPE_FLOATS:
       break;
   }
   return std::nullopt;

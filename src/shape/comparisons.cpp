@@ -187,22 +187,8 @@ Expr negation(Expr a) {
       return whole;
     }
     case Kind::Symbol:
-    case Kind::Product:
-    case Kind::FloorDivide:
-    case Kind::Modulo:
-    case Kind::Minimum:
-    case Kind::Maximum:
-    case Kind::Truncate:
-    case Kind::Floor:
-    case Kind::Ceil:
-    case Kind::Round:
-    case Kind::Sum:
-    case Kind::ToFloat:
-    case Kind::FloatAdd:
-    case Kind::FloatMultiply:
-    case Kind::FloatDivide:
-    case Kind::FloatPower:
-    case Kind::SquareRoot:
+    case GRAMME_SHAPE_INTS:
+    case GRAMME_SHAPE_FLOATS:
       break;
   }
   return nullptr;

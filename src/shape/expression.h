@@ -25,6 +25,36 @@ enum class Kind : uint8_t {
 #undef KIND
 };
 
+// Kinds that most switches treat alike, after one `case`. A kind that is in none of the groups must be named wherever
+// kinds are.
+#define GRAMME_SHAPE_LEAVES Kind::Constant : case Kind::Symbol
+#define GRAMME_SHAPE_ROUNDINGS       \
+  Kind::Truncate : case Kind::Floor: \
+  case Kind::Ceil:                   \
+  case Kind::Round
+#define GRAMME_SHAPE_INTS                 \
+  Kind::Product : case Kind::FloorDivide: \
+  case Kind::Modulo:                      \
+  case Kind::Minimum:                     \
+  case Kind::Maximum:                     \
+  case Kind::Sum:                         \
+  case GRAMME_SHAPE_ROUNDINGS
+#define GRAMME_SHAPE_FLOATS            \
+  Kind::ToFloat : case Kind::FloatAdd: \
+  case Kind::FloatMultiply:            \
+  case Kind::FloatDivide:              \
+  case Kind::FloatPower:               \
+  case Kind::SquareRoot
+#define GRAMME_SHAPE_INT_COMPARISONS \
+  Kind::AtMost : case Kind::AtLeast: \
+  case Kind::Equal:                  \
+  case Kind::NotEqual
+#define GRAMME_SHAPE_FLOAT_COMPARISONS      \
+  Kind::FloatLess : case Kind::FloatAtMost: \
+  case Kind::FloatEqual:                    \
+  case Kind::FloatNotEqual
+#define GRAMME_SHAPE_CONNECTIVES Kind::And : case Kind::Or
+
 struct Expression;
 using Expr = const Expression*;
 

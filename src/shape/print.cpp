@@ -46,15 +46,9 @@ class Printer {
         return infix(e, kSum, kSum, kProduct);
       case Kind::FloatPower:
         return infix(e, kPower, kAtom, kAtom);
-      case Kind::FloatLess:
-      case Kind::FloatAtMost:
-      case Kind::FloatEqual:
-      case Kind::FloatNotEqual:
+      case GRAMME_SHAPE_FLOAT_COMPARISONS:
         return infix(e, kComparison, kSum, kSum);
-      case Kind::AtMost:
-      case Kind::AtLeast:
-      case Kind::Equal:
-      case Kind::NotEqual:
+      case GRAMME_SHAPE_INT_COMPARISONS:
         return comparison(e);
       case Kind::And:
         return infix(e, kAnd, kComparison, kComparison);
@@ -62,10 +56,7 @@ class Printer {
         return infix(e, kOr, kComparison, kComparison);
       case Kind::Minimum:
       case Kind::Maximum:
-      case Kind::Truncate:
-      case Kind::Floor:
-      case Kind::Ceil:
-      case Kind::Round:
+      case GRAMME_SHAPE_ROUNDINGS:
       case Kind::ToFloat:
       case Kind::SquareRoot:
         break;

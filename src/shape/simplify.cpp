@@ -41,30 +41,14 @@ Expr Assumptions::simpler(Expr e) {
       const Range rest = range(made->operands[0].of), divisor = range(made->operands[1].of);
       return divisor.low >= 1 && rest.low >= 0 && rest.high < divisor.low ? made->operands[0].of : made;
     }
-    case Kind::Constant:
-    case Kind::Symbol:
+    case GRAMME_SHAPE_LEAVES:
     case Kind::Product:
     case Kind::FloorDivide:
-    case Kind::Truncate:
-    case Kind::Floor:
-    case Kind::Ceil:
-    case Kind::Round:
-    case Kind::ToFloat:
-    case Kind::FloatAdd:
-    case Kind::FloatMultiply:
-    case Kind::FloatDivide:
-    case Kind::FloatPower:
-    case Kind::SquareRoot:
-    case Kind::AtMost:
-    case Kind::AtLeast:
-    case Kind::Equal:
-    case Kind::NotEqual:
-    case Kind::FloatLess:
-    case Kind::FloatAtMost:
-    case Kind::FloatEqual:
-    case Kind::FloatNotEqual:
-    case Kind::And:
-    case Kind::Or:
+    case GRAMME_SHAPE_ROUNDINGS:
+    case GRAMME_SHAPE_FLOATS:
+    case GRAMME_SHAPE_INT_COMPARISONS:
+    case GRAMME_SHAPE_FLOAT_COMPARISONS:
+    case GRAMME_SHAPE_CONNECTIVES:
       break;
   }
   return made;

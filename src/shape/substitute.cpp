@@ -61,8 +61,7 @@ Expr normalised(Expr e, const Operands& operands) {
   const Expr a = operands.empty() ? nullptr : operands[0].of;
   const Expr b = operands.size() < 2 ? nullptr : operands[1].of;
   switch (e->kind) {
-    case Kind::Constant:
-    case Kind::Symbol:
+    case GRAMME_SHAPE_LEAVES:
       return e;
     case Kind::Product:
       return product(operands);
@@ -91,10 +90,7 @@ Expr normalised(Expr e, const Operands& operands) {
     case Kind::FloatDivide:
     case Kind::FloatPower:
     case Kind::SquareRoot:
-    case Kind::FloatLess:
-    case Kind::FloatAtMost:
-    case Kind::FloatEqual:
-    case Kind::FloatNotEqual:
+    case GRAMME_SHAPE_FLOAT_COMPARISONS:
       return float_operation(e->kind, a, b);
     case Kind::AtMost:
       return at_most(a, constant(e->constant));

@@ -5,13 +5,9 @@
 
 namespace gramme::trace {
 
-/// See contract.def. The default is its last row.
+/// See contract.def.
 struct Contract {
-  bool as_is = false;
-  bool locates = false;
-  bool differentiates = true;
-  bool functionalizes = true;
-  bool symbols = false;
+  bool as_is, locates, differentiates, functionalizes, symbols;
   bool breaks = true;  // the program may become more than one graph: fullgraph=False
 };
 
@@ -23,5 +19,8 @@ constexpr std::optional<Contract> contract_named(std::string_view name) {
 #undef CONTRACT
   return std::nullopt;
 }
+
+/// Of a backend that promises nothing.
+inline constexpr Contract kClosed = *contract_named("");
 
 }  // namespace gramme::trace

@@ -44,7 +44,7 @@ struct Policy {
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
   bool general = false;                                      // the segment ends where a size would be a number
-  Contract contract;                                         // what the backend does with graphs
+  Contract contract = kClosed;                               // what the backend does with graphs
   bool automatic = true;                                     // sizes and ints that changed vary
   bool all_dynamic = false;                                  // all those of the caller's do
   bool whole_numbers_vary = true;                            // ints may

@@ -12,8 +12,8 @@ using namespace value;
 
 namespace {
 
-/// Parameters are large, and an optimizer writes all of them: what needs gradients and was written with grad mode off
-/// is kept only where the segment would end else.
+/// Parameters are large, and an optimizer writes all of them. What needs gradients and was written with grad mode off
+/// is copied only where the segment would have to end otherwise.
 struct Parameters {
   bool kept = false;
 };
@@ -107,14 +107,14 @@ std::vector<const Tensor*> Scope::written() const {
   return roots;
 }
 
+bool Scope::is_put_back(const Write& write) const {
+  return write.content || (needs_gradient(write.root) && state<Parameters>().kept);
+}
+
 std::vector<Tensor*> Scope::restored() const {
   std::vector<Tensor*> found;
-  const bool parameters = state<Parameters>().kept;
-  for (size_t i = 0; i < restored_; ++i) {
-    const Write& write = writes_[i];
-    const bool content = write.content || (parameters && needs_gradient(write.root));
-    if (content && !is_written_over(write)) found.push_back(write.root);
-  }
+  for (size_t i = 0; i < restored_; ++i)
+    if (is_put_back(writes_[i]) && !is_written_over(writes_[i])) found.push_back(writes_[i].root);
   return found;
 }
 
@@ -129,12 +129,10 @@ bool Scope::is_written_over(const Write& write) const {
 
 const graph::Node* Scope::lasting() const {
   const graph::Node* first = reshaped_;
-  const bool parameters = state<Parameters>().kept;
   if (entered_ && !repeats_ && (!first || entered_->id < first->id)) first = entered_;
   for (size_t i = 0; i < writes_.size(); ++i) {
     const Write& write = writes_[i];
-    const bool content = write.content || (parameters && needs_gradient(write.root));
-    const bool lasts = !content || (i >= restored_ && !is_written_over(write));
+    const bool lasts = !is_put_back(write) || (i >= restored_ && !is_written_over(write));
     if (lasts && (!first || write.node->id < first->id)) first = write.node;
   }
   return first;

@@ -322,6 +322,8 @@ class Scope {
     bool content;      // nothing else of it changed, and autograd does not know
   };
   bool is_written_over(const Write& write) const;
+  /// Is its content put back if the graph raises?
+  bool is_put_back(const Write& write) const;
   bool is_written(const value::Tensor* input) const;
 
   Capture& capture_;

@@ -1,0 +1,24 @@
+// What differs between the versions of CPython, by what it is. The only place that asks for the version's number; code
+// asks for a feature, and where it compiles only with one, by these names.
+#pragma once
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x03100000
+#error "no support for this version of Python: 3.11 to 3.15"
+#endif
+#ifdef Py_GIL_DISABLED
+#error "no support for free-threaded builds of Python"
+#endif
+
+/// The thread's frames hang on a _PyCFrame of the C stack, which says whether somebody traces; later on the thread itself.
+#define GRAMME_PYTHON_CFRAME (PY_VERSION_HEX < 0x030D0000)
+/// A frame says whether the evaluator was entered with it; later a frame of the evaluator's own stands below it.
+#define GRAMME_PYTHON_ENTRY_FLAG (PY_VERSION_HEX < 0x030C0000)
+/// Frames of other owners than functions and generators hang between the thread's.
+#define GRAMME_PYTHON_FOREIGN_FRAMES (PY_VERSION_HEX >= 0x030C0000)
+/// A frame points to its instruction; earlier to the code unit before the next one.
+#define GRAMME_PYTHON_INSTR_PTR (PY_VERSION_HEX >= 0x030D0000)
+/// Slots hold _PyStackRef: a reference of their own, somebody else's, or a small integer; earlier PyObject*.
+#define GRAMME_PYTHON_TAGGED_SLOTS (PY_VERSION_HEX >= 0x030E0000)
+/// Whoever answers in the evaluator's place clears the frame, by a function that CPython exports.
+#define GRAMME_PYTHON_ANSWERER_CLEARS (PY_VERSION_HEX >= 0x030D0000)

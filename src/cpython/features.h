@@ -22,3 +22,7 @@
 #define GRAMME_PYTHON_TAGGED_SLOTS (PY_VERSION_HEX >= 0x030E0000)
 /// Whoever answers in the evaluator's place clears the frame, by a function that CPython exports.
 #define GRAMME_PYTHON_ANSWERER_CLEARS (PY_VERSION_HEX >= 0x030D0000)
+/// Trace and profile functions are tools of sys.monitoring, whose events are written into the code.
+#define GRAMME_PYTHON_MONITORING (PY_VERSION_HEX >= 0x030C0000)
+/// Iterators lie on the stack in pairs: with an index, or nothing.
+#define GRAMME_PYTHON_ITERATOR_PAIRS (PY_VERSION_HEX >= 0x030F0000)

@@ -1,6 +1,7 @@
 #include "stepper.h"
 
 #include "cpython/code.h"
+#include "cpython/observed.h"
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
 #undef HAVE_STD_ATOMIC
@@ -67,6 +68,10 @@ bool jumps(int opcode) {
     default:
       return false;
   }
+}
+
+bool takes_iterator(int opcode) {
+  return opcode == GET_ITER || opcode == FOR_ITER || opcode == POP_ITER || opcode == SEND || opcode == END_SEND;
 }
 
 /// What the top items lend from after the instruction: CPython's compiler loads so within a basic block only.
@@ -174,10 +179,16 @@ class Stepper {
       ++counts.stepped;
       counts.longest = std::max<long>(counts.longest, n + 1);
       if (outcome == Outcome::Returned) return value_;
-      if (outcome == Outcome::Next)
+      if (outcome == Outcome::Next) {
         frame_.set_next(next_);
-      else if (!unwind(outcome == Outcome::Raised))
+      } else if (outcome == Outcome::Raised && (rules_.throws || is_watched())) {
+        frame_.set_throwing(i_->at);
+        unlink();
+        return _PyEval_EvalFrameDefault(thread_, frame_.raw(), 1);
+      } else if (!unwind(outcome == Outcome::Raised)) {
         return leave();
+      }
+      if (is_watched()) break;
     }
     ++counts.handed_over;
     if (rules_.holds == Holds::AsCompiled) {
@@ -201,6 +212,7 @@ class Stepper {
     frame_.raw()->previous = gramme::cpython::current_frame(thread_);
     gramme::cpython::set_current_frame(thread_, frame_.raw());
   }
+  bool is_watched() const { return rules_.aware && gramme::cpython::is_observed(thread_, frame_.code()); }
   void unlink() { gramme::cpython::set_current_frame(thread_, frame_.raw()->previous); }
 
   /// Items that CPython would have borrowed here give their references back.
@@ -546,6 +558,7 @@ class Stepper {
 
   Outcome step() {
     const int arg = i_->arg;
+    if (GRAMME_PYTHON_ITERATOR_PAIRS && takes_iterator(i_->opcode)) return Outcome::HandOver;
     switch (i_->opcode) {
       case RESUME:
         return Outcome::Next;
@@ -743,7 +756,8 @@ class Stepper {
 }  // namespace
 
 PyObject* run(PyThreadState* thread, FrameImage frame, const Rules& rules, int throwing) {
-  if (throwing) return _PyEval_EvalFrameDefault(thread, frame.raw(), 1);
+  if (throwing || (rules.aware && gramme::cpython::is_observed(thread, frame.code())))
+    return _PyEval_EvalFrameDefault(thread, frame.raw(), throwing);
   return Stepper(thread, frame, rules).run();
 }
 #endif

@@ -26,3 +26,5 @@
 #define GRAMME_PYTHON_MONITORING (PY_VERSION_HEX >= 0x030C0000)
 /// Iterators lie on the stack in pairs: with an index, or nothing.
 #define GRAMME_PYTHON_ITERATOR_PAIRS (PY_VERSION_HEX >= 0x030F0000)
+/// The thread says whether what a generator's frame gave was yielded.
+#define GRAMME_PYTHON_YIELD_FLAG (PY_VERSION_HEX >= 0x030F0000)

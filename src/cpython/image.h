@@ -182,16 +182,6 @@ class FrameImage {
     frame_->prev_instr = _PyCode_CODE(code()) + unit;
 #endif
   }
-  /// An exception leaves the instruction at the code unit: the evaluator, entered to throw, finds the handler. From 3.13
-  /// on it looks one unit before the pointer.
-  void set_throwing(int unit) const {
-#if GRAMME_PYTHON_INSTR_PTR
-    set_current(unit + 1);
-#else
-    set_current(unit);
-#endif
-  }
-
   bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
   _PyInterpreterFrame* raw() const { return frame_; }
 

@@ -47,15 +47,14 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
   return run(thread, frame, rules, throwing);
 }
 
-/// take(codes, steps, lends, moves, once, throws, aware): frames of these code objects run so many instructions in C++. None: no hook.
+/// take(codes, steps, lends, moves, once, aware): frames of these code objects run so many instructions in C++. None: no hook.
 PyObject* take(PyObject*, PyObject* arguments) {
   PyObject* codes;
-  int steps = 0, lends = 0, moves = 0, once = 0, throws = 0, aware = 0;
-  if (!PyArg_ParseTuple(arguments, "O|ippppp", &codes, &steps, &lends, &moves, &once, &throws, &aware)) return nullptr;
+  int steps = 0, lends = 0, moves = 0, once = 0, aware = 0;
+  if (!PyArg_ParseTuple(arguments, "O|ipppp", &codes, &steps, &lends, &moves, &once, &aware)) return nullptr;
   install(codes != Py_None);
   hook.codes = codes == Py_None ? Owned<>() : Owned<>::share(codes);
-  hook.rules = {steps, lends ? Holds::AsCompiled : Holds::All, moves ? Calls::Moved : Calls::Vectorcall, throws != 0,
-                aware != 0};
+  hook.rules = {steps, lends ? Holds::AsCompiled : Holds::All, moves ? Calls::Moved : Calls::Vectorcall, aware != 0};
   hook.once = once;
   Py_RETURN_NONE;
 }

@@ -91,7 +91,7 @@ unknown_opcodes: Counter[str] = Counter()
 
 def split(program: Program, codes: set[types.CodeType], **how: bool) -> Iterator[tuple[int, Outcome]]:
     """Each number of first instructions in C++: the outcomes, until no frame has so many."""
-    order = ("lends", "moves", "once", "throws", "aware")
+    order = ("lends", "moves", "once", "aware")
     frames.counts()
     for steps in STEPS:
         yield steps, with_frames(program, codes, steps, *(how.get(name, False) for name in order))
@@ -135,6 +135,15 @@ def same(got: Outcome, expected: Outcome) -> bool:
 TWO_WAYS = {"subscript"}
 
 
+# What CPython does not tell when somebody begins to watch in an instruction that was carried out in C++.
+NOT_TOLD = {
+    "trace_across_lines": "the line that the next instruction begins: the evaluator takes it for the one it stood in",
+    "trace_is_last_of_line": "the same",
+    "tool_starts_in_expression": "the same",
+    "tool_raises_through": "who handles the exception, or that it leaves the frame: CPython exports no function for it",
+}
+
+
 class Comparison(NamedTuple):
     what: str
     against: str
@@ -154,7 +163,6 @@ COMPARISONS = {
         "sys.getrefcount counts the references that items of the stack have of their own",
     ),
     "split": Comparison("the outer frame split, as compiled, arguments moved", "plain", same, ""),
-    "split, thrown": Comparison("the same, exceptions left to the evaluator", "plain", same, ""),
     "split, safe": Comparison(
         "the outer frame split, made safe, arguments moved", "plain", same_but_counts,
         "as above: what CPython loads without a reference has one",
@@ -182,7 +190,8 @@ class Results:
         self.runs[comparison] += 1
         if got == expected:
             return
-        if program not in TWO_WAYS and not COMPARISONS[comparison].allowed(got, expected):
+        known = program in TWO_WAYS or (comparison == "watched, aware" and program in NOT_TOLD)
+        if not known and not COMPARISONS[comparison].allowed(got, expected):
             if (comparison, program) not in self.wrong:
                 self.different[comparison].pop(program, None)
             self.wrong.add((comparison, program))
@@ -221,7 +230,6 @@ def run_program(results: Results, name: str, program: Program) -> None:
         return
     ways: dict[str, tuple[Outcome, set[types.CodeType], dict[str, bool]]] = {
         "split": (plain, {program.__code__}, {"lends": True, "moves": True, "once": True}),
-        "split, thrown": (plain, {program.__code__}, {"lends": True, "moves": True, "once": True, "throws": True}),
         "split, safe": (plain, {program.__code__}, {"moves": True, "once": True}),
         "split, vectorcall": (plain, {program.__code__}, {"lends": True, "once": True}),
         "all split": (hooked, objects.FUNCTIONS, {"lends": True}),

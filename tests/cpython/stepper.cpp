@@ -155,6 +155,7 @@ enum class Outcome : uint8_t { Next, Raised, RaisedAgain, Returned, HandOver };
 
 /// In which order an instruction lets go of its operands.
 enum class Order : uint8_t { LowFirst, TopFirst };
+constexpr Order kBinary = GRAMME_PYTHON_ITERATOR_PAIRS ? Order::TopFirst : Order::LowFirst;
 
 class Stepper {
  public:
@@ -181,10 +182,6 @@ class Stepper {
       if (outcome == Outcome::Returned) return value_;
       if (outcome == Outcome::Next) {
         frame_.set_next(next_);
-      } else if (outcome == Outcome::Raised && (rules_.throws || is_watched())) {
-        frame_.set_throwing(i_->at);
-        unlink();
-        return _PyEval_EvalFrameDefault(thread_, frame_.raw(), 1);
       } else if (!unwind(outcome == Outcome::Raised)) {
         return leave();
       }
@@ -230,12 +227,15 @@ class Stepper {
     return nullptr;
   }
 
+  /// Not by the evaluator, entered to throw: it looks for the handler one unit before where the frame stands, so the
+  /// frame would have to stand one behind, whose line is another one, or none; and tools are told of a throw.
   bool unwind(bool traceback) {
     if (traceback)
       if (PyFrameObject* object = PyThreadState_GetFrame(thread_)) {
         PyTraceBack_Here(object);
         Py_DECREF(object);
       }
+    if (is_watched()) _PyEval_MonitorRaise(thread_, frame_.raw(), _PyCode_CODE(frame_.code()) + i_->at);
     ExceptionTable::Entry handler;
     if (!find_handler(frame_.code(), i_->at, &handler)) return false;  // where RERAISE stands, not what it speaks of
     frame_.drop(frame_.depth() - handler.depth);
@@ -385,8 +385,8 @@ class Stepper {
   }
 
   Outcome binary_op() {
-    if (i_->arg == NB_SUBSCR) return replace(2, PyObject_GetItem(item(2), item(1)));
-    return replace(2, _PyEval_BinaryOps[i_->arg](item(2), item(1)));
+    if (i_->arg == NB_SUBSCR) return replace(2, PyObject_GetItem(item(2), item(1)), kBinary);
+    return replace(2, _PyEval_BinaryOps[i_->arg](item(2), item(1)), kBinary);
   }
 
   Outcome compare() {
@@ -553,6 +553,10 @@ class Stepper {
     generator->gi_exc_state.previous_item = nullptr;
     frame_.raw()->previous = nullptr;
     frame_.raw()->return_offset = 0;
+#if GRAMME_PYTHON_YIELD_FLAG
+    auto* state = reinterpret_cast<_PyThreadStateImpl*>(thread_);
+    state->generator_return_kind = decltype(state->generator_return_kind)::GENERATOR_YIELD;
+#endif
     return Outcome::Returned;
   }
 

@@ -20,8 +20,7 @@ struct Rules {
   int steps;  // instructions before CPython goes on
   Holds holds;
   Calls calls;
-  bool throws;  // an exception is left to CPython's evaluator, entered to throw
-  bool aware;   // CPython goes on, or runs all of it, where somebody watches
+  bool aware;  // CPython goes on, or runs all of it, where somebody watches
 };
 
 struct Counts {

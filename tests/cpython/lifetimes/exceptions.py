@@ -198,3 +198,27 @@ def operands_in_flight_of_call(log):
     except ValueError:
         log.append("caught")
     log.append("end")
+
+
+@program
+def lines_of_traceback(log):
+    def line(e):
+        return e.__traceback__.tb_lineno - lines_of_traceback.__code__.co_firstlineno
+
+    try:
+        raise ValueError(Number(log, "v"))
+    except ValueError as e:
+        log.append(f"line {line(e)}")
+    try:
+        del unbound
+        log.append("next line")
+    except UnboundLocalError as e:
+        log.append(f"line {line(e)}")
+    unbound = 1
+    try:
+        (
+            Failing(log, "a")
+            + unbound
+        )
+    except ValueError as e:
+        log.append(f"line {line(e)}")

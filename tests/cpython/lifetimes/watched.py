@@ -355,3 +355,44 @@ def tool_restarted(log):
     sys.monitoring.set_events(3, 0)
     inner(x)
     return 1
+
+
+@watched
+def tool_raises_through(log):
+    def other():
+        start_tool(log, "RAISE", "RERAISE", "PY_UNWIND", "PY_THROW", "EXCEPTION_HANDLED")
+        raise KeyError(1)
+
+    try:
+        other()
+    except KeyError:
+        log.append("caught")
+
+
+@watched
+def tool_stops_raising(log):
+    def other():
+        stop_tool()
+        raise KeyError(1)
+
+    start_tool(log, "RAISE", "RERAISE", "PY_UNWIND", "PY_THROW", "EXCEPTION_HANDLED")
+    try:
+        other()
+    except KeyError:
+        log.append("caught")
+
+
+@watched
+def trace_of_caller_by_its_callee(log):
+    def other():
+        def local(frame, kind, argument):
+            event(log, frame, kind, argument)
+            return local
+
+        sys._getframe(1).f_trace = local
+        sys.settrace(lambda *_: None)
+
+    x = Number(log, "x")
+    other()
+    x = x.name
+    return x

@@ -9,7 +9,6 @@ some ten seconds a version. The last lines of `test` say of each version what ra
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,13 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_PYTHONS", ROOT / "build/pythons"))
 SUITES = {"3.13": "stable", "3.14": "unstable", "3.15": "unstable"}  # Debian's suite that has it
+OF_MACHINE = ("3.12",)  # the machine's own, if it has them: no suite does
 READY = "ready"  # a file in a folder that is set up
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 MACHINE = "x86_64"
 
 WRAPPER = """#!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/../..
-exec "$root/{libraries}/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$root/{libraries}" "$root/usr/bin/{python}.real" "$@"
+libraries="$root/{libraries}"
+exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$libraries" "$root/usr/bin/{python}.real" "$@"
 """
 
 
@@ -102,9 +103,24 @@ def set_up(version: str) -> Path:
     return python
 
 
+def of_machine(version: str) -> Path | None:
+    """An interpreter that the machine has: on the path, or in pyenv's folder."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    on_path = shutil.which(f"python{version}")
+    for python in [
+        *([Path(on_path)] if on_path else []),
+        *sorted(root.glob(f"versions/{version}.*/bin/python{version}")),
+    ]:
+        if not subprocess.run([str(python), "-c", ""], capture_output=True, check=False).returncode:
+            return python
+    return None
+
+
 def interpreters() -> dict[str, Path | None]:
-    """By version: this process's own, what is set up; None where there is none."""
+    """By version: this process's own, the machine's, what is set up; None where there is none."""
     found: dict[str, Path | None] = {f"{sys.version_info[0]}.{sys.version_info[1]}": Path(sys.executable)}
+    for version in OF_MACHINE:
+        found.setdefault(version, of_machine(version))
     for version in SUITES:
         there = (FOLDER / version / READY).exists()
         found[version] = FOLDER / version / "usr/bin" / f"python{version}" if there else None
@@ -135,8 +151,8 @@ def main(arguments: list[str]) -> int:
                 told.append(f"CPython {version} CANNOT BE SET UP: {why}")
     elif command == "test":
         for version, python in interpreters().items():
-            done = re.sub(r"\s+", " ", test(version, python))
-            failed |= "FAILED" in done
+            done = test(version, python)
+            failed |= done.startswith("FAILED")
             told.append(f"CPython {version} {done}")
     else:
         raise SystemExit(__doc__)
@@ -146,13 +162,14 @@ def main(arguments: list[str]) -> int:
 
 def test(version: str, python: Path | None) -> str:
     if not python:
-        return f"SKIPPED: not in {FOLDER}; tools/pythons.py set-up {version}"
+        how = f"tools/pythons.py set-up {version}" if version in SUITES else "the machine has none"
+        return f"SKIPPED: not there; {how}"
     try:
         build = compile_module(version, python)
     except SkippedError as why:
         return f"FAILED: {why}"
     env = os.environ | {"PYTHONPATH": str(build)}
-    done = subprocess.run([str(python), str(ROOT / "tests/cpython/run.py")], env=env, check=False)
+    done = subprocess.run([str(python), "-W", "ignore", str(ROOT / "tests/cpython/run.py")], env=env, check=False)
     return "passed" if done.returncode == 0 else "FAILED"
 
 

@@ -10,7 +10,8 @@
 #error "no support for free-threaded builds of Python"
 #endif
 
-/// The thread's frames hang on a _PyCFrame of the C stack, which says whether somebody traces; later on the thread itself.
+/// The thread's frames hang on a _PyCFrame of the C stack, which says whether somebody traces; later on the thread
+/// itself.
 #define GRAMME_PYTHON_CFRAME (PY_VERSION_HEX < 0x030D0000)
 /// A frame says whether the evaluator was entered with it; later a frame of the evaluator's own stands below it.
 #define GRAMME_PYTHON_ENTRY_FLAG (PY_VERSION_HEX < 0x030C0000)

@@ -1,17 +1,19 @@
-// A live frame of CPython 3.11 to 3.15 through one set of accessors. Nothing else knows where a field lies, which way an
-// instruction pointer counts, or that a slot may hold a reference that is not its own.
+// A live frame of CPython 3.11 to 3.15 through one set of accessors. Nothing else knows where a field lies, which way
+// an instruction pointer counts, or that a slot may hold a reference that is not its own.
 //
-// A slot holds (SlotKind): nothing, a reference of its own, a reference of somebody else's, or an instruction index. With
-// 3.14 an item of the value stack may borrow from a local of the same frame, and an argument from the stack of the frame
-// that called. CPython's compiler sees to it that no lender is written while it lends; whoever writes otherwise makes the
-// frame safe first: then each slot has a reference of its own. What it writes is its own, too, or lent as CPython would.
+// A slot holds (SlotKind): nothing, a reference of its own, a reference of somebody else's, or an instruction index.
+// With 3.14 an item of the value stack may borrow from a local of the same frame, and an argument from the stack of the
+// frame that called. CPython's compiler sees to it that no lender is written while it lends; whoever writes otherwise
+// makes the frame safe first: then each slot has a reference of its own. What it writes is its own, too, or lent as
+// CPython would.
 #pragma once
 #include <utility>
 
 #include "cpython/features.h"
 
 #undef HAVE_STD_ATOMIC          // <stdatomic.h> of C; the builtin atomics have the same layout
-#undef _PyObject_LookupSpecial  // Python.h renames it outside the core
+#undef _PyObject_LookupSpecial  // Python.h renames them outside the core
+#undef _PyGC_FINALIZED
 #define Py_BUILD_CORE 1
 #include <internal/pycore_frame.h>
 #include <internal/pycore_pystate.h>
@@ -44,9 +46,7 @@ class Slot {
   static void drop(Word word) { PyStackRef_XCLOSE(word); }  // an index counts nothing
   static Word make_safe(Word word) { return PyStackRef_MakeHeapSafe(word); }
   static Word lend(Word word) { return PyStackRef_Borrow(word); }
-  static PyObject* take(Word word) {
-    return PyStackRef_IsNullOrInt(word) ? nullptr : PyStackRef_AsPyObjectSteal(word);
-  }
+  static PyObject* take(Word word) { return PyStackRef_IsNullOrInt(word) ? nullptr : PyStackRef_AsPyObjectSteal(word); }
 #else
   using Word = PyObject*;
   static Word own(PyObject* owned) { return owned; }

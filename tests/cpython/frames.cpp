@@ -6,7 +6,7 @@
 #include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE
 
-#include <string>
+#include <vector>
 
 #include "base/ref.h"
 #include "metadata.h"
@@ -47,7 +47,8 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
   return run(thread, frame, rules, throwing);
 }
 
-/// take(codes, steps, lends, moves, once, aware): frames of these code objects run so many instructions in C++. None: no hook.
+/// take(codes, steps, lends, moves, once, aware): frames of these code objects run so many instructions in C++. None:
+/// no hook.
 PyObject* take(PyObject*, PyObject* arguments) {
   PyObject* codes;
   int steps = 0, lends = 0, moves = 0, once = 0, aware = 0;
@@ -57,6 +58,29 @@ PyObject* take(PyObject*, PyObject* arguments) {
   hook.rules = {steps, lends ? Holds::AsCompiled : Holds::All, moves ? Calls::Moved : Calls::Vectorcall, aware != 0};
   hook.once = once;
   Py_RETURN_NONE;
+}
+
+/// call(function, arguments, steps, lends, moves, aware): its frame begins here, and no hook is in.
+PyObject* call(PyObject*, PyObject* arguments) {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  PyObject *function, *values;
+  int steps = 0, lends = 0, moves = 0, aware = 0;
+  if (!PyArg_ParseTuple(arguments, "O!O!ippp", &PyFunction_Type, &function, &PyTuple_Type, &values, &steps, &lends,
+                        &moves, &aware))
+    return nullptr;
+  const Rules rules{steps, lends ? Holds::AsCompiled : Holds::All, moves ? Calls::Moved : Calls::Vectorcall,
+                    aware != 0};
+  std::vector<_PyStackRef> owned;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(values); ++k)
+    owned.push_back(PyStackRef_FromPyObjectNew(PyTuple_GET_ITEM(values, k)));
+  PyThreadState* thread = PyThreadState_Get();
+  auto* raw = _PyEvalFramePushAndInit(thread, PyStackRef_FromPyObjectNew(function), nullptr, owned.data(), owned.size(),
+                                      nullptr, nullptr);
+  return raw ? run(thread, FrameImage(raw), rules, 0) : nullptr;
+#else
+  static_cast<void>(arguments);
+  return PyErr_Format(PyExc_NotImplementedError, "not on this version");
+#endif
 }
 
 /// The innermost frame of Python code, and those it was called from.
@@ -97,9 +121,7 @@ PyObject* kinds_of(PyObject*, PyObject* number) {
 }
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
-FrameImage frame_of(PyObject* generator) {
-  return FrameImage(&reinterpret_cast<PyGenObject*>(generator)->gi_iframe);
-}
+FrameImage frame_of(PyObject* generator) { return FrameImage(&reinterpret_cast<PyGenObject*>(generator)->gi_iframe); }
 #else
 FrameImage frame_of(PyObject* generator) {
   return FrameImage(reinterpret_cast<_PyInterpreterFrame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe));
@@ -137,6 +159,7 @@ PyObject* taken(PyObject*, PyObject*) { return PyLong_FromLong(std::exchange(hoo
 
 PyMethodDef methods[] = {
     {"take", take, METH_VARARGS, nullptr},
+    {"call", call, METH_VARARGS, nullptr},
     {"make_safe", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_safe)), METH_FASTCALL, nullptr},
     {"nothing", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(nothing)), METH_FASTCALL, nullptr},
     {"kinds", kinds_of, METH_O, nullptr},

@@ -24,6 +24,7 @@ FAMILIES = "operands variables calls blocks exceptions references generators fra
 GENERATED = range(80)
 STEPS = [*range(60), *range(60, 400, 7)]
 WARM = 20  # runs after which CPython has specialised a function
+HAS_EVENTS = sys.version_info >= (3, 12)
 CAN_STEP = sys.version_info >= (3, 14)  # before, all that a frame holds is its own
 
 Program = Callable[[list[Any]], Any]
@@ -54,7 +55,8 @@ def outcome(program: Program) -> Outcome:
         while where:
             lines.append((where.tb_frame.f_code.co_name, where.tb_lineno))
             where = where.tb_next
-        log.append(["raised", type(e).__name__, repr(e), lines[1:]])
+        lines = [line for line in lines if line[0] not in ("outcome", "<lambda>")]
+        log.append(["raised", type(e).__name__, repr(e), lines])
         del where
         e.__traceback__ = None
         del e
@@ -165,15 +167,16 @@ COMPARISONS = {
     "split": Comparison("the outer frame split, as compiled, arguments moved", "plain", same, ""),
     "split, safe": Comparison(
         "the outer frame split, made safe, arguments moved", "plain", same_but_counts,
-        "as above: what CPython loads without a reference has one",
+        "what CPython loads without a reference has one",
     ),
     "split, vectorcall": Comparison(
         "the outer frame split, as compiled, calls by vectorcall", "plain", same_but_when,
         "as with a hook: the stack holds the arguments until the call returns",
     ),
+    "split, begun": Comparison("the same, the frame begun without a hook", "plain", same, ""),
     "all split": Comparison("all frames split, as compiled", "hook", same, ""),
     "all split, safe": Comparison(
-        "all frames split, made safe", "hook", same_but_counts, "as above: what CPython loads without a reference has one"
+        "all frames split, made safe", "hook", same_but_counts, "what CPython loads without a reference has one"
     ),
     "watched": Comparison("somebody begins to watch, unseen", "plain", lambda *_: True, "events are missed"),
     "watched, aware": Comparison("somebody begins to watch, CPython goes on", "plain", same, ""),
@@ -216,16 +219,21 @@ class Results:
                         break
 
 
+def begun(program: Program, steps: int) -> Program:
+    return lambda log: frames.call(program, (log,), steps, True, True, False)
+
+
 def run_program(results: Results, name: str, program: Program) -> None:
     cold = outcome(program)
     for _ in range(WARM):
         plain = outcome(program)
     results.add("warm", name, "", plain, cold)
     hooked = with_frames(program, set())
-    events = monitored(program, frames.nothing)
     results.add("hook", name, "", hooked, plain)
-    results.add("events", name, "", events, plain)
-    results.add("safe", name, "", monitored(program, frames.make_safe), events)
+    if HAS_EVENTS:
+        events = monitored(program, frames.nothing)
+        results.add("events", name, "", events, plain)
+        results.add("safe", name, "", monitored(program, frames.make_safe), events)
     if not CAN_STEP:
         return
     ways: dict[str, tuple[Outcome, set[types.CodeType], dict[str, bool]]] = {
@@ -235,6 +243,10 @@ def run_program(results: Results, name: str, program: Program) -> None:
         "all split": (hooked, objects.FUNCTIONS, {"lends": True}),
         "all split, safe": (hooked, objects.FUNCTIONS, {}),
     }
+    for steps in STEPS:
+        results.add("split, begun", name, steps, outcome(begun(program, steps)), plain)
+        if frames.counts()[2] < steps:
+            break
     for comparison, (expected, codes, how) in ways.items():
         for steps, got in split(program, codes, **how):
             results.add(comparison, name, steps, got, expected)

@@ -1,6 +1,6 @@
 #include "stepper.h"
 
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 #include "cpython/observed.h"
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
@@ -77,7 +77,9 @@ bool takes_iterator(int opcode) {
 /// What the top items lend from after the instruction: CPython's compiler loads so within a basic block only.
 void follow(const Instruction& i, std::vector<int>& lenders) {
   auto push = [&](int lender) { lenders.insert(lenders.begin(), lender); };
-  auto pop = [&](int count) { lenders.erase(lenders.begin(), lenders.begin() + std::min<long>(count, lenders.size())); };
+  auto pop = [&](int count) {
+    lenders.erase(lenders.begin(), lenders.begin() + std::min<long>(count, lenders.size()));
+  };
   auto at = [&](int n) { return static_cast<size_t>(n) <= lenders.size() ? lenders[n - 1] : -1; };
   switch (i.opcode) {
     case LOAD_FAST_BORROW:

@@ -4,7 +4,7 @@
 #include <internal/pycore_frame.h>
 
 #include "base/ref.h"
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 
 namespace gramme::cpython {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/type_dict.h"
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 #include "cpython/evaluator.h"
 #include "cpython/v311/internal.h"
 

@@ -1,6 +1,5 @@
 """Loops, comprehensions and with."""
 
-
 from lifetimes.objects import Failing, Number, program
 
 
@@ -87,6 +86,7 @@ def comprehension_fails(log):
 @program
 def comprehension_nested(log):
     log.append([y.name for x in Number(log, "n") for y in x if y])
+
 
 @program
 def with_plain(log):

@@ -210,15 +210,12 @@ def lines_of_traceback(log):
     except ValueError as e:
         log.append(f"line {line(e)}")
     try:
-        del unbound
+        del unbound  # noqa: F821
         log.append("next line")
     except UnboundLocalError as e:
         log.append(f"line {line(e)}")
     unbound = 1
     try:
-        (
-            Failing(log, "a")
-            + unbound
-        )
+        (Failing(log, "a") + unbound)
     except ValueError as e:
         log.append(f"line {line(e)}")

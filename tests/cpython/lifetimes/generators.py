@@ -135,7 +135,7 @@ def generator_expression(log):
 def generator_in_cycle(log):
     def g(box):
         x = Tracked(log, "x")
-        box.append(i)
+        box.append(i)  # noqa: F821
         yield x
 
     box = []

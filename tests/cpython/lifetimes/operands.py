@@ -1,6 +1,5 @@
 """Operands of each kind of instruction, all of them temporaries."""
 
-
 from lifetimes.objects import Failing, Number, program
 
 

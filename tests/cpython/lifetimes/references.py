@@ -67,6 +67,7 @@ def finalize_object(log):
     y = x
     log.append("y gone")
 
+
 @program
 def cycle(log):
     x = Tracked(log, "x")

@@ -64,7 +64,7 @@ def unbound(log):
     x = Number(log, "x")
     del x
     try:
-        log.append(x)
+        log.append(x)  # noqa: F821
     except UnboundLocalError as e:
         log.append(type(e).__name__)
 
@@ -103,6 +103,7 @@ def walrus_in_call(log):
     log.append(len((x, (x := None))))
     log.append("end")
     return x
+
 
 @program
 def class_body(log):

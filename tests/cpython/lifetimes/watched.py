@@ -1,4 +1,4 @@
-"""Somebody begins to watch in mid-frame: trace and profile functions, sys.monitoring, from a function that is called."""
+"""Somebody begins to watch in mid-frame, in a function that is called: trace and profile functions, sys.monitoring."""
 
 import sys
 from collections.abc import Callable

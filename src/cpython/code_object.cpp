@@ -1,4 +1,4 @@
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 
 namespace gramme::cpython {
 

@@ -10,11 +10,16 @@
 #error "no support for free-threaded builds of Python"
 #endif
 
+/// There is a folder of src/cpython for it; of the others only what is shared is known.
+#define GRAMME_PYTHON_IS_311 (PY_VERSION_HEX < 0x030C0000)
+
 /// The thread's frames hang on a _PyCFrame of the C stack, which says whether somebody traces; later on the thread
 /// itself.
 #define GRAMME_PYTHON_CFRAME (PY_VERSION_HEX < 0x030D0000)
 /// A frame says whether the evaluator was entered with it; later a frame of the evaluator's own stands below it.
 #define GRAMME_PYTHON_ENTRY_FLAG (PY_VERSION_HEX < 0x030C0000)
+/// CPython's header of frames is for its core alone.
+#define GRAMME_PYTHON_CORE_FRAMES (PY_VERSION_HEX >= 0x030C0000)
 /// Frames of other owners than functions and generators hang between the thread's.
 #define GRAMME_PYTHON_FOREIGN_FRAMES (PY_VERSION_HEX >= 0x030C0000)
 /// A frame points to its instruction; earlier to the code unit before the next one.

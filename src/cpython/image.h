@@ -14,9 +14,10 @@
 #undef HAVE_STD_ATOMIC          // <stdatomic.h> of C; the builtin atomics have the same layout
 #undef _PyObject_LookupSpecial  // Python.h renames them outside the core
 #undef _PyGC_FINALIZED
+#if GRAMME_PYTHON_CORE_FRAMES
 #define Py_BUILD_CORE 1
+#endif
 #include <internal/pycore_frame.h>
-#include <internal/pycore_pystate.h>
 #if GRAMME_PYTHON_TAGGED_SLOTS
 #include <internal/pycore_genobject.h>
 #include <internal/pycore_interpframe.h>
@@ -85,6 +86,8 @@ class FrameImage {
   }
   PyObject* globals() const { return frame_->f_globals; }
   PyObject* builtins() const { return frame_->f_builtins; }
+  /// The namespace of a class body or module, null in functions.
+  PyObject* namespace_object() const { return frame_->f_locals; }
 
   /// Each slot gets a reference of its own. Before the first write of a frame that somebody else has run.
   void make_safe() const {
@@ -102,9 +105,13 @@ class FrameImage {
   PyObject* local(int slot) const { return Slot::read(frame_->localsplus[slot]); }
   SlotKind local_kind(int slot) const { return Slot::kind(frame_->localsplus[slot]); }
   /// Replaces a slot by an owned reference (or null) and drops what was there.
-  void set_local(int slot, PyObject* owned) const { Slot::drop(exchange_local(slot, Slot::own(owned))); }
-  /// The slot is empty; what was in it, as a reference of the caller's.
-  PyObject* take_local(int slot) const { return Slot::take(exchange_local(slot, Slot::own(nullptr))); }
+  void set_local(int slot, PyObject* owned) const { Slot::drop(exchange(slot, owned)); }
+  /// The same, but what was there becomes a reference of the caller's.
+  PyObject* exchange_local(int slot, PyObject* owned) const { return Slot::take(exchange(slot, owned)); }
+#if !GRAMME_PYTHON_TAGGED_SLOTS
+  /// All of them, where a slot is a pointer.
+  PyObject* const* locals() const { return frame_->localsplus; }
+#endif
 
   // ---- the value stack; an item at depth n: 1 is the top
 
@@ -149,6 +156,18 @@ class FrameImage {
   void drop(int count) const {
     for (; count > 0; --count) Slot::drop(pop_word());
   }
+#if !GRAMME_PYTHON_TAGGED_SLOTS
+  /// Drops the top items, the lowest first: the order in which 3.11's instructions release their operands (finalizers
+  /// show it).
+  void drop_operands(int count) const {
+    PyObject* const* operands = this->operands(count);
+    frame_->stacktop -= count;
+    for (int i = 0; i < count; ++i) Py_XDECREF(operands[i]);
+  }
+  /// The item at depth n and those above it, where a slot is a pointer.
+  PyObject** operands(int n) const { return &top(n); }
+  PyObject* const* stack() const { return frame_->localsplus + local_count(); }
+#endif
 
   // ---- where it stands
 
@@ -182,12 +201,13 @@ class FrameImage {
     frame_->prev_instr = _PyCode_CODE(code()) + unit;
 #endif
   }
+  bool of_function() const { return frame_->owner == FRAME_OWNED_BY_THREAD; }
   bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
   _PyInterpreterFrame* raw() const { return frame_; }
 
  private:
-  Slot::Word* stack() const { return frame_->localsplus + local_count(); }
 #if GRAMME_PYTHON_TAGGED_SLOTS
+  Slot::Word* stack() const { return frame_->localsplus + local_count(); }
   Slot::Word& top(int n = 1) const { return frame_->stackpointer[-n]; }
   void push_word(Slot::Word word) const { *frame_->stackpointer++ = word; }
   Slot::Word pop_word() const { return *--frame_->stackpointer; }
@@ -196,7 +216,9 @@ class FrameImage {
   void push_word(Slot::Word word) const { frame_->localsplus[frame_->stacktop++] = word; }
   Slot::Word pop_word() const { return frame_->localsplus[--frame_->stacktop]; }
 #endif
-  Slot::Word exchange_local(int slot, Slot::Word word) const { return std::exchange(frame_->localsplus[slot], word); }
+  Slot::Word exchange(int slot, PyObject* owned) const {
+    return std::exchange(frame_->localsplus[slot], Slot::own(owned));
+  }
 
   _PyInterpreterFrame* frame_;
 };

@@ -1,10 +1,9 @@
-#include "cpython/code_object.h"
-
 #include <opcode.h>
 
 #include <array>
 #include <initializer_list>
 
+#include "cpython/code_object.h"
 #include "cpython/v311/internal.h"
 
 namespace gramme::cpython {

@@ -16,8 +16,6 @@
 /// The thread's frames hang on a _PyCFrame of the C stack, which says whether somebody traces; later on the thread
 /// itself.
 #define GRAMME_PYTHON_CFRAME (PY_VERSION_HEX < 0x030D0000)
-/// A frame says whether the evaluator was entered with it; later a frame of the evaluator's own stands below it.
-#define GRAMME_PYTHON_ENTRY_FLAG (PY_VERSION_HEX < 0x030C0000)
 /// CPython's header of frames is for its core alone.
 #define GRAMME_PYTHON_CORE_FRAMES (PY_VERSION_HEX >= 0x030C0000)
 /// Frames of other owners than functions and generators hang between the thread's.
@@ -26,8 +24,10 @@
 #define GRAMME_PYTHON_INSTR_PTR (PY_VERSION_HEX >= 0x030D0000)
 /// Slots hold _PyStackRef: a reference of their own, somebody else's, or a small integer; earlier PyObject*.
 #define GRAMME_PYTHON_TAGGED_SLOTS (PY_VERSION_HEX >= 0x030E0000)
-/// Whoever answers in the evaluator's place clears the frame, by a function that CPython exports.
-#define GRAMME_PYTHON_ANSWERER_CLEARS (PY_VERSION_HEX >= 0x030D0000)
+/// CPython exports what its evaluator uses for frames: begin one on arguments that it takes over, clear one.
+#define GRAMME_PYTHON_EXPORTED_FRAMES (PY_VERSION_HEX >= 0x030D0000)
+/// CPython's headers say how many items an instruction takes and gives.
+#define GRAMME_PYTHON_OPCODE_METADATA (PY_VERSION_HEX >= 0x030D0000)
 /// Trace and profile functions are tools of sys.monitoring, whose events are written into the code.
 #define GRAMME_PYTHON_MONITORING (PY_VERSION_HEX >= 0x030C0000)
 /// Iterators lie on the stack in pairs: with an index, or nothing.

@@ -62,7 +62,7 @@ PyObject* take(PyObject*, PyObject* arguments) {
 
 /// call(function, arguments, steps, lends, moves, aware): its frame begins here, and no hook is in.
 PyObject* call(PyObject*, PyObject* arguments) {
-#if GRAMME_PYTHON_TAGGED_SLOTS
+#if GRAMME_PYTHON_TAGGED_SLOTS && GRAMME_PYTHON_EXPORTED_FRAMES
   PyObject *function, *values;
   int steps = 0, lends = 0, moves = 0, aware = 0;
   if (!PyArg_ParseTuple(arguments, "O!O!ippp", &PyFunction_Type, &function, &PyTuple_Type, &values, &steps, &lends,

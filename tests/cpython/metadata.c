@@ -5,7 +5,9 @@
 #include <Python.h>
 #include <opcode.h>
 
-#if PY_VERSION_HEX >= 0x030D0000
+#include "cpython/features.h"
+
+#if GRAMME_PYTHON_OPCODE_METADATA
 #include <internal/pycore_opcode_metadata.h>
 
 int frames_popped(int opcode, int arg) { return _PyOpcode_num_popped(opcode, arg); }

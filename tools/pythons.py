@@ -37,8 +37,9 @@ def run(*command: str | Path, what: str, env: dict[str, str] | None = None, cwd:
     parts = [str(part) for part in command]
     done = subprocess.run(parts, text=True, capture_output=True, check=False, env=env, cwd=cwd)
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["failed"]
-        raise SkippedError(f"{what}: {lines[-1]}")
+        lines = (done.stderr + done.stdout).strip().splitlines() or ["failed"]
+        told = [line for line in lines if " error: " in line or line.startswith("E: ")] or lines[-1:]
+        raise SkippedError(f"{what}: {told[0]}")
     return done.stdout
 
 

@@ -1,6 +1,6 @@
 """Runs each program as CPython does, then in ways that gramme takes and writes frames, and compares what it shows.
 
-python run.py [-v] [--programs NAME ...]     needs the module `frames`, built by tools/pythons.py
+python run.py [-v] [--programs EXPRESSION] [--generated COUNT]     needs the module `frames`, built by tools/pythons.py
 
 The rows of COMPARISONS say what may differ, and why; anything else fails.
 """
@@ -21,7 +21,7 @@ from lifetimes import objects
 from lifetimes.watched import WATCHED
 
 FAMILIES = "operands variables calls blocks exceptions references generators frames_kept"
-GENERATED = range(80)
+GENERATED = 80
 STEPS = [*range(60), *range(60, 400, 7)]
 WARM = 20  # runs after which CPython has specialised a function
 HAS_EVENTS = sys.version_info >= (3, 12)
@@ -31,13 +31,13 @@ Program = Callable[[list[Any]], Any]
 Outcome = list[str]
 
 
-def all_programs() -> dict[str, Program]:
+def all_programs(generated_count: int) -> dict[str, Program]:
     for family in FAMILIES.split():
         importlib.import_module("lifetimes." + family)
     names = {name: value for module in list(sys.modules.values()) for name, value in vars(module).items()
              if module.__name__.startswith("lifetimes.")}  # fmt: skip
     found = dict(objects.PROGRAMS)
-    for seed in GENERATED:
+    for seed in range(generated_count):
         namespace = names | {"sys": sys}
         exec(compile(generated.source(seed), f"<{seed}>", "exec"), namespace)
         objects.add_codes(namespace["program"].__code__)
@@ -265,11 +265,12 @@ def run_watched(results: Results, name: str, program: Program) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", default="", help="a regular expression")
+    parser.add_argument("--generated", type=int, default=GENERATED, help="so many programs drawn at random")
     parser.add_argument("-v", action="store_true", help="also where the difference is allowed")
     parser.add_argument("--trace", action="store_true", help="each name before it runs")
     options = parser.parse_args()
     gc.disable()
-    everything = all_programs()
+    everything = all_programs(options.generated)
     gc.collect()
     gc.freeze()  # collections look at what the programs make
     print(f"CPython {sys.version.split()[0]}: {len(everything)} programs, {len(WATCHED)} watched")

@@ -577,7 +577,7 @@ class Stepper {
       case LOAD_FAST_CHECK:
         return frame_.local(arg) ? load_fast(arg) : Outcome::HandOver;
       case LOAD_FAST_AND_CLEAR:
-        frame_.push(frame_.take_local(arg));
+        frame_.push(frame_.exchange_local(arg, nullptr));
         return Outcome::Next;
       case LOAD_FAST_LOAD_FAST:
       case LOAD_FAST_BORROW_LOAD_FAST_BORROW:

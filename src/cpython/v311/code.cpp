@@ -24,7 +24,7 @@ struct Table {
 constexpr Table kTable = [] {
   Table table;
 #define RAW(name, cache_units, ...) table.add(#name, name, cache_units, {__VA_ARGS__});
-#include "cpython/v311/raw_opcodes.def"
+#include "cpython/opcodes/311.def"
 #undef RAW
   return table;
 }();

@@ -128,12 +128,18 @@ def interpreters() -> dict[str, Path | None]:
     return found
 
 
+def headers_of(python: Path) -> Path | None:
+    """The folder of Python.h."""
+    folder = run(python, "-c", "import sysconfig; print(sysconfig.get_path('include'))", what="the interpreter").strip()
+    return Path(folder) if Path(folder, "Python.h").exists() else None
+
+
 def compile_module(version: str, python: Path) -> Path:
     """The module of base, cpython and bytecode alone, with the compiler of this machine; the folder it lies in."""
     build = FOLDER / "module" / version
-    headers = run(python, "-c", "import sysconfig; print(sysconfig.get_path('include'))", what="headers").strip()
-    if not Path(headers, "Python.h").exists():
-        raise SkippedError(f"no headers in {headers}")
+    headers = headers_of(python)
+    if not headers:
+        raise SkippedError("it has no headers")
     configure = (ROOT / ".venv/bin/cmake", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ROOT / '.venv/bin/ninja'}")
     run(*configure, "-S", ROOT / "tests/cpython", "-B", build, f"-DPYTHON_HEADERS={headers}", what="cmake")
     run(ROOT / ".venv/bin/cmake", "--build", build, what="the build")
@@ -165,6 +171,8 @@ def test(version: str, python: Path | None) -> str:
     if not python:
         how = f"tools/pythons.py set-up {version}" if version in SUITES else "the machine has none"
         return f"SKIPPED: not there; {how}"
+    if not headers_of(python):
+        return "SKIPPED: it has no headers"
     try:
         build = compile_module(version, python)
     except SkippedError as why:

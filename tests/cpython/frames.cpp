@@ -24,7 +24,6 @@ struct Hook {
   Owned<> codes;  // whose frames are taken; null: none
   Rules rules{};
   bool once = false;
-  long seen = 0, taken = 0;
 } hook;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
@@ -35,10 +34,8 @@ void install(bool on) {
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   const FrameImage frame(raw);
-  ++hook.seen;
   const bool wanted = hook.codes && PySet_Contains(hook.codes.get(), reinterpret_cast<PyObject*>(frame.code())) == 1;
   if (!wanted) return _PyEval_EvalFrameDefault(thread, raw, throwing);
-  ++hook.taken;
   const Rules rules = hook.rules;
   if (hook.once) {
     install(false);
@@ -112,14 +109,6 @@ PyObject* kinds(FrameImage frame, bool of_stack) {
   return list;
 }
 
-/// kinds(n): of locals and stack of the n-th frame outwards, as the evaluator left them.
-PyObject* kinds_of(PyObject*, PyObject* number) {
-  auto* raw = python_frame(current_frame(PyThreadState_Get()));
-  for (long n = PyLong_AsLong(number); n > 0 && raw; --n) raw = python_frame(raw->previous);
-  if (!raw) return PyErr_Format(PyExc_ValueError, "no such frame");
-  return Py_BuildValue("(NN)", kinds(FrameImage(raw), false), kinds(FrameImage(raw), true));
-}
-
 #if GRAMME_PYTHON_TAGGED_SLOTS
 FrameImage frame_of(PyObject* generator) { return FrameImage(&reinterpret_cast<PyGenObject*>(generator)->gi_iframe); }
 #else
@@ -128,6 +117,7 @@ FrameImage frame_of(PyObject* generator) {
 }
 #endif
 
+/// kinds_of_generator(generator): of locals and stack, suspended.
 PyObject* kinds_of_generator(PyObject*, PyObject* generator) {
   return Py_BuildValue("(NN)", kinds(frame_of(generator), false), kinds(frame_of(generator), true));
 }
@@ -155,18 +145,14 @@ PyObject* counted(PyObject*, PyObject*) {
   return result;
 }
 
-PyObject* taken(PyObject*, PyObject*) { return PyLong_FromLong(std::exchange(hook.taken, 0)); }
-
 PyMethodDef methods[] = {
     {"take", take, METH_VARARGS, nullptr},
     {"call", call, METH_VARARGS, nullptr},
     {"make_safe", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_safe)), METH_FASTCALL, nullptr},
     {"nothing", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(nothing)), METH_FASTCALL, nullptr},
-    {"kinds", kinds_of, METH_O, nullptr},
     {"kinds_of_generator", kinds_of_generator, METH_O, nullptr},
     {"write_generator", write_generator, METH_VARARGS, nullptr},
     {"counts", counted, METH_NOARGS, nullptr},
-    {"taken", taken, METH_NOARGS, nullptr},
     {},
 };
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "frames", nullptr, -1, methods};

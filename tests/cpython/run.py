@@ -262,6 +262,21 @@ def run_watched(results: Results, name: str, program: Program) -> None:
             results.add(comparison, name, steps, got, plain)
 
 
+def written_below_its_stack() -> list[Any]:
+    """A generator's local is written while the stack above holds what it held: the kinds of the stack, what is left."""
+    log: list[Any] = []
+
+    def generate(x: Any) -> Iterator[Any]:
+        kept = [x, (yield)]
+        yield kept[0].name
+
+    suspended = generate(objects.Tracked(log, "x"))
+    next(suspended)
+    kinds = frames.kinds_of_generator(suspended)[1]
+    frames.write_generator(suspended, 0, None)
+    return [kinds, list(log), next(suspended)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", default="", help="a regular expression")
@@ -283,6 +298,10 @@ def main() -> int:
                 print(name, flush=True)
             runs(results, name, program)
     results.tell(options.v)
+    kinds, dead, name = written_below_its_stack()
+    if (dead, name) != ([], "x") or ("borrowed" in kinds) != CAN_STEP:
+        results.wrong.add(("written below its stack", str((kinds, dead, name))))
+        print("WRONG: a generator's local written below its stack", kinds, dead, name)
     print("opcodes that end the part in C++:", *(f"{name} {count}" for name, count in unknown_opcodes.most_common()))
     print(f"{len(results.wrong)} wrong")
     return bool(results.wrong)

@@ -20,6 +20,8 @@ def test_taken_frames_keep_lifetimes(version):
     python = pythons.interpreters().get(version)
     if not python:
         pytest.skip(f"no CPython {version}; tools/pythons.py set-up {version}")
+    if not pythons.headers_of(python):
+        pytest.skip(f"CPython {version} has no headers")
     env = os.environ | {"PYTHONPATH": str(pythons.compile_module(version, python))}
     command = [str(python), "-W", "ignore", str(HERE / "run.py")]
     done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)

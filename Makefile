@@ -9,7 +9,7 @@ CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY)
 CMAKE_BUILD := $(VENV)/bin/cmake --build
 CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
 
-.PHONY: build demo test quick bench figures torches libraries debug soak lint format clean
+.PHONY: build demo test quick bench figures torches pythons libraries debug soak lint format clean
 .DEFAULT_GOAL := build
 
 build: $(STAMP)
@@ -40,6 +40,7 @@ test: lint build
 	@$(PY) bench/instructions.py
 	@echo "== tests"
 	@$(PY) tools/torches.py test
+	@$(PY) tools/pythons.py test
 	@$(PYTEST) --session-timeout=3600 --durations=25
 
 quick: build
@@ -59,6 +60,10 @@ figures: build
 TORCH ?= 2.15.0
 torches: $(STAMP)
 	@$(PY) tools/torches.py set-up $(TORCH)
+
+# Other versions of CPython; `make test` then runs the module without torch on each.
+pythons: $(STAMP)
+	@$(PY) tools/pythons.py set-up
 
 # Programs of libraries on three front ends; LIBRARIES is a folder in which bench/libraries/requirements.txt lies.
 libraries: build

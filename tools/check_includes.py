@@ -7,7 +7,8 @@ Checks each file under src/<room>/ for
 - headers of torch outside the rooms that wrap it (c10/util is free to use),
 - headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for
   most of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
-- knowledge of CPython versions and internals outside cpython,
+- knowledge of CPython's internals outside cpython, of its version outside cpython/features.h, and of a frame's slots
+  outside cpython/image.h,
 - where a type keeps its dict, which differs between versions of CPython: type_dict() of src/base/type_dict.h tells,
 - imports that the frame that runs decides: import_module() of src/base/imported.h goes by no frame's `__import__`,
 - reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with
@@ -61,7 +62,13 @@ PYBIND_HEADER = re.compile(
     r"pybind11/|torch/csrc/(Exceptions|utils/(pybind|python_symnode)|autograd/python_\w+|jit/python/\w+)\.h"
 )
 PYBIND_REASON = re.compile(r"//\s*sees pybind11:\s*\S")
-PYTHON_VERSION = re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b|\binternal/pycore")
+PYTHON_INTERNALS = re.compile(r"\binternal/pycore")
+ONLY_IN = {  # a file: what nothing else may name
+    "cpython/features.h": re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b"),
+    "cpython/image.h": re.compile(
+        r"(->|\.)localsplus\b|\b(stacktop|stackpointer|prev_instr|instr_ptr|_?PyStackRef(_\w+)?)\b"
+    ),
+}
 IMPORT = re.compile(r"\bPyImport_Import(Module)?\b")
 TYPE_DICT = re.compile(r"(->|\.)tp_dict\b")
 COUNT = re.compile(r"\bPy_X?(INCREF|DECREF)\b")
@@ -89,8 +96,8 @@ def check_include(room: str, header: str) -> str | None:
     return None
 
 
-def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
-    """Yield (line number, text, is an error) for each finding in a file of `room`."""
+def check_lines(room: str, lines: list[str], name: str = "") -> Iterator[tuple[int, str, bool]]:
+    """Yield (line number, text, is an error) for each finding in the file `name` of `room`."""
     if room not in ALLOWED:
         yield 1, f"room {room} has no row in tools/check_includes.py", True
         return
@@ -102,8 +109,11 @@ def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             yield number, problem, True
         if include and PYBIND_HEADER.match(include[1][1:]) and not any(map(PYBIND_REASON.search, near)):
             yield number, f"{include[1][1:]} includes pybind11; use aten/python.h", True
-        if PYTHON_VERSION.search(code) and room != "cpython":
-            yield number, "CPython's versions and internals are known in src/cpython only", True
+        if PYTHON_INTERNALS.search(code) and room != "cpython":
+            yield number, "CPython's internals are known in src/cpython only", True
+        for file, pattern in ONLY_IN.items():
+            if (found := pattern.search(code)) and f"{room}/{name}" != file:
+                yield number, f"{found[0]} is known in {file} only", True
         if IMPORT.search(code):
             yield number, "imported by the frame's __import__; use import_module()", True
         if TYPE_DICT.search(code) and room != "base":
@@ -116,8 +126,8 @@ def check_lines(room: str, lines: list[str]) -> Iterator[tuple[int, str, bool]]:
 def check_tree(src: Path) -> Iterator[Finding]:
     for path in sorted(src.glob("*/**/*")):
         if path.suffix in {".h", ".cpp", ".def", ".inc"}:
-            room = path.relative_to(src).parts[0]
-            for line, text, is_error in check_lines(room, path.read_text().splitlines()):
+            room, *rest = path.relative_to(src).parts
+            for line, text, is_error in check_lines(room, path.read_text().splitlines(), "/".join(rest)):
                 yield Finding(path, line, text, is_error)
 
 

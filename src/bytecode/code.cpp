@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/ref.h"
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 
 namespace gramme::bytecode {
 namespace {

@@ -18,7 +18,7 @@ struct Instruction {
   Op op;
   int32_t arg;     // with EXTENDED_ARG folded in
   int32_t offset;  // code unit where it starts: the first EXTENDED_ARG if there is one; the only place to resume at
-  int32_t at;      // code unit of the instruction itself: what prev_instr points to while it runs
+  int32_t at;      // code unit of the instruction itself: where its frame stands while it runs
   int32_t next;    // code unit after its inline caches
   int32_t target;  // code unit of a jump's destination, or -1
   bool resumable;  // the op's kResumable, and not between KW_NAMES and its CALL

@@ -6,9 +6,9 @@
 //   ...
 //   return linked.evaluate();                // CPython runs the rest of the frame
 #pragma once
-#include <Python.h>
+#include "cpython/features.h"
 
-#if PY_VERSION_HEX >> 16 == 0x030b
+#if GRAMME_PYTHON_IS_311
 #include "cpython/v311/frame.h"
 #else
 #error "no folder of src/cpython for this version of Python"

@@ -7,9 +7,9 @@
 //
 // All values returned are borrowed.
 #pragma once
-#include <Python.h>
+#include "cpython/features.h"
 
-#if PY_VERSION_HEX >> 16 == 0x030b
+#if GRAMME_PYTHON_IS_311
 #include "cpython/v311/objects.h"
 #else
 #error "no folder of src/cpython for this version of Python"

@@ -5,7 +5,7 @@
 #include "aten/spec.h"
 #include "aten/state.h"
 #include "base/stack.h"
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 #include "cpython/objects.h"
 #include "runtime/call.h"
 #include "runtime/chain.h"

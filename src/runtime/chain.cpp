@@ -91,7 +91,7 @@ bool Chain::is_called_from(const plan::Segment& segment) const {
 namespace {
 bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
   for (int slot : lets_go.slots)
-    if (!cpython::dies_quietly(frame.locals()[slot])) return false;
+    if (!cpython::dies_quietly(frame.local(slot))) return false;
   for (int at : lets_go.stack)
     if (!cpython::dies_quietly(frame.stack()[at])) return false;
   return true;

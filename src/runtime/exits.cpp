@@ -47,7 +47,7 @@ Pushed::~Pushed() {
 void Pushed::fill(cpython::LiveFrame frame, size_t index) {
   const int locals = frame.local_count(), depth = this->frame(index).depth;
   PyObject* const* values = values_.get() + taken_;
-  for (int i = 0; i < locals; ++i) Py_XDECREF(std::exchange(frame.locals()[i], values[i]));  // counts by hand: as above
+  for (int i = 0; i < locals; ++i) frame.set_local(i, values[i]);
   for (int i = 0; i < depth; ++i) frame.push(values[locals + i]);
   taken_ += static_cast<size_t>(locals + depth);
 }
@@ -87,7 +87,7 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
     auto& [caller, pushed, index] = *static_cast<Call*>(context);
     return guarded([&] {
       const bool constructs = pushed.frame(index).gives == plan::Gives::Instance;
-      PyObject* const instance = constructs ? frame.locals()[0] : nullptr;  // the instruction's own operand meanwhile
+      PyObject* const instance = constructs ? frame.local(0) : nullptr;  // the instruction's own operand meanwhile
       PyObject* value = Chain(caller, thread, frame, pushed, index).run();
       return constructs ? constructed(instance, value) : value;
     });
@@ -134,7 +134,7 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
     result_ = Py_NewRef(run.value(exit.result));
     if (exit.makes_generator) own_generator(family_, result_);
     set_handled(run);
-    for (const plan::SlotWrite& write : exit.locals) Py_CLEAR(frame_.locals()[write.slot]);
+    for (const plan::SlotWrite& write : exit.locals) frame_.set_local(write.slot, nullptr);
     frame_.drop(frame_.depth());
     return Turn::Return;
   }
@@ -216,10 +216,8 @@ Chain::Turn Chain::again_without_callers(const plan::Segment& segment) {
 void Chain::put(Content content) {
   std::vector<Owned<>> old;
   old.reserve(content.locals.size() + static_cast<size_t>(frame_.depth()));
-  for (auto& [slot, value] : content.locals) {
-    old.push_back(Owned<>::steal(frame_.locals()[slot]));
-    frame_.locals()[slot] = value.release();
-  }
+  for (auto& [slot, value] : content.locals)
+    old.push_back(Owned<>::steal(frame_.exchange_local(slot, value.release())));
   while (frame_.depth() > 0) old.push_back(Owned<>::steal(frame_.pop()));
   for (Owned<>& item : content.stack) frame_.push(item.release());
   frame_.set_next(content.offset);

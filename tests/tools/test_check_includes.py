@@ -24,7 +24,6 @@ def errors(room: str, *lines: str) -> list[int]:
         ("api", '#include "interp/capture.h"'),
         ("cpython", '#include "v311/frame.h"'),
         ("cpython", "#include <internal/pycore_frame.h>"),
-        ("cpython", "#if PY_VERSION_HEX < 0x030c0000"),
         ("value", "#include <c10/util/SmallVector.h>"),
         ("meta", "#include <ATen/ATen.h>"),
         ("base", "Py_INCREF(object);"),
@@ -54,6 +53,9 @@ def test_allowed(room: str, line: str) -> None:
         ("value", "#include <torch/extension.h>"),
         ("value", "#include <c10/core/ScalarType.h>"),
         ("runtime", "#if PY_VERSION_HEX < 0x030c0000"),
+        ("cpython", "#if PY_VERSION_HEX < 0x030c0000"),
+        ("cpython", "frame->localsplus[0] = nullptr;"),
+        ("runtime", "frame.raw()->prev_instr += 1;"),
         ("interp", "#include <internal/pycore_code.h>"),
         ("value", "  Py_XDECREF(object);"),
         ("native", "#include <torch/csrc/autograd/python_variable.h>"),
@@ -63,6 +65,14 @@ def test_allowed(room: str, line: str) -> None:
 )
 def test_refused(room: str, line: str) -> None:
     assert errors(room, line) == [1]
+
+
+def test_versions_and_slots_are_known_in_one_file_each() -> None:
+    version, slot = ["#if PY_VERSION_HEX < 0x030c0000"], ["frame_->localsplus[0]", "PyStackRef_Borrow(word)"]
+    assert not list(check_includes.check_lines("cpython", version, "features.h"))
+    assert not list(check_includes.check_lines("cpython", slot, "image.h"))
+    assert len(list(check_includes.check_lines("cpython", slot, "v311/frame.cpp"))) == 2
+    assert len(list(check_includes.check_lines("cpython", version, "image.h"))) == 1
 
 
 def test_a_count_with_a_reason_is_only_listed() -> None:

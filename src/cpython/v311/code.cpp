@@ -1,10 +1,9 @@
-#include "cpython/code.h"
-
 #include <opcode.h>
 
 #include <array>
 #include <initializer_list>
 
+#include "cpython/code_object.h"
 #include "cpython/v311/internal.h"
 
 namespace gramme::cpython {
@@ -25,7 +24,7 @@ struct Table {
 constexpr Table kTable = [] {
   Table table;
 #define RAW(name, cache_units, ...) table.add(#name, name, cache_units, {__VA_ARGS__});
-#include "cpython/v311/raw_opcodes.def"
+#include "cpython/opcodes/311.def"
 #undef RAW
   return table;
 }();
@@ -62,36 +61,6 @@ constexpr Encoding kEncoding = kTable.encoding;
 int unit_count(PyCodeObject* code) { return static_cast<int>(Py_SIZE(code)); }
 
 const char* opcode_name(uint8_t opcode) { return kTable.names[opcode]; }
-
-ExceptionTable::ExceptionTable(PyCodeObject* code)
-    : at_(reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(code->co_exceptiontable))),
-      end_(at_ + PyBytes_GET_SIZE(code->co_exceptiontable)) {}
-
-int ExceptionTable::varint() {
-  int value = *at_ & 63;
-  while (*at_++ & 64) value = value << 6 | (*at_ & 63);
-  return value;
-}
-
-bool ExceptionTable::next(Entry* entry) {
-  if (at_ >= end_) return false;
-  entry->start = varint();
-  entry->end = entry->start + varint();
-  entry->target = varint();
-  int depth_and_lasti = varint();
-  entry->depth = depth_and_lasti >> 1;
-  entry->lasti = depth_and_lasti & 1;
-  return true;
-}
-
-bool find_handler(PyCodeObject* code, int unit, ExceptionTable::Entry* found) {
-  ExceptionTable table(code);
-  while (table.next(found)) {
-    if (found->start > unit) return false;
-    if (unit < found->end) return true;
-  }
-  return false;
-}
 
 void* code_data(PyCodeObject* code) {
   void* pointer = nullptr;

@@ -99,40 +99,41 @@ constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
 constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
 /// Is it a function's frame, and nothing else going on?
-bool can_be_taken(PyThreadState* thread, const _PyInterpreterFrame* raw, bool throwing = false) {
-  const PyCodeObject* code = raw->f_code;
-  return (code->co_flags & kFunction) == kFunction && !raw->f_locals &&
-         raw->f_func->func_code == reinterpret_cast<const PyObject*>(code) && !tracing_active(thread) &&
+bool can_be_taken(PyThreadState* thread, FrameImage frame, bool throwing = false) {
+  PyCodeObject* code = frame.code();
+  return (code->co_flags & kFunction) == kFunction && !frame.namespace_object() &&
+         frame.function()->func_code == reinterpret_cast<PyObject*>(code) && !tracing_active(thread) &&
          (thread->curexc_type != nullptr) == throwing;
 }
 
-bool begins(PyThreadState* thread, const _PyInterpreterFrame* raw) {
-  return !(raw->f_code->co_flags & kSuspends) && raw->owner == FRAME_OWNED_BY_THREAD &&
-         raw->prev_instr == _PyCode_CODE(raw->f_code) - 1 && can_be_taken(thread, raw);
+bool begins(PyThreadState* thread, FrameImage frame) {
+  return !(frame.code()->co_flags & kSuspends) && frame.of_function() && frame.next() == 0 &&
+         can_be_taken(thread, frame);
 }
 
 /// Is it a generator's or coroutine's frame that gets a value, or an exception?
-bool is_resumed(PyThreadState* thread, const _PyInterpreterFrame* raw, bool throwing) {
-  const int suspends = raw->f_code->co_flags & kSuspends;
-  return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && raw->owner == FRAME_OWNED_BY_GENERATOR &&
-         can_be_taken(thread, raw, throwing);
+bool is_resumed(PyThreadState* thread, FrameImage frame, bool throwing) {
+  const int suspends = frame.code()->co_flags & kSuspends;
+  return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && frame.of_generator() &&
+         can_be_taken(thread, frame, throwing);
 }
 
-bool is_awaited(const Pending& pending, const _PyInterpreterFrame* raw, bool throwing) {
-  if (pending.resumed) return pending.resumed == raw && is_resumed(pending.thread, raw, throwing);
-  return !throwing && pending.function == raw->f_func &&
+bool is_awaited(const Pending& pending, FrameImage frame, bool throwing) {
+  if (pending.resumed) return pending.resumed == frame.raw() && is_resumed(pending.thread, frame, throwing);
+  return !throwing && pending.function == frame.function() &&
          (!pending.caller || pending.caller == pending.thread->cframe->current_frame);
 }
 
 Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
   for (Pending* pending = hook_state.newest; pending; pending = pending->older)
-    if (pending->thread == thread) return is_awaited(*pending, raw, throwing) ? pending : nullptr;
+    if (pending->thread == thread) return is_awaited(*pending, FrameImage(raw), throwing) ? pending : nullptr;
   return nullptr;
 }
 
 /// A watched generator is its family's, or nobody's.
 bool is_resumed_unclaimed(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
-  return is_resumed(thread, raw, throwing) && !is_watched(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
+  return is_resumed(thread, FrameImage(raw), throwing) &&
+         !is_watched(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
 }
 
 /// A frame for a signal handler, a reference whose object died: the program called nothing here.
@@ -147,33 +148,33 @@ bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
 
 /// Does the frame run at a moment that the program did not choose? Finalizers, callbacks of weak references and of the
 /// collector, handlers of signals; calls that look like one of them, too.
-bool interrupts(PyThreadState* thread, const _PyInterpreterFrame* raw) {
+bool interrupts(PyThreadState* thread, FrameImage frame) {
   if (thread->interp->gc.collecting) return true;
-  if (raw->owner == FRAME_OWNED_BY_GENERATOR) return false;  // its arguments are old
-  const PyCodeObject* code = raw->f_code;
-  PyObject* const* named = raw->localsplus;
-  PyObject* const* end = named + code->co_argcount + code->co_kwonlyargcount;
-  if (std::any_of(named, end, is_of_interruption)) return true;
-  if (code->co_argcount > 0 && is_finalizer_of(*named, raw->f_func)) return true;
+  if (frame.of_generator()) return false;  // its arguments are old
+  const PyCodeObject* code = frame.code();
+  const int named = code->co_argcount + code->co_kwonlyargcount;
+  for (int i = 0; i < named; ++i)
+    if (is_of_interruption(frame.local(i))) return true;
+  if (code->co_argcount > 0 && is_finalizer_of(frame.local(0), frame.function())) return true;
   if (!(code->co_flags & CO_VARARGS)) return false;
-  auto* rest = reinterpret_cast<PyTupleObject*>(*end);
+  auto* rest = reinterpret_cast<PyTupleObject*>(frame.local(named));
   return std::any_of(rest->ob_item, rest->ob_item + Py_SIZE(rest), is_of_interruption) ||
-         (code->co_argcount == 0 && Py_SIZE(rest) > 0 && is_finalizer_of(rest->ob_item[0], raw->f_func));
+         (code->co_argcount == 0 && Py_SIZE(rest) > 0 && is_finalizer_of(rest->ob_item[0], frame.function()));
 }
 
 /// The taker may run Python, to which what is thrown into the frame must not show.
-FrameRule ask(FrameTaker& taker, PyThreadState* thread, const _PyInterpreterFrame* raw) {
+FrameRule ask(FrameTaker& taker, PyThreadState* thread, FrameImage frame) {
   PyObject *type, *thrown, *traceback;
   PyErr_Fetch(&type, &thrown, &traceback);
-  FrameRule rule = taker.ask(raw->f_func);
-  if (rule != FrameRule::Leave && interrupts(thread, raw)) rule = FrameRule::Alone;
+  FrameRule rule = taker.ask(frame.function());
+  if (rule != FrameRule::Leave && interrupts(thread, frame)) rule = FrameRule::Alone;
   PyErr_Restore(type, thrown, traceback);
   return rule;
 }
 
 PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 0) {
   FrameTaker& taker = *Takers::current();
-  switch (ask(taker, thread, raw)) {
+  switch (ask(taker, thread, FrameImage(raw))) {
     case FrameRule::Take: {
       TakesNone scope;
       return taker.run(thread, LiveFrame(raw));
@@ -197,7 +198,7 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 
 
 /// Nobody sees when a generator dies, which closes it.
 PyObject* offer_thrown_into(PyThreadState* thread, _PyInterpreterFrame* raw) {
-  const bool of_generator = raw->owner == FRAME_OWNED_BY_GENERATOR;
+  const bool of_generator = FrameImage(raw).of_generator();
   const bool closes = of_generator && is_thrown_into(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
   if (!closes && PyErr_ExceptionMatches(PyExc_GeneratorExit)) {
     TakesNone scope;
@@ -218,7 +219,8 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
   if (throwing) return offer_thrown_into(thread, raw);
-  return begins(thread, raw) || is_resumed_unclaimed(thread, raw, false) ? offer(thread, raw) : pass_on(thread, raw, 0);
+  return begins(thread, FrameImage(raw)) || is_resumed_unclaimed(thread, raw, false) ? offer(thread, raw)
+                                                                                     : pass_on(thread, raw, 0);
 }
 
 /// What a forked process computes is its own: workers of data loaders capture nothing.

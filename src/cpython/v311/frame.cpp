@@ -68,10 +68,10 @@ void add_traceback(PyThreadState* thread, LiveFrame frame) {
 
 namespace {
 /// What asks the frame for its variables reads free ones through cells, without looking whether there are any.
-bool give_cells(_PyInterpreterFrame* frame, PyCodeObject* code) {
-  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; ++i) {
-    frame->localsplus[i] = PyCell_New(nullptr);
-    if (!frame->localsplus[i]) return false;
+bool give_cells(FrameImage frame) {
+  for (int i = frame.local_count() - frame.code()->co_nfreevars; i < frame.local_count(); ++i) {
+    frame.set_local(i, PyCell_New(nullptr));
+    if (!frame.local(i)) return false;
   }
   return true;
 }
@@ -81,9 +81,9 @@ Owned<> traceback_entry(PyObject* inner, PyCodeObject* code, int unit, PyObject*
   Owned<> empty = Owned<>::steal(globals ? nullptr : PyDict_New());
   PyFrameObject* frame = PyFrame_New(PyThreadState_Get(), code, globals ? globals : empty.get(), nullptr);
   auto held = Owned<>::steal(reinterpret_cast<PyObject*>(frame));
-  if (!held || !give_cells(frame->f_frame, code)) return {};
+  if (!held || !give_cells(FrameImage(frame->f_frame))) return {};
   // At its first instruction a frame would still take the cells from a closure, and this one has none.
-  if (unit >= 0 || code->co_nfreevars) frame->f_frame->prev_instr = _PyCode_CODE(code) + std::max(unit, 0);
+  if (unit >= 0 || code->co_nfreevars) FrameImage(frame->f_frame).set_current(std::max(unit, 0));
   const int byte = unit < 0 ? 0 : unit * static_cast<int>(sizeof(_Py_CODEUNIT));
   const int line = unit < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, byte);
   return Owned<>::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii",

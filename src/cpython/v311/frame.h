@@ -1,75 +1,22 @@
 // Running frames of CPython 3.11. Include cpython/frame.h.
 #pragma once
-#include <Python.h>
-#include <internal/pycore_frame.h>
-
 #include "base/ref.h"
-#include "cpython/code.h"
+#include "cpython/code_object.h"
+#include "cpython/image.h"
 
 namespace gramme::cpython {
 
-/// The frame's fields by name. Copies are the same frame. The value stack is exact while C++ runs the frame; every item
-/// on it is one owned reference or null (the NULL of PUSH_NULL).
-class LiveFrame {
+/// A frame that gramme runs. The value stack is exact while C++ runs it; every item on it is one owned reference or
+/// null (the NULL of PUSH_NULL).
+class LiveFrame : public FrameImage {
  public:
-  explicit LiveFrame(_PyInterpreterFrame* frame) : frame_(frame) {}
+  using FrameImage::FrameImage;
 
-  PyFunctionObject* function() const { return frame_->f_func; }
-  PyCodeObject* code() const { return frame_->f_code; }
-  PyObject* globals() const { return frame_->f_globals; }
-  PyObject* builtins() const { return frame_->f_builtins; }
-  /// The namespace of a class body or module, null in functions.
-  PyObject* namespace_object() const { return frame_->f_locals; }
-
-  /// localsplus: locals, cells, free variables; null where unbound.
-  PyObject** locals() const { return frame_->localsplus; }
-  int local_count() const { return frame_->f_code->co_nlocalsplus; }
-  /// Replaces a slot by an owned reference (or null) and drops what was there.
-  void set_local(int slot, PyObject* owned) const {
-    PyObject* old = frame_->localsplus[slot];
-    frame_->localsplus[slot] = owned;
-    Py_XDECREF(old);
-  }
-
-  PyObject** stack() const { return frame_->localsplus + local_count(); }
-  int depth() const { return frame_->stacktop - local_count(); }
-  void push(PyObject* owned) const { frame_->localsplus[frame_->stacktop++] = owned; }
-  /// Takes the top item over.
-  PyObject* pop() const { return frame_->localsplus[--frame_->stacktop]; }
-  /// The item at depth n; 1 is the top.
-  PyObject*& top(int n = 1) const { return frame_->localsplus[frame_->stacktop - n]; }
-  /// Drops the top items, the topmost first, as unwinding does.
-  void drop(int count) const {
-    for (; count > 0; --count) {
-      PyObject* item = pop();
-      Py_XDECREF(item);
-    }
-  }
-  /// Drops the top items, the lowest first: the order in which instructions release their operands (finalizers show
-  /// it).
-  void drop_operands(int count) const {
-    frame_->stacktop -= count;
-    PyObject** operands = &frame_->localsplus[frame_->stacktop];
-    for (int i = 0; i < count; ++i) Py_XDECREF(operands[i]);
-  }
-
-  /// Code unit of the instruction to run next: the first EXTENDED_ARG if it has one.
-  int next() const { return current() + 1; }
-  void set_next(int unit) const { set_current(unit - 1); }
-  /// Code unit that tracebacks and line numbers speak of: the instruction being carried out, EXTENDED_ARG excluded.
-  int current() const { return static_cast<int>(frame_->prev_instr - _PyCode_CODE(frame_->f_code)); }
-  void set_current(int unit) const { frame_->prev_instr = _PyCode_CODE(frame_->f_code) + unit; }
-
-  bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
   /// What YIELD_VALUE leaves of a generator that runs. Nothing may run any more until the evaluator's caller has the
   /// value.
-  void suspend() const { _PyFrame_GetGenerator(frame_)->gi_frame_state = FRAME_SUSPENDED; }
+  void suspend() const { _PyFrame_GetGenerator(raw())->gi_frame_state = FRAME_SUSPENDED; }
   /// False until the prologue has run: such a frame is invisible to tracebacks.
-  bool complete() const { return !_PyFrame_IsIncomplete(frame_); }
-  _PyInterpreterFrame* raw() const { return frame_; }
-
- private:
-  _PyInterpreterFrame* frame_;
+  bool complete() const { return !_PyFrame_IsIncomplete(raw()); }
 };
 
 /// Makes a frame the thread's current one as the evaluator does: linked, one level of recursion, its own tracing flag.

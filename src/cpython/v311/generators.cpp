@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/type_dict.h"
-#include "cpython/code.h"
+#include "cpython/code_object.h"
 #include "cpython/evaluator.h"
 #include "cpython/v311/internal.h"
 
@@ -93,16 +93,16 @@ bool awaits(PyCodeObject* code, int unit) {
   return std::string_view(opcode_name(next.opcode)) == "RESUME" && (next.arg & 3) >= 2;
 }
 
-const _PyInterpreterFrame* frame_of(PyObject* generator) {
-  return reinterpret_cast<const _PyInterpreterFrame*>(as_generator(generator)->gi_iframe);
+FrameImage frame_of(PyObject* generator) {
+  return FrameImage(reinterpret_cast<_PyInterpreterFrame*>(as_generator(generator)->gi_iframe));
 }
 
 /// The generator or coroutine for which this one waits, borrowed; null if there is none.
 PyObject* awaited_by(PyObject* generator) {
-  const _PyInterpreterFrame* frame = frame_of(generator);
+  const FrameImage frame = frame_of(generator);
   const bool suspended = as_generator(generator)->gi_frame_state == FRAME_SUSPENDED;
-  if (!suspended || !awaits(frame->f_code, _PyInterpreterFrame_LASTI(frame))) return nullptr;
-  PyObject* awaited = frame->localsplus[frame->stacktop - 1];
+  if (!suspended || !awaits(frame.code(), frame.current())) return nullptr;
+  PyObject* awaited = frame.item();
   return PyGen_CheckExact(awaited) || PyCoro_CheckExact(awaited) ? awaited : nullptr;
 }
 
@@ -214,10 +214,10 @@ bool closes_quietly(PyObject* object) {
   if (!PyGen_CheckExact(object)) return false;  // a coroutine's death may warn
   const PyGenObject* generator = as_generator(object);
   if (generator->gi_frame_state != FRAME_SUSPENDED) return generator->gi_frame_state != FRAME_EXECUTING;
-  const _PyInterpreterFrame* frame = frame_of(object);
-  const int unit = _PyInterpreterFrame_LASTI(frame);
+  const FrameImage frame = frame_of(object);
+  const int unit = frame.current();
   ExceptionTable::Entry handler;
-  return !awaits(frame->f_code, unit) && !find_handler(frame->f_code, unit, &handler);
+  return !awaits(frame.code(), unit) && !find_handler(frame.code(), unit, &handler);
 }
 
 bool can_watch(PyObject* object) {

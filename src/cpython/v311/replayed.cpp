@@ -3,6 +3,7 @@
 #include <frameobject.h>
 
 #include "base/once.h"
+#include "cpython/image.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "cpython/v311/internal.h"
@@ -53,12 +54,17 @@ void start_frame(PyGenObject* generator, PyFunctionObject* function) {
   frame->owner = FRAME_OWNED_BY_GENERATOR;
 }
 
-void put(_PyInterpreterFrame* frame, int unit, PyObject* places, PyObject* args, Py_ssize_t from) {
-  auto count = static_cast<int>(PyBytes_GET_SIZE(places));
-  for (int i = 0; i < count; ++i)
-    frame->localsplus[i] = PyBytes_AS_STRING(places)[i] ? Py_NewRef(PyTuple_GET_ITEM(args, from++)) : nullptr;
-  frame->stacktop = count;
-  frame->prev_instr = _PyCode_CODE(frame->f_code) + unit;
+/// Locals, then the stack, of a new frame: there is nothing to drop in it, perhaps not even null.
+void put(FrameImage frame, int unit, PyObject* places, PyObject* args, Py_ssize_t from) {
+  const auto count = static_cast<int>(PyBytes_GET_SIZE(places));
+  for (int i = 0; i < count; ++i) {
+    PyObject* value = PyBytes_AS_STRING(places)[i] ? Py_NewRef(PyTuple_GET_ITEM(args, from++)) : nullptr;
+    if (i < frame.local_count())
+      frame.exchange_local(i, value);
+    else
+      frame.push(value);
+  }
+  frame.set_current(unit);
 }
 
 PyObject* fill(PyObject*, PyObject* args) {
@@ -68,12 +74,12 @@ PyObject* fill(PyObject*, PyObject* args) {
   PyObject* places = PyTuple_GET_ITEM(args, 4);
   constexpr Py_ssize_t kFirst = 5;
   if (!PyGen_CheckExact(target)) {
-    put(reinterpret_cast<PyFrameObject*>(target)->f_frame, unit, places, args, kFirst);
+    put(FrameImage(reinterpret_cast<PyFrameObject*>(target)->f_frame), unit, places, args, kFirst);
     Py_RETURN_NONE;
   }
   auto* generator = reinterpret_cast<PyGenObject*>(target);
   start_frame(generator, reinterpret_cast<PyFunctionObject*>(PyTuple_GET_ITEM(args, 1)));
-  put(frame_of(generator), unit, places, args, kFirst);
+  put(FrameImage(frame_of(generator)), unit, places, args, kFirst);
   generator->gi_frame_state = state;
   Py_RETURN_NONE;
 }

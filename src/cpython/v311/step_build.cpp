@@ -31,7 +31,7 @@ Outcome build_set(Step& s) {
   auto set = Owned<>::steal(PySet_New(nullptr));
   if (!set) return Outcome::Raised;
   for (int i = s.arg; i > 0; --i)
-    if (PySet_Add(set.get(), s.frame.top(i)) < 0) return Outcome::Raised;
+    if (PySet_Add(set.get(), s.frame.item(i)) < 0) return Outcome::Raised;
   return s.replace(s.arg, set.release());
 }
 
@@ -39,12 +39,12 @@ Outcome build_map(Step& s) {
   auto dict = Owned<>::steal(PyDict_New());
   if (!dict) return Outcome::Raised;
   for (int i = s.arg; i > 0; --i)
-    if (PyDict_SetItem(dict.get(), s.frame.top(2 * i), s.frame.top(2 * i - 1)) < 0) return Outcome::Raised;
+    if (PyDict_SetItem(dict.get(), s.frame.item(2 * i), s.frame.item(2 * i - 1)) < 0) return Outcome::Raised;
   return s.replace(2 * s.arg, dict.release());
 }
 
 Outcome build_const_key_map(Step& s) {
-  PyObject* keys = s.frame.top();
+  PyObject* keys = s.frame.item();
   if (!PyTuple_CheckExact(keys) || PyTuple_GET_SIZE(keys) != s.arg) {
     PyErr_SetString(PyExc_SystemError, "bad BUILD_CONST_KEY_MAP keys argument");
     return Outcome::Raised;
@@ -52,44 +52,44 @@ Outcome build_const_key_map(Step& s) {
   auto dict = Owned<>::steal(PyDict_New());
   if (!dict) return Outcome::Raised;
   for (int i = 0; i < s.arg; ++i)
-    if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(keys, i), s.frame.top(s.arg + 1 - i)) < 0) return Outcome::Raised;
+    if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(keys, i), s.frame.item(s.arg + 1 - i)) < 0) return Outcome::Raised;
   return s.replace(s.arg + 1, dict.release());
 }
 
 Outcome build_string(Step& s) {
   auto empty = Owned<>::steal(PyUnicode_New(0, 0));
   if (!empty) return Outcome::Raised;
-  return s.replace(s.arg, _PyUnicode_JoinArray(empty.get(), &s.frame.top(s.arg), s.arg));
+  return s.replace(s.arg, _PyUnicode_JoinArray(empty.get(), s.frame.operands(s.arg), s.arg));
 }
 
 Outcome build_slice(Step& s) {
-  PyObject* step = s.arg == 3 ? s.frame.top(1) : nullptr;
-  return s.replace(s.arg, PySlice_New(s.frame.top(s.arg), s.frame.top(s.arg - 1), step));
+  PyObject* step = s.arg == 3 ? s.frame.item(1) : nullptr;
+  return s.replace(s.arg, PySlice_New(s.frame.item(s.arg), s.frame.item(s.arg - 1), step));
 }
 
 Outcome format_value(Step& s) {
   using Conversion = PyObject* (*)(PyObject*);
   constexpr Conversion kConversions[] = {nullptr, PyObject_Str, PyObject_Repr, PyObject_ASCII};
   const int operands = s.arg & 4 ? 2 : 1;
-  PyObject* spec = s.arg & 4 ? s.frame.top() : nullptr;
-  Owned<> value = share(s.frame.top(operands));
+  PyObject* spec = s.arg & 4 ? s.frame.item() : nullptr;
+  Owned<> value = share(s.frame.item(operands));
   if (Conversion convert = kConversions[s.arg & 3]) value = Owned<>::steal(convert(value.get()));
   if (!value) return Outcome::Raised;
   if (!spec && PyUnicode_CheckExact(value.get())) return s.replace(operands, value.release());
   return s.replace(operands, PyObject_Format(value.get(), spec));
 }
 
-Outcome list_append(Step& s) { return s.dropped(1, PyList_Append(s.frame.top(s.arg + 1), s.frame.top())); }
+Outcome list_append(Step& s) { return s.dropped(1, PyList_Append(s.frame.item(s.arg + 1), s.frame.item())); }
 
-Outcome set_add(Step& s) { return s.dropped(1, PySet_Add(s.frame.top(s.arg + 1), s.frame.top())); }
+Outcome set_add(Step& s) { return s.dropped(1, PySet_Add(s.frame.item(s.arg + 1), s.frame.item())); }
 
 Outcome map_add(Step& s) {
-  return s.dropped(2, PyDict_SetItem(s.frame.top(s.arg + 2), s.frame.top(2), s.frame.top(1)));
+  return s.dropped(2, PyDict_SetItem(s.frame.item(s.arg + 2), s.frame.item(2), s.frame.item(1)));
 }
 
 Outcome list_extend(Step& s) {
-  PyObject* iterable = s.frame.top();
-  auto none = Owned<>::steal(_PyList_Extend(reinterpret_cast<PyListObject*>(s.frame.top(s.arg + 1)), iterable));
+  PyObject* iterable = s.frame.item();
+  auto none = Owned<>::steal(_PyList_Extend(reinterpret_cast<PyListObject*>(s.frame.item(s.arg + 1)), iterable));
   if (none) return s.dropped(1, 0);
   if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable)->tp_iter && !PySequence_Check(iterable)) {
     PyErr_Clear();
@@ -98,11 +98,11 @@ Outcome list_extend(Step& s) {
   return Outcome::Raised;
 }
 
-Outcome set_update(Step& s) { return s.dropped(1, _PySet_Update(s.frame.top(s.arg + 1), s.frame.top())); }
+Outcome set_update(Step& s) { return s.dropped(1, _PySet_Update(s.frame.item(s.arg + 1), s.frame.item())); }
 
 Outcome dict_update(Step& s) {
-  PyObject* update = s.frame.top();
-  if (PyDict_Update(s.frame.top(s.arg + 1), update) == 0) return s.dropped(1, 0);
+  PyObject* update = s.frame.item();
+  if (PyDict_Update(s.frame.item(s.arg + 1), update) == 0) return s.dropped(1, 0);
   if (PyErr_ExceptionMatches(PyExc_AttributeError))
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not a mapping", Py_TYPE(update)->tp_name);
   return Outcome::Raised;
@@ -130,13 +130,13 @@ void set_kwargs_error(PyObject* function, PyObject* kwargs) {
 }
 
 Outcome dict_merge(Step& s) {
-  PyObject* update = s.frame.top();
-  if (_PyDict_MergeEx(s.frame.top(s.arg + 1), update, 2) == 0) return s.dropped(1, 0);
-  set_kwargs_error(s.frame.top(s.arg + 3), update);
+  PyObject* update = s.frame.item();
+  if (_PyDict_MergeEx(s.frame.item(s.arg + 1), update, 2) == 0) return s.dropped(1, 0);
+  set_kwargs_error(s.frame.item(s.arg + 3), update);
   return Outcome::Raised;
 }
 
-Outcome list_to_tuple(Step& s) { return s.replace(1, PyList_AsTuple(s.frame.top())); }
+Outcome list_to_tuple(Step& s) { return s.replace(1, PyList_AsTuple(s.frame.item())); }
 
 namespace {
 
@@ -198,7 +198,7 @@ bool unpack(PyObject* iterable, int before, int after, PyObject** top) {
 Outcome unpack_top(Step& s, int before, int after) {
   const int total = before + (after < 0 ? 0 : 1 + after);
   auto iterable = Owned<>::steal(s.frame.pop());
-  PyObject** bottom = &s.frame.top(0);
+  PyObject** bottom = s.frame.operands(0);
   if (!unpack(iterable.get(), before, after, bottom + total)) return Outcome::Raised;
   for (int i = 0; i < total; ++i) s.frame.push(bottom[i]);
   return Outcome::Next;

@@ -10,7 +10,7 @@
 namespace gramme::cpython {
 
 Outcome make_function(Step& s) {
-  PyObject* made = PyFunction_New(s.frame.top(), s.frame.globals());
+  PyObject* made = PyFunction_New(s.frame.item(), s.frame.globals());
   if (!made) return Outcome::Raised;
   s.frame.drop(1);
   auto* function = reinterpret_cast<PyFunctionObject*>(made);
@@ -44,13 +44,11 @@ void advance(Step& s) {
 
 /// PRECALL: [NULL, method, args] becomes [function, self, args].
 void unpack_method(Step& s) {
-  PyObject*& callable = s.frame.top(s.arg + 1);
-  PyObject*& below = s.frame.top(s.arg + 2);
-  if (below || !Py_IS_TYPE(callable, &PyMethod_Type)) return;
-  PyObject* method = callable;
-  below = Py_NewRef(PyMethod_GET_FUNCTION(method));
-  callable = Py_NewRef(PyMethod_GET_SELF(method));
-  Py_DECREF(method);
+  const int callable = s.arg + 1, below = s.arg + 2;
+  PyObject* method = s.frame.item(callable);
+  if (s.frame.item(below) || !Py_IS_TYPE(method, &PyMethod_Type)) return;
+  s.frame.set_item(below, Py_NewRef(PyMethod_GET_FUNCTION(method)));
+  s.frame.set_item(callable, Py_NewRef(PyMethod_GET_SELF(method)));
 }
 
 inline Outcome finish_call(Step& s, int operands, PyObject* result) {
@@ -69,11 +67,11 @@ Outcome call(Step& s) {
   }
   unpack_method(s);
   advance(s);
-  const bool has_self = s.frame.top(s.arg + 2) != nullptr;
+  const bool has_self = s.frame.item(s.arg + 2) != nullptr;
   const int total = s.arg + has_self;
   const size_t positional = static_cast<size_t>(total - (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-  PyObject* result =
-      vectorcall(s, s.frame.top(total + 1), &s.frame.top(total), positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+  PyObject* result = vectorcall(s, s.frame.item(total + 1), s.frame.operands(total),
+                                positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
   return finish_call(s, s.arg + 2, result);
 }
 
@@ -82,7 +80,7 @@ StepResult step_call(PyThreadState* thread, LiveFrame frame, const bool* taken_o
   const int at = frame.next() + 1 + cache_units(PRECALL);
   const bool plain = raw_unit(code, frame.next()).opcode == PRECALL && raw_unit(code, at).opcode == CALL;
   const int arguments = plain ? raw_unit(code, at).arg : 0;
-  PyObject** operands = &frame.top(arguments + 2);
+  PyObject** operands = frame.operands(arguments + 2);
   if (!plain || (!operands[0] && Py_IS_TYPE(operands[1], &PyMethod_Type)))
     return step(thread, frame, nullptr, taken_over);
   frame.set_current(at);
@@ -145,13 +143,13 @@ PyObject* call_hook_flat(Step& s, PyObject* function, PyObject* args, PyObject* 
 
 Outcome call_function_ex(Step& s) {
   const bool has_kwargs = s.arg & 1;
-  PyObject* function = s.frame.top(2 + has_kwargs);
+  PyObject* function = s.frame.item(2 + has_kwargs);
   Owned<> kwargs;
   if (has_kwargs) {
-    kwargs = Owned<>::steal(kwargs_dict(function, s.frame.top(1)));
+    kwargs = Owned<>::steal(kwargs_dict(function, s.frame.item(1)));
     if (!kwargs) return Outcome::Raised;
   }
-  auto args = Owned<>::steal(args_tuple(function, s.frame.top(1 + has_kwargs)));
+  auto args = Owned<>::steal(args_tuple(function, s.frame.item(1 + has_kwargs)));
   if (!args) return Outcome::Raised;
   PyObject* result = s.hook ? call_hook_flat(s, function, args.get(), kwargs.get())
                             : PyObject_Call(function, args.get(), kwargs.get());

@@ -20,20 +20,20 @@ Outcome jump_ahead(Step& s) {
 
 /// `jump` if the popped item's truth is `wanted`.
 Outcome pop_jump_if(Step& s, bool wanted, Outcome (*jump)(Step&)) {
-  int truth = PyObject_IsTrue(s.frame.top());
+  int truth = PyObject_IsTrue(s.frame.item());
   if (truth < 0) return Outcome::Raised;
   s.frame.drop(1);
   return (truth != 0) == wanted ? jump(s) : Outcome::Next;
 }
 
 Outcome pop_jump_if_none(Step& s, bool wanted, Outcome (*jump)(Step&)) {
-  bool none = s.frame.top() == Py_None;
+  bool none = s.frame.item() == Py_None;
   s.frame.drop(1);
   return none == wanted ? jump(s) : Outcome::Next;
 }
 
 Outcome jump_if_or_pop(Step& s, bool wanted) {
-  int truth = PyObject_IsTrue(s.frame.top());
+  int truth = PyObject_IsTrue(s.frame.item());
   if (truth < 0) return Outcome::Raised;
   if ((truth != 0) == wanted) return jump_ahead(s);
   s.frame.drop(1);
@@ -66,10 +66,10 @@ Outcome return_value(Step& s) {
   return Outcome::Returned;
 }
 
-Outcome get_iter(Step& s) { return s.replace(1, PyObject_GetIter(s.frame.top())); }
+Outcome get_iter(Step& s) { return s.replace(1, PyObject_GetIter(s.frame.item())); }
 
 Outcome for_iter(Step& s) {
-  PyObject* iterator = s.frame.top();
+  PyObject* iterator = s.frame.item();
   if (PyObject* item = Py_TYPE(iterator)->tp_iternext(iterator)) return s.push(item);
   if (PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return Outcome::Raised;

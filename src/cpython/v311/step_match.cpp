@@ -5,9 +5,9 @@
 
 namespace gramme::cpython {
 
-Outcome match_mapping(Step& s) { return s.push(new_bool(Py_TYPE(s.frame.top())->tp_flags & Py_TPFLAGS_MAPPING)); }
+Outcome match_mapping(Step& s) { return s.push(new_bool(Py_TYPE(s.frame.item())->tp_flags & Py_TPFLAGS_MAPPING)); }
 
-Outcome match_sequence(Step& s) { return s.push(new_bool(Py_TYPE(s.frame.top())->tp_flags & Py_TPFLAGS_SEQUENCE)); }
+Outcome match_sequence(Step& s) { return s.push(new_bool(Py_TYPE(s.frame.item())->tp_flags & Py_TPFLAGS_SEQUENCE)); }
 
 namespace {
 
@@ -116,10 +116,10 @@ PyObject* match_attributes(PyObject* subject, PyObject* type, int positional, Py
 
 }  // namespace
 
-Outcome match_keys(Step& s) { return s.push(values_of_keys(s.frame.top(2), s.frame.top(1))); }
+Outcome match_keys(Step& s) { return s.push(values_of_keys(s.frame.item(2), s.frame.item(1))); }
 
 Outcome match_class(Step& s) {
-  PyObject* attributes = match_attributes(s.frame.top(3), s.frame.top(2), s.arg, s.frame.top(1));
+  PyObject* attributes = match_attributes(s.frame.item(3), s.frame.item(2), s.arg, s.frame.item(1));
   if (!attributes && PyErr_Occurred()) return Outcome::Raised;
   return s.replace(3, attributes ? attributes : Py_NewRef(Py_None));
 }

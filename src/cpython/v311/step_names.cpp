@@ -57,7 +57,7 @@ Outcome load_global(Step& s) {
   return s.push(value);
 }
 
-Outcome store_global(Step& s) { return s.dropped(1, PyDict_SetItem(s.frame.globals(), s.name(s.arg), s.frame.top())); }
+Outcome store_global(Step& s) { return s.dropped(1, PyDict_SetItem(s.frame.globals(), s.name(s.arg), s.frame.item())); }
 
 Outcome delete_global(Step& s) {
   PyObject* name = s.name(s.arg);
@@ -79,7 +79,7 @@ Outcome store_name(Step& s) {
   PyObject* name = s.name(s.arg);
   PyObject* names = namespace_or_error(s, "no locals found when storing %R", name);
   if (!names) return Outcome::Raised;
-  PyObject* value = s.frame.top();
+  PyObject* value = s.frame.item();
   bool plain = PyDict_CheckExact(names);
   return s.dropped(1, plain ? PyDict_SetItem(names, name, value) : PyObject_SetItem(names, name, value));
 }
@@ -122,7 +122,7 @@ Outcome import_name(Step& s) {
     return Outcome::Raised;
   }
   PyObject* names = s.frame.namespace_object();
-  PyObject* args[] = {s.name(s.arg), s.frame.globals(), names ? names : Py_None, s.frame.top(1), s.frame.top(2)};
+  PyObject* args[] = {s.name(s.arg), s.frame.globals(), names ? names : Py_None, s.frame.item(1), s.frame.item(2)};
   return s.replace(2, PyObject_Vectorcall(import.get(), args, 5, nullptr));
 }
 
@@ -178,6 +178,6 @@ PyObject* imported_from(PyObject* module, PyObject* name) {
 
 }  // namespace
 
-Outcome import_from(Step& s) { return s.push(imported_from(s.frame.top(), s.name(s.arg))); }
+Outcome import_from(Step& s) { return s.push(imported_from(s.frame.item(), s.name(s.arg))); }
 
 }  // namespace gramme::cpython

@@ -6,15 +6,15 @@
 
 namespace gramme::cpython {
 
-Outcome load_attr(Step& s) { return s.replace(1, PyObject_GetAttr(s.frame.top(), s.name(s.arg))); }
+Outcome load_attr(Step& s) { return s.replace(1, PyObject_GetAttr(s.frame.item(), s.name(s.arg))); }
 
-Outcome store_attr(Step& s) { return s.dropped(2, PyObject_SetAttr(s.frame.top(1), s.name(s.arg), s.frame.top(2))); }
+Outcome store_attr(Step& s) { return s.dropped(2, PyObject_SetAttr(s.frame.item(1), s.name(s.arg), s.frame.item(2))); }
 
-Outcome delete_attr(Step& s) { return s.dropped(1, PyObject_SetAttr(s.frame.top(), s.name(s.arg), nullptr)); }
+Outcome delete_attr(Step& s) { return s.dropped(1, PyObject_SetAttr(s.frame.item(), s.name(s.arg), nullptr)); }
 
 Outcome load_method(Step& s) {
   PyObject* method = nullptr;
-  bool unbound = _PyObject_GetMethod(s.frame.top(), s.name(s.arg), &method);
+  bool unbound = _PyObject_GetMethod(s.frame.item(), s.name(s.arg), &method);
   if (!method) return Outcome::Raised;
   PyObject* self = s.frame.pop();
   s.frame.push(unbound ? method : nullptr);
@@ -23,18 +23,20 @@ Outcome load_method(Step& s) {
   return Outcome::Next;
 }
 
-Outcome binary_subscr(Step& s) { return s.replace(2, PyObject_GetItem(s.frame.top(2), s.frame.top(1))); }
+Outcome binary_subscr(Step& s) { return s.replace(2, PyObject_GetItem(s.frame.item(2), s.frame.item(1))); }
 
-Outcome store_subscr(Step& s) { return s.dropped(3, PyObject_SetItem(s.frame.top(2), s.frame.top(1), s.frame.top(3))); }
+Outcome store_subscr(Step& s) {
+  return s.dropped(3, PyObject_SetItem(s.frame.item(2), s.frame.item(1), s.frame.item(3)));
+}
 
-Outcome delete_subscr(Step& s) { return s.dropped(2, PyObject_DelItem(s.frame.top(2), s.frame.top(1))); }
+Outcome delete_subscr(Step& s) { return s.dropped(2, PyObject_DelItem(s.frame.item(2), s.frame.item(1))); }
 
-Outcome unary_positive(Step& s) { return s.replace(1, PyNumber_Positive(s.frame.top())); }
-Outcome unary_negative(Step& s) { return s.replace(1, PyNumber_Negative(s.frame.top())); }
-Outcome unary_invert(Step& s) { return s.replace(1, PyNumber_Invert(s.frame.top())); }
+Outcome unary_positive(Step& s) { return s.replace(1, PyNumber_Positive(s.frame.item())); }
+Outcome unary_negative(Step& s) { return s.replace(1, PyNumber_Negative(s.frame.item())); }
+Outcome unary_invert(Step& s) { return s.replace(1, PyNumber_Invert(s.frame.item())); }
 
 Outcome unary_not(Step& s) {
-  int truth = PyObject_IsTrue(s.frame.top());
+  int truth = PyObject_IsTrue(s.frame.item());
   return truth < 0 ? Outcome::Raised : s.replace(1, new_bool(!truth));
 }
 
@@ -79,19 +81,19 @@ static_assert(std::size(kBinary) == 26);
 
 PyObject* binary_operation(int op, PyObject* left, PyObject* right) { return kBinary[op](left, right); }
 
-Outcome binary_op(Step& s) { return s.replace(2, binary_operation(s.arg, s.frame.top(2), s.frame.top(1))); }
+Outcome binary_op(Step& s) { return s.replace(2, binary_operation(s.arg, s.frame.item(2), s.frame.item(1))); }
 
-Outcome compare_op(Step& s) { return s.replace(2, PyObject_RichCompare(s.frame.top(2), s.frame.top(1), s.arg)); }
+Outcome compare_op(Step& s) { return s.replace(2, PyObject_RichCompare(s.frame.item(2), s.frame.item(1), s.arg)); }
 
-Outcome is_op(Step& s) { return s.replace(2, new_bool((s.frame.top(2) == s.frame.top(1)) != s.arg)); }
+Outcome is_op(Step& s) { return s.replace(2, new_bool((s.frame.item(2) == s.frame.item(1)) != s.arg)); }
 
 Outcome contains_op(Step& s) {
-  int found = PySequence_Contains(s.frame.top(1), s.frame.top(2));
+  int found = PySequence_Contains(s.frame.item(1), s.frame.item(2));
   return found < 0 ? Outcome::Raised : s.replace(2, new_bool(found != s.arg));
 }
 
 Outcome get_len(Step& s) {
-  Py_ssize_t length = PyObject_Length(s.frame.top());
+  Py_ssize_t length = PyObject_Length(s.frame.item());
   return length < 0 ? Outcome::Raised : s.push(PyLong_FromSsize_t(length));
 }
 

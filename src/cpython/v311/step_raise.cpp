@@ -62,9 +62,9 @@ bool set_cause(PyObject* exception, PyObject* cause) {
 
 Outcome raise_varargs(Step& s) {
   if (s.arg == 0) return raise_handled(s);
-  Owned<> exception = instance_to_raise(s.frame.top(s.arg));
+  Owned<> exception = instance_to_raise(s.frame.item(s.arg));
   if (!exception) return Outcome::Raised;
-  if (s.arg == 2 && !set_cause(exception.get(), s.frame.top(1))) return Outcome::Raised;
+  if (s.arg == 2 && !set_cause(exception.get(), s.frame.item(1))) return Outcome::Raised;
   PyErr_SetObject(PyExceptionInstance_Class(exception.get()), exception.get());
   return Outcome::Raised;
 }
@@ -73,7 +73,7 @@ Outcome raise_varargs(Step& s) {
 /// RERAISE itself: else a cleanup block would find itself again and again.
 Outcome reraise(Step& s) {
   if (s.arg) {
-    PyObject* lasti = s.frame.top(s.arg + 1);
+    PyObject* lasti = s.frame.item(s.arg + 1);
     if (!PyLong_Check(lasti)) {
       PyErr_SetString(PyExc_SystemError, "lasti is not an int");
       return Outcome::Raised;
@@ -99,8 +99,8 @@ Outcome end_async_for(Step& s) {
 
 Outcome push_exc_info(Step& s) {
   _PyErr_StackItem* handling = s.thread->exc_info;
-  PyObject* exception = s.frame.top();
-  s.frame.top() = handling->exc_value ? handling->exc_value : Py_NewRef(Py_None);
+  PyObject* exception = s.frame.pop();
+  s.frame.push(handling->exc_value ? handling->exc_value : Py_NewRef(Py_None));
   s.frame.push(Py_NewRef(exception));
   handling->exc_value = exception;
   return Outcome::Next;
@@ -112,14 +112,14 @@ Outcome pop_except(Step& s) {
 }
 
 Outcome check_exc_match(Step& s) {
-  PyObject* wanted = s.frame.top();
+  PyObject* wanted = s.frame.item();
   const bool many = PyTuple_Check(wanted);
   for (Py_ssize_t i = 0; i < (many ? PyTuple_GET_SIZE(wanted) : 1); ++i) {
     if (PyExceptionClass_Check(many ? PyTuple_GET_ITEM(wanted, i) : wanted)) continue;
     PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
     return Outcome::Raised;
   }
-  return s.replace(1, new_bool(PyErr_GivenExceptionMatches(s.frame.top(2), wanted)));
+  return s.replace(1, new_bool(PyErr_GivenExceptionMatches(s.frame.item(2), wanted)));
 }
 
 namespace {
@@ -142,13 +142,12 @@ struct WithNames {
 
 /// The manager gives way to its exit method.
 Outcome enter_block(Step& s, const WithNames& names) {
-  PyObject* manager = s.frame.top();
+  PyObject* manager = s.frame.item();
   Owned<> enter = with_method(manager, names.enter, names.no_enter);
   if (!enter) return Outcome::Raised;
   Owned<> exit = with_method(manager, names.exit, names.no_exit);
   if (!exit) return Outcome::Raised;
-  s.frame.top() = exit.release();
-  Py_DECREF(manager);
+  s.frame.set_item(1, exit.release());
   return s.push(PyObject_CallNoArgs(enter.get()));
 }
 
@@ -170,10 +169,10 @@ Outcome before_async_with(Step& s) {
 }
 
 Outcome with_except_start(Step& s) {
-  PyObject* exception = s.frame.top();
+  PyObject* exception = s.frame.item();
   auto traceback = Owned<>::steal(PyException_GetTraceback(exception));
   PyObject* args[] = {nullptr, PyExceptionInstance_Class(exception), exception, traceback ? traceback.get() : Py_None};
-  return s.push(PyObject_Vectorcall(s.frame.top(4), args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  return s.push(PyObject_Vectorcall(s.frame.item(4), args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 
 }  // namespace gramme::cpython

@@ -10,7 +10,7 @@ Outcome nop(Step&) { return Outcome::Next; }
 Outcome resume(Step& s) { return s.arg >= 2 || check_pending(s) ? Outcome::Next : Outcome::Raised; }
 
 Outcome make_cell(Step& s) {
-  PyObject* cell = PyCell_New(s.frame.locals()[s.arg]);
+  PyObject* cell = PyCell_New(s.frame.local(s.arg));
   if (!cell) return Outcome::Raised;
   s.frame.set_local(s.arg, cell);
   return Outcome::Next;
@@ -34,12 +34,12 @@ Outcome push_null(Step& s) {
 }
 
 Outcome copy(Step& s) {
-  s.frame.push(Py_XNewRef(s.frame.top(s.arg)));
+  s.frame.copy(s.arg);
   return Outcome::Next;
 }
 
 Outcome swap(Step& s) {
-  std::swap(s.frame.top(), s.frame.top(s.arg));
+  s.frame.swap(s.arg);
   return Outcome::Next;
 }
 
@@ -48,7 +48,7 @@ Outcome load_const(Step& s) { return s.push(Py_NewRef(s.constant(s.arg))); }
 Outcome load_assertion_error(Step& s) { return s.push(Py_NewRef(PyExc_AssertionError)); }
 
 Outcome load_fast(Step& s) {
-  PyObject* value = s.frame.locals()[s.arg];
+  PyObject* value = s.frame.local(s.arg);
   if (!value) set_name_error(PyExc_UnboundLocalError, kUnboundLocal, s.local_name(s.arg));
   return s.push(Py_XNewRef(value));
 }
@@ -59,7 +59,7 @@ Outcome store_fast(Step& s) {
 }
 
 Outcome delete_fast(Step& s) {
-  if (!s.frame.locals()[s.arg]) {
+  if (!s.frame.local(s.arg)) {
     set_name_error(PyExc_UnboundLocalError, kUnboundLocal, s.local_name(s.arg));
     return Outcome::Raised;
   }
@@ -68,10 +68,10 @@ Outcome delete_fast(Step& s) {
 }
 
 namespace {
-PyObject* cell_contents(Step& s) { return PyCell_GET(s.frame.locals()[s.arg]); }
+PyObject* cell_contents(Step& s) { return PyCell_GET(s.frame.local(s.arg)); }
 
 void set_cell_contents(Step& s, PyObject* owned) {
-  PyObject* cell = s.frame.locals()[s.arg];
+  PyObject* cell = s.frame.local(s.arg);
   PyObject* old = PyCell_GET(cell);
   PyCell_SET(cell, owned);
   Py_XDECREF(old);

@@ -15,7 +15,7 @@ Outcome yield_value(Step& s) {
 Outcome send(Step& s) {
   PyObject* sent = s.frame.pop();
   PyObject* result;
-  const PySendResult status = PyIter_Send(s.frame.top(), sent, &result);
+  const PySendResult status = PyIter_Send(s.frame.item(), sent, &result);
   Py_DECREF(sent);
   if (status == PYGEN_ERROR) return Outcome::Raised;
   if (status == PYGEN_NEXT) return s.push(result);
@@ -76,21 +76,21 @@ bool check_not_awaited(PyObject* coroutine) {
 }  // namespace
 
 Outcome get_yield_from_iter(Step& s) {
-  PyObject* iterable = s.frame.top();
+  PyObject* iterable = s.frame.item();
   if (PyCoro_CheckExact(iterable))
     return s.frame.code()->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE) ? Outcome::Next : Outcome::HandOver;
   return PyGen_CheckExact(iterable) ? Outcome::Next : s.replace(1, PyObject_GetIter(iterable));
 }
 
 Outcome get_awaitable(Step& s) {
-  PyObject* object = s.frame.top();
+  PyObject* object = s.frame.item();
   if (PyCoro_CheckExact(object)) return check_not_awaited(object) ? Outcome::Next : Outcome::Raised;
   if (is_iterable_coroutine(object)) return Outcome::Next;
   return awaiter_of(object) ? s.replace(1, call_await(object)) : Outcome::HandOver;
 }
 
 Outcome get_aiter(Step& s) {
-  PyObject* object = s.frame.top();
+  PyObject* object = s.frame.item();
   const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
   if (!methods || !methods->am_aiter) return Outcome::HandOver;
   auto iterator = Owned<>::steal(methods->am_aiter(object));
@@ -103,7 +103,7 @@ Outcome get_aiter(Step& s) {
 }
 
 Outcome get_anext(Step& s) {
-  PyObject* iterator = s.frame.top();
+  PyObject* iterator = s.frame.item();
   if (!anext_of(iterator)) return Outcome::HandOver;
   auto next = Owned<>::steal(anext_of(iterator)(iterator));
   if (!next || PyAsyncGen_CheckExact(iterator)) return s.push(next.release());

@@ -1,0 +1,242 @@
+// A live frame of CPython 3.11 to 3.15 through one set of accessors. Nothing else knows where a field lies, which way
+// an instruction pointer counts, or that a slot may hold a reference that is not its own.
+//
+// A slot holds (SlotKind): nothing, a reference of its own, a reference of somebody else's, or an instruction index.
+// With 3.14 an item of the value stack may borrow from a local of the same frame, and an argument from the stack of the
+// frame that called. CPython's compiler sees to it that no lender is written while it lends; whoever writes otherwise
+// makes the frame safe first: then each slot has a reference of its own. What it writes is its own, too, or lent as
+// CPython would.
+#pragma once
+#include <utility>
+
+#include "cpython/features.h"
+
+#undef HAVE_STD_ATOMIC          // <stdatomic.h> of C; the builtin atomics have the same layout
+#undef _PyObject_LookupSpecial  // Python.h renames them outside the core
+#undef _PyGC_FINALIZED
+#if GRAMME_PYTHON_CORE_FRAMES
+#define Py_BUILD_CORE 1
+#endif
+#include <internal/pycore_frame.h>
+#if GRAMME_PYTHON_TAGGED_SLOTS
+#include <internal/pycore_genobject.h>
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_stackref.h>
+#endif
+#undef Py_BUILD_CORE
+
+namespace gramme::cpython {
+
+enum class SlotKind : uint8_t { Empty, Owned, Borrowed, Index };  // immortal objects look borrowed
+
+/// One slot of locals or stack. Copies are the same word; who owns what is the frame's affair.
+class Slot {
+ public:
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  using Word = _PyStackRef;
+  static Word own(PyObject* owned) { return owned ? PyStackRef_FromPyObjectSteal(owned) : PyStackRef_NULL; }
+  static Word index(int unit) { return PyStackRef_TagInt(unit); }
+  static PyObject* read(Word word) {
+    return PyStackRef_IsNullOrInt(word) ? nullptr : PyStackRef_AsPyObjectBorrow(word);
+  }
+  static SlotKind kind(Word word) {
+    if (PyStackRef_IsNull(word)) return SlotKind::Empty;
+    if (PyStackRef_IsTaggedInt(word)) return SlotKind::Index;
+    return PyStackRef_RefcountOnObject(word) ? SlotKind::Owned : SlotKind::Borrowed;
+  }
+  static void drop(Word word) { PyStackRef_XCLOSE(word); }  // an index counts nothing
+  static Word make_safe(Word word) { return PyStackRef_MakeHeapSafe(word); }
+  static Word lend(Word word) { return PyStackRef_Borrow(word); }
+  static PyObject* take(Word word) { return PyStackRef_IsNullOrInt(word) ? nullptr : PyStackRef_AsPyObjectSteal(word); }
+#else
+  using Word = PyObject*;
+  static Word own(PyObject* owned) { return owned; }
+  static Word index(int unit) { return PyLong_FromLong(unit); }
+  static PyObject* read(Word word) { return word; }
+  static SlotKind kind(Word word) { return word ? SlotKind::Owned : SlotKind::Empty; }
+  static void drop(Word word) { Py_XDECREF(word); }
+  static Word make_safe(Word word) { return word; }
+  static Word lend(Word word) { return Py_XNewRef(word); }
+  static PyObject* take(Word word) { return word; }
+#endif
+};
+
+/// The frame's fields by name. Copies are the same frame. The value stack is exact while C++ runs the frame.
+class FrameImage {
+ public:
+  explicit FrameImage(_PyInterpreterFrame* frame) : frame_(frame) {}
+
+  PyCodeObject* code() const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    return reinterpret_cast<PyCodeObject*>(PyStackRef_AsPyObjectBorrow(frame_->f_executable));
+#elif GRAMME_PYTHON_INSTR_PTR
+    return reinterpret_cast<PyCodeObject*>(frame_->f_executable);
+#else
+    return frame_->f_code;
+#endif
+  }
+  PyFunctionObject* function() const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    return reinterpret_cast<PyFunctionObject*>(PyStackRef_AsPyObjectBorrow(frame_->f_funcobj));
+#elif GRAMME_PYTHON_FOREIGN_FRAMES
+    return reinterpret_cast<PyFunctionObject*>(frame_->f_funcobj);
+#else
+    return frame_->f_func;
+#endif
+  }
+  PyObject* globals() const { return frame_->f_globals; }
+  PyObject* builtins() const { return frame_->f_builtins; }
+  /// The namespace of a class body or module, null in functions.
+  PyObject* namespace_object() const { return frame_->f_locals; }
+
+  /// Each slot gets a reference of its own. Before the first write of a frame that somebody else has run.
+  void make_safe() const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    frame_->f_executable = Slot::make_safe(frame_->f_executable);
+    frame_->f_funcobj = Slot::make_safe(frame_->f_funcobj);
+    for (Slot::Word* slot = frame_->localsplus; slot < frame_->stackpointer; ++slot) *slot = Slot::make_safe(*slot);
+#endif
+  }
+
+  // ---- localsplus: locals, cells, free variables
+
+  int local_count() const { return code()->co_nlocalsplus; }
+  /// Borrowed; null where unbound.
+  PyObject* local(int slot) const { return Slot::read(frame_->localsplus[slot]); }
+  SlotKind local_kind(int slot) const { return Slot::kind(frame_->localsplus[slot]); }
+  /// Replaces a slot by an owned reference (or null) and drops what was there.
+  void set_local(int slot, PyObject* owned) const { Slot::drop(exchange(slot, owned)); }
+  /// The same, but what was there becomes a reference of the caller's.
+  PyObject* exchange_local(int slot, PyObject* owned) const { return Slot::take(exchange(slot, owned)); }
+#if !GRAMME_PYTHON_TAGGED_SLOTS
+  /// All of them, where a slot is a pointer.
+  PyObject* const* locals() const { return frame_->localsplus; }
+#endif
+
+  // ---- the value stack; an item at depth n: 1 is the top
+
+  int depth() const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    return static_cast<int>(frame_->stackpointer - stack());
+#else
+    return frame_->stacktop - local_count();
+#endif
+  }
+  PyObject* item(int n = 1) const { return Slot::read(top(n)); }
+  SlotKind item_kind(int n = 1) const { return Slot::kind(top(n)); }
+  void push(PyObject* owned) const { push_word(Slot::own(owned)); }
+  /// What handlers with `lasti` find below the exception. False: no memory, MemoryError is set.
+  bool push_index(int unit) const {
+    const Slot::Word word = Slot::index(unit);
+    if (Slot::kind(word) == SlotKind::Empty) return false;
+    push_word(word);
+    return true;
+  }
+  /// What a local holds, without a reference where CPython's compiler would load it so.
+  void push_lent(int slot) const { push_word(Slot::lend(frame_->localsplus[slot])); }
+  /// Takes the top item over: a reference of the caller's, null for an empty one.
+  PyObject* pop() const { return Slot::take(pop_word()); }
+  /// An item gives way to an owned reference (or null), and is dropped.
+  void set_item(int n, PyObject* owned) const { Slot::drop(std::exchange(top(n), Slot::own(owned))); }
+  void swap(int n) const { std::swap(top(), top(n)); }
+  /// One more of the same kind on top.
+  void copy(int n) const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    push_word(Slot::kind(top(n)) == SlotKind::Owned ? PyStackRef_DUP(top(n)) : top(n));
+#else
+    push_word(Py_XNewRef(top(n)));
+#endif
+  }
+  /// The item lends from the local, which holds the same object: its own reference is dropped.
+  void lend_item(int n, int slot) const {
+    if (item_kind(n) == SlotKind::Owned && item(n) == local(slot))
+      Slot::drop(std::exchange(top(n), Slot::lend(frame_->localsplus[slot])));
+  }
+  /// Drops the top items, the topmost first, as unwinding does.
+  void drop(int count) const {
+    for (; count > 0; --count) Slot::drop(pop_word());
+  }
+#if !GRAMME_PYTHON_TAGGED_SLOTS
+  /// Drops the top items, the lowest first: the order in which 3.11's instructions release their operands (finalizers
+  /// show it).
+  void drop_operands(int count) const {
+    PyObject* const* operands = this->operands(count);
+    frame_->stacktop -= count;
+    for (int i = 0; i < count; ++i) Py_XDECREF(operands[i]);
+  }
+  /// The item at depth n and those above it, where a slot is a pointer.
+  PyObject** operands(int n) const { return &top(n); }
+  PyObject* const* stack() const { return frame_->localsplus + local_count(); }
+#endif
+
+  // ---- where it stands
+
+  /// Code unit of the instruction to run next: the first EXTENDED_ARG if it has one.
+  void set_next(int unit) const {
+#if GRAMME_PYTHON_INSTR_PTR
+    frame_->instr_ptr = _PyCode_CODE(code()) + unit;
+#else
+    set_current(unit - 1);
+#endif
+  }
+  int next() const {
+#if GRAMME_PYTHON_INSTR_PTR
+    return current();
+#else
+    return current() + 1;
+#endif
+  }
+  /// Code unit that tracebacks and line numbers speak of: the instruction being carried out, EXTENDED_ARG excluded.
+  int current() const {
+#if GRAMME_PYTHON_INSTR_PTR
+    return static_cast<int>(frame_->instr_ptr - _PyCode_CODE(code()));
+#else
+    return static_cast<int>(frame_->prev_instr - _PyCode_CODE(code()));
+#endif
+  }
+  void set_current(int unit) const {
+#if GRAMME_PYTHON_INSTR_PTR
+    frame_->instr_ptr = _PyCode_CODE(code()) + unit;
+#else
+    frame_->prev_instr = _PyCode_CODE(code()) + unit;
+#endif
+  }
+  bool of_function() const { return frame_->owner == FRAME_OWNED_BY_THREAD; }
+  bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
+  _PyInterpreterFrame* raw() const { return frame_; }
+
+ private:
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  Slot::Word* stack() const { return frame_->localsplus + local_count(); }
+  Slot::Word& top(int n = 1) const { return frame_->stackpointer[-n]; }
+  void push_word(Slot::Word word) const { *frame_->stackpointer++ = word; }
+  Slot::Word pop_word() const { return *--frame_->stackpointer; }
+#else
+  Slot::Word& top(int n = 1) const { return frame_->localsplus[frame_->stacktop - n]; }
+  void push_word(Slot::Word word) const { frame_->localsplus[frame_->stacktop++] = word; }
+  Slot::Word pop_word() const { return frame_->localsplus[--frame_->stacktop]; }
+#endif
+  Slot::Word exchange(int slot, PyObject* owned) const {
+    return std::exchange(frame_->localsplus[slot], Slot::own(owned));
+  }
+
+  _PyInterpreterFrame* frame_;
+};
+
+/// The frame that the thread runs; null if there is none.
+inline _PyInterpreterFrame* current_frame(PyThreadState* thread) {
+#if GRAMME_PYTHON_CFRAME
+  return thread->cframe->current_frame;
+#else
+  return thread->current_frame;
+#endif
+}
+inline void set_current_frame(PyThreadState* thread, _PyInterpreterFrame* frame) {
+#if GRAMME_PYTHON_CFRAME
+  thread->cframe->current_frame = frame;
+#else
+  thread->current_frame = frame;
+#endif
+}
+
+}  // namespace gramme::cpython

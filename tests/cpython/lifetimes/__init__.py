@@ -1,0 +1,1 @@
+"""Programs that show when objects live and die; see objects.py."""

@@ -129,7 +129,7 @@ def set_up(version: str) -> None:
     run(*pip, *wanted, what="pip install")
     packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", what="python").strip())
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False).returncode:
-        cuda = re.search(r"\+cu(\d+)(\d)$", (packages / "torch/version.py").read_text().split("'")[1])
+        cuda = re.search(r"__version__ = .*\+cu(\d+)(\d)'", (packages / "torch/version.py").read_text())
         if not cuda:
             raise SkippedError("torch cannot be imported")
         run(

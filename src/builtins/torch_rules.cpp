@@ -25,10 +25,7 @@ namespace {
 
 enum class Rule : uint8_t { Graph, Inline, Run, Alone, Break };
 
-PyObject* loaded_module(const char* name) {
-  PyObject* modules = PyImport_GetModuleDict();
-  return PyDict_GetItemString(modules, name);
-}
+PyObject* module_of(const char* name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
 
 /// Rules by object. Modules that are not imported yet are looked at again when there are more of them.
 class ObjectRules {
@@ -57,7 +54,11 @@ class ObjectRules {
     if (now == modules_seen_) return;
     modules_seen_ = now;
     std::erase_if(pending_, [this](const Module& module) {
-      PyObject* object = loaded_module(module.module.c_str());
+      PyObject* object = module_of(module.module.c_str());
+      if (object && is_being_imported(object)) {
+        modules_seen_ = -1;  // it ends without another module
+        return false;
+      }
       if (object && PyModule_Check(object))
         for (const auto& [name, rule] : module.names) resolve(object, name, rule);
       return object != nullptr;
@@ -105,7 +106,8 @@ class Registered {
     PyObject* modules = PyImport_GetModuleDict();
     if (!owner_) {
       if (PyDict_GET_SIZE(modules) == modules_seen_) return false;
-      modules_seen_ = PyDict_GET_SIZE(modules);
+      PyObject* module = module_of(of_torch::place(name_).where);
+      if (!module || !is_being_imported(module)) modules_seen_ = PyDict_GET_SIZE(modules);
       owner_ = share(of_torch::if_loaded(name_));
     }
     static PyObject* const ids = intern("function_ids");

@@ -258,8 +258,9 @@ def rows() -> dict[str, tuple[str, str]]:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """The module if somebody has imported it."""
-    return sys.modules.get(module)
+    """The module if somebody has imported it, to its end: another thread may be at it."""
+    found = sys.modules.get(module)
+    return None if getattr(getattr(found, "__spec__", None), "_initializing", False) else found
 
 
 def _found(name: str) -> Any:

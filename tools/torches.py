@@ -17,6 +17,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import install_checkout
+
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_TORCHES", ROOT / "build/torches"))
 VERSIONS = ("2.15",)  # of which `test` runs what is there
@@ -161,6 +163,9 @@ def build(folder: Path) -> None:
             target = folder / "python/gramme" / path.relative_to(ROOT / "python/gramme")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    packages = run(folder / "bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", what="python")
+    install_checkout.install(folder, Path(packages.strip()))
 
 
 def sample(folder: Path, count: int) -> bool:

@@ -243,6 +243,9 @@ LOOKED_AT = (
 ASSERTION_FAILED = "Runtime assertion failed"
 OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
 
+# Do the frames of stack traces in graphs say on which line they end?
+FRAMES_END = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+
 # Minor version: rows that differ from there on.
 CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
 

@@ -147,7 +147,6 @@ def test_settings_that_are_imported_later_count() -> None:
     assert done.stdout.strip() == "[2, 2, 1, 2, 2]"
 
 
-
 UNDER_WAY = """
 import sys, types
 from importlib.machinery import ModuleSpec

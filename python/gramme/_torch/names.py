@@ -243,6 +243,9 @@ LOOKED_AT = (
 ASSERTION_FAILED = "Runtime assertion failed"
 OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
 
+# Arguments of torch.compile that say which sizes vary, in one version or another.
+SHAPES_OF_COMPILE = frozenset({"shapes_spec", "dynamic_shapes"})
+
 # Do the frames of stack traces in graphs say on which line they end?
 FRAMES_END = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 

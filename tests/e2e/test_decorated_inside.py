@@ -1,4 +1,4 @@
-"""Functions that compiled code decorates with torch's context managers at each call: captured once, named as eagerly."""
+"""Functions that compiled code decorates with torch's context managers: captured once, named as eagerly."""
 
 import traceback
 from collections.abc import Callable

@@ -32,6 +32,31 @@ def same(path: Path | None, text: str) -> bool:
     return path is not None and path.exists() and path.read_text().splitlines()[1:] == text.splitlines()[1:]
 
 
+def lines_of(path: Path | None) -> list[str]:
+    """The lines that hold at a version whose table, like each but the first, has only what differs from the one before.
+
+    A line that holds no more has a minus before it.
+    """
+    if path is None:
+        return []
+    lines = lines_of(before(path))
+    for line in path.read_text().splitlines():
+        if line.startswith("-"):
+            lines.remove(line[1:])
+        elif not line.startswith("#"):
+            lines.append(line)
+    return lines
+
+
+def differences(path: Path, lines: list[str]) -> list[str]:
+    """What a table has that turns the lines of the version before into `lines`: all of them in the first."""
+    if (older := before(path)) is None:
+        return lines
+    old, new = set(lines_of(older)), set(lines)
+    gone, added = {line: "-" + line for line in old - new}, {line: line for line in new - old}
+    return [row for line, row in sorted((gone | added).items(), key=lambda item: item[0].split(" ", 1)[1])]
+
+
 def write_or_check(path: Path, text: str, summary: str) -> int:
     """Writes the table and prints the summary; with --check only says whether it is up to date. The exit status.
 

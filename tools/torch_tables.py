@@ -69,7 +69,7 @@ def rows(version: str) -> list[Row]:
 def operators() -> list[str]:
     """Base names of aten's operators in the tables of gramme's rooms."""
     named: set[str] = set()
-    for table in ("src/torch/2_13/torch_targets.def", "src/meta/rules.def"):
+    for table in ("src/torch/2_13/torch_targets.def", "src/torch/2_13/torch_shapes.def"):
         named |= set(re.findall(r'^[A-Z_]+\("?([a-z_][\w.]*)"?[,)]', (ROOT / table).read_text(), re.MULTILINE))
     for source in ("src/native/composites.cpp", "src/native/targets.cpp"):
         named |= set(re.findall(r'"(?:aten::)?([a-z_]\w*)"', (ROOT / source).read_text()))

@@ -17,6 +17,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import install_checkout
+
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_TORCHES", ROOT / "build/torches"))
 VERSIONS = ("2.15",)  # of which `test` runs what is there
@@ -129,7 +131,7 @@ def set_up(version: str) -> None:
     run(*pip, *wanted, what="pip install")
     packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", what="python").strip())
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False).returncode:
-        cuda = re.search(r"\+cu(\d+)(\d)$", (packages / "torch/version.py").read_text().split("'")[1])
+        cuda = re.search(r"__version__ = .*\+cu(\d+)(\d)'", (packages / "torch/version.py").read_text())
         if not cuda:
             raise SkippedError("torch cannot be imported")
         run(
@@ -161,6 +163,9 @@ def build(folder: Path) -> None:
             target = folder / "python/gramme" / path.relative_to(ROOT / "python/gramme")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    packages = run(folder / "bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", what="python")
+    install_checkout.install(folder, Path(packages.strip()))
 
 
 def sample(folder: Path, count: int) -> bool:

@@ -141,7 +141,7 @@ def _is_filled(cell: types.CellType) -> bool:
 
 
 def _torch_compile(original: Callable[..., Any], installation: Installation) -> Callable[..., Any]:
-    """torch.compile by gramme; with shapes_spec, which gramme does not take, it is PyTorch's front end.
+    """torch.compile by gramme; with shapes_spec or dynamic_shapes, not taken by gramme, it is PyTorch's.
 
     So it is for operators that PyTorch compiles to run them (torch.cond, flex_attention).
     """
@@ -152,8 +152,8 @@ def _torch_compile(original: Callable[..., Any], installation: Installation) -> 
             return original(model, **given)
         if model is None:
             return lambda function: torch_compile(function, **given)
-        asked = dict(given)
-        if asked.pop("shapes_spec", None) is not None:
+        asked = {name: value for name, value in given.items() if name not in names.SHAPES_OF_COMPILE}
+        if any(given[name] is not None for name in given.keys() - asked.keys()):
             return original(model, **given)
         return compile(model, **asked)
 
@@ -174,8 +174,9 @@ def install() -> Installation:
     """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
 
     And behind optimize, optimize_assert, explain and run of torch._dynamo, where the program calls them.
-    Code that calls torch.compile needs no change. With shapes_spec it stays PyTorch's front end, and
-    so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch compiles them then.
+    Code that calls torch.compile needs no change. With shapes_spec (from torch 2.14 on dynamic_shapes) it stays
+    PyTorch's front end, and so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch
+    compiles them then.
 
     Returns:
         An Installation; its `undo()`, `gramme.uninstall()` or the end of a `with` block puts PyTorch's back.

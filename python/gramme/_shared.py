@@ -8,7 +8,6 @@ of PyTorch's compilers. What is not known to compare is compiled for itself. Wha
 from __future__ import annotations
 
 import struct
-import sys
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -227,7 +226,7 @@ def _settings() -> Hashable:
     """Of PyTorch's compilers. Functions among them may be anything."""
     words = []
     for name in _CONFIGS:
-        config = sys.modules.get(name)
+        config: Any = names.loaded(name)
         values = config.get_config_copy() if config else {}
         if any(callable(value) and not isinstance(value, type) for value in values.values()):
             raise _UnknownError

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import torch
 
+from ._torch import names
+
 __all__ = ["FramePlace", "frame_text", "is_shown", "last_frame"]
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -47,7 +49,7 @@ def is_shown(file: str) -> bool:
     return _MODULES.match(file) is None
 
 
-def frame_text(code: types.CodeType, line: int, column: int, end_column: int) -> str:
+def frame_text(code: types.CodeType, line: int, column: int, end_line: int, end_column: int) -> str:
     """One frame as the traceback module writes it, or "" if it is not shown. Columns in bytes; -1: unknown."""
     if not is_shown(code.co_filename):
         return ""
@@ -57,6 +59,7 @@ def frame_text(code: types.CodeType, line: int, column: int, end_column: int) ->
         line,
         code.co_name,
         lookup_line=False,
+        end_lineno=end_line if known and names.FRAMES_END else None,
         colno=column if known else None,
         end_colno=end_column if known else None,
     )

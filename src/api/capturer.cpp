@@ -188,6 +188,7 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
       shapes(of_torch::DynamoConfig, "capture_dynamic_output_shape_ops"),
       dynamic_sources(of_torch::CompilerConfig, "dynamic_sources"),
       unbacked_sources(of_torch::CompilerConfig, "unbacked_sources"),
+      static_sources(of_torch::CompilerConfig, "static_sources"),
       dynamic_values(of_torch::CompilerConfig, "dynamic_values");
   policy.contract = options_.contract;
   policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
@@ -196,6 +197,7 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.module_numbers_vary = module_ints_vary.is_set(false);
   policy.named_dynamic = named_sources(dynamic_sources);
   policy.named_unbacked = named_sources(unbacked_sources);
+  if (static_sources.exists()) policy.named_static = named_sources(static_sources);
   policy.dynamic_values = numbers_of(dynamic_values);
   policy.data = {};
   if (!policy.contract.symbols) return;

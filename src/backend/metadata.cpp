@@ -36,7 +36,7 @@ const FrameText& known_frame(PyCodeObject* code, int unit) {
   PyObject* const format = once([] { return imported("gramme._stack", "frame_text").release(); });
   int line = 0, column = -1, end_line = 0, end_column = -1;
   PyCode_Addr2Location(code, unit * static_cast<int>(sizeof(_Py_CODEUNIT)), &line, &column, &end_line, &end_column);
-  Owned<> made = take(PyObject_CallFunction(format, "Oiii", code, line, column, end_column));
+  Owned<> made = take(PyObject_CallFunction(format, "Oiiii", code, line, column, end_line, end_column));
   frame.line = line;
   frame.text = std::move(made);
   return frame;

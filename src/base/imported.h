@@ -4,13 +4,24 @@
 
 namespace gramme {
 
+/// Has the module yet to run to its end? Then it lacks names; another thread may be at it.
+inline bool is_being_imported(PyObject* module) {
+  Owned<> spec = Owned<>::steal(PyObject_GetAttrString(module, "__spec__"));
+  Owned<> flag = Owned<>::steal(spec ? PyObject_GetAttrString(spec.get(), "_initializing") : nullptr);
+  const int answer = flag ? PyObject_IsTrue(flag.get()) : 0;
+  if (!flag || answer < 0) PyErr_Clear();
+  return answer > 0;
+}
+
 /// A new reference; imported if it is not yet, by the import system itself: the frame that runs may have no
-/// `__import__`, as the constructors of named tuples do not. Null with an exception if that fails.
+/// `__import__`, as the constructors of named tuples do not. What another thread is importing is waited for. Null with
+/// an exception if that fails.
 inline PyObject* import_module(const char* name) {
   Owned<> text = Owned<>::steal(PyUnicode_FromString(name));
   if (!text) return nullptr;
   PyObject* known = PyImport_GetModule(text.get());
-  if (known || PyErr_Occurred()) return known;
+  if (known ? !is_being_imported(known) : PyErr_Occurred() != nullptr) return known;
+  Py_CLEAR(known);
   Owned<> package = Owned<>::steal(PyImport_ImportModuleLevel(name, nullptr, nullptr, nullptr, 0));
   if (package) known = PyImport_GetModule(text.get());
   if (package && !known) PyErr_Format(PyExc_ImportError, "%s is gone", name);

@@ -1,6 +1,7 @@
 // What older programs write: Variable(x), torch.FloatTensor(...), x.new(data); and record_function, which only a
 // profiler sees.
 #include <algorithm>
+#include <map>
 
 #include "base/once.h"
 #include "base/text.h"
@@ -115,7 +116,36 @@ Value* leave_range(Trace& trace, Function*, const Args& args) {
 
 }  // namespace
 
+namespace {
+
+/// The code under another name, one for all functions that are made of it: what resumes in it is found again.
+PyCodeObject* renamed(PyCodeObject* code, PyObject* name) {
+  static auto* const made = new std::map<std::pair<PyCodeObject*, std::string>, PyCodeObject*>;  // no Python: empty
+  const auto key = std::pair(code, utf8_of(name));
+  if (auto known = made->find(key); known != made->end()) return known->second;
+  Owned<> replace = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "replace"));
+  Owned<> names = take(Py_BuildValue("{s:O,s:O}", "co_name", name, "co_qualname", name));
+  Owned<> other = take(PyObject_Call(replace.get(), take(PyTuple_New(0)).get(), names.get()));
+  share(reinterpret_cast<PyObject*>(code)).release();  // a key
+  return made->emplace(key, reinterpret_cast<PyCodeObject*>(other.release())).first->second;
+}
+
+/// torch.utils._contextlib._set_stack_frame_name(func, name), of a function that the capture makes: its code is known.
+Value* set_frame_name(Trace& trace, Function* function, const Args& args) {
+  auto [made, name] = bind(args, 2, {"func", "name"});
+  auto* changed = trace.see_as<Function>(made);
+  auto* text = trace.see_as<Constant>(name);
+  if (!changed || changed->existing() || !text || !PyUnicode_CheckExact(text->object))
+    return trace.inliner->call(function, args);
+  trace.will_change(changed);
+  changed->code = renamed(changed->code, text->object);
+  return trace.none();
+}
+
+}  // namespace
+
 void register_torch_legacy() {
+  protocol::add_function_model(of_torch::SetStackFrameName, &set_frame_name);
   add_rows("torch", {{"FloatTensor", &make_tensor<"float32", false>},
                      {"DoubleTensor", &make_tensor<"float64", false>},
                      {"HalfTensor", &make_tensor<"float16", false>},

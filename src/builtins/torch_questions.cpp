@@ -1,4 +1,6 @@
 // What torch's functions tell about tensors, the thread's state and who traces: answered in the capture.
+#include <algorithm>
+
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/file_rules.h"
@@ -30,6 +32,27 @@ Value* of_tensor(Trace& trace, const Args& args) {
   }
   static PyObject* text = intern(name.text);
   return protocol::call_method(trace, tensor, text, {});
+}
+
+bool comes_from_data(Trace& trace, Value* value) {
+  const shape::Assumptions& assumptions = trace.shapes.assumptions;
+  auto of_data = [&](shape::SymInt number) { return !number.is_number() && assumptions.is_unbacked(number.expr()); };
+  if (auto* tensor = trace.see_as<Tensor>(value))
+    return std::ranges::any_of(tensor->record->sizes, of_data) || std::ranges::any_of(tensor->record->strides, of_data);
+  if (auto* number = trace.see_as<Number>(value)) return !number->expr || assumptions.is_unbacked(number->expr);
+  if (auto* tuple = trace.see_as<Tuple>(value))
+    return std::ranges::any_of(tuple->items, [&](Value* item) { return comes_from_data(trace, item); });
+  if (auto* list = trace.see_as<List>(value))
+    return std::ranges::any_of(list->items(), [&](Value* item) { return comes_from_data(trace, item); });
+  auto* constant = trace.see_as<Constant>(value);
+  if (!constant) cannot(Reason::ArgumentKind, "has_free_unbacked_symbols");
+  return false;
+}
+
+/// symbolic_shapes.has_free_unbacked_symbols(x): does a size or a number come out of data?
+Value* has_unbacked(Trace& trace, Function*, const Args& args) {
+  auto [value] = bind(args, 1, {"x"});
+  return trace.boolean(comes_from_data(trace, value));
 }
 
 /// isinstance(x, torch.FloatTensor): a dense tensor of that dtype on that device, whatever its class.
@@ -179,6 +202,7 @@ void register_questions() {
 }
 
 void register_tracing_states() {
+  protocol::add_function_model(of_torch::HasFreeUnbackedSymbols, &has_unbacked);
   add_rows("torch.compiler", {{"is_compiling", &is_compiling},
                               {"is_dynamo_compiling", &is_compiling},
                               {"is_exporting", &boolean_answer<false>}});

@@ -14,7 +14,7 @@ struct Signature {
   size_t rest_from = SIZE_MAX;  // the parameter that takes all positional arguments from there on
 };
 
-/// Arguments by their place in the rule's signature (rules.def). What is not as the rule wants it throws NoRule.
+/// Arguments by their place in the rule's signature (torch_shapes.def). What is not as the rule wants it throws NoRule.
 class Operands {
  public:
   /// `results`: how many tensors the call returns.

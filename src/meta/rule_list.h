@@ -1,4 +1,4 @@
-// The rules of rules.def. Only meta's own sources include this.
+// The rules of torch_shapes.def. Only meta's own sources include this.
 #pragma once
 #include "meta/operands.h"
 
@@ -6,6 +6,6 @@ namespace gramme::meta::rules {
 
 // Several targets may have one rule.
 #define RULE(homes, name, rule, signature) void rule(Operands& call);
-#include "meta/rules.def"
+#include "torch_shapes.def"
 
 }  // namespace gramme::meta::rules

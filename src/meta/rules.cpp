@@ -79,7 +79,7 @@ const Answers& answers() {
   const Answers* known = once([] {
     static constexpr Row kRows[] = {
 #define RULE(homes, name, rule, signature) {homes, #name, rules::rule, signature},
-#include "meta/rules.def"
+#include "torch_shapes.def"
     };
     auto* made = new Answers;
     for (const Row& row : kRows)

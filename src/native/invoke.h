@@ -1,8 +1,7 @@
 // Calling an operator of an instruction: by its C++ signature if that is in the table, else boxed.
 //
-// The table is generated: tools/make_native_signatures.py reads the operators' C++ signatures from the installed
-// torch's headers and writes src/torch/*/torch_signatures.def, SIGNATURE(number, type) and OPERATOR(number,
-// "aten::add.Tensor").
+// The build has tools/make_native_signatures.py read the operators' C++ signatures from the installed torch's headers:
+// torch_signatures.def, SIGNATURE(number, type) and OPERATOR(number, "aten::add.Tensor").
 #pragma once
 #include "native/tape.h"
 

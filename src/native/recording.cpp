@@ -190,6 +190,9 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
     if (record.data_shaped && makes_list(record) && !program_->any_sizes)  // else guards say how many
       return "data may decide how many tensors it gives";
   }
+  const std::string& own = targets_.of(step).of_program;
+  auto is_own = [&](const Observed& record) { return record.call.op.operator_name().name == own; };
+  if (!own.empty() && !std::ranges::any_of(observed, is_own)) return "it passes the dispatcher by";
   const std::optional<Place> found = find(result);
   if (!found || has_odd_tensor(result)) return "its result is not made by operators";
   const Uninitialized uninitialized = find_uninitialized(observed, recorder_);

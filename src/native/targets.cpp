@@ -10,6 +10,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/origin.h"
 #include "torch/calls.h"
 #include "torch/names.h"
 
@@ -85,6 +86,16 @@ bool is_transparent(const Step& step) {
   return false;
 }
 
+std::string operator_of_program(const Step& step) {
+  PyObject* target = step.target.get();
+  if (step.kind == Step::Method || !meta::is_operator(target)) return {};
+  const bool overload = PyObject_TypeCheck(target, of_torch::type(of_torch::OpOverload));
+  Owned<> packet =
+      overload ? take(PyObject_GetAttrString(target, of_torch::text(of_torch::OverloadPacket))) : share(target);
+  std::string name = text_of(packet.get(), of_torch::text(of_torch::QualifiedOpName));
+  return of_torch::is_namespace_of_pytorch(std::string_view(name).substr(0, name.find(':'))) ? std::string() : name;
+}
+
 bool leaves_uninitialized(const Step& step) {
   const std::string name = name_of(step);
   return name.starts_with("empty") || name.starts_with("new_empty") || name.starts_with("aten::empty") ||
@@ -96,7 +107,10 @@ bool leaves_uninitialized(const Step& step) {
 const Targets::Traits& Targets::of(const Step& step) {
   auto found = known_.find(step.target.get());
   if (found == known_.end())
-    found = known_.emplace(step.target.get(), Traits{is_transparent(step), leaves_uninitialized(step)}).first;
+    found = known_
+                .emplace(step.target.get(),
+                         Traits{is_transparent(step), leaves_uninitialized(step), operator_of_program(step)})
+                .first;
   return found->second;
 }
 

@@ -1,5 +1,6 @@
 // What may be expected of a step's target.
 #pragma once
+#include <string>
 #include <unordered_map>
 
 #include "native/program.h"
@@ -14,6 +15,9 @@ class Targets {
     bool transparent;
     /// Does it leave data of its result uninitialised on purpose?
     bool leaves_uninitialized;
+    /// The operator that it is, if that is not PyTorch's: "namespace::name". A call may pass the dispatcher by and run
+    /// its kernel in Python, whose own operators are seen then.
+    std::string of_program;
   };
   const Traits& of(const Step& step);
 

@@ -12,6 +12,7 @@ enum CallTrait : uint8_t {
   TellsMetadata = 8,
   PassesOn = 16,
   OnlyCounts = 32,
+  Overwrites = 64,
 };
 /// Is a method or function of this name so?
 bool is_call(std::string_view name, CallTrait trait);

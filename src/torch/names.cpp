@@ -113,7 +113,11 @@ std::string_view text_of(PyObject* text) {
   return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
 }
 
-PyObject* loaded(const char* module) { return PyDict_GetItemString(PyImport_GetModuleDict(), module); }
+/// What another thread is importing lacks names yet.
+PyObject* loaded(const char* name) {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), name);
+  return module && !is_being_imported(module) ? module : nullptr;
+}
 
 std::string folder_of_torch() {
   PyObject* torch = loaded("torch");
@@ -171,7 +175,7 @@ PyObject* if_loaded(Name id) {
   if (PyObject* object = internal::known[id].load(std::memory_order_acquire)) return object;
   PyObject* const module = loaded(kTables.names[id].where);
   Owned<> found = module ? found_in(module, kTables.names[id].name) : Owned<>();
-  if (!found) PyErr_Clear();  // the module is being imported
+  if (!found) PyErr_Clear();
   return found ? keep(internal::known[id], found.release()) : nullptr;
 }
 

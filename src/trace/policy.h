@@ -18,7 +18,7 @@ namespace gramme::trace {
 
 using source::Source;
 
-/// An entry of torch.compiler.config.dynamic_sources or unbacked_sources.
+/// An entry of torch.compiler.config.dynamic_sources, static_sources or unbacked_sources.
 struct NamedSource {
   Owned<> pattern;            // compiled, of the source's name
   std::optional<size_t> dim;  // none: all
@@ -51,6 +51,7 @@ struct Policy {
   meta::DataDependence data;                                 // what graphs may take out of data
   bool module_numbers_vary = false;                          // ints of modules do under all_dynamic
   std::vector<NamedSource> named_dynamic;                    // these do whatever else is said
+  std::vector<NamedSource> named_static;                     // these stay, but for what mark_dynamic was told of
   std::vector<NamedSource> named_unbacked;                   // of these nothing is known
   std::unordered_set<int64_t> dynamic_values;                // sizes and ints that are one of these vary
   size_t max_instructions = 4'000'000;

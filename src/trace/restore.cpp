@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "aten/classes.h"
+#include "base/text.h"
+#include "torch/calls.h"
 #include "trace/scope.h"
 
 namespace gramme::trace {
@@ -78,10 +80,8 @@ void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*
 }
 
 bool Scope::overwrites(const meta::Call& call, const std::vector<Tensor*>& leaves) const {
-  static PyObject* const names[] = {intern("copy_"), intern("fill_"), intern("zero_"), intern("index_copy_"),
-                                    intern("index_fill_")};
   if (call.kind != meta::Call::Method || leaves.empty()) return false;
-  if (std::find(std::begin(names), std::end(names), call.target) == std::end(names)) return false;
+  if (!of_torch::is_call(utf8_of(call.target), of_torch::Overwrites)) return false;
   const Tensor* self = leaves[0];
   return self->existing() && is_of_graph(self->node) && self->node->kind == graph::Node::Placeholder &&
          self->node->uses == 0 && std::count(leaves.begin(), leaves.end(), self) == 1;

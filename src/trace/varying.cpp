@@ -88,6 +88,7 @@ bool Capture::is_known_constant(const Source* source) const {
 bool Capture::varies(PyObject* object, const Source* source) const {
   if (!can_be_input(object)) return false;
   if (source->kind == SK::Stack && PyFloat_CheckExact(object)) return true;
+  if (is_named(policy.named_static, source)) return false;
   if (!may_vary(source) || (PyLong_CheckExact(object) && !policy.whole_numbers_vary)) return false;
   if (has_changed(policy, object, source)) return true;
   if (!PyLong_CheckExact(object)) return false;
@@ -286,6 +287,7 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   if (record->strides.size() != record->sizes.size()) return {};
   const Marks marks(object);
   const bool named = is_named(policy.named_dynamic, source), unbacked = is_named(policy.named_unbacked, source);
+  const bool stays = is_named(policy.named_static, source);
   const bool by_value = !policy.dynamic_values.empty() && !is_of_module(record, source);
   if (!marks.any() && !named && !unbacked && !by_value && !may_vary(source)) return {};
   const auto before = policy.observed.find(source->path);
@@ -295,6 +297,7 @@ std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Re
   bool any = false;
   std::vector<shape::Expr> sizes(record->sizes.size());
   for (size_t d = 0; d < sizes.size(); ++d) {
+    if (stays && is_named(policy.named_static, source, d) && !marks.is_dynamic(d) && !marks.is_unbacked(d)) continue;
     const int64_t now = meta::known(record->sizes[d]);
     const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
     const bool was_other =

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import gramme
@@ -9,6 +11,7 @@ import pytest
 import torch
 from gramme import _C
 
+CONTRACTS = Path(__file__).parents[2] / "src/trace/contract.def"
 SIZES = ((3, 4), (5, 4), (6, 4))
 
 
@@ -48,10 +51,16 @@ def test_an_unknown_row_is_refused() -> None:
         entry(contract="eagre")
 
 
-@pytest.mark.parametrize(
-    ("backend", "contract"),
-    [("eager", "eager"), ("native", "native"), ("aot_eager", "compiler"), ("inductor", "compiler")],
-)
+NAMED = {"eager": "eager", "native": "native", "aot_eager": "compiler", "inductor": "compiler"}
+
+
+def test_each_row_has_a_backend() -> None:
+    rows = re.findall(r'^CONTRACT\(\w+, +"(\w*)"', CONTRACTS.read_text(), re.M)
+    assert rows[-1] == ""  # of backends that name none
+    assert set(rows[:-1]) == set(NAMED.values())
+
+
+@pytest.mark.parametrize(("backend", "contract"), NAMED.items())
 def test_backends_name_their_rows(backend: str, contract: str) -> None:
     from gramme._backends import resolve
 

@@ -145,3 +145,25 @@ print(counts)
 def test_settings_that_are_imported_later_count() -> None:
     done = subprocess.run([sys.executable, "-c", SETTINGS], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[2, 2, 1, 2, 2]"
+
+
+UNDER_WAY = """
+import sys, types
+from importlib.machinery import ModuleSpec
+import torch, gramme
+from gramme._torch import names
+
+begun = sys.modules[names.DYNAMO_CONFIG] = types.ModuleType(names.DYNAMO_CONFIG)
+begun.__spec__ = ModuleSpec(names.DYNAMO_CONFIG, None)
+begun.__spec__._initializing = True
+compiled = gramme.compile(lambda x: x, backend="eager")
+print(names.loaded(names.DYNAMO_CONFIG), compiled(1))
+del sys.modules[names.DYNAMO_CONFIG]
+import torch._dynamo
+print(names.loaded(names.DYNAMO_CONFIG) is torch._dynamo.config, compiled(2))
+"""
+
+
+def test_modules_that_are_being_imported_are_not_read() -> None:
+    done = subprocess.run([sys.executable, "-c", UNDER_WAY], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["None 1", "True 2"], done.stderr

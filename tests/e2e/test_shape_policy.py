@@ -195,6 +195,19 @@ def test_ints_named_dynamic(sources: str) -> None:
     assert counts == ([1, 1] if "k" in sources else [2, 2])
 
 
+@pytest.mark.skipif("static_sources" not in torch.compiler.config._config, reason="torch 2.15")  # type: ignore[attr-defined]
+@pytest.mark.parametrize("sources", ["L['x']", "L['x']:0", "L['x']:1", "L['k']", "L\\['.*'\\]", "L['y']"])
+def test_sources_named_static(sources: str) -> None:
+    with torch.compiler.config.patch(static_sources=sources):
+        graphs: list[list[Any]] = [[], []]
+        for front, mine in zip((torch.compile, gramme.compile), graphs, strict=True):
+            compiled = front(lambda x, k: x * k, backend=lambda g, _, mine=mine: mine.append(g) or g.forward)
+            for n, k in ((4, 2), (5, 2), (6, 3), (6, 4), (7, 5)):
+                assert torch.equal(compiled(rows(n), k), rows(n) * k)
+    torch_graphs, ours = map(len, graphs)
+    assert ours == torch_graphs
+
+
 @pytest.mark.parametrize(("values", "made"), [("4", 1), ("9, 4", 1), ("5", 2), ("9", 3)])
 def test_sizes_dynamic_by_value(values: str, made: int) -> None:
     with torch.compiler.config.patch(dynamic_values=values):

@@ -1,8 +1,10 @@
 """The closed list of calls whose outcome depends on no Python number in them, against the operators themselves."""
 
 import operator
+import re
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 
 from graph.binding import testing
 
+TABLE = Path(__file__).parents[2] / "src/torch/2_13/torch_targets.def"
 NARROW = 2.0**30
 DTYPES = [
     *(torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.complex64),
@@ -221,3 +224,9 @@ def test_what_is_in_the_list() -> None:
         assert known not in free
     assert not [name for name in free if "rounding_mode" in name]
     assert not [name for name in free if name.split("(")[0].split(".")[-1] in UNLISTED.split()]
+
+
+def test_each_row_has_a_call() -> None:
+    rows = set(re.findall(r"^TAKES_NUMBER\((\w+),", TABLE.read_text(), re.M))
+    called = {call(torch.ones(3), 1)[0].__name__ for call in CALLS.values()}
+    assert {row for row in rows if not {row, row + "_", f"__{row}__"} & called} == set()

@@ -4,7 +4,6 @@ import concurrent.futures
 import gc
 from typing import Any
 
-import generated_table
 import gramme
 import pytest
 import torch
@@ -189,4 +188,3 @@ def test_the_table_is_that_of_the_installed_torch() -> None:
 
     signatures = [line for line in tool.lines() if line.startswith("SIGNATURE")]
     assert testing.typed_signatures() == len(signatures)
-    assert generated_table.same(generated_table.in_force(tool.TABLE), tool.HEADER + "\n".join(tool.lines()) + "\n")

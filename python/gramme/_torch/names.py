@@ -243,6 +243,12 @@ LOOKED_AT = (
 ASSERTION_FAILED = "Runtime assertion failed"
 OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
 
+# Arguments of torch.compile that say which sizes vary, in one version or another.
+SHAPES_OF_COMPILE = frozenset({"shapes_spec", "dynamic_shapes"})
+
+# Do the frames of stack traces in graphs say on which line they end?
+FRAMES_END = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+
 # Minor version: rows that differ from there on.
 CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
 
@@ -258,8 +264,9 @@ def rows() -> dict[str, tuple[str, str]]:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """The module if somebody has imported it."""
-    return sys.modules.get(module)
+    """The module if somebody has imported it, to its end: another thread may be at it."""
+    found = sys.modules.get(module)
+    return None if getattr(getattr(found, "__spec__", None), "_initializing", False) else found
 
 
 def _found(name: str) -> Any:

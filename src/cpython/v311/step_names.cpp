@@ -1,5 +1,5 @@
 // Global and namespace names, imports.
-#include "base/ref.h"
+#include "base/imported.h"
 #include "cpython/v311/steps.h"
 
 namespace gramme::cpython {
@@ -128,19 +128,6 @@ Outcome import_name(Step& s) {
 
 namespace {
 
-PyObject* attribute_or_null(PyObject* object, const char* name) {
-  PyObject* value = PyObject_GetAttrString(object, name);
-  if (!value) PyErr_Clear();
-  return value;
-}
-
-bool is_initializing(PyObject* module) {
-  auto spec = Owned<>::steal(attribute_or_null(module, "__spec__"));
-  if (!spec) return false;
-  auto flag = Owned<>::steal(attribute_or_null(spec.get(), "_initializing"));
-  return flag && PyObject_IsTrue(flag.get()) > 0;
-}
-
 void set_import_from_error(PyObject* module, PyObject* name, PyObject* package) {
   Owned<> shown = package ? share(package) : Owned<>::steal(PyUnicode_FromString("<unknown module name>"));
   if (!shown) return;
@@ -151,7 +138,7 @@ void set_import_from_error(PyObject* module, PyObject* name, PyObject* package) 
     message =
         Owned<>::steal(PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown.get()));
   else
-    message = Owned<>::steal(PyUnicode_FromFormat(is_initializing(module)
+    message = Owned<>::steal(PyUnicode_FromFormat(is_being_imported(module)
                                                       ? "cannot import name %R from partially initialized module %R "
                                                         "(most likely due to a circular import) (%S)"
                                                       : "cannot import name %R from %R (%S)",

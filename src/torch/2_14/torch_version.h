@@ -4,6 +4,6 @@
 namespace gramme::of_torch {
 
 constexpr char kVersion[] = "2.14";
-constexpr char kFolder[] = "2_14";
+constexpr const char* kFolders[] = {"2_13", "2_14"};  // this one and those it builds on, the oldest first
 
 }  // namespace gramme::of_torch

@@ -12,7 +12,7 @@ import torch
 from . import _C
 from ._torch import names
 
-__all__ = ["follow_stance", "forced", "named_sources", "numbers", "substitute_of", "substituted"]
+__all__ = ["follow_stance", "forced", "named_sources", "numbers", "rehearsal", "substitute_of", "substituted"]
 
 
 def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
@@ -117,3 +117,11 @@ def forced(entry: Any) -> Any:
         _C.set_forced(made)
         forms[backend] = made
     return forms[backend]
+
+
+@functools.cache
+def rehearsal() -> Any:
+    """The backend of first captures under set_stance("aot_eager_then_compile"). Called from C++."""
+    from ._backends import resolve
+
+    return resolve("aot_eager")

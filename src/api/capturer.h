@@ -51,7 +51,7 @@ class Capturer final : public runtime::Capturer {
 
  private:
   /// Gets the backend to compile the trace's graph.
-  bool compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
+  bool compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
                Report& report) const;
   const std::shared_ptr<trace::Policy>& policy_of(const runtime::FrameView& frame);
   void set_dynamic(trace::Policy& policy) const;

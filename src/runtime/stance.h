@@ -7,12 +7,13 @@ namespace gramme::runtime {
 
 enum class Stance : uint8_t {
   Default,
-  ForceEager,        // entries run plainly
-  EagerOnRecompile,  // what no segment serves runs plainly
-  FailOnRecompile,   // ... raises
-  EagerThenCompile,  // the first call of a function runs plainly, and teaches what varies
-  SkipGuards,        // as FailOnRecompile, in PyTorch's other words: guards are checked all the same
-  ForceBackend,      // entries call their forms with another backend (gramme._policy.forced)
+  ForceEager,           // entries run plainly
+  EagerOnRecompile,     // what no segment serves runs plainly
+  FailOnRecompile,      // ... raises
+  EagerThenCompile,     // the first call of a function runs plainly, and teaches what varies
+  AotEagerThenCompile,  // the first capture of each place is for aot_eager, and lasts
+  SkipGuards,           // as FailOnRecompile, in PyTorch's other words: guards are checked all the same
+  ForceBackend,         // entries call their forms with another backend (gramme._policy.forced)
 };
 
 /// Guarded by the GIL.

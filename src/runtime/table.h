@@ -36,10 +36,10 @@ struct ResumePoint {
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
   bool returns = true;               // segments from here may go on in the callers
   bool iterates = true;              // and take items of iterators from before
-  bool looked_at = false;            // a first call ran plainly for what it teaches
-  int failures = 0;                  // since the last segment
-  int returning = 0;                 // segments whose exit is Return
-  int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
+  bool looked_at = false;    // what it teaches is known: of a call that ran plainly, or of a capture for aot_eager
+  int failures = 0;          // since the last segment
+  int returning = 0;         // segments whose exit is Return
+  int patience = kPatience;  // for frames without a graph in the instruction carried out here; see callees.h
 
   void add(SegmentPtr segment);
   void remove(const plan::Segment& segment);

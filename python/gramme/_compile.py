@@ -15,7 +15,7 @@ from ._backends import resolve
 from ._module import OptimizedModule
 from ._options import Backend, Options
 from ._policy import follow_stance
-from ._settings import check_settings, is_switched_off
+from ._settings import check_settings, compiles_backward, is_switched_off
 
 __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statistics"]
 
@@ -155,7 +155,15 @@ def compile(
     check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
-    return compiled_form(model, Options(chosen, fullgraph, limit, dynamic=dynamic, guard_filter=_filter(options)))
+    said = Options(
+        chosen,
+        fullgraph,
+        limit,
+        dynamic=dynamic,
+        guard_filter=_filter(options),
+        compiles_backward=compiles_backward(),
+    )
+    return compiled_form(model, said)
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:

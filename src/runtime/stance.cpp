@@ -16,4 +16,9 @@ Stance stance_named(const std::string& name) {
   throw std::invalid_argument("no stance " + name);
 }
 
+void set_stance(Stance said) {
+  stance = said;
+  detours = said == Stance::ForceBackend || backwards_compiled;
+}
+
 }  // namespace gramme::runtime

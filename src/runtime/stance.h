@@ -19,6 +19,12 @@ enum class Stance : uint8_t {
 /// Guarded by the GIL.
 inline Stance stance = Stance::Default;
 
+/// Whether a call of an entry may take another way than to its own segments: a stance that forces a backend, or an
+/// entry whose backward is compiled. Guarded by the GIL.
+inline bool detours = false, backwards_compiled = false;
+
+void set_stance(Stance said);
+
 /// Throws std::invalid_argument for a name that PyTorch does not have.
 Stance stance_named(const std::string& name);
 

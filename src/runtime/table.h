@@ -100,9 +100,10 @@ class Family {
   /// Why the first capture that ended inside the program did; null if none did.
   const plan::Ending* first_break() const;
   Counters counters;
-  bool looked_over = false;   // the first call was looked at for whether anything is captured
-  bool forced = false;        // its backend is what torch.compiler.set_stance(force_backend=) asks for
-  PyObject* entry = nullptr;  // borrowed; null once it has died
+  bool looked_over = false;        // the first call was looked at for whether anything is captured
+  bool forced = false;             // its backend is what torch.compiler.set_stance(force_backend=) asks for
+  bool compiles_backward = false;  // torch._dynamo.config.compiled_autograd was set as it was compiled
+  PyObject* entry = nullptr;       // borrowed; null once it has died
 
  private:
   static constexpr size_t kRecent = 64;

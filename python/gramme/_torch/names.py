@@ -18,6 +18,7 @@ import torch
 
 if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._C._functorch as functorch_in_c
+    import torch._dynamo.compiled_autograd as compiled_autograd
     import torch._dynamo.config as dynamo_config
     import torch._dynamo.decorators as dynamo_decorators
     import torch._dynamo.eval_frame as dynamo_eval_frame
@@ -133,6 +134,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "list_registered_backends": ("torch._dynamo.backends.registry", "list_backends"),
     "lookup_backend": ("torch._dynamo.backends.registry", "lookup_backend"),
     "CallbackTrigger": ("torch._dynamo.callback", "CallbackTrigger"),
+    "compiled_autograd": ("torch._dynamo.compiled_autograd", ""),
     "dynamo_config": ("torch._dynamo.config", ""),
     "dynamo_decorators": ("torch._dynamo.decorators", ""),
     "mark_unbacked": ("torch._dynamo.decorators", "mark_unbacked"),

@@ -162,6 +162,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
         native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
                               {native::Trust::Guarded, caches_memory(compiler), records_backward(compiler)});
     segment.call = native::call_graph;
+    segment.graph_number = (*captured).number();
     report.compiled(segment.operations);
     return true;
   }
@@ -175,6 +176,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   require_frozen(*captured, trace.scope().graph(), inputs, segment);
   if (!(*captured).conditions().empty()) segment.guards.require((*captured).conditions());
   segment.compiled = std::move(compiled.function);
+  segment.graph_number = (*captured).number();
   report.compiled(segment.operations);
   return true;
 }

@@ -18,7 +18,6 @@ X = torch.arange(12.0).reshape(3, 4)
 
 # Keys of PyTorch's that gramme does not write. The set may only shrink.
 MISSING = {
-    "creation_timestamp",  # 0, on nodes that PyTorch's tracer made without the program
     "grapharg",  # PyTorch's own, for as long as its front end traces
 }
 # Where else the two differ: program, node, key. The set may only shrink.
@@ -82,6 +81,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Callable[..., Any]], bool | None]] = {
     "pieces": (lambda: pieces, None),
     "written": (lambda: written, None),
     "sized": (lambda: sized, True),
+    "nested_branches": (lambda: nested_branches, None),
     "annotated": (lambda: annotated, None),
     "annotated_and_raises": (lambda: annotated_and_raises, None),
     "annotated_branches": (lambda: annotated_branches, None),
@@ -121,6 +121,13 @@ def annotated_and_raises(x: torch.Tensor) -> torch.Tensor:
             raise ValueError
     except ValueError:
         return y.cos()
+
+
+def nested_branches(x: torch.Tensor) -> torch.Tensor:
+    def inner(t: torch.Tensor) -> torch.Tensor:
+        return torch.cond(t.sum() > 1, lambda u: u.tan(), lambda u: u.tanh(), (t * 2,))
+
+    return torch.cond(x.sum() > 0, inner, lambda t: t.cos(), (x,))
 
 
 def in_modes(x: torch.Tensor) -> torch.Tensor:
@@ -373,6 +380,41 @@ def test_a_graph_has_one_number(caplog: pytest.LogCaptureFixture) -> None:
     ((name, current),) = numbers
     assert name == f"__compiled_fn_{current}"
     assert any(f"===== {name} =====" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager", "callable"])
+def test_regions_in_profiles(backend: str) -> None:
+    """Each run of a graph is a region, by the graph's number, as under PyTorch's front end."""
+    known: list[str] = []
+
+    def called(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        known.append(f"Torch-Compiled Region: {module.meta['dynamo_compile_id']}")
+        return module.forward
+
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+    runs = []
+    for front in (torch.compile, gramme.compile):
+        torch._dynamo.reset()
+        known.clear()
+        is_unknown = front is torch.compile and backend == "native"
+        chosen = called if backend == "callable" else "eager" if is_unknown else backend
+        compiled = [front(f, backend=chosen) for f in (broken, torch.tan)]
+        compiled[0](X)
+        compiled[1](X)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            for call in (*compiled, *compiled):
+                call(X)
+        regions = [event.name for event in profile.events() if event.name.startswith("Torch-Compiled Region")]
+        assert regions[:3] == regions[3:]
+        assert len(set(regions)) == 3
+        assert not known or known == regions[:3]
+        assert all(event.name != "aten::sin" or event.cpu_parent is not None for event in profile.events())
+        runs.append(len(regions))
+    assert runs[0] == runs[1]
 
 
 def test_an_unread_graph_keeps_no_input_alive() -> None:

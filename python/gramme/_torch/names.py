@@ -52,6 +52,9 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.exc import Unsupported as Unsupported
     from torch._dynamo.exc import UserError as UserError
     from torch._dynamo.exc import UserErrorType as UserErrorType
+    from torch._dynamo.external_utils import (
+        call_module_hooks_from_backward_state as call_module_hooks_from_backward_state,
+    )
     from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
     from torch._dynamo.source import AttrSource as AttrSource
     from torch._dynamo.source import TensorProperty as TensorProperty
@@ -146,6 +149,10 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "Unsupported": ("torch._dynamo.exc", "Unsupported"),
     "UserError": ("torch._dynamo.exc", "UserError"),
     "UserErrorType": ("torch._dynamo.exc", "UserErrorType"),
+    "call_module_hooks_from_backward_state": (
+        "torch._dynamo.external_utils",
+        "call_module_hooks_from_backward_state",
+    ),
     "GraphCompileReason": ("torch._dynamo.output_graph", "GraphCompileReason"),
     "dynamo_source": ("torch._dynamo.source", ""),
     "AttrSource": ("torch._dynamo.source", "AttrSource"),

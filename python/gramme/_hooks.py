@@ -70,7 +70,7 @@ def hooks_of_module(backward_state: Any, name: str) -> BackwardHook:
         names = {"hooks_name": f"{kind}_of_{name}", "module_name": name}
         return functools.partial(trace_wrapped, fn=call, bw_state=backward_state, **names)
 
-    return BackwardHook(None, (of_state("hooks"),), (of_state("pre_hooks"),))  # type: ignore[no-untyped-call]
+    return BackwardHook(None, (of_state("hooks"),), (of_state("pre_hooks"),))
 
 
 def set_up_inputs(hook: BackwardHook, places: Sequence[int], count: int, tensors: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -24,7 +24,6 @@ MISSING = {
 DIFFERENT = {
     ("module", "l_self_buffers_scale_", "stack_trace"),  # columns within the line
     ("attention", "multi_head_attention_forward", "example_value"),  # PyTorch's has None for weights not asked for
-    ("sized", "s27", "stack_trace"),
 }
 
 

@@ -16,6 +16,7 @@ from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
+from ._regions import share_regions
 from ._shared import as_results, compiled_before, remember, spelling
 from ._torch import names
 from .errors import BackendError, refused_graph
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "Finalizers", "failure", "not_reproduced", "wrong_outputs"]
 
 Compiler = Callable[..., Any]
+_BY_AOT = {"inductor", "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner"}
 _log = logging.getLogger("gramme")
 
 
@@ -79,6 +81,8 @@ class Backend:
                 inputs = [context.symbols.inputs.get(i, value) for i, value in enumerate(inputs)]
             if captured.has_constants:
                 return NotImplemented
+            if not (unfit or captured.has_symbols or captured.writes_inputs):
+                share_regions(graph_module, by_aot=self.of_torch and self.__name__ in _BY_AOT)
             kept = self._freeze(graph_module, inputs, captured, context)
             shared = kept is None and context.symbols is None
             key = spelling(self.identity, graph_module, inputs) if shared else None

@@ -552,27 +552,6 @@ def test_effects_take_place_whatever_is_said() -> None:
     assert logs == [[], [1]]
 
 
-def test_equal_regions_stay_as_often_as_they_occur() -> None:
-    """With use_graph_deduplication PyTorch has one subgraph for both; the results are the same."""
-
-    def twice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        def region(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-            return (a.sin() + b.cos()).exp()
-
-        return region(x, y) + region(x * 2, y)
-
-    regions = []
-    for front in (torch.compile, gramme.compile):
-        dynamo.reset()
-        backend, graphs = counting()
-        with warnings.catch_warnings(), dynamo.config.patch(use_graph_deduplication=True):
-            warnings.simplefilter("ignore")
-            compiled = front(twice, backend=backend)
-            assert torch.equal(compiled(X, X + 1), twice(X, X + 1))
-        regions.append(sum("invoke_subgraph" in str(node.target) for node in graphs[0].graph.nodes))
-    assert regions == [2, 0]
-
-
 # ---- guards
 
 

@@ -55,6 +55,8 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.external_utils import (
         call_module_hooks_from_backward_state as call_module_hooks_from_backward_state,
     )
+    from torch._dynamo.graph_deduplication import apply_graph_deduplication as apply_graph_deduplication
+    from torch._dynamo.graph_region_tracker import GraphRegionTracker as GraphRegionTracker
     from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
     from torch._dynamo.source import AttrSource as AttrSource
     from torch._dynamo.source import TensorProperty as TensorProperty
@@ -149,6 +151,8 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "Unsupported": ("torch._dynamo.exc", "Unsupported"),
     "UserError": ("torch._dynamo.exc", "UserError"),
     "UserErrorType": ("torch._dynamo.exc", "UserErrorType"),
+    "GraphRegionTracker": ("torch._dynamo.graph_region_tracker", "GraphRegionTracker"),
+    "apply_graph_deduplication": ("torch._dynamo.graph_deduplication", "apply_graph_deduplication"),
     "call_module_hooks_from_backward_state": (
         "torch._dynamo.external_utils",
         "call_module_hooks_from_backward_state",

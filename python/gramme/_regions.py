@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
 from ._shared import UnknownError, is_of_torch, spelt
 from ._stack import last_frame
 from ._torch import names

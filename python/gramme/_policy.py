@@ -159,17 +159,23 @@ def compiled_backward(entry: Any) -> Callable[[], Any]:
 
 def _backward(options: Any, fullgraph: bool, graph: Any) -> Callable[..., Any]:
     """A backward pass, compiled: as one graph, or, where that cannot be, as several."""
+    from ._compile import entry_of
+    from ._torch.names import FailOnRecompileLimitHit
+
     whole = dataclasses.replace(options, fullgraph=True)(graph)
     if fullgraph:
         return whole  # type: ignore[no-any-return]
-    pieces = None
+    entry, pieces = entry_of(whole), None
 
     def call(*args: Any) -> Any:
         nonlocal pieces
         if pieces is None:
+            raised = _C.counters(entry)["graph_errors"]
             try:
                 return whole(*args)
-            except CaptureError:
+            except (CaptureError, FailOnRecompileLimitHit):
+                if _C.counters(entry)["graph_errors"] != raised:
+                    raise  # a hook's own, when the pass ran
                 pieces = dataclasses.replace(options, fullgraph=False)(graph)
         return pieces(*args)
 

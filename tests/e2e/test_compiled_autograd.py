@@ -1,5 +1,6 @@
 """PyTorch's compiled autograd with gramme as its compiler: the backward is one graph, with eager's gradients."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -203,3 +204,20 @@ def test_exceptions_leave_compiled_autograd(fullgraph: bool) -> None:
         pytest.raises(AssertionError, match="Only `fullgraph` kwarg override"),
     ):
         gramme.compile(step, backend="eager")(torch.ones(3), [])
+
+
+@pytest.mark.parametrize("dynamic", [None, False])
+def test_more_shapes_than_captures_are_allowed(dynamic: bool | None) -> None:
+    def step(x: torch.Tensor) -> None:
+        (x.sin() * x).sum().backward()
+
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(compiled_autograd=True, recompile_limit=3):
+        compiled = gramme.compile(step, backend="eager", dynamic=dynamic)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for n in range(2, 14):
+                x, y = (torch.linspace(-1, 1, n, requires_grad=True) for _ in range(2))
+                compiled(x)
+                step(y)
+                torch.testing.assert_close(x.grad, y.grad)

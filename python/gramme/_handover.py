@@ -16,6 +16,7 @@ from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
+from ._originals import keep_metadata
 from ._regions import share_regions
 from ._shared import as_results, compiled_before, remember, spelling
 from ._torch import names
@@ -72,6 +73,7 @@ class Backend:
         if self.identity is not None and not captured.has_symbols and not captured.writes_inputs:
             inputs = as_results(graph_module.graph, inputs)
         context = Context(graph_module, inputs, captured, modes.nodes)
+        keep_metadata(graph_module)
         with handing_over(context), modes.entered():
             if self.of_torch or captured.has_symbols:
                 context.fill()

@@ -416,6 +416,43 @@ def test_regions_in_profiles(backend: str) -> None:
     assert runs[0] == runs[1]
 
 
+class Traced(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.layer(x.sin())
+        return torch.softmax(y, -1), nn.functional.relu(y.cos() + x)
+
+
+@pytest.mark.parametrize("ends_in_module", [False, True])
+def test_metadata_of_a_graph_module_stays(ends_in_module: bool) -> None:
+    """What a pass wrote on its nodes is there in the graph that is captured of it."""
+    kept = ("custom", "nn_module_stack", "stack_trace", "partitioner_tag")
+    module = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Linear(4, 4)) if ends_in_module else Traced())
+    for node in module.graph.nodes:
+        node.meta.update(custom={"tag": node.name}, partitioner_tag=node.op, unknown=1, nn_module_stack={"a": "b"})
+        node.meta["stack_trace"] = f'  File "of_a_pass.py", line {len(node.name)}, in {node.name}\n'
+    module.recompile()
+    found = []
+    for front in (torch.compile, gramme.compile):
+        torch._dynamo.reset()
+        rows: list[Any] = []
+
+        def backend(graph: torch.fx.GraphModule, inputs: Any, rows: list[Any] = rows) -> Any:
+            for node in graph.graph.nodes:
+                assert "unknown" not in node.meta
+                is_kept = "custom" in node.meta
+                rows.append((node.op, {key: described(node.meta[key]) for key in kept} if is_kept else {}))
+            return graph.forward
+
+        front(module, backend=backend)(X)
+        found.append(rows)
+    assert found[0] == found[1]
+    assert any("custom" in said for _, said in found[0]) != ends_in_module
+
+
 def test_an_unread_graph_keeps_no_input_alive() -> None:
     inputs: list[weakref.ref[torch.Tensor]] = []
     modules = []

@@ -105,6 +105,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
     from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings as compute_unbacked_bindings
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols as free_unbacked_symbols
+    from torch.fx.proxy import _COPY_META_FIELDS as COPY_META_FIELDS
     from torch.jit._recursive import ignored_attributes as ignored_attributes
     from torch.library import _impls as python_kernels
     from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
@@ -153,6 +154,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "UserErrorType": ("torch._dynamo.exc", "UserErrorType"),
     "GraphRegionTracker": ("torch._dynamo.graph_region_tracker", "GraphRegionTracker"),
     "apply_graph_deduplication": ("torch._dynamo.graph_deduplication", "apply_graph_deduplication"),
+    "COPY_META_FIELDS": ("torch.fx.proxy", "_COPY_META_FIELDS"),
     "call_module_hooks_from_backward_state": (
         "torch._dynamo.external_utils",
         "call_module_hooks_from_backward_state",

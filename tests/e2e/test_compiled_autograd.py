@@ -221,3 +221,24 @@ def test_more_shapes_than_captures_are_allowed(dynamic: bool | None) -> None:
                 compiled(x)
                 step(y)
                 torch.testing.assert_close(x.grad, y.grad)
+
+
+@pytest.mark.slow
+def test_inductor() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(2)))
+    model[1].register_full_backward_hook(lambda module, to_inputs, of_outputs: (to_inputs[0] * 2,))
+    x = torch.linspace(-1, 1, 16).view(2, 8)
+
+    def step(x: torch.Tensor) -> None:
+        model(x).sum().backward()
+
+    def gradients_of(call: Callable[..., Any]) -> list[Any]:
+        model.zero_grad()
+        call(x)
+        return [parameter.grad for parameter in model.parameters()]
+
+    wanted = gradients_of(step)
+    with torch._dynamo.config.patch(compiled_autograd=True, use_graph_deduplication=True):
+        torch.testing.assert_close(gradients_of(gramme.compile(step, backend="inductor")), wanted)

@@ -21,7 +21,9 @@ def note(module: Any) -> None:
     if isinstance(module, torch.fx.GraphModule):
         if isinstance(module, _LazyGraphModule):
             module.real_recompile()
-        _known[module.forward.__code__.co_filename] = module
+        code = getattr(module.forward, "__code__", None)  # the program may have put anything there
+        if code is not None:
+            _known[code.co_filename] = module
 
 
 def keep_metadata(captured: torch.fx.GraphModule) -> None:
@@ -46,8 +48,10 @@ def _original(node: torch.fx.Node) -> torch.fx.Node | None:
     lines = getattr(module, "_lineno_map", None)
     if frame is None or module is None or lines is None:
         return None
-    at = lines.get(frame.line - module.forward.__code__.co_firstlineno)
-    found = None if at is None else list(module.graph.nodes)[at]
+    code = getattr(module.forward, "__code__", None)
+    at = None if code is None else lines.get(frame.line - code.co_firstlineno)
+    nodes = list(module.graph.nodes)  # others than the lines are from, where nobody called recompile()
+    found = nodes[at] if at is not None and at < len(nodes) else None
     return None if found is None or found.op == "call_module" else found
 
 

@@ -74,6 +74,8 @@ class Captured:
         """(why the segment ends before the function returns or None, file, line, function)."""
     def examples(self) -> Examples:
         """What the graph's nodes give; may be asked after the backend has returned."""
+    def give_number(self) -> int:
+        """A new number: the graph's in logs, in metadata and for its compiler, and in profiles when it runs."""
     def freeze(self, index: int) -> None:
         """The input of that index becomes part of the compiled code: the segment is for this very object."""
     def require(self, expressions: list[Any], names: dict[str, int]) -> None:
@@ -118,6 +120,7 @@ def tensor_type(tensor: Tensor) -> tuple[int, int] | None:
     """What tells a tensor from others, but for its data: numbers of its type and keys; None if only its class knows."""
 
 def set_stance(name: str) -> None: ...
+def compile_backward(entry: Entry) -> None: ...
 def set_forced(entry: Entry) -> None: ...
 def interrupts(exception: BaseException) -> bool:
     """It is no Exception, or a handler of a signal raised it."""

@@ -14,8 +14,9 @@ from . import _C
 from ._backends import resolve
 from ._module import OptimizedModule
 from ._options import Backend, Options
+from ._originals import note
 from ._policy import follow_stance
-from ._settings import check_settings, is_switched_off
+from ._settings import check_settings, compiles_backward, is_switched_off
 
 __all__ = ["Statistics", "compile", "disable", "graph_break", "reset", "statistics"]
 
@@ -73,6 +74,7 @@ def compiled_form(callable_: Any, options: Options) -> Any:
     if isinstance(callable_, torch.jit.ScriptModule):
         raise RuntimeError("model: a scripted module has no Python to capture; compile the module it was made of")
     if isinstance(callable_, torch.nn.Module):
+        note(callable_)
         return OptimizedModule(callable_, options)
     if isinstance(callable_, type) and isinstance(getattr(callable_, "__call__", None), types.FunctionType):  # noqa: B004
         return _compiled_class(callable_, options)
@@ -155,7 +157,15 @@ def compile(
     check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
-    return compiled_form(model, Options(chosen, fullgraph, limit, dynamic=dynamic, guard_filter=_filter(options)))
+    said = Options(
+        chosen,
+        fullgraph,
+        limit,
+        dynamic=dynamic,
+        guard_filter=_filter(options),
+        compiles_backward=compiles_backward(),
+    )
+    return compiled_form(model, said)
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:

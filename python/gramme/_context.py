@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import re
 import traceback
 import weakref
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ._node_meta import Tree, assign_examples, put_off, put_off_module, tree_of
+from ._node_meta import Tree, assign_examples, put_off, put_off_module, stamp, tree_of
 from ._scalars import narrowed
 from ._torch import names
 from ._torch.names import (
@@ -44,19 +43,22 @@ __all__ = ["Context", "handing_over", "logged_id", "name_of", "note_break"]
 
 Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
-_compile_ids = itertools.count()
 _known_ids: weakref.WeakKeyDictionary[torch.fx.GraphModule, CompileId] = weakref.WeakKeyDictionary()
 
 
-def logged_id(graph_module: torch.fx.GraphModule) -> CompileId:
+def logged_id(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> CompileId:
     """The graph's id for a log that names it before its backend gets it."""
-    made = _known_ids[graph_module] = CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+    made = _known_ids[graph_module] = _new_id(captured)
     return made
 
 
-def _compile_id(graph_module: torch.fx.GraphModule) -> CompileId:
+def _new_id(captured: _C.Captured) -> CompileId:
+    return CompileId(frame_id=captured.give_number(), frame_compile_id=0)
+
+
+def _compile_id(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> CompileId:
     known = _known_ids.pop(graph_module, None) if _known_ids else None
-    return known or CompileId(frame_id=next(_compile_ids), frame_compile_id=0)
+    return known or _new_id(captured)
 
 
 def name_of(compile_id: CompileId) -> str:
@@ -92,7 +94,7 @@ class Context(TracingContext):
         self._fake_mode: FakeTensorMode | None = None
         self._is_open = True
         super().__init__(None)
-        self.compile_id = _compile_id(graph_module)
+        self.compile_id = _compile_id(graph_module, captured)
         self._nodes = nodes
         self._tree: Tree | None = None
         self._is_late = False  # it may be filled after it was released
@@ -145,6 +147,7 @@ class Context(TracingContext):
             elif self.symbols is not None and index in self.symbols.inputs:
                 node.meta["example_value"] = self.symbols.inputs[index]
         values = self.symbols.values if self.symbols is not None else []
+        stamp(tree)
         for node, example in assign_examples(tree, known.examples.fakes(fake_mode, values)):
             node.meta["example_value"] = example
         if captured is not None and captured.has_unbacked:

@@ -16,6 +16,8 @@ from . import _C, _lazy_backward
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
+from ._originals import keep_metadata
+from ._regions import share_regions
 from ._shared import as_results, compiled_before, remember, spelling
 from ._torch import names
 from .errors import BackendError, refused_graph
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "Finalizers", "failure", "not_reproduced", "wrong_outputs"]
 
 Compiler = Callable[..., Any]
+_BY_AOT = {"inductor", "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner"}
 _log = logging.getLogger("gramme")
 
 
@@ -70,6 +73,7 @@ class Backend:
         if self.identity is not None and not captured.has_symbols and not captured.writes_inputs:
             inputs = as_results(graph_module.graph, inputs)
         context = Context(graph_module, inputs, captured, modes.nodes)
+        keep_metadata(graph_module)
         with handing_over(context), modes.entered():
             if self.of_torch or captured.has_symbols:
                 context.fill()
@@ -79,6 +83,8 @@ class Backend:
                 inputs = [context.symbols.inputs.get(i, value) for i, value in enumerate(inputs)]
             if captured.has_constants:
                 return NotImplemented
+            if not (unfit or captured.has_symbols or captured.writes_inputs):
+                share_regions(graph_module, by_aot=self.of_torch and self.__name__ in _BY_AOT)
             kept = self._freeze(graph_module, inputs, captured, context)
             shared = kept is None and context.symbols is None
             key = spelling(self.identity, graph_module, inputs) if shared else None

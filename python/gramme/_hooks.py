@@ -6,12 +6,22 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import torch
-    from torch.utils.hooks import RemovableHandle
+    from torch.utils.hooks import BackwardHook, RemovableHandle
 
-__all__ = ["call_from_state", "fill", "pending", "register_from_state", "state", "with_backward_state"]
+__all__ = [
+    "call_from_state",
+    "fill",
+    "hooks_of_module",
+    "pending",
+    "register_from_state",
+    "set_up_inputs",
+    "set_up_outputs",
+    "state",
+    "with_backward_state",
+]
 
 
 def pending(gradient: Any) -> Any:
@@ -44,6 +54,42 @@ def register_from_state(tensor: torch.Tensor, backward_state: Any, name: str) ->
 def call_from_state(gradient: Any, *, bw_state: Any, hook_name: str) -> Any:
     result = getattr(bw_state, hook_name)(gradient)
     return gradient if result is None else result
+
+
+def hooks_of_module(backward_state: Any, name: str) -> BackwardHook:
+    """A node of graphs for compiled autograd: full backward hooks of a module.
+
+    Module and hooks are attributes of the backward state when they run.
+    """
+    from torch.utils.hooks import BackwardHook
+
+    from ._torch.names import call_module_hooks_from_backward_state as call
+    from ._torch.names import trace_wrapped
+
+    def of_state(kind: str) -> Callable[..., Any]:
+        names = {"hooks_name": f"{kind}_of_{name}", "module_name": name}
+        return functools.partial(trace_wrapped, fn=call, bw_state=backward_state, **names)
+
+    return BackwardHook(None, (of_state("hooks"),), (of_state("pre_hooks"),))
+
+
+def set_up_inputs(hook: BackwardHook, places: Sequence[int], count: int, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A node: the tensors among the `count` inputs of a module, as its backward hooks see them."""
+    return _in_their_places(hook.setup_input_hook, places, count, tensors)
+
+
+def set_up_outputs(hook: BackwardHook, places: Sequence[int], count: int, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    return _in_their_places(hook.setup_output_hook, places, count, tensors)
+
+
+def _in_their_places(
+    set_up: Callable[..., Any], places: Sequence[int], count: int, tensors: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    given: list[Any] = [None] * count
+    for place, tensor in zip(places, tensors, strict=True):
+        given[place] = tensor
+    results = set_up(tuple(given))
+    return tuple(results[place] for place in places)
 
 
 def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:

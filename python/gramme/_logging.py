@@ -52,7 +52,7 @@ LOGGERS["dynamic"] = logging.getLogger(names.SYMBOLIC_SHAPES)
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
     """A captured graph, as its backend is about to get it."""
-    compile_id = logged_id(graph_module)
+    compile_id = logged_id(graph_module, captured)
     name = name_of(compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
     with compile_context(CompileContext(compile_id)), _examples(graph_module, captured):

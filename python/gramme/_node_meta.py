@@ -14,12 +14,12 @@ import torch.fx
 if TYPE_CHECKING:
     from collections.abc import ItemsView, KeysView, ValuesView
 
-__all__ = ["NodeMeta", "Tree", "assign_examples", "put_off", "put_off_module", "tree_of"]
+__all__ = ["NodeMeta", "Tree", "assign_examples", "put_off", "put_off_module", "stamp", "tree_of"]
 
 Tree = list[tuple[torch.fx.Node, "Tree | None"]]
 """The nodes of a graph, each with the nodes of the body that it stands for."""
 
-_LATE = {"example_value", "tensor_dict", "unbacked_bindings"}
+_LATE = {"creation_timestamp", "example_value", "tensor_dict", "unbacked_bindings"}
 _LATE_OF_MODULES = {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "backend_id"}
 
 
@@ -46,6 +46,8 @@ def assign_examples(tree: Tree, examples: list[Any], around: Tree | None = None)
             outer = around[example][0].meta
             if "tensor_dict" in outer:
                 node.meta["tensor_dict"] = dict(outer["tensor_dict"])
+            if "creation_timestamp" in outer:
+                node.meta["creation_timestamp"] = outer["creation_timestamp"]
             if outer.get("example_value") is not None:
                 yield node, outer["example_value"]
         elif node.op == "get_attr":
@@ -55,6 +57,15 @@ def assign_examples(tree: Tree, examples: list[Any], around: Tree | None = None)
     if around is not None:
         output = tree[-1][0]
         yield output, torch.fx.map_arg(output.args[0], lambda of: of.meta.get("example_value"))
+
+
+def stamp(tree: Tree, is_body: bool = False) -> None:
+    """What PyTorch's tracer leaves in bodies and at the end of the graph. It counts nothing."""
+    for node, body in tree:
+        if node.op == "output" or (is_body and node.op != "placeholder"):
+            node.meta["creation_timestamp"] = 0
+        if body is not None:
+            stamp(body, True)
 
 
 def put_off(tree: Tree, fill: Callable[[], None]) -> None:

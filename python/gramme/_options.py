@@ -22,6 +22,7 @@ class Options:
         keep_graphs: keep the graph modules for explain.
         dynamic: as given to compile.
         guard_filter: the option guard_filter_fn.
+        compiles_backward: backward passes within a call are compiled, too.
 
     """
 
@@ -31,6 +32,7 @@ class Options:
     keep_graphs: bool = False
     dynamic: bool | None = None
     guard_filter: Callable[..., Any] | None = None
+    compiles_backward: bool = False
 
     def entry(self, function: types.FunctionType) -> _C.Entry:
         """A Python function's compiled form."""
@@ -44,6 +46,8 @@ class Options:
             dynamic=self.dynamic,
             guard_filter=self.guard_filter,
         )
+        if self.compiles_backward:
+            _C.compile_backward(made)
         made._torchdynamo_orig_callable = function
         made._gramme_options = self
         made._torchdynamo_wrapper_id = id(made)

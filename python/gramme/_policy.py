@@ -5,14 +5,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from . import _C
 from ._torch import names
+from .errors import CaptureError
 
-__all__ = ["follow_stance", "forced", "named_sources", "numbers", "substitute_of", "substituted"]
+__all__ = [
+    "compiled_backward",
+    "follow_stance",
+    "forced",
+    "named_sources",
+    "numbers",
+    "rehearsal",
+    "substitute_of",
+    "substituted",
+]
 
 
 def named_sources(text: str) -> list[tuple[re.Pattern[str], int | None]]:
@@ -117,3 +128,55 @@ def forced(entry: Any) -> Any:
         _C.set_forced(made)
         forms[backend] = made
     return forms[backend]
+
+
+@functools.cache
+def rehearsal() -> Any:
+    """The backend of first captures under set_stance("aot_eager_then_compile"). Called from C++."""
+    from ._backends import resolve
+
+    return resolve("aot_eager")
+
+
+def compiled_backward(entry: Any) -> Callable[[], Any]:
+    """Enters PyTorch's compiled autograd, the entry's options its compiler; gives what leaves it. Called from C++."""
+    from ._torch.names import compiled_autograd
+    from ._torch.names import dynamo_config as config
+
+    options = dataclasses.replace(entry.__dict__["_gramme_options"], compiles_backward=False)
+    override = config.compiled_autograd_kwargs_override
+    if override and set(override) != {"fullgraph"}:
+        text = f"Only `fullgraph` kwarg override is supported for now, but got {override.keys()}"
+        raise AssertionError(text)
+    fullgraph = bool(override.get("fullgraph", options.fullgraph))
+    dynamic = not config.assume_static_by_default if options.dynamic is None else options.dynamic
+    scope = compiled_autograd._enable(
+        functools.partial(_backward, options, fullgraph), dynamic=dynamic, ignore_active_disable_ctx=False
+    )
+    scope.__enter__()
+    return functools.partial(scope.__exit__, None, None, None)
+
+
+def _backward(options: Any, fullgraph: bool, graph: Any) -> Callable[..., Any]:
+    """A backward pass, compiled: as one graph, or, where that cannot be, as several."""
+    from ._compile import entry_of
+    from ._torch.names import FailOnRecompileLimitHit
+
+    whole = dataclasses.replace(options, fullgraph=True)(graph)
+    if fullgraph:
+        return whole  # type: ignore[no-any-return]
+    entry, pieces = entry_of(whole), None
+
+    def call(*args: Any) -> Any:
+        nonlocal pieces
+        if pieces is None:
+            raised = _C.counters(entry)["graph_errors"]
+            try:
+                return whole(*args)
+            except (CaptureError, FailOnRecompileLimitHit):
+                if _C.counters(entry)["graph_errors"] != raised:
+                    raise  # a hook's own, when the pass ran
+                pieces = dataclasses.replace(options, fullgraph=False)(graph)
+        return pieces(*args)
+
+    return call

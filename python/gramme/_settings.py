@@ -9,7 +9,7 @@ from typing import Any
 
 from ._torch import names
 
-__all__ = ["check_settings", "compilation", "is_switched_off"]
+__all__ = ["check_settings", "compilation", "compiles_backward", "is_switched_off"]
 
 _numbers = itertools.count()
 
@@ -31,6 +31,11 @@ def check_settings() -> None:
         raise RuntimeError(
             "torch._dynamo.config: suppress_errors and fail_on_recompile_limit_hit exclude each other; set one of them"
         )
+
+
+def compiles_backward() -> bool:
+    """torch._dynamo.config.compiled_autograd, as it is where something is compiled."""
+    return bool(getattr(names.loaded(names.DYNAMO_CONFIG), "compiled_autograd", False))
 
 
 def compilation(handler: Any, name: str) -> contextlib.ExitStack:

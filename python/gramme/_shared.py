@@ -21,7 +21,16 @@ from ._torch import names
 if TYPE_CHECKING:
     from torch import fx
 
-__all__ = ["as_results", "compiled_before", "identity_of", "remember", "spelling"]
+__all__ = [
+    "UnknownError",
+    "as_results",
+    "compiled_before",
+    "identity_of",
+    "is_of_torch",
+    "remember",
+    "spelling",
+    "spelt",
+]
 
 _known: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
 
@@ -31,7 +40,7 @@ _OF_MODULE = {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "backend_
 _PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
-class _UnknownError(Exception):
+class UnknownError(Exception):
     """There is something that is not known to compare."""
 
 
@@ -56,8 +65,8 @@ def identity_of(compiler: Callable[..., Any], mode: str | None, options: dict[st
     if module != "torch" and not module.startswith("torch."):
         return None
     try:
-        return (_Same(compiler), mode, _value(options))
-    except _UnknownError:
+        return (_Same(compiler), mode, spelt(options))
+    except UnknownError:
         return None
 
 
@@ -84,13 +93,13 @@ def as_results(graph: fx.Graph, inputs: list[Any]) -> list[Any]:
     Inductor does not read it, nor do functions of torch that stand in graphs, but for `invoke_leaf_function`, which
     has a body; functions of other libraries may. Parameters are leaves in every call.
     """
-    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not all(map(_is_of_torch, graph.nodes)):
+    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not all(map(is_of_torch, graph.nodes)):
         return inputs
     as_result: Any = _Result.apply
     return [as_result(value.data.requires_grad_()) if _may_be_result(value) else value for value in inputs]
 
 
-def _is_of_torch(node: fx.Node) -> bool:
+def is_of_torch(node: fx.Node) -> bool:
     if node.op != "call_function":
         return node.op != "get_attr"
     if isinstance(node.target, names.OpOverload | names.OpOverloadPacket):
@@ -115,7 +124,7 @@ def spelling(identity: Hashable | None, graph_module: fx.GraphModule, inputs: Se
         return None
     try:
         return (identity, _graph(graph_module.graph), _inputs(graph_module.graph, inputs), _modes(), _settings())
-    except _UnknownError:
+    except UnknownError:
         return None
 
 
@@ -130,7 +139,7 @@ def remember(key: Hashable | None, compiled: Any) -> None:
         _known[key] = compiled
 
 
-def _value(value: Any, nodes: Mapping[fx.Node, int] = MappingProxyType({})) -> Hashable:
+def spelt(value: Any, nodes: Mapping[fx.Node, Hashable] = MappingProxyType({})) -> Hashable:
     """A constant, as it compares, or an argument of a node; types tell 1 from True and from 1.0."""
     kind = type(value)
     if kind is float:
@@ -142,12 +151,12 @@ def _value(value: Any, nodes: Mapping[fx.Node, int] = MappingProxyType({})) -> H
     if isinstance(value, torch.fx.Node):
         return nodes[value]
     if isinstance(value, tuple | list):  # torch.fx has lists of its own
-        return (tuple if isinstance(value, tuple) else list, *(_value(each, nodes) for each in value))
+        return (tuple if isinstance(value, tuple) else list, *(spelt(each, nodes) for each in value))
     if isinstance(value, dict):
-        return (dict, *((_value(key), _value(each, nodes)) for key, each in value.items()))
+        return (dict, *((spelt(key), spelt(each, nodes)) for key, each in value.items()))
     if kind is slice:
-        return (slice, *(_value(each, nodes) for each in (value.start, value.stop, value.step)))
-    raise _UnknownError
+        return (slice, *(spelt(each, nodes) for each in (value.start, value.stop, value.step)))
+    raise UnknownError
 
 
 def _graph(graph: fx.Graph) -> Hashable:
@@ -155,12 +164,12 @@ def _graph(graph: fx.Graph) -> Hashable:
     words = []
     for node in graph.nodes:
         if node.op not in ("placeholder", "call_function", "call_method", "output"):
-            raise _UnknownError
+            raise UnknownError
         if node.op != "placeholder" and not set(node.meta) <= _MEANINGLESS:
-            raise _UnknownError
+            raise UnknownError
         target = node.target if isinstance(node.target, str) else _Same(node.target)
         called = None if node.op == "placeholder" else target
-        words.append((node.op, called, _value(node.args, nodes), _value(node.kwargs, nodes)))
+        words.append((node.op, called, spelt(node.args, nodes), spelt(node.kwargs, nodes)))
     return tuple(words)
 
 
@@ -170,9 +179,9 @@ def _inputs(graph: fx.Graph, inputs: Sequence[Any]) -> Hashable:
     words = []
     for node, value in zip(graph.find_nodes(op="placeholder"), inputs, strict=True):
         if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
-            raise _UnknownError
+            raise UnknownError
         if not set(node.meta) <= _MEANINGLESS | {"tensor_dict"}:
-            raise _UnknownError
+            raise UnknownError
         base = value._base if value._is_view() else None
         shared = (
             memory.setdefault(value.untyped_storage()._cdata, len(memory)),
@@ -180,17 +189,17 @@ def _inputs(graph: fx.Graph, inputs: Sequence[Any]) -> Hashable:
             base is not None and (objects.setdefault(id(base), len(objects)), _tensor(base)),
             value.data_ptr() % 64,
         )
-        words.append((_tensor(value), shared, _value(dict(node.meta.get("tensor_dict", {})))))
+        words.append((_tensor(value), shared, spelt(dict(node.meta.get("tensor_dict", {})))))
     return tuple(words)
 
 
 def _tensor(tensor: torch.Tensor) -> Hashable:
     gradient = tensor.grad if tensor.is_leaf else None
     if gradient is not None and (gradient._is_view() or tensor._is_view()):
-        raise _UnknownError
+        raise UnknownError
     described = _C.tensor_type(tensor)
     if described is None:
-        raise _UnknownError
+        raise UnknownError
     return described
 
 
@@ -229,8 +238,8 @@ def _settings() -> Hashable:
         config: Any = names.loaded(name)
         values = config.get_config_copy() if config else {}
         if any(callable(value) and not isinstance(value, type) for value in values.values()):
-            raise _UnknownError
+            raise UnknownError
         if values.get("verify_correctness"):
-            raise _UnknownError  # each time
+            raise UnknownError  # each time
         words.append(repr(sorted(values.items())))
     return tuple(words)

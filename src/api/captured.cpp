@@ -61,6 +61,7 @@ void bind_captured(nb::module_& m) {
           nb::arg("values"))
       .def("reason", [](const Captured& self) { return guarded([&] { return self.reason(); }); })
       .def("examples", &Captured::examples)
+      .def("give_number", &Captured::give_number)
       .def("freeze", &Captured::freeze, nb::arg("index"))
       .def(
           "require",

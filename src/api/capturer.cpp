@@ -144,10 +144,10 @@ void refuse_break(const plan::Segment& segment) {
 
 }  // namespace
 
-bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
-                       Report& report) const {
+bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
+                       plan::Segment& segment, Report& report) const {
   if (fullgraph() && segment.exit.kind == plan::ExitKind::Concrete) return true;
-  const bool native = is_native(options_.backend.get());
+  const bool native = is_native(compiler);
   Owned<> module;
   const bool bodies = trace.scope().root().has_bodies();
   if (!native || bodies || options_.keep_graphs || report.shows_graphs())
@@ -158,23 +158,25 @@ bool Capturer::compile(const trace::Trace& trace, const std::vector<Owned<>>& in
   report.graph(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));
-    segment.compiled = native::make_executor(
-        native::from_graph(trace.scope().graph(), module.get()),
-        {native::Trust::Guarded, caches_memory(options_.backend.get()), records_backward(options_.backend.get())});
+    segment.compiled =
+        native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
+                              {native::Trust::Guarded, caches_memory(compiler), records_backward(compiler)});
     segment.call = native::call_graph;
+    segment.graph_number = (*captured).number();
     report.compiled(segment.operations);
     return true;
   }
-  backend::Compiled compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), fullgraph());
+  backend::Compiled compiled = backend::compile(compiler, module, inputs, captured.object(), fullgraph());
   for (int i = 0; compiled.state == backend::Compiled::Again && i < kMostRestarts; ++i) {
     module = backend::to_fx(trace.scope().graph(), inputs);
-    compiled = backend::compile(options_.backend.get(), module, inputs, captured.object(), fullgraph());
+    compiled = backend::compile(compiler, module, inputs, captured.object(), fullgraph());
   }
   if (compiled.state == backend::Compiled::Again || compiled.state == backend::Compiled::Plain) return false;
   if (compiled.state == backend::Compiled::NeedsConstants) specialize(*captured, trace.scope().graph());
   require_frozen(*captured, trace.scope().graph(), inputs, segment);
   if (!(*captured).conditions().empty()) segment.guards.require((*captured).conditions());
   segment.compiled = std::move(compiled.function);
+  segment.graph_number = (*captured).number();
   report.compiled(segment.operations);
   return true;
 }
@@ -297,8 +299,13 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   policy.shows_lines = report.begin();
   policy.in_step = options_.contract.as_is && is_in_step(frame);
   set_dynamic(policy);
+  // Those that call the program's operations as they are have nothing to rehearse.
+  Owned<> rehearsal;
+  if (frame.rehearses && !policy.contract.as_is)
+    rehearsal = take(PyObject_CallNoArgs(imported("gramme._policy", "rehearsal").get()));
+  PyObject* const compiler = rehearsal ? rehearsal.get() : options_.backend.get();
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
-    return this->compile(trace, inputs, segment, report);
+    return this->compile(compiler, trace, inputs, segment, report);
   };
   std::unique_ptr<plan::Segment> segment;
   try {

@@ -51,8 +51,8 @@ class Capturer final : public runtime::Capturer {
 
  private:
   /// Gets the backend to compile the trace's graph.
-  bool compile(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment,
-               Report& report) const;
+  bool compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
+               plan::Segment& segment, Report& report) const;
   const std::shared_ptr<trace::Policy>& policy_of(const runtime::FrameView& frame);
   void set_dynamic(trace::Policy& policy) const;
   /// torch._dynamo.config.side_effect_replay_policy: warns of what the segment changes, or raises.

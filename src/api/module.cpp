@@ -260,7 +260,15 @@ NB_MODULE(_C, m) {
   m.def("segments", segments, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
-  m.def("set_stance", [](const std::string& name) { runtime::stance = runtime::stance_named(name); }, nb::arg("name"));
+  m.def(
+      "set_stance", [](const std::string& name) { runtime::set_stance(runtime::stance_named(name)); }, nb::arg("name"));
+  m.def(
+      "compile_backward",
+      [](nb::object entry) {
+        runtime::family_of(entry.ptr())->compiles_backward = true;
+        runtime::detours = runtime::backwards_compiled = true;
+      },
+      nb::arg("entry"));
   m.def("set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
   m.def("keeping_modes", keeping_modes);
   m.def("keeping_handlers", keeping_handlers);

@@ -64,6 +64,10 @@ class Captured {
   /// Places of inputs and of outputs that hooks read when gradients are computed.
   Owned<> places_read_later() const;
 
+  /// The graph's number in logs, in metadata and for its compiler; -1 as long as nobody has asked for one.
+  int64_t give_number() { return number_ = plan::graphs_numbered++; }
+  int64_t number() const { return number_; }
+
   /// The input is part of the compiled code: the segment is for this very object.
   void freeze(size_t input) { frozen_.push_back(input); }
   const std::vector<size_t>& frozen() const { return frozen_; }
@@ -90,6 +94,7 @@ class Captured {
   const trace::Trace* trace_;
   const plan::GuardDescription* guards_;
   const plan::Ending* ending_;
+  int64_t number_ = -1;
   std::vector<size_t> frozen_;
   std::vector<guards::ShapeGuards::Condition> conditions_;
   std::vector<const source::Source*> constants_;

@@ -12,6 +12,7 @@
 #include "protocol/tensors.h"
 #include "torch/names.h"
 #include "trace/bodies.h"
+#include "trace/custom_views.h"
 #include "trace/made_by_graph.h"
 #include "trace/read_later.h"
 #include "value/views.h"
@@ -257,6 +258,141 @@ Value* register_by_state(Trace& trace, Tensor* tensor, Value* hook) {
   return handle_in_graph(trace);
 }
 
+// ---- full backward hooks of modules, under compiled autograd
+
+/// torch.utils.hooks.BackwardHook: a module's hooks, in the middle of a call of it.
+PyObject* class_of_hooks() {
+  return once([] { return imported("torch.utils.hooks", "BackwardHook").release(); });
+}
+
+/// Those that the graph has set up. Kept with the scope.
+struct SetUpInGraph {
+  std::unordered_map<const Object*, Argument> hooks;
+};
+
+/// As everywhere else: by its own code.
+[[noreturn]] void set_up_for_real() { cannot(Reason::CallSkipped, "torch.utils.hooks.BackwardHook"); }
+
+bool graph_may_set_up(Trace& trace) {
+  return trace.contract.differentiates && aten::grad_enabled() && trace.scope().levels().empty() &&
+         !trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace);
+}
+
+/// BackwardHook(module, user_hooks, user_pre_hooks), an object as any other until it is set up.
+Value* make_hooks_of_module(Trace& trace, const Args& args) {
+  if (args.positional != 3 || args.keywords || !graph_may_set_up(trace)) set_up_for_real();
+  auto* made = trace.make<Object>();
+  made->type = reinterpret_cast<PyTypeObject*>(class_of_hooks());
+  auto set = [&](const char* name, Value* value) { made->attributes.push_back({intern(name), value}); };
+  set("user_hooks", args[1]);
+  set("user_pre_hooks", args[2]);
+  set("module", args[0]);
+  set("grad_outputs", trace.none());
+  set("n_outputs", trace.integer(-1));
+  set("output_tensors_index", trace.none());
+  set("n_inputs", trace.integer(-1));
+  set("input_tensors_index", trace.none());
+  return made;
+}
+
+/// What hooks see of a call of the module: its inputs, or what it gives.
+struct Seen {
+  std::vector<Value*> all;
+  std::vector<size_t> places;  // of tensors
+  bool is_differentiated = false;
+};
+
+Seen seen_by_hooks(Trace& trace, Value* given, bool may_be_single) {
+  Seen seen;
+  given = trace.see(given);
+  auto* several = as<Tuple>(given);
+  if (several ? several->type != &PyTuple_Type : !may_be_single) set_up_for_real();
+  for (Value* value : several ? several->items : std::vector<Value*>{given}) {
+    auto* tensor = trace.see_as<Tensor>(value);
+    if (tensor) {
+      if (tensor->late == Tensor::Closed) set_up_for_real();
+      protocol::refuse_torch_function(trace, tensor, "BackwardHook");
+      seen.places.push_back(seen.all.size());
+      seen.is_differentiated |= trace.scope().requires_grad(tensor);
+    }
+    seen.all.push_back(tensor ? tensor : value);
+  }
+  if (!seen.is_differentiated) set_up_for_real();
+  return seen;
+}
+
+/// A node that sets up the hooks and gives each tensor anew, in whose place it is from now on.
+void set_up_in_graph(Trace& trace, PyObject* target, const Argument& hooks, Seen& seen) {
+  static PyObject* const k_view_as = intern("view_as");
+  auto number = [&](size_t n) { return constant(trace.keep(take(PyLong_FromSize_t(n)))); };
+  std::vector<Argument> places, tensors;
+  std::vector<Tensor*> views;
+  for (size_t place : seen.places) {
+    Value* both[] = {seen.all[place], seen.all[place]};
+    const bool differentiated = trace.scope().requires_grad(static_cast<Tensor*>(seen.all[place]));
+    auto* view = as<Tensor>(trace.scope().emit_method(k_view_as, Args{both, 2, nullptr, 0}));
+    if (!view) set_up_for_real();
+    places.push_back(number(place));
+    tensors.push_back(trace.scope().argument(view));
+    view->record = meta::with_requires_grad(view->record, differentiated, !differentiated);
+    seen.all[place] = view;
+    views.push_back(view);
+  }
+  graph::Node* node = trace.scope().emit_operator(
+      target, {hooks, trace.scope().sequence_of(Argument::List, places), number(seen.all.size()),
+               trace.scope().sequence_of(Argument::Tuple, tensors)});
+  for (size_t i = 0; i < views.size(); ++i) {
+    views[i]->node = trace.scope().item(node, i, views[i]->record);
+    trace.scope().keep_unwritten(views[i]);
+    trace.scope().state<trace::CustomViews>().push_back(views[i]);
+  }
+}
+
+/// hook.setup_input_hook(inputs)
+Value* set_up_inputs(Trace& trace, const Args& args) {
+  PyObject* const make = once([] { return imported("gramme._hooks", "hooks_of_module").release(); });
+  PyObject* const target = once([] { return imported("gramme._hooks", "set_up_inputs").release(); });
+  PyObject* const set = once([] { return imported("builtins", "setattr").release(); });
+  auto* hook = args.positional == 2 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;
+  if (!hook || hook->existing() || !graph_may_set_up(trace)) set_up_for_real();
+  auto& in_graph = trace.scope().state<SetUpInGraph>().hooks;
+  auto part = [&](const char* name) { return protocol::get_attribute(trace, hook, intern(name)); };
+  Value *module = part("module"), *hooks = part("user_hooks"), *pre_hooks = part("user_pre_hooks");
+  Seen seen = seen_by_hooks(trace, args[1], false);
+  StateOfHooks& state = state_of_hooks(trace);
+  const std::string name = "module" + std::to_string(state.hooks++);
+  auto keep = [&](const std::string& as, Value* value) {
+    Value* named = trace.constant(trace.keep(take(PyUnicode_FromString(as.c_str()))));
+    trace.call_in_replay(set, {state.state, named, value});
+    return named;
+  };
+  Value* named = keep(name, module);
+  keep("hooks_of_" + name, hooks);
+  keep("pre_hooks_of_" + name, pre_hooks);
+  Argument made;
+  made.kind = Argument::Tensor;
+  made.node = trace.scope().emit_operator(make, {state.argument, trace.scope().argument(named)});
+  in_graph.insert_or_assign(hook, made);
+  hook->attributes.push_back({intern("in_graph"), trace.make<Super>()});  // cannot be rebuilt
+  set_up_in_graph(trace, target, made, seen);
+  return trace.tuple(seen.all);
+}
+
+/// hook.setup_output_hook(result)
+Value* set_up_outputs(Trace& trace, const Args& args) {
+  PyObject* const target = once([] { return imported("gramme._hooks", "set_up_outputs").release(); });
+  auto* hook = args.positional == 2 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;
+  auto& in_graph = trace.scope().state<SetUpInGraph>().hooks;
+  const auto made = hook ? in_graph.find(hook) : in_graph.end();
+  if (made == in_graph.end() || !graph_may_set_up(trace)) set_up_for_real();
+  const bool single = !as<Tuple>(trace.see(args[1]));
+  Seen seen = seen_by_hooks(trace, args[1], true);
+  for (size_t place : seen.places)  // a compiled graph gives anew what is a view of an input
+    if (storage_root(static_cast<Tensor*>(seen.all[place]))->existing()) set_up_for_real();
+  set_up_in_graph(trace, target, made->second, seen);
+  return single ? seen.all[0] : trace.tuple(seen.all);
+}
+
 // ----
 
 /// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until
@@ -341,6 +477,9 @@ void register_hooks() {
       replace(take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")), &register_hook);
   before.retain_grad = replace(share(of_torch::object(of_torch::TensorBaseRetainGrad)), &retain_grad);
   before.remove = replace(share(of_torch::object(of_torch::RemovableHandleRemove)), &remove_handle);
+  protocol::add_model(class_of_hooks(), &make_hooks_of_module);
+  protocol::add_model("torch.utils.hooks", "BackwardHook.setup_input_hook", &set_up_inputs);
+  protocol::add_model("torch.utils.hooks", "BackwardHook.setup_output_hook", &set_up_outputs);
 }
 
 }  // namespace gramme::hop

@@ -142,7 +142,11 @@ struct Segment {
   uint64_t operators = 0;            // that eager execution asks the dispatcher for in the graph's place
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
-  uint64_t number = 0;  // among the captures of its family
+  uint64_t number = 0;        // among the captures of its family
+  int64_t graph_number = -1;  // what logs, compilers and profilers call its graph; -1: none of them has yet
 };
+
+/// Graphs have numbers in the order in which somebody asks for them. Guarded by the GIL.
+inline int64_t graphs_numbered = 0;
 
 }  // namespace gramme::plan

@@ -5,6 +5,7 @@
 #include "aten/dispatched.h"
 #include "aten/state.h"
 #include "base/imported.h"
+#include "base/interruption.h"
 #include "base/stack.h"
 #include "cpython/evaluator.h"
 #include "cpython/generators.h"
@@ -179,10 +180,6 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
     else if (!tell_of_tracer(thread))
       return nullptr;
   }
-  if (stance == Stance::ForceBackend && !family->forced && family->entry && !capturing()) [[unlikely]] {
-    if (const Owned<> forced = forced_form(*family); forced.get() != Py_None)
-      return PyObject_Vectorcall(forced.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
-  }
   ++family->counters.calls;
   if (runs_plainly(thread)) return call_plainly(*family, function, args, nargsf, kwnames);
   if (suspends(function)) return call_suspending(family, function, args, nargsf, kwnames);
@@ -209,6 +206,40 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   return call_caught(family, thread, function, args, nargsf, kwnames);
 }
 
+/// While a call lasts, the backward passes in it are compiled.
+class CompiledBackward {
+ public:
+  explicit CompiledBackward(const Family& family)
+      : leave_(take(PyObject_CallOneArg(imported("gramme._policy", "compiled_backward").get(), family.entry))) {}
+  CompiledBackward(const CompiledBackward&) = delete;
+  CompiledBackward& operator=(const CompiledBackward&) = delete;
+  ~CompiledBackward() {
+    if (leave_) apart([&] { leave(); });
+  }
+  /// Throws PythonError for what interrupts the program there, in the place of an exception that is set.
+  void end() {
+    apart_or_throw([&] { leave(); });
+  }
+
+ private:
+  void leave() { take(PyObject_CallNoArgs(std::exchange(leave_, {}).get())); }
+
+  Owned<> leave_;
+};
+
+[[gnu::cold]] PyObject* call_by_detour(const std::shared_ptr<Family>& family, PyFunctionObject* function,
+                                       PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (!family->entry || capturing()) return call_compiled(family, function, args, nargsf, kwnames);
+  if (stance == Stance::ForceBackend && !family->forced)
+    if (const Owned<> forced = forced_form(*family); forced.get() != Py_None)
+      return PyObject_Vectorcall(forced.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
+  if (!family->compiles_backward) return call_compiled(family, function, args, nargsf, kwnames);
+  CompiledBackward backward(*family);
+  Owned<> result = Owned<>::steal(call_compiled(family, function, args, nargsf, kwnames));
+  backward.end();
+  return result.release();
+}
+
 }  // namespace
 
 PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame,
@@ -230,7 +261,10 @@ bool own_generator(const std::shared_ptr<Family>& family, PyObject* made) {
 
 [[gnu::hot]] PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,
                             size_t nargsf, PyObject* kwnames) noexcept {
-  return guarded([&] { return call_compiled(family, function, args, nargsf, kwnames); });
+  return guarded([&] {
+    return detours ? call_by_detour(family, function, args, nargsf, kwnames)
+                   : call_compiled(family, function, args, nargsf, kwnames);
+  });
 }
 
 }  // namespace gramme::runtime

@@ -33,6 +33,7 @@ struct FrameView {
   PyObject* outer;      // that around the generator under way
   std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
   bool iterates = true;                   // and may take items of iterators from before
+  bool rehearses = false;                 // aot_eager gets the graph in place of the compiler
 };
 
 /// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.

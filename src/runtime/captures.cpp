@@ -85,6 +85,7 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
   switch (stance) {
     case Stance::Default:
     case Stance::ForceBackend:
+    case Stance::AotEagerThenCompile:
       return true;
     case Stance::ForceEager:
     case Stance::EagerOnRecompile:
@@ -147,6 +148,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     FrameView frame = view();
     if (!point.returns) frame.callers.clear();
     frame.iterates = point.iterates;
+    frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
     const uint64_t number = family_->counters.captures;
     segment = family_->capturer().capture(frame);
     if (segment) check_exit(*segment, code());

@@ -94,7 +94,15 @@ Stop why_stopped() {
 [[gnu::hot]] GraphResult SegmentRun::graph(const Family* family) {
   if (!segment_->compiled) return GraphResult::Done;
   operators_run += segment_->operators;
+  const aten::RecordingPtr recording = aten::start_recording();
+  if (recording) name_region(*recording);
   return is_metered() ? run_metered(family) : run_graph(family);
+}
+
+/// As PyTorch's front end calls what it compiled.
+[[gnu::cold]] void SegmentRun::name_region(aten::Recording& recording) const {
+  if (segment_->graph_number < 0) segment_->graph_number = plan::graphs_numbered++;
+  aten::name(recording, "Torch-Compiled Region: " + std::to_string(segment_->graph_number) + "/0");
 }
 
 /// What the graph dispatches depends on the backend; what eager execution would have dispatched does not.

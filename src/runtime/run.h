@@ -6,6 +6,7 @@
 #pragma once
 #include <memory>
 
+#include "aten/recorded.h"
 #include "runtime/failure.h"
 #include "runtime/table.h"
 
@@ -47,6 +48,7 @@ class SegmentRun {
   class Before;
   GraphResult run_graph(const Family* family);
   GraphResult run_metered(const Family* family);
+  void name_region(aten::Recording& recording) const;
   /// `*failed`: the node that raised, if that is known. `*given`: the number of outputs.
   bool call_graph(size_t* failed, Py_ssize_t* given);
   bool take_outputs(PyObject* outputs, Py_ssize_t* given);

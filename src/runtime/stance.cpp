@@ -11,9 +11,14 @@ Stance stance_named(const std::string& name) {
   if (name == "fail_on_recompile") return Stance::FailOnRecompile;
   if (name == "skip_guard_eval_unsafe") return Stance::SkipGuards;
   if (name == "force_backend") return Stance::ForceBackend;
-  // Of both the first call compiles nothing that lasts.
-  if (name == "eager_then_compile" || name == "aot_eager_then_compile") return Stance::EagerThenCompile;
+  if (name == "eager_then_compile") return Stance::EagerThenCompile;
+  if (name == "aot_eager_then_compile") return Stance::AotEagerThenCompile;
   throw std::invalid_argument("no stance " + name);
+}
+
+void set_stance(Stance said) {
+  stance = said;
+  detours = said == Stance::ForceBackend || backwards_compiled;
 }
 
 }  // namespace gramme::runtime

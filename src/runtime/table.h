@@ -36,10 +36,10 @@ struct ResumePoint {
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
   bool returns = true;               // segments from here may go on in the callers
   bool iterates = true;              // and take items of iterators from before
-  bool looked_at = false;            // a first call ran plainly for what it teaches
-  int failures = 0;                  // since the last segment
-  int returning = 0;                 // segments whose exit is Return
-  int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
+  bool looked_at = false;    // what it teaches is known: of a call that ran plainly, or of a capture for aot_eager
+  int failures = 0;          // since the last segment
+  int returning = 0;         // segments whose exit is Return
+  int patience = kPatience;  // for frames without a graph in the instruction carried out here; see callees.h
 
   void add(SegmentPtr segment);
   void remove(const plan::Segment& segment);
@@ -100,9 +100,10 @@ class Family {
   /// Why the first capture that ended inside the program did; null if none did.
   const plan::Ending* first_break() const;
   Counters counters;
-  bool looked_over = false;   // the first call was looked at for whether anything is captured
-  bool forced = false;        // its backend is what torch.compiler.set_stance(force_backend=) asks for
-  PyObject* entry = nullptr;  // borrowed; null once it has died
+  bool looked_over = false;        // the first call was looked at for whether anything is captured
+  bool forced = false;             // its backend is what torch.compiler.set_stance(force_backend=) asks for
+  bool compiles_backward = false;  // torch._dynamo.config.compiled_autograd was set as it was compiled
+  PyObject* entry = nullptr;       // borrowed; null once it has died
 
  private:
   static constexpr size_t kRecent = 64;

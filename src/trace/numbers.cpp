@@ -263,14 +263,19 @@ void Scope::place_symbols() {
   auto place = [&](graph::Node* node) {
     if (placed.insert(node).second) ordered.push_back(node);
   };
-  auto place_all = [&](shape::SymInt number) {
-    if (!number.is_number()) each_symbol(number.expr(), [&](Expr symbol) { place(symbol_node(symbol)); });
+  auto place_all = [&](const graph::Node* tensor, shape::SymInt number) {
+    if (number.is_number()) return;
+    each_symbol(number.expr(), [&](Expr symbol) {
+      graph::Node* node = symbol_node(symbol);
+      if (!node->position) node->position = tensor->position;  // nobody but the tensor has it
+      place(node);
+    });
   };
   for (graph::Node* input : inputs) {
     if (input->record && input->record->symbolic) {
-      std::ranges::for_each(input->record->sizes, place_all);
-      std::ranges::for_each(input->record->strides, place_all);
-      place_all(input->record->storage_offset);
+      for (const shape::SymInt size : input->record->sizes) place_all(input, size);
+      for (const shape::SymInt stride : input->record->strides) place_all(input, stride);
+      place_all(input, input->record->storage_offset);
     }
     if (!is_size(input) || !tensors.contains(input->source->base)) place(input);
   }

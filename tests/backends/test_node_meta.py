@@ -18,14 +18,12 @@ X = torch.arange(12.0).reshape(3, 4)
 
 # Keys of PyTorch's that gramme does not write. The set may only shrink.
 MISSING = {
-    "creation_timestamp",  # 0, on nodes that PyTorch's tracer made without the program
     "grapharg",  # PyTorch's own, for as long as its front end traces
 }
 # Where else the two differ: program, node, key. The set may only shrink.
 DIFFERENT = {
     ("module", "l_self_buffers_scale_", "stack_trace"),  # columns within the line
     ("attention", "multi_head_attention_forward", "example_value"),  # PyTorch's has None for weights not asked for
-    ("sized", "s27", "stack_trace"),
 }
 
 
@@ -82,6 +80,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Callable[..., Any]], bool | None]] = {
     "pieces": (lambda: pieces, None),
     "written": (lambda: written, None),
     "sized": (lambda: sized, True),
+    "nested_branches": (lambda: nested_branches, None),
     "annotated": (lambda: annotated, None),
     "annotated_and_raises": (lambda: annotated_and_raises, None),
     "annotated_branches": (lambda: annotated_branches, None),
@@ -121,6 +120,13 @@ def annotated_and_raises(x: torch.Tensor) -> torch.Tensor:
             raise ValueError
     except ValueError:
         return y.cos()
+
+
+def nested_branches(x: torch.Tensor) -> torch.Tensor:
+    def inner(t: torch.Tensor) -> torch.Tensor:
+        return torch.cond(t.sum() > 1, lambda u: u.tan(), lambda u: u.tanh(), (t * 2,))
+
+    return torch.cond(x.sum() > 0, inner, lambda t: t.cos(), (x,))
 
 
 def in_modes(x: torch.Tensor) -> torch.Tensor:
@@ -373,6 +379,78 @@ def test_a_graph_has_one_number(caplog: pytest.LogCaptureFixture) -> None:
     ((name, current),) = numbers
     assert name == f"__compiled_fn_{current}"
     assert any(f"===== {name} =====" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager", "callable"])
+def test_regions_in_profiles(backend: str) -> None:
+    """Each run of a graph is a region, by the graph's number, as under PyTorch's front end."""
+    known: list[str] = []
+
+    def called(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        known.append(f"Torch-Compiled Region: {module.meta['dynamo_compile_id']}")
+        return module.forward
+
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+    runs = []
+    for front in (torch.compile, gramme.compile):
+        torch._dynamo.reset()
+        known.clear()
+        is_unknown = front is torch.compile and backend == "native"
+        chosen = called if backend == "callable" else "eager" if is_unknown else backend
+        compiled = [front(f, backend=chosen) for f in (broken, torch.tan)]
+        compiled[0](X)
+        compiled[1](X)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            for call in (*compiled, *compiled):
+                call(X)
+        regions = [event.name for event in profile.events() if event.name.startswith("Torch-Compiled Region")]
+        assert regions[:3] == regions[3:]
+        assert len(set(regions)) == 3
+        assert not known or known == regions[:3]
+        assert all(event.name != "aten::sin" or event.cpu_parent is not None for event in profile.events())
+        runs.append(len(regions))
+    assert runs[0] == runs[1]
+
+
+class Traced(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.layer(x.sin())
+        return torch.softmax(y, -1), nn.functional.relu(y.cos() + x)
+
+
+@pytest.mark.parametrize("ends_in_module", [False, True])
+def test_metadata_of_a_graph_module_stays(ends_in_module: bool) -> None:
+    """What a pass wrote on its nodes is there in the graph that is captured of it."""
+    kept = ("custom", "nn_module_stack", "stack_trace", "partitioner_tag")
+    module = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU(), nn.Linear(4, 4)) if ends_in_module else Traced())
+    for node in module.graph.nodes:
+        node.meta.update(custom={"tag": node.name}, partitioner_tag=node.op, unknown=1, nn_module_stack={"a": "b"})
+        node.meta["stack_trace"] = f'  File "of_a_pass.py", line {len(node.name)}, in {node.name}\n'
+    module.recompile()
+    found = []
+    for front in (torch.compile, gramme.compile):
+        torch._dynamo.reset()
+        rows: list[Any] = []
+
+        def backend(graph: torch.fx.GraphModule, inputs: Any, rows: list[Any] = rows) -> Any:
+            for node in graph.graph.nodes:
+                assert "unknown" not in node.meta
+                is_kept = "custom" in node.meta
+                rows.append((node.op, {key: described(node.meta[key]) for key in kept} if is_kept else {}))
+            return graph.forward
+
+        front(module, backend=backend)(X)
+        found.append(rows)
+    assert found[0] == found[1]
+    assert any("custom" in said for _, said in found[0]) != ends_in_module
 
 
 def test_an_unread_graph_keeps_no_input_alive() -> None:

@@ -473,7 +473,9 @@ def test_guards_are_checked_where_nobody_asks_for_it() -> None:
 
 
 @pytest.mark.parametrize("stance", ["eager_then_compile", "aot_eager_then_compile"])
-def test_the_second_call_compiles(stance: str) -> None:
+@pytest.mark.parametrize("sizes", [(3, 4, 5, 3), (3, 3, 4, 3)])
+def test_the_second_call_compiles(stance: str, sizes: tuple[int, ...]) -> None:
+    """With aot_eager the first capture lasts, so that the compiler is called where none serves."""
     orders = []
     for front in (torch.compile, gramme.compile):
         dynamo.reset()
@@ -485,15 +487,69 @@ def test_the_second_call_compiles(stance: str) -> None:
 
         scope: dict[str, Any] = {}
         source = "def f(x): return x.cos() * 2"
-        exec(compile(source, f"<{stance} {front.__module__}>", "exec"), scope)  # PyTorch knows functions by their place
+        place = f"<{stance} {sizes} {front.__module__}>"  # PyTorch knows functions by their place
+        exec(compile(source, place, "exec"), scope)
         compiled = front(scope["f"], backend=backend)
         with torch.compiler.set_stance(stance):
-            for n in (3, 4, 5, 3):
+            for n in sizes:
                 x = torch.arange(float(n))
                 assert torch.equal(compiled(x), x.cos() * 2)
                 order.append(f"call of {n}")
+        assert torch.equal(compiled(x), x.cos() * 2)
         orders.append(order)
-    assert orders[0] == orders[1] == ["call of 3", "dynamic", "call of 4", "call of 5", "call of 3"]
+    assert orders[0] == orders[1]
+
+
+def test_a_rehearsal_is_for_aot_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients, a break, and one graph: what the first captures give is what aot_eager gives, as under PyTorch."""
+    from torch._dynamo.backends import registry
+
+    def counted(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        seen.append("aot_eager")
+        return aot_eager(module, inputs)
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        seen.append("the compiler")
+        return module.forward
+
+    aot_eager, seen = dynamo.lookup_backend("aot_eager"), list[str]()
+    monkeypatch.setitem(registry._COMPILER_FNS, "aot_eager", counted)
+    monkeypatch.setattr(gramme._policy, "rehearsal", gramme._policy.rehearsal.__wrapped__)
+    counts = []
+    for fullgraph in (False, True):
+        for front in (torch.compile, gramme.compile):
+            dynamo.reset()
+            seen.clear()
+            scope: dict[str, Any] = {"dynamo": dynamo}
+            broken = "" if fullgraph else "    dynamo.graph_break()\n"
+            source = f"def f(x, k):\n    y = x.exp() * k\n{broken}    return y.sin()\n"
+            exec(compile(source, f"<rehearsed {fullgraph} {front.__module__}>", "exec"), scope)
+            compiled = front(scope["f"], backend=backend, fullgraph=fullgraph)
+            with torch.compiler.set_stance("aot_eager_then_compile"):
+                for n in (3, 3, 4):
+                    x, y = (torch.arange(float(n), requires_grad=True) for _ in range(2))
+                    compiled(x, 2).sum().backward()
+                    (y.exp() * 2).sin().sum().backward()
+                    assert torch.equal(x.grad, y.grad)  # type: ignore[arg-type]
+            counts.append(seen.copy())
+    assert counts[0] == counts[1] == ["aot_eager", "aot_eager", "the compiler", "the compiler"]
+    assert counts[2] == counts[3] == ["aot_eager", "the compiler"]
+
+
+# ---- settings that are not followed
+
+
+def test_effects_take_place_whatever_is_said() -> None:
+    """With replay_side_effects=False PyTorch loses what the program wrote; gramme warns and keeps it."""
+    logs: list[list[Any]] = []
+    for front in (torch.compile, gramme.compile):
+        dynamo.reset()
+        log: list[Any] = []
+        with warnings.catch_warnings(record=True), dynamo.config.patch(replay_side_effects=False):
+            warnings.simplefilter("always")
+            front(lambda x, log=log: (log.append(1), x + 1)[1], backend="eager")(X)
+        logs.append(log)
+    assert logs == [[], [1]]
 
 
 # ---- guards

@@ -18,6 +18,7 @@ import torch
 
 if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._C._functorch as functorch_in_c
+    import torch._dynamo.compiled_autograd as compiled_autograd
     import torch._dynamo.config as dynamo_config
     import torch._dynamo.decorators as dynamo_decorators
     import torch._dynamo.eval_frame as dynamo_eval_frame
@@ -51,6 +52,11 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.exc import Unsupported as Unsupported
     from torch._dynamo.exc import UserError as UserError
     from torch._dynamo.exc import UserErrorType as UserErrorType
+    from torch._dynamo.external_utils import (
+        call_module_hooks_from_backward_state as call_module_hooks_from_backward_state,
+    )
+    from torch._dynamo.graph_deduplication import apply_graph_deduplication as apply_graph_deduplication
+    from torch._dynamo.graph_region_tracker import GraphRegionTracker as GraphRegionTracker
     from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
     from torch._dynamo.source import AttrSource as AttrSource
     from torch._dynamo.source import TensorProperty as TensorProperty
@@ -99,6 +105,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
     from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings as compute_unbacked_bindings
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols as free_unbacked_symbols
+    from torch.fx.proxy import _COPY_META_FIELDS as COPY_META_FIELDS
     from torch.jit._recursive import ignored_attributes as ignored_attributes
     from torch.library import _impls as python_kernels
     from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
@@ -133,6 +140,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "list_registered_backends": ("torch._dynamo.backends.registry", "list_backends"),
     "lookup_backend": ("torch._dynamo.backends.registry", "lookup_backend"),
     "CallbackTrigger": ("torch._dynamo.callback", "CallbackTrigger"),
+    "compiled_autograd": ("torch._dynamo.compiled_autograd", ""),
     "dynamo_config": ("torch._dynamo.config", ""),
     "dynamo_decorators": ("torch._dynamo.decorators", ""),
     "mark_unbacked": ("torch._dynamo.decorators", "mark_unbacked"),
@@ -144,6 +152,13 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "Unsupported": ("torch._dynamo.exc", "Unsupported"),
     "UserError": ("torch._dynamo.exc", "UserError"),
     "UserErrorType": ("torch._dynamo.exc", "UserErrorType"),
+    "GraphRegionTracker": ("torch._dynamo.graph_region_tracker", "GraphRegionTracker"),
+    "apply_graph_deduplication": ("torch._dynamo.graph_deduplication", "apply_graph_deduplication"),
+    "COPY_META_FIELDS": ("torch.fx.proxy", "_COPY_META_FIELDS"),
+    "call_module_hooks_from_backward_state": (
+        "torch._dynamo.external_utils",
+        "call_module_hooks_from_backward_state",
+    ),
     "GraphCompileReason": ("torch._dynamo.output_graph", "GraphCompileReason"),
     "dynamo_source": ("torch._dynamo.source", ""),
     "AttrSource": ("torch._dynamo.source", "AttrSource"),

@@ -241,6 +241,7 @@ void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
       policy.keys.try_emplace(fact.source->path, fact.object);
     if (fact.kind == guards::Kind::Identity && trace::may_vary(fact.source))
       policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
+    if (trace::is_result_of_cache(fact.source)) policy.cached.insert(fact.source->path);
     if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
     if (!fact.spec || !trace::may_vary(fact.source)) continue;
     policy.observed.try_emplace(fact.source->path, fact.spec->tensor);

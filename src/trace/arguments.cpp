@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "cpython/objects.h"
 #include "meta/numbers.h"
 #include "meta/origin.h"
 #include "source/constant.h"
@@ -74,6 +75,15 @@ bool takes_data(const meta::Call& call) {
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (!text) PyErr_Clear();
   return !text || of_torch::is_call(text, of_torch::ReadsData);
+}
+
+/// A function in C takes an int of NumPy for an int; one in Python may ask what it is.
+bool is_in_python(const meta::Call& call) {
+  PyObject* target = call.target;
+  if (call.kind == meta::Call::Method)
+    target = cpython::type_lookup(
+        call.args->kind == Argument::Tensor ? call.args->record->type : of_torch::type(of_torch::TensorBase), target);
+  return !target || PyFunction_Check(target) || meta::is_of_program(call);
 }
 
 bool is_type(const Argument& argument) { return argument.kind == Argument::Constant && PyType_Check(argument.object); }
@@ -183,7 +193,10 @@ Argument Scope::passed(Object* object) {
     result.object = object->object;
     return result;
   }
-  if (is_numpy(object, "numpy.int64")) return argument(capture_.python_number(object));
+  if (is_numpy(object, "numpy.int64")) {
+    numpy_ints_ = true;
+    return argument(capture_.python_number(object));
+  }
   if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
   return argument(object->payload);
 }
@@ -197,6 +210,7 @@ Argument Scope::argument(Value* value) {
 
 /// The arguments of a call in the arena.
 void Scope::fill(meta::Call& call, const Args& args) {
+  numpy_ints_ = false;
   leaves_.clear();
   numbers_.clear();
   auto* all =
@@ -217,6 +231,7 @@ void Scope::fill(meta::Call& call, const Args& args) {
   auto** names = static_cast<PyObject**>(capture_.arena.bytes_for(sizeof(PyObject*) * (args.keywords + 1)));
   for (size_t i = 0; i < args.keywords; ++i) names[i] = capture_.keep(share(args.names[i]));
   call.keyword_names = names;
+  if (numpy_ints_ && is_in_python(call)) cannot(Reason::ArgumentKind, "an int of NumPy to a function in Python");
 }
 
 namespace {

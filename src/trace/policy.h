@@ -40,6 +40,7 @@ struct Policy {
   std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
   std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
   std::unordered_map<size_t, Held> held;                     // objects that earlier captures held
+  std::unordered_set<size_t> cached;                         // results that caches had, or got
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
@@ -81,6 +82,9 @@ struct HookLeaves {
 /// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of
 /// its globals; not those of classes and modules.
 bool may_vary(const Source* source);
+
+/// Does a wrapper of functools.lru_cache keep it for a key?
+bool is_result_of_cache(const Source* source);
 
 /// Is it a dict of hooks that torch keeps by the ids of their handles? No hook is told its id, and each has another.
 bool is_of_hooks(const Source* source);

@@ -162,10 +162,11 @@ const source::Source* result_source(const Call& call, const Key& key) {
   return cpython::is_bounded_cache(wrapper) ? pool.child(source, SK::CacheResult) : source;
 }
 
-/// An earlier capture found the result there: the program empties the cache, and a fact about it would fail again.
+/// Earlier captures found the result there: the program empties the cache, and a fact about it would fail again.
 bool is_emptied(const Call& call, const Key& key) {
   const auto& cached = call.trace.policy.cached;
-  return !cached.empty() && cached.contains(result_source(call, key)->path);
+  const auto known = cached.empty() ? cached.end() : cached.find(result_source(call, key)->path);
+  return known != cached.end() && known->second >= trace::kTimesCached;
 }
 
 /// The result that the cache has, which is as the guards on it say, and one more call counted.

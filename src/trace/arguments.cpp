@@ -77,13 +77,14 @@ bool takes_data(const meta::Call& call) {
   return !text || of_torch::is_call(text, of_torch::ReadsData);
 }
 
-/// A function in C takes an int of NumPy for an int; one in Python may ask what it is.
-bool is_in_python(const meta::Call& call) {
-  PyObject* target = call.target;
-  if (call.kind == meta::Call::Method)
-    target = cpython::type_lookup(
-        call.args->kind == Argument::Tensor ? call.args->record->type : of_torch::type(of_torch::TensorBase), target);
-  return !target || PyFunction_Check(target) || meta::is_of_program(call);
+/// PyTorch's functions in C take an int of NumPy for an int; one in Python may ask what it is, and operators of torch.ops
+/// take none in a list's place.
+bool takes_numpy_ints(const meta::Call& call) {
+  if (call.kind != meta::Call::Method) return PyCFunction_Check(call.target) && !meta::is_of_program(call);
+  PyTypeObject* const type =
+      call.args->kind == Argument::Tensor ? call.args->record->type : of_torch::type(of_torch::TensorBase);
+  PyObject* method = cpython::type_lookup(type, call.target);
+  return method && !PyFunction_Check(method);
 }
 
 bool is_type(const Argument& argument) { return argument.kind == Argument::Constant && PyType_Check(argument.object); }
@@ -231,7 +232,7 @@ void Scope::fill(meta::Call& call, const Args& args) {
   auto** names = static_cast<PyObject**>(capture_.arena.bytes_for(sizeof(PyObject*) * (args.keywords + 1)));
   for (size_t i = 0; i < args.keywords; ++i) names[i] = capture_.keep(share(args.names[i]));
   call.keyword_names = names;
-  if (numpy_ints_ && is_in_python(call)) cannot(Reason::ArgumentKind, "an int of NumPy to a function in Python");
+  if (numpy_ints_ && !takes_numpy_ints(call)) cannot(Reason::ArgumentKind, "an int of NumPy to a function in Python");
 }
 
 namespace {

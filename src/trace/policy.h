@@ -40,7 +40,7 @@ struct Policy {
   std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
   std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
   std::unordered_map<size_t, Held> held;                     // objects that earlier captures held
-  std::unordered_set<size_t> cached;                         // results that caches had, or got
+  std::unordered_map<size_t, int> cached;                    // captures to which caches gave a result
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
@@ -67,6 +67,9 @@ struct Policy {
 
 /// So many captures that needed one size as a number make it one for good.
 constexpr int kTimesFixed = 2;
+
+/// A cache that so many captures found a result in, and that has lost it since, is emptied again and again.
+constexpr int kTimesCached = 2;
 
 /// Something that was taken as unknown must be known from the start: the capture starts again with it specialised.
 struct NeedsConstant {

@@ -77,8 +77,8 @@ bool takes_data(const meta::Call& call) {
   return !text || of_torch::is_call(text, of_torch::ReadsData);
 }
 
-/// PyTorch's functions in C take an int of NumPy for an int; one in Python may ask what it is, and operators of torch.ops
-/// take none in a list's place.
+/// PyTorch's functions in C take an int of NumPy for an int; one in Python may ask what it is, and operators of
+/// torch.ops take none in a list's place.
 bool takes_numpy_ints(const meta::Call& call) {
   if (call.kind != meta::Call::Method) return PyCFunction_Check(call.target) && !meta::is_of_program(call);
   PyTypeObject* const type =

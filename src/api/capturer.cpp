@@ -239,16 +239,19 @@ Owned<> code_of(PyObject* object) { return PyFunction_Check(object) ? share(PyFu
 
 /// Notes the numbers and sizes the segment is bound to.
 void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
+  std::unordered_set<size_t> cached;
   for (const guards::Fact& fact : segment.guards.description().facts) {
     if (fact.kind == guards::Kind::Length) policy.lengths[fact.source->path] = fact.number;
     if (fact.kind == guards::Kind::Keys && trace::is_of_hooks(fact.source))
       policy.keys.try_emplace(fact.source->path, fact.object);
     if (fact.kind == guards::Kind::Identity && trace::may_vary(fact.source))
       policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
+    if (trace::is_result_of_cache(fact.source)) cached.insert(fact.source->path);
     if (may_become_dynamic(fact)) policy.numbers[fact.source->path] = fact.object;
     if (!fact.spec || !trace::may_vary(fact.source)) continue;
     policy.observed.try_emplace(fact.source->path, fact.spec->tensor);
   }
+  for (size_t path : cached) ++policy.cached[path];
 }
 
 void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const {

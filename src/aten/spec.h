@@ -78,8 +78,18 @@ bool holds_within(PyObject* object, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
 
-/// A copy of the tensor's content, and putting it back, out of autograd's sight. Null with a Python error.
-Owned<> content_of(PyObject* tensor);
-void put_back(PyObject* tensor, PyObject* content);
+/// A tensor's content, and how it lies in its storage, put back out of autograd's sight: kernels that raise may have
+/// given what they write other sizes before.
+class Content {
+ public:
+  /// False with a Python error if it cannot be copied.
+  bool copy(PyObject* tensor);
+  void put_back(PyObject* tensor) const;
+
+ private:
+  Owned<> copy_;
+  std::vector<int64_t> sizes_, strides_;  // of strided tensors
+  int64_t offset_ = 0;
+};
 
 }  // namespace gramme::aten

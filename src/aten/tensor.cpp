@@ -72,22 +72,32 @@ void copy_version(const at::Tensor& from, const at::Tensor& to) {
 }
 }  // namespace
 
-Owned<> content_of(PyObject* tensor) {
+bool Content::copy(PyObject* tensor) {
   at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor& self = tensor_of(tensor);
   try {
-    at::Tensor content = tensor_of(tensor).clone();
-    copy_version(tensor_of(tensor), content);
-    return object_of(content);
+    at::Tensor content = self.clone();
+    copy_version(self, content);
+    copy_ = object_of(content);
   } catch (const std::exception& error) {  // out of memory
     PyErr_SetString(PyExc_RuntimeError, error.what());
-    return {};
+    return false;
   }
+  if (!has_plain_storage(self)) return true;
+  sizes_ = self.sizes().vec();
+  strides_ = self.strides().vec();
+  offset_ = self.storage_offset();
+  return true;
 }
 
-void put_back(PyObject* tensor, PyObject* content) {
+void Content::put_back(PyObject* tensor) const {
   at::AutoDispatchBelowADInplaceOrView below;
-  tensor_of(tensor).copy_(tensor_of(content));
-  copy_version(tensor_of(content), tensor_of(tensor));
+  const at::Tensor& self = tensor_of(tensor);
+  const at::Tensor& content = tensor_of(copy_.get());
+  if (has_plain_storage(content) && (self.sizes() != sizes_ || self.strides() != strides_))
+    self.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_, offset_);
+  self.copy_(content);
+  copy_version(content, self);
 }
 
 }  // namespace gramme::aten

@@ -42,8 +42,7 @@ class SignalsLet {
 
 /// For compilers of PyTorch, which catch each Exception in places and go on another way, for the rest of the process
 /// perhaps. In the scope handlers run when their signals come, but an Exception that one raises waits. Anything else
-/// (KeyboardInterrupt) passes at once, and is known if it does not come out. For types as handlers it does nothing.
-/// Only on the thread that handlers run on.
+/// (KeyboardInterrupt) passes at once, and is known if it does not come out. Only on the thread that handlers run on.
 class HandlersKept {
  public:
   HandlersKept();
@@ -59,11 +58,17 @@ class HandlersKept {
  private:
   struct Hooked {
     Owned<> holder;
-    vectorcallfunc* place;
+    vectorcallfunc* place;  // null for those that are called by a slot of their type
     vectorcallfunc before;
+    PyTypeObject* type;  // whose slot it is, if this one wrote there
+    ternaryfunc slot_before;
   };
   static PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names);
+  static PyObject* call_by_slot(PyObject* callable, PyObject* args, PyObject* keywords);
+  static ternaryfunc slot_of(PyTypeObject* type);
   static const Hooked* find(const PyObject* callable);
+  static PyObject* came_back(PyObject* result);
+  void hook(PyObject* handler);
   void hook_handlers();
   PyObject* keep();
 

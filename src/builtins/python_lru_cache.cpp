@@ -1,11 +1,13 @@
 // Calls of functools.lru_cache's wrappers. What the cache has under a key that is known is read there, guarded as any
 // object, and the call is counted in replay. What it does not have yet it gets now, if the function does nothing else.
 #include <cmath>
+#include <optional>
 
 #include "builtins/python_support.h"
 #include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
+#include "trace/confined.h"
 #include "trace/read_later.h"
 #include "trace/realize.h"
 
@@ -69,11 +71,7 @@ bool varies(const Call& call) {
 }
 
 /// What another cache gave lives as long as that one holds it; a fact holds it, too.
-bool is_from_cache(const Value* value) {
-  const source::Source* source = value->source;
-  if (source && source->kind == SK::CacheResult) source = source->base;
-  return source && source->kind == SK::Value && source->base->kind == SK::CacheTable;
-}
+bool is_from_cache(const Value* value) { return value->source && trace::is_result_of_cache(value->source); }
 
 /// A part of a key that equals what later calls have in its place if and only if the guards hold; null if it is none.
 Owned<> key_part(Trace& trace, Value* value) {
@@ -155,18 +153,30 @@ cpython::Lookup find(const Call& call, const Key& key, PyObject** found) {
   return cpython::dict_lookup(*cpython::cache_table_address(call.wrapper->object), key.key.get(), found);
 }
 
+const source::Source* result_source(const Call& call, const Key& key) {
+  source::Pool& pool = *call.trace.pool;
+  PyObject* wrapper = call.wrapper->object;
+  const source::Source* table =
+      pool.child(call.wrapper->source, SK::CacheTable, int64_t{cpython::is_typed_cache(wrapper)});
+  const source::Source* source = pool.child(table, SK::Value, key.key.get());
+  return cpython::is_bounded_cache(wrapper) ? pool.child(source, SK::CacheResult) : source;
+}
+
+/// Earlier captures found the result there: the program empties the cache, and a fact about it would fail again.
+bool is_emptied(const Call& call, const Key& key) {
+  const auto& cached = call.trace.policy.cached;
+  const auto known = cached.empty() ? cached.end() : cached.find(result_source(call, key)->path);
+  return known != cached.end() && known->second >= trace::kTimesCached;
+}
+
 /// The result that the cache has, which is as the guards on it say, and one more call counted.
 Value* take_hit(const Call& call, const Key& key, PyObject* found) {
   Trace& trace = call.trace;
-  PyObject* wrapper = call.wrapper->object;
-  const source::Source* table =
-      trace.pool->child(call.wrapper->source, SK::CacheTable, int64_t{cpython::is_typed_cache(wrapper)});
-  const source::Source* source = trace.pool->child(table, SK::Value, key.key.get());
+  const source::Source* source = result_source(call, key);
   PyObject* result = found;
-  if (cpython::is_bounded_cache(wrapper)) {
+  if (cpython::is_bounded_cache(call.wrapper->object)) {
     PyObject** address = cpython::cached_result_address(found);
     if (!address) cannot(Reason::CallUnknown, "functools.lru_cache");
-    source = trace.pool->child(source, SK::CacheResult);
     result = *address;
   }
   trace.guard({source, guards::Kind::Present, {}});
@@ -177,18 +187,32 @@ Value* take_hit(const Call& call, const Key& key, PyObject* found) {
   return trace.see(trace.wrap(result, source));
 }
 
+/// Where the segment has changed something, the function may read nothing that can be changed: called now, it would not
+/// see that. Caches of packages keep answers about the process.
+void trace_alone(const Call& call) {
+  Trace& trace = call.trace;
+  std::optional<trace::Confined> confined;
+  static const std::unordered_set<const Value*> nothing;
+  if (!trace.effects().empty() && !call.of_package) {
+    confined.emplace(trace);
+    confined->runs_later(nothing, [](const Value* holder, PyObject*, const Value*) {
+      if (holder->written) cannot(Reason::CallSkipped, "a function with a cache, which reads what was changed");
+    });
+  }
+  protocol::call(trace, call.wrapped, call.args);
+}
+
 /// The function is called here as the program would call it, at once: it was traced before, and nothing but its result
 /// tells that it ran. The program's own call, which is still to come, finds the result; so it is counted beforehand as
 /// one less. Not where what the segment wrote could be read, or the oldest entry would be pushed out before its time.
 Value* take_miss(const Call& call, const Key& key) {
   Trace& trace = call.trace;
   PyObject* wrapper = call.wrapper->object;
-  const bool alone = trace.effects().empty() || call.of_package;
-  if (!alone || !cpython::has_room_in_cache(wrapper))
+  if (!cpython::has_room_in_cache(wrapper))
     cannot(Reason::CallSkipped, "a function with a cache, which does not have the result yet");
   const Doings doings(trace);
   try {
-    protocol::call(trace, call.wrapped, call.args);
+    trace_alone(call);
   } catch (const value::UserError&) {
     if (!trace.contract.breaks) throw;
     cannot(Reason::CallSkipped, "a function with a cache, which raises");
@@ -236,7 +260,10 @@ Value* call_cached(Trace& trace, const Args& args) {
     PyObject* found = nullptr;
     const cpython::Lookup lookup = find(call, key, &found);
     if (lookup == cpython::Lookup::Found) return take_hit(call, key, found);
-    if (lookup == cpython::Lookup::Absent && (trace.contract.breaks || cpython::has_room_in_cache(wrapper->object)))
+    const bool emptied = lookup == cpython::Lookup::Absent && is_emptied(call, key);
+    if (emptied && trace.contract.breaks) cannot(Reason::CallSkipped, "a function with a cache that was emptied");
+    if (lookup == cpython::Lookup::Absent && !emptied &&
+        (trace.contract.breaks || cpython::has_room_in_cache(wrapper->object)))
       return take_miss(call, key);
   }
   if (!traced) cannot(Reason::CallSkipped, "a function with a cache");

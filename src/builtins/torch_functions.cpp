@@ -138,12 +138,19 @@ Value* full(Trace& trace, const Args& args) {
   PyObject* const full = once([] { return real("torch", "full"); });
   PyObject* const empty = once([] { return real("torch", "empty"); });
   static PyObject* const fill = intern("fill_");
-  static PyObject* const dtype = intern("dtype");
-  auto* value = args.positional > 1 ? trace.see_as<Tensor>(args[1]) : nullptr;
-  if (!value || args.positional != 2) return trace.emit(full, args);
-  std::vector<Value*> values{args[0]};
-  values.insert(values.end(), args.values + 2, args.values + 2 + args.keywords);
-  std::vector<PyObject*> names(args.names, args.names + args.keywords);
+  static PyObject *const dtype = intern("dtype"), *const size = intern("size"), *const number = intern("fill_value");
+  Value* given[] = {args.positional > 0 ? args[0] : args.keyword(size),
+                    args.positional > 1 ? args[1] : args.keyword(number)};
+  auto* value = given[1] ? trace.see_as<Tensor>(given[1]) : nullptr;
+  const bool twice = (args.positional > 0 && args.keyword(size)) || (args.positional > 1 && args.keyword(number));
+  if (!value || !given[0] || twice || args.positional > 2) return trace.emit(full, args);
+  std::vector<Value*> values{given[0]};
+  std::vector<PyObject*> names;
+  for (size_t i = 0; i < args.keywords; ++i) {
+    if (PyUnicode_Compare(args.names[i], size) == 0 || PyUnicode_Compare(args.names[i], number) == 0) continue;
+    names.push_back(args.names[i]);
+    values.push_back(args.values[args.positional + i]);
+  }
   if (trace.contract.as_is) {
     const meta::Record& record = *value->record;
     PyObject* found = dtype_of_number(record);

@@ -33,7 +33,7 @@ template <Text name>
 Value* as_method(Trace& trace, const Args& args) {
   static PyObject* text = intern(name.text);
   auto* self = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
-  if (self && protocol::is_hidden(trace, self, text, true))
+  if (self && protocol::is_hidden(trace, self, text))
     cannot(Reason::CallUnknown, std::string("Tensor.") + name.text + ", which the instance hides");
   return trace.emit_method(text, args);
 }

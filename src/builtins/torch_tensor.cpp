@@ -220,14 +220,12 @@ void note_dict(Trace& trace, Tensor* tensor) {
   tensor->dict_seen = true;
 }
 
-/// What the instance itself has: stored in the capture, or there before. Null if it has none, which is guarded if
-/// asked.
-Value* own(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
+/// What the instance itself has: stored in the capture, or there before. Null if it has none, which is guarded.
+Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
   if (Attribute* attribute = stored(tensor, name)) return attribute->value;
   if (!tensor->existing()) return nullptr;
   PyObject* found = nullptr;
   cpython::instance_attribute(tensor->object, name, &found);
-  if (!found && !guard) return nullptr;
   note_dict(trace, tensor);
   const source::Source* source = trace.pool->child(tensor->source, SK::Attr, name);
   if (found) return trace.see(trace.wrap(found, source));
@@ -297,10 +295,9 @@ Value* generic_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
     if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) cannot(Reason::AttributeUnknown, "Tensor." + text_of(name));
     return protocol::bind(trace, found, trace.type_attribute(type, name), tensor, type);
   }
-  // That no attribute of the instance hides a method of the class is not guarded, as in Dynamo: it would be one guard
-  // for every method of every input.
-  bool method = found && is_method(found);
-  if (Value* value = own(trace, tensor, name, !method)) return value;
+  const bool method = found && is_method(found);
+  if (!method || protocol::is_hidden(trace, tensor, name))
+    if (Value* value = own(trace, tensor, name)) return value;
   if (!found) return nullptr;
   if (method && !PyFunction_Check(found)) {
     if (!PyType_IsSubtype(type, reinterpret_cast<PyDescrObject*>(found)->d_type))
@@ -395,7 +392,7 @@ void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* v
   PyObject* found = trace.type_lookup(tensor->record->type, name);
   if (found && Py_IS_TYPE(found, &PyMemberDescr_Type)) return store_slot(trace, tensor, found, name, value);
   if (found && Py_TYPE(found)->tp_descr_set) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
-  if (!value && !own(trace, tensor, name, true))
+  if (!value && !own(trace, tensor, name))
     protocol::raise(
         trace, PyExc_AttributeError,
         "'" + std::string(tensor->record->type->tp_name) + "' object has no attribute '" + text_of(name) + "'");

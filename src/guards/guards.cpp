@@ -43,6 +43,8 @@ std::string Fact::print() const {
     case Kind::Marks:
       return name +
              (object.get() == Py_None ? " is not marked" : " is marked no further than " + describe(object.get()));
+    case Kind::HidesNothing:
+      return name + " hides no attribute of its class";
     case Kind::Code:
       return name + ".__code__ is " + describe(object.get());
     case Kind::MethodDef:

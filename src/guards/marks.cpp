@@ -67,4 +67,25 @@ bool are_marks_within(PyObject* tensor, PyObject* marks) {
   return true;
 }
 
+namespace {
+bool is_hidden_by(PyTypeObject* type, PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return PyUnicode_Check(name);  // others equal no name
+  PyObject* found = cpython::type_lookup(type, name);
+  return found && !Py_TYPE(found)->tp_descr_set;
+}
+}  // namespace
+
+bool hides_nothing(PyObject* tensor) {
+  PyTypeObject* type = Py_TYPE(tensor);
+  if (cpython::has_inline_values(tensor)) {
+    for (Py_ssize_t i = 0, count = cpython::inline_count(tensor); i < count; ++i)
+      if (is_hidden_by(type, cpython::shared_key_at(type, cpython::inline_insertion_order(tensor, i)))) return false;
+    return true;
+  }
+  PyObject *dict = cpython::instance_dict_if_any(tensor), *name, *value;
+  for (Py_ssize_t at = 0; dict && PyDict_Next(dict, &at, &name, &value);)
+    if (is_hidden_by(type, name)) return false;
+  return true;
+}
+
 }  // namespace gramme::guards

@@ -1,4 +1,4 @@
-// What torch._dynamo.mark_dynamic and its like have written on a tensor.
+// What programs have written on a tensor: marks of torch._dynamo.mark_dynamic and its like, attributes of their own.
 #pragma once
 #include "base/ref.h"
 #include "cpython/objects.h"
@@ -11,8 +11,11 @@ Owned<> marks_of(PyObject* tensor);
 bool are_marks_within(PyObject* tensor, PyObject* marks);
 /// Did torch._dynamo.mark_static_address(guard=True) say that captures are for this very tensor?
 bool has_guarded_address(PyObject* tensor);
-/// Does the tensor have attributes of its own?
-[[gnu::always_inline]] inline bool may_be_marked(PyObject* tensor) {
+/// Has none of the tensor's own attributes the name of one of its class that they would hide? Those of data descriptors
+/// they do not. Runs no Python.
+bool hides_nothing(PyObject* tensor);
+/// May the tensor have attributes of its own?
+[[gnu::always_inline]] inline bool may_have_attributes(PyObject* tensor) {
   if (cpython::has_inline_values(tensor)) return cpython::inline_count(tensor) != 0;
   return cpython::instance_dict_if_any(tensor) != nullptr;
 }

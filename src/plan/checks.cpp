@@ -125,6 +125,8 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
     }
     case GuardKind::Marks:
       return name + " was marked (torch._dynamo.mark_dynamic or its like)";
+    case GuardKind::HidesNothing:
+      return name + " has an attribute that hides one of its class";
     case GuardKind::Code:
       return name + ".__code__ changed";
     case GuardKind::MethodDef:
@@ -169,11 +171,11 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
 
 /// Does a check of the kind hold of the object?
 template <GuardKind kind>
-bool matches(const Check& check, PyObject* object) = delete;
+bool matches([[maybe_unused]] const Check& check, PyObject* object) = delete;
 
 #define MATCHES(kind) \
   template <>         \
-  inline bool matches<GuardKind::kind>(const Check& check, PyObject* object)
+  inline bool matches<GuardKind::kind>([[maybe_unused]] const Check& check, PyObject* object)
 
 MATCHES(Type) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object; }
 MATCHES(Narrow) { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object && source::is_narrow(object); }
@@ -195,6 +197,7 @@ MATCHES(MethodDef) {
 MATCHES(Warning) { return guards::is_harmless_warning(object, check.object); }
 MATCHES(Subclasses) { return are_subclasses(object, check.object); }
 MATCHES(Subclass) { return answers_subclass(object, check.object, check.number != 0); }
+MATCHES(HidesNothing) { return guards::hides_nothing(object); }
 MATCHES(Marks) { return guards::are_marks_within(object, check.object); }
 MATCHES(Code) { return PyFunction_Check(object) && cpython::as_function(object)->func_code == check.object; }
 

@@ -196,11 +196,14 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   if (needs & kInstanceDict) instance_dict(object);  // attributes move into it: before anything says where they are
   if (needs & kAttributes) add_attributes(object, needs & kKeys);
   if (needs & kClassLookup) add_class_tag(object);
-  if (needs & kMarks) add_marks(object);
+  if (needs & kMarks)
+    add_marks(object);
+  else if (needs & kOwnNames)
+    add_own_names(object);
   if (needs & kRegistered) add_registrations();
   if (needs & kSubclasses) add_subclasses(object);
   constexpr uint32_t kRecorded = kType | kContent | kKeys | kOrder | kItems | kSize | kAttributes | kClassLookup |
-                                 kMembers | kPosition | kInstanceDict | kRegistered | kMaxLength | kMarks |
+                                 kMembers | kPosition | kInstanceDict | kRegistered | kMaxLength | kMarks | kOwnNames |
                                  kSubclasses | kCode | kMethod;
   if (needs & ~kRecorded) add_unstamped();
 }
@@ -208,8 +211,12 @@ void Recorder::add_content(const Step& step, PyObject* object) {
 /// A mark is an attribute; what is marked already may be marked further.
 void Recorder::add_marks(PyObject* tensor) {
   if (guards::marks_of(tensor).get() != Py_None) return add_unstamped();
-  add_attributes(tensor, kKeys);
-  if (cpython::has_inline_values(tensor)) add_absent_inline(tensor);
+  add_own_names(tensor);
+}
+
+void Recorder::add_own_names(PyObject* object) {
+  add_attributes(object, kKeys);
+  if (cpython::has_inline_values(object)) add_absent_inline(object);
 }
 
 /// Every registration with an abstract class raises one count.

@@ -35,6 +35,7 @@ class Recorder {
   void add_members(PyObject* set);
   void add_class_tag(PyObject* type);
   void add_marks(PyObject* tensor);
+  void add_own_names(PyObject* object);
   void add_registrations();
   void add_subclasses(PyObject* cls);
 

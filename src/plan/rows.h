@@ -32,7 +32,8 @@ enum Needs : uint32_t {
   kSubclasses = 1 << 14,    // the classes directly below a class
   kCode = 1 << 15,          // a function's code
   kMethod = 1 << 16,        // what a C function is made of
-  kUnstamped = 1 << 17,     // what has no stamp and no fixed address: looked into in every check
+  kOwnNames = 1 << 17,      // names of the instance's own attributes
+  kUnstamped = 1 << 18,     // what has no stamp and no fixed address: looked into in every check
 };
 
 /// Who compares a fact.

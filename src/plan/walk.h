@@ -42,7 +42,8 @@ inline bool passes(const Program& program, const Step& step, PyObject* object) {
   if (step.spec && !aten::matches(*step.spec, object)) return false;
   const Check* check = program.checks.data() + step.first_check;
   for (const Check* end = check + step.check_count; check < end; ++check) {
-    if (check->kind == guards::Kind::Marks && !guards::may_be_marked(object)) continue;  // nearly every tensor
+    const bool of_attributes = check->kind == guards::Kind::Marks || check->kind == guards::Kind::HidesNothing;
+    if (of_attributes && !guards::may_have_attributes(object)) continue;  // nearly every tensor
     if (!matches_check(*check, object)) return false;
   }
   return true;

@@ -189,7 +189,7 @@ bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bou
   PyObject* name = PyDescr_NAME(callable);
   PyTypeObject* type = tensor->record->type;
   PyObject* found = bound ? cpython::type_lookup(type, name) : trace.type_lookup(type, name);
-  return found == callable && !is_hidden(trace, tensor, name, !bound);
+  return found == callable && !is_hidden(trace, tensor, name);
 }
 
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bound = false) {

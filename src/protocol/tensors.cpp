@@ -8,6 +8,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "cpython/objects.h"
+#include "guards/marks.h"
 #include "protocol/operator_table.h"
 #include "torch/names.h"
 
@@ -68,16 +69,22 @@ void refuse_subclass(const Tensor* tensor, const std::string& wanted) {
     cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
 }
 
-bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name, bool guard) {
+bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name) {
   for (const Attribute& attribute : tensor->attributes)
     if (attribute.name == name) return true;
   if (!tensor->existing()) return false;
+  if (tensor->hides_nothing) return false;
   PyObject* found = nullptr;
-  cpython::instance_attribute(tensor->object, name, &found);
-  if (found || !guard) return found;
+  if (cpython::instance_attribute(tensor->object, name, &found) == cpython::Lookup::NeedsPython)
+    cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
+  if (found) return true;
   if (!tensor->dict_seen) trace.note_dict_of(tensor->object);
   tensor->dict_seen = true;
-  trace.guard_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
+  tensor->hides_nothing = guards::hides_nothing(tensor->object);
+  if (tensor->hides_nothing)
+    trace.guard({tensor->source, guards::Kind::HidesNothing, {}});
+  else
+    trace.guard_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
   return false;
 }
 

@@ -18,19 +18,18 @@ class Inputs {
   Inputs(const plan::Segment& segment, PyObject* const* registers) : segment_(segment), registers_(registers) {}
   bool save() {
     for (int index : segment_.restored) {
-      saved_.push_back(aten::content_of(registers_[index]));
-      if (!saved_.back()) return false;
+      if (!saved_.emplace_back().copy(registers_[index])) return false;
     }
     return true;
   }
   void restore() {
-    for (size_t i = 0; i < saved_.size(); ++i) aten::put_back(registers_[segment_.restored[i]], saved_[i].get());
+    for (size_t i = 0; i < saved_.size(); ++i) saved_[i].put_back(registers_[segment_.restored[i]]);
   }
 
  private:
   const plan::Segment& segment_;
   PyObject* const* registers_;
-  std::vector<Owned<>> saved_;
+  std::vector<aten::Content> saved_;
 };
 
 }  // namespace

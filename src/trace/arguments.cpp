@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "cpython/objects.h"
 #include "meta/numbers.h"
 #include "meta/origin.h"
 #include "source/constant.h"
@@ -74,6 +75,16 @@ bool takes_data(const meta::Call& call) {
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (!text) PyErr_Clear();
   return !text || of_torch::is_call(text, of_torch::ReadsData);
+}
+
+/// PyTorch's functions in C take an int of NumPy for an int; one in Python may ask what it is, and operators of
+/// torch.ops take none in a list's place.
+bool takes_numpy_ints(const meta::Call& call) {
+  if (call.kind != meta::Call::Method) return PyCFunction_Check(call.target) && !meta::is_of_program(call);
+  PyTypeObject* const type =
+      call.args->kind == Argument::Tensor ? call.args->record->type : of_torch::type(of_torch::TensorBase);
+  PyObject* method = cpython::type_lookup(type, call.target);
+  return method && !PyFunction_Check(method);
 }
 
 bool is_type(const Argument& argument) { return argument.kind == Argument::Constant && PyType_Check(argument.object); }
@@ -183,7 +194,10 @@ Argument Scope::passed(Object* object) {
     result.object = object->object;
     return result;
   }
-  if (is_numpy(object, "numpy.int64")) return argument(capture_.python_number(object));
+  if (is_numpy(object, "numpy.int64")) {
+    numpy_ints_ = true;
+    return argument(capture_.python_number(object));
+  }
   if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
   return argument(object->payload);
 }
@@ -197,6 +211,7 @@ Argument Scope::argument(Value* value) {
 
 /// The arguments of a call in the arena.
 void Scope::fill(meta::Call& call, const Args& args) {
+  numpy_ints_ = false;
   leaves_.clear();
   numbers_.clear();
   auto* all =
@@ -217,6 +232,7 @@ void Scope::fill(meta::Call& call, const Args& args) {
   auto** names = static_cast<PyObject**>(capture_.arena.bytes_for(sizeof(PyObject*) * (args.keywords + 1)));
   for (size_t i = 0; i < args.keywords; ++i) names[i] = capture_.keep(share(args.names[i]));
   call.keyword_names = names;
+  if (numpy_ints_ && !takes_numpy_ints(call)) cannot(Reason::ArgumentKind, "an int of NumPy to a function in Python");
 }
 
 namespace {

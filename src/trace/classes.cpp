@@ -40,7 +40,7 @@ PyObject* Capture::real_type_lookup(PyTypeObject* type, PyObject* name) {
   else if (Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found))
     guard({source, guards::Kind::Identity, share(found)});
   else
-    guard({source, guards::Kind::Present, {}});
+    guard_type(source, Py_TYPE(found));  // no descriptor, which might stand before what the instance has
   return found;
 }
 

@@ -38,6 +38,7 @@ Value* Scope::emit_remembering(PyObject* function, const Args& args) {
 }
 
 Value* Scope::emit_method(PyObject* name, const Args& args) {
+  if (!args.positional) cannot(Reason::ArgumentKind, "a method whose self has a name");
   meta::Call call;
   call.kind = meta::Call::Method;
   call.target = capture_.keep(share(name));

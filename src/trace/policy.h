@@ -40,6 +40,7 @@ struct Policy {
   std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
   std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
   std::unordered_map<size_t, Held> held;                     // objects that earlier captures held
+  std::unordered_map<size_t, int> cached;                    // captures to which caches gave a result
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
@@ -68,6 +69,9 @@ struct Policy {
 /// So many captures that needed one size as a number make it one for good.
 constexpr int kTimesFixed = 2;
 
+/// A cache that so many captures found a result in, and that has lost it since, is emptied again and again.
+constexpr int kTimesCached = 2;
+
 /// Something that was taken as unknown must be known from the start: the capture starts again with it specialised.
 struct NeedsConstant {
   std::vector<const Source*> sources;
@@ -82,6 +86,9 @@ struct HookLeaves {
 /// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of
 /// its globals; not those of classes and modules.
 bool may_vary(const Source* source);
+
+/// Does a wrapper of functools.lru_cache keep it for a key?
+bool is_result_of_cache(const Source* source);
 
 /// Is it a dict of hooks that torch keeps by the ids of their handles? No hook is told its id, and each has another.
 bool is_of_hooks(const Source* source);

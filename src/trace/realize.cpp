@@ -278,7 +278,7 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   guard(std::move(fact));
   if (policy.contract.symbols && may_vary(source) && !is_of_module(result->record, source))
     guard({source, guards::Kind::Marks, guards::marks_of(object)});
-  if (guards::may_be_marked(object) && guards::has_guarded_address(object))
+  if (guards::may_have_attributes(object) && guards::has_guarded_address(object))
     guard({source, guards::Kind::Identity, share(object)});
   found(result);
   return result;

@@ -347,6 +347,7 @@ class Scope {
   std::unordered_map<const graph::Graph*, std::unordered_map<shape::Expr, meta::Argument>> computed_;
   std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
   std::vector<value::Number*> numbers_;  // of the call being built, likewise
+  bool numpy_ints_ = false;              // the call being built gets some as ints
   std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
   std::vector<Write> writes_;              // inputs written in place, by their first writes
   size_t restored_ = 0;                    // so many were written before an operation that may raise, or by it

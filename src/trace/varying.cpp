@@ -23,6 +23,11 @@ bool may_vary(const Source* source) {
   return root == SK::Local || root == SK::Stack || root == SK::Function;
 }
 
+bool is_result_of_cache(const Source* source) {
+  if (source->kind == SK::CacheResult) source = source->base;
+  return source->kind == SK::Value && source->base->kind == SK::CacheTable;
+}
+
 bool is_of_hooks(const Source* source) {
   if (source->kind != SK::Attr && source->kind != SK::Value) return false;
   if (!PyUnicode_CheckExact(source->key.get())) return false;

@@ -87,6 +87,7 @@ struct Tensor : ValueOf<Tensor> {
   bool retains_grad = false;    // retain_grad() was called on it in the capture
   bool used = false;            // by an operation since it was made or last written
   bool dict_seen = false;       // its Python attributes were asked for or set
+  bool hides_nothing = false;   // existing: guarded to have no attribute of its own that hides one of its class
   bool altered = false;  // it is another tensor now in more than its content: its sizes, its metadata of autograd
   size_t made_at = 0;    // root step (Inliner::steps) when it was made or last written; 0: before the segment
 };

@@ -382,3 +382,75 @@ def test_like_einops(lengths: tuple[int, ...]) -> None:
     assert infos[0] == infos[1]
     if len(set(lengths)) == 1:
         assert counting.graphs == 1
+
+
+@pytest.mark.parametrize("maxsize", [None, 128])
+def test_a_cache_that_is_emptied_before_each_call(maxsize: int | None) -> None:
+    """It settles: the call of the cached function is made for real, and what is around it is captured."""
+
+    @functools.lru_cache(maxsize)
+    def table(n: int) -> tuple[int, ...]:
+        return tuple(range(n))
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin() * sum(table(3))
+        return y.cos() + sum(table(3)) + sum(table(4))
+
+    def run(function: Callable[[torch.Tensor], torch.Tensor], emptied: bool) -> object:
+        if emptied:
+            table.cache_clear()
+        return function(x()).tolist(), table.cache_info()
+
+    compiled = gramme.compile(program, backend="eager")
+    patterns = [True] * 12 + [False, True, False, False, True]
+    table.cache_clear()
+    expected = [run(program, emptied) for emptied in patterns]
+    table.cache_clear()
+    assert [run(compiled, emptied) for emptied in patterns] == expected
+    settled = gramme.statistics(compiled)
+    assert settled.plain_runs == 0
+    assert settled.captures <= 10
+    for _ in range(4):
+        run(compiled, emptied=True)
+    assert gramme.statistics(compiled).captures == settled.captures
+
+
+LOG: list[int] = []
+SCALE = 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("reads", ["nothing", "a list", "a global", "a mode"])
+def test_a_miss_behind_an_effect(reads: str, backend: str) -> None:
+    """What reads nothing that the segment changed is called in the capture; the rest is called for real."""
+
+    @functools.lru_cache(None)
+    def cached(n: int) -> int:
+        if reads == "a list":
+            return n * len(LOG)
+        if reads == "a global":
+            return n * SCALE
+        return n * (2 if reads == "a mode" and torch.is_grad_enabled() else 3)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        global SCALE  # noqa: PLW0603
+        LOG.append(1)
+        if reads == "a global":
+            SCALE += 1
+        with torch.no_grad():
+            y = x.sin() * cached(3)
+        return y.cos()
+
+    def run(function: Callable[[torch.Tensor], torch.Tensor]) -> object:
+        global SCALE  # noqa: PLW0603
+        SCALE = 2
+        LOG.clear()
+        cached.cache_clear()
+        return [function(x()).tolist() for _ in range(3)], cached.cache_info(), LOG[:], SCALE
+
+    compiled = gramme.compile(program, backend=backend)
+    assert run(compiled) == run(program)
+    if reads == "nothing":
+        counted = Counting()
+        run(gramme.compile(program, backend=counted))
+        assert counted.graphs == 1

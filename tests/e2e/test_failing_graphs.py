@@ -503,3 +503,23 @@ def test_frames_of_the_traceback_can_be_looked_into(backend: str, deep: bool) ->
     assert all(isinstance(frame.f_locals, dict) for frame in frames)
     text = traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
     assert "KeyError: 'wrong'" in "".join(text)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_kernel_that_gives_other_sizes_before_it_raises(columns: bool, backend: str) -> None:
+    """It lies as it did when its content is put back; then eager raises its own exception."""
+
+    def program(out: torch.Tensor) -> torch.Tensor:
+        a, b = torch.eye(3), torch.ones(3, 1)
+        return torch.linalg.solve_triangular(a, b, upper=True, unitriangular=True, out=out)
+
+    def run(function: Program) -> Any:
+        out = (torch.ones(3, 4)[:, 1:2] if columns else torch.ones(3, 1)).double()
+        with pytest.raises(RuntimeError) as raised:
+            function(out)
+        return type(raised.value), str(raised.value), out.shape, out.stride(), state(out)
+
+    compiled = gramme.compile(program, backend=backend)
+    for _ in range(2):
+        assert run(compiled) == run(program)

@@ -33,6 +33,8 @@ REWRITTEN: dict[str, tuple[str, str]] = {
     "torch.Tensor.fill_": ("likewise", "test_programs.py"),
     "torch.Tensor.zero_": ("likewise", "test_programs.py"),
 }
+# Slices, comparisons with a number on the left and autograd.Function, which a torch function mode sees alike:
+# test_syntax_over_kinds.py.
 # Programs whose calls or arguments are spelt otherwise though they are the same.
 EQUAL = {
     "backward_inside": "its hook calls below the mode",

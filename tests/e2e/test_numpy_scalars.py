@@ -192,3 +192,36 @@ def test_no_leaks() -> None:
     gramme.reset()
     gc.collect()
     assert gone() is None
+
+
+IMAGE = torch.ones(1, 2, 4, 4)
+TO_PYTHON: dict[str, Callable[[Any], Any]] = {
+    "split": lambda n: X.split(n),
+    "torch.split": lambda n: torch.split(X, n),
+    "split by sizes": lambda n: X.split([n - 1, n - 1]),
+    "norm": lambda n: torch.norm(X, dim=n - 1),
+    "tensordot": lambda n: torch.tensordot(X, X, n),
+    "unravel_index": lambda n: torch.unravel_index(N, (n, n)),
+    "adaptive_avg_pool2d": lambda n: torch.nn.functional.adaptive_avg_pool2d(IMAGE, n),
+    "max_unpool2d": lambda n: torch.nn.functional.max_unpool2d(
+        IMAGE, torch.zeros(1, 2, 4, 4, dtype=torch.int64), 2, output_size=(n * 4, n * 4)
+    ),
+    "an operator": lambda n: torch.ops.aten.max_pool2d(IMAGE, n),
+    "in C": lambda n: torch.nn.functional.max_pool2d(IMAGE, n),
+    "method in C": lambda n: X.chunk(n),
+}
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.int32(2), np.float64(2)], ids=lambda n: type(n).__name__)
+@pytest.mark.parametrize("name", TO_PYTHON)
+def test_functions_in_python_may_ask_what_a_number_is(name: str, number: Any) -> None:
+    def outcome(function: Callable[[Any], Any]) -> Any:
+        try:
+            return function(number)
+        except (TypeError, RuntimeError) as error:
+            return type(error).__name__, str(error)
+
+    program = TO_PYTHON[name]
+    compiled = gramme.compile(lambda n: program(n), backend="eager")
+    for _ in range(2):
+        assert same(outcome(compiled), outcome(program))

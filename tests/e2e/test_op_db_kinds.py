@@ -234,7 +234,7 @@ def run(variant: Variant, call: Callable[..., Any], how: int) -> Any:
         args, kwargs = pytree.tree_unflatten(filled, spec)
         return call(args, kwargs)
 
-    given = [t * 1 if t.requires_grad and how == 1 and type(t) is torch.Tensor else t for t in tensors]
+    given = [t.clone() if t.requires_grad and how == 1 and type(t) is torch.Tensor else t for t in tensors]
     torch.manual_seed(0)
     return outcome(with_tensors, given, leaves=tensors)
 

@@ -35,6 +35,10 @@ KINDS: dict[str, Callable[[], torch.Tensor]] = {
 CALLS: dict[str, Callable[[torch.Tensor], Any]] = {
     "full": lambda t: torch.full((2,), t),
     "full by names": lambda t: torch.full(size=(2,), fill_value=t),
+    "full with a name": lambda t: torch.full((2,), fill_value=t),
+    "full by names in another order": lambda t: torch.full(dtype=torch.float64, fill_value=t, size=(2,)),
+    "full given twice": lambda t: torch.full((2,), t, fill_value=t),
+    "full of no size": lambda t: torch.full(fill_value=t),
     "full of a dtype": lambda t: torch.full((2,), t, dtype=torch.uint8),
     "full of half": lambda t: torch.full((2,), t, dtype=torch.float16),
     "full with gradients": lambda t: torch.full((2,), t, dtype=torch.float32, requires_grad=True),
@@ -77,6 +81,18 @@ def test_calls_on_kinds_of_tensors(name: str, backend: str) -> None:
         for _ in range(2):
             value, twin = make(), make()
             assert outcome(lambda: compiled(value)) == outcome(lambda: call(twin)), kind  # noqa: B023
+
+
+@pytest.mark.parametrize("name", ["full", "full with a name", "full by names", "full by names in another order"])
+def test_compilers_get_one_graph(name: str) -> None:
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    gramme.compile(lambda t: CALLS[name](t * 1) + 1, backend=backend, fullgraph=True)(torch.tensor(2.0))
+    assert len(graphs) == 1
 
 
 @pytest.mark.parametrize("backend", EXECUTORS)

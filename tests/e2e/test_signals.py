@@ -211,8 +211,50 @@ class Raising:
         raise self.kind("late")
 
 
+class Made:
+    def __init__(self, number: int, frame: Any) -> None:
+        raise Late("late")
+
+
+class MadeByNew:
+    def __new__(cls, number: int, frame: Any) -> "MadeByNew":
+        raise Late("late")
+
+
+class Meta(type):
+    def __call__(cls, number: int, frame: Any) -> None:
+        raise Late("late")
+
+
+class OfMeta(metaclass=Meta):
+    pass
+
+
+class Static:
+    @staticmethod
+    def __call__(number: int, frame: Any) -> None:
+        raise Late("late")
+
+
+class OfClass:
+    @classmethod
+    def __call__(cls, number: int, frame: Any) -> None:
+        raise Late("late")
+
+
+class Through:
+    __call__ = Raising(Late)
+
+
 KEPT: dict[str, tuple[Any, type[BaseException]]] = {
-    **{name: each for name, each in HANDLERS.items() if name != "type"},
+    **HANDLERS,
+    "class": (Made, Late),
+    "class by __new__": (MadeByNew, Late),
+    "class of a metaclass": (OfMeta, Late),
+    "static method": (Static(), Late),
+    "class method": (OfClass(), Late),
+    "another object": (Through(), Late),
+    "cached": (functools.lru_cache(Raising(Late).method), Late),
     "method": (Raising(TimeoutError).method, TimeoutError),
     "object": (Raising(Late), Late),
     "partial of Python's": (functools.partial(Raising(Late).method), Late),
@@ -285,6 +327,30 @@ def test_what_compilers_catch(name: str, compiler: str, registered: Callable[...
     assert torch.equal(compiled(x), x.sin() + 1)
     whole = issubclass(kind, Exception) or compiler in ("swallowing", "finalizer")
     assert LOG == ["compiles", "compiled"] if whole else ["compiles", "compiles", "compiled"]
+
+
+@pytest.mark.parametrize("handler", [Made, OfMeta, Static(), Raising(Late), functools.lru_cache(Raising(Late).method)])
+def test_other_calls_of_a_handler(handler: Callable[..., Any], registered: Callable[..., str]) -> None:
+    """What a compiler calls by itself raises where it is called, also of classes that it makes of a handler's."""
+    signal.signal(NUMBER, handler)
+
+    def body() -> None:
+        with pytest.raises(Late):
+            handler("a", "b")
+        if isinstance(handler, type):
+            later.append(type(handler)("Later", (handler,), {}))
+        elif isinstance(handler, Static):
+            later.append(type("Later", (Static,), {})())
+        for each in later:
+            with pytest.raises(Late):
+                each("a", "b")
+
+    later: list[Callable[..., Any]] = []
+    compiled, x = front.compile(lambda x: x.sin() + 1, backend=registered(body)), torch.ones(3)
+    assert torch.equal(compiled(x), x.sin() + 1)
+    for each in (handler, *later):
+        with pytest.raises(Late):
+            each(2, None)
 
 
 def test_one_handler_after_another(registered: Callable[..., str]) -> None:

@@ -114,3 +114,23 @@ def test_a_replaced_method_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None
             for backend in EXECUTORS:
                 function = lambda x: getattr(base, name)(x, *args) + 1  # noqa: B023, E731
                 assert torch.equal(gramme.compile(function, backend=backend)(x), function(x))
+
+
+REFLECTED = ("__rdiv__", "__rpow__", "__rmod__", "__rmatmul__", "__radd__", "__rsub__", "norm", "split", "__pow__")
+
+
+@pytest.mark.parametrize("backend", EXECUTORS)
+@pytest.mark.parametrize("name", REFLECTED)
+def test_self_by_its_name(name: str, backend: str) -> None:
+    method = getattr(Tensor, name)
+
+    def program(arguments: dict[str, Any]) -> Any:
+        try:
+            return method(**arguments)
+        except TypeError as error:
+            return str(error)
+
+    for arguments in ({}, {"self": torch.eye(2)}, {"self": torch.ones(2, 2), "other": torch.eye(2) + 1}):
+        expected = program(arguments)
+        got = gramme.compile(program, backend=backend)(arguments)
+        assert torch.equal(got, expected) if isinstance(expected, Tensor) else got == expected

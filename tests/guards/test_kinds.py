@@ -48,10 +48,9 @@ def marked(*dims: int) -> torch.Tensor:
     return made
 
 
-def attributed() -> torch.Tensor:
+def attributed(*names: str) -> torch.Tensor:
     made = torch.ones(2, 3)
-    made.label = "x"  # type: ignore[attr-defined]
-    assert vars(made)
+    vars(made).update(dict.fromkeys(names or ("label",), "x"))
     return made
 
 
@@ -120,6 +119,9 @@ CHECKS = [
     ("Marks", None, attributed(), marked(0), None),
     ("Marks", MARKED, T, marked(1), None),
     ("Marks", MARKED, marked(0), marked(0, 1), None),
+    ("HidesNothing", None, T, attributed("sin"), "L['x'] has an attribute that hides one of its class"),
+    ("HidesNothing", None, attributed(), attributed("label", "split"), None),
+    ("HidesNothing", None, attributed("grad_fn", "shape"), attributed("__add__"), None),
     ("Tensor", T, torch.zeros(2, 3), torch.ones(3, 2), "L['x']: shape changed from [2, 3] to [3, 2]"),
     ("Present", None, None, NotImplemented, "L['x'] is gone"),
     ("Absent", None, NotImplemented, 5, "L['x'] exists now: 5"),

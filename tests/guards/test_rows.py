@@ -174,6 +174,12 @@ def tensors() -> list[Any]:
     return [torch.ones(2, 3), torch.ones(2, 3)]
 
 
+def labelled() -> list[Any]:
+    made = tensors()
+    vars(made[0])["label"] = 1
+    return made
+
+
 BOUND: list[int] = []
 APPENDS, EXTENDS = reborn(lambda i: BOUND.extend if i else BOUND.append)
 BOUND_ANEW = Case(APPENDS, about("MethodDef", list.append), EXTENDS)
@@ -207,6 +213,10 @@ GUARDS: dict[str, list[Case]] = {
     "MaxLength": [Case(lambda: [collections.deque([1], 2)], about("MaxLength", 2), do("__init__", [1], 3))],
     "Tensor": [Case(tensors, about("Tensor", torch.ones(2, 3)), do("t_"))],
     "Marks": [Case(tensors, about("Marks"), assign("_dynamo_dynamic_indices", {0}))],
+    "HidesNothing": [
+        Case(tensors, about("HidesNothing"), assign("sin", one)),
+        Case(labelled, about("HidesNothing"), lambda x: vars(x[0]).update(sin=one)),
+    ],
     "Code": [Case(lambda: [function()], about("Code", function().__code__), assign("__code__", one.__code__))],
     "MethodDef": [BOUND_ANEW],
     "Warning": [Case(not_raised, about("Warning", ("text", UserWarning, 7)), raised_from_now_on)],

@@ -1,5 +1,5 @@
-// A handler is called through its vectorcall slot: who writes there has the call, and nothing else changes that a
-// program could see.
+// A handler is called through its vectorcall slot, or its type's slot for calls if it has none: who writes there has
+// the call, and nothing else changes that a program could see.
 #include <unistd.h>
 
 #include <csignal>
@@ -17,9 +17,8 @@ constinit HandlersKept* innermost = nullptr;  // only the main thread's
 constinit pid_t process = 0;                  // whose scopes they are: a fork has none
 
 /// The object that says how the handler is called: itself, or the function by which its class has instances called.
-/// Null for types, of which there is one for all.
+/// Null if its type's slot does.
 PyObject* holder_of(PyObject* handler) {
-  if (PyType_Check(handler) || !PyCallable_Check(handler)) return nullptr;
   if (PyType_HasFeature(Py_TYPE(handler), Py_TPFLAGS_HAVE_VECTORCALL)) return handler;
   static PyObject* const name = intern("__call__");
   PyObject* call = _PyType_Lookup(Py_TYPE(handler), name);
@@ -28,6 +27,13 @@ PyObject* holder_of(PyObject* handler) {
 
 vectorcallfunc* place_of(PyObject* holder) {
   return reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(holder) + Py_TYPE(holder)->tp_vectorcall_offset);
+}
+
+/// Is it a call as CPython makes it of a handler, behind `self` if there is one: of the signal's number and a frame?
+bool is_of_signal(PyObject* const* args, Py_ssize_t count) {
+  if (count < 2) return false;
+  PyObject *number = args[count - 2], *frame = args[count - 1];
+  return PyLong_CheckExact(number) && (frame == Py_None || PyFrame_Check(frame));
 }
 
 /// A pending call, which CPython makes where it runs handlers.
@@ -50,9 +56,29 @@ HandlersKept::HandlersKept() : outer_(innermost) {
 HandlersKept::~HandlersKept() {
   if (innermost != this) return;
   innermost = outer_;
-  for (const Hooked& hooked : hooked_) *hooked.place = hooked.before;
+  for (const Hooked& hooked : hooked_) {
+    if (hooked.place) *hooked.place = hooked.before;
+    if (hooked.type && hooked.type->tp_call == call_by_slot) hooked.type->tp_call = hooked.slot_before;
+  }
   const ErrorState pending;
   hooked_.clear();
+}
+
+void HandlersKept::hook(PyObject* handler) {
+  if (!PyCallable_Check(handler) || find(handler)) return;
+  if (PyObject* holder = holder_of(handler)) {
+    vectorcallfunc* place = place_of(holder);
+    if (*place == call) return;
+    if (*place || PyType_Check(handler)) {
+      hooked_.push_back({share(holder), place, *place, nullptr, nullptr});
+      *place = call;
+      return;
+    }
+  }
+  PyTypeObject* type = Py_TYPE(handler);
+  const bool first = type->tp_call != call_by_slot;
+  hooked_.push_back({share(handler), nullptr, nullptr, first ? type : nullptr, first ? type->tp_call : nullptr});
+  type->tp_call = call_by_slot;
 }
 
 void HandlersKept::hook_handlers() {
@@ -62,11 +88,7 @@ void HandlersKept::hook_handlers() {
     const Owned<> key = take(PyLong_FromLong(number));
     const Owned<> handler = Owned<>::steal(PyObject_CallOneArg(ask, key.get()));
     PyErr_Clear();
-    PyObject* holder = handler ? holder_of(handler.get()) : nullptr;
-    vectorcallfunc* place = holder ? place_of(holder) : nullptr;
-    if (!place || !*place || *place == call) continue;
-    hooked_.push_back({share(holder), place, *place});
-    *place = call;
+    if (handler) hook(handler.get());
   }
 }
 
@@ -79,8 +101,29 @@ const HandlersKept::Hooked* HandlersKept::find(const PyObject* callable) {
 
 PyObject* HandlersKept::call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names) {
   const vectorcallfunc before = find(callable)->before;  // there is one: the slot is put back with the scope
-  PyObject* result = before(callable, args, nargsf, names);
-  if (!signals::is_main() || process != getpid()) return result;
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  PyObject* result = before ? before(callable, args, nargsf, names)
+                            : _PyObject_MakeTpCall(PyThreadState_Get(), callable, args, count, names);
+  return !names && is_of_signal(args, count) ? came_back(result) : result;
+}
+
+/// What the type's slot was, which a class that was made meanwhile has from its base.
+ternaryfunc HandlersKept::slot_of(PyTypeObject* type) {
+  for (; type->tp_call == call_by_slot; type = type->tp_base)
+    for (const HandlersKept* scope = innermost; scope; scope = scope->outer_)
+      for (const Hooked& hooked : scope->hooked_)
+        if (hooked.type == type) return hooked.slot_before;
+  return type->tp_call;
+}
+
+PyObject* HandlersKept::call_by_slot(PyObject* callable, PyObject* args, PyObject* keywords) {
+  PyObject* result = slot_of(Py_TYPE(callable))(callable, args, keywords);
+  const bool of_signal = PyTuple_GET_SIZE(args) == 2 && is_of_signal(&PyTuple_GET_ITEM(args, 0), 2);
+  return of_signal && !keywords && find(callable) ? came_back(result) : result;
+}
+
+PyObject* HandlersKept::came_back(PyObject* result) {
+  if (!signals::is_main() || process != getpid() || !innermost) return result;
   if (!result) result = innermost->keep();
   innermost->hook_handlers();  // it may have set others
   return result;

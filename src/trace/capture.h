@@ -118,6 +118,8 @@ class Capture {
   PyObject* constant_of(Value* value);
   /// Numbers that were specialised, and that were taken as dynamic.
   const std::vector<const Source*>& specialized() const { return specialized_; }
+  /// Those of them that are floats and 0: what starts at 0 (a maximum, a sum of weights) may vary from then on.
+  const std::vector<const Source*>& zeros() const { return zeros_; }
   const std::vector<const Source*>& dynamic() const { return dynamic_; }
   /// The number at its source is a constant from now on.
   void note_specialized(const value::Number* number);
@@ -348,7 +350,7 @@ class Capture {
   std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
-  std::vector<const Source*> specialized_, dynamic_;          // numbers
+  std::vector<const Source*> specialized_, zeros_, dynamic_;  // numbers
   std::unordered_set<const Source*> modules_;                 // torch.nn.Modules that were looked into
   std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // those marked unbacked
   struct Lists final : value::ListReader {

@@ -105,7 +105,9 @@ bool Capture::is_below_module(const Source* source) const {
 
 /// A constant, unless it changed since an earlier capture.
 Value* Capture::number(PyObject* object, const Source* source) {
-  const bool is_bound = is_known_constant(source) && !is_left_open(policy, source, object);
+  const bool is_zero = PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) == 0;
+  const bool is_bound = (is_known_constant(source) && !is_left_open(policy, source, object)) ||
+                        (is_zero && policy.zeros.contains(source->path));
   if (!varies(object, source) || is_bound) {
     guard({source, guards::Kind::Constant, share(object)});
     return make<Constant>(source, object);

@@ -119,6 +119,8 @@ class Evaluation {
     PyObject* const math_power = once([] { return imported("math", "pow").release(); });
     PyObject* const larger = once([] { return imported("builtins", "max").release(); });
     PyObject* const smaller = once([] { return imported("builtins", "min").release(); });
+    PyObject* const sym_larger = once([] { return imported("torch", "sym_max").release(); });
+    PyObject* const sym_smaller = once([] { return imported("torch", "sym_min").release(); });
     if (call.arg_count == 1 && call.target == negate) return negative(of(call.args[0]));
     if (call.arg_count != 2) return {};
     auto is = [&](int op) { return call.target == operator_row(op).function; };
@@ -128,8 +130,8 @@ class Evaluation {
     if (is(NB_MULTIPLY)) return product(a, b);
     if (is(NB_TRUE_DIVIDE)) return quotient(a, b);
     if (is(NB_POWER) || call.target == math_power) return power(a, b);
-    if (call.target == larger) return maximum(a, b);
-    if (call.target == smaller) return minimum(a, b);
+    if (call.target == larger || call.target == sym_larger) return maximum(a, b);
+    if (call.target == smaller || call.target == sym_smaller) return minimum(a, b);
     return {};
   }
 

@@ -122,10 +122,10 @@ Value* Capture::number(PyObject* object, const Source* source) {
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
-  const bool of_optimizer = policy.contract.as_is && (policy.in_step || is_of_optimizer(source));
+  const bool of_optimizer = policy.contract.counts() && (policy.in_step || is_of_optimizer(source));
   if (of_optimizer) state<OptimizerNumbers>().seen = true;
   const bool of_torch = is_in_optimizer(*this);  // where a learning rate may become 0
-  if (policy.contract.as_is && is_factor(object) && (of_optimizer || of_torch)) {
+  if (policy.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
     result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
     guard(guards::between(source, result->range.low, 1));
   }

@@ -380,7 +380,8 @@ class Counted(optim.Optimizer):
             rate = group["lr"] * math.sqrt(self.debias(beta, step)) if step >= 4 else 0.0
             largest = group["largest"] = max(rate, group.get("largest", 0.0))
             total = group["total"] = group.get("total", 0.0) + step**0.5 * largest**2.0
-            return largest**2.0 / total if total != 0.0 else 0.0
+            share: float = largest**2.0 / total if total != 0.0 else 0.0
+            return share
         return math.sqrt(self.debias(beta, step)) / self.debias(group["betas"][0], step)
 
     @torch.no_grad()

@@ -185,6 +185,8 @@ class Capture {
   /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
   value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
   bool is_made(PyTypeObject* type) const;
+  /// Does it stand below such a class, or an instance of it that was made with it? Those of the next call are others.
+  bool is_of_made(const Source* source) const;
   /// What its __dict__ shows: raw members by name, as the program left them.
   value::Dict* class_names(value::Class* cls);
   /// What a class holds under a name: a real object of its type, and the value.

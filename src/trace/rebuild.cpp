@@ -134,8 +134,11 @@ void Rebuilder::refuse_batched(const Tensor* tensor) {
 Register Rebuilder::make(Value* value) {
   if (value->source) {
     if (trace_.is_of_made(value->source)) {  // names and numbers are equal ones there
-      if (value->kind != Kind::Constant) unsupported("a member of a class made in the segment");
-      return constant(value->object);
+      auto* tuple = as<Tuple>(value);
+      const bool known = value->kind == Kind::Constant || (tuple && tuple->type == &PyTuple_Type);
+      const Owned<> equal = known ? trace_.concrete(value) : Owned<>();
+      if (!equal) unsupported("a member of a class made in the segment");
+      return constant(equal.get());
     }
     if (value->source->kind == source::Kind::Pinned) return constant(value->object);
     return read(value->source);

@@ -1,5 +1,6 @@
 """Enum() and its kind called in compiled code: each call makes another class, and what leaves is of that one."""
 
+import collections
 import enum
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ Enum, IntEnum, StrEnum, Flag, IntFlag = (
     library.Flag,
     library.IntFlag,
 )
+namedtuple: Any = collections.namedtuple
 KEPT: list[Any] = []
 
 
@@ -25,10 +27,11 @@ def colors(*args: Any, **keywords: Any) -> Any:
 
 def told(thing: Any) -> Any:
     """What can be compared of one call and another."""
-    if isinstance(thing, enum.EnumType):
+    cls: Any = type(thing)
+    if isinstance(thing, library.EnumType):
         return [thing.__name__, thing.__module__, thing.__qualname__, [repr(m) for m in thing], len(thing)]
     if isinstance(thing, Enum):
-        return [repr(thing), type(thing) is type(next(iter(type(thing)))), thing is type(thing)(thing.value)]
+        return [repr(thing), cls is type(next(iter(cls))), thing is cls(thing.value)]
     if isinstance(thing, dict):
         return [(told(k), told(v)) for k, v in thing.items()]
     if isinstance(thing, (list, tuple)):
@@ -113,6 +116,8 @@ WHOLE: dict[str, Callable[[torch.Tensor], Any]] = {
     "no such number": lambda x: (x + 1, attempt(lambda: colors()(9))),
     "no such name": lambda x: (x + 1, attempt(lambda: colors()["NO"])),
     "no such attribute": lambda x: (x + 1, attempt(lambda: colors().NO)),
+    "names": lambda x: (x + 1, tuple(colors()._member_names_)),
+    "fields": lambda x: (x + 1, namedtuple("P", "a b")._fields),
     "matched": matched,
 }
 # Others.

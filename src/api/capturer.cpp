@@ -300,7 +300,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   trace::Policy& policy = *held;
   policy.iterates = frame.iterates;
   policy.shows_lines = report.begin();
-  policy.in_step = options_.contract.as_is && is_in_step(frame);
+  policy.in_step = options_.contract.counts() && is_in_step(frame);
   set_dynamic(policy);
   // Those that call the program's operations as they are have nothing to rehearse.
   Owned<> rehearsal;

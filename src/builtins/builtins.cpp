@@ -24,6 +24,7 @@ void register_python() {
   register_lru_cache();
   register_operator();
   register_collections();
+  register_made_classes();
   register_context();
   register_copy();
   register_descriptors();

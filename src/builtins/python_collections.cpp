@@ -1,4 +1,4 @@
-// collections: deque, namedtuple(), and what Counter counts with. OrderedDict and defaultdict are in python_dict.cpp.
+// collections: deque, and what Counter counts with. OrderedDict and defaultdict are in python_dict.cpp.
 #include <opcode.h>
 
 #include "base/once.h"
@@ -166,56 +166,12 @@ Value* count_elements(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-// ---- namedtuple(): each call makes another class
-
-/// Where the class says it was made: in the module of the function that calls.
-Owned<> calling_module(Trace& trace) {
-  static PyObject* const kName = intern("__name__");
-  --trace.frameless;  // namedtuple()'s own frame
-  const trace::CallSite site = trace.inliner->call_site(0);
-  ++trace.frameless;
-  if (!site.globals) cannot(Reason::CallSkipped, "collections.namedtuple");
-  Value* name = trace.global(site.globals, kName);
-  PyObject* known = name ? trace.constant_of(name) : nullptr;
-  if (name && !known) cannot(Reason::CallSkipped, "collections.namedtuple");
-  return known ? share(known) : take(PyUnicode_FromString("__main__"));
-}
-
-/// Of constants: the class is made now, for the capture, and once more where it outlives the segment.
-Value* make_namedtuple(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("collections", "namedtuple"); });
-  PyObject* const partial = once([] { return real("functools", "partial"); });
-  static PyObject* const kModule = intern("module");
-  Owned<> given = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional) + 1)), keywords = take(PyDict_New());
-  PyTuple_SET_ITEM(given.get(), 0, share(function).release());
-  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
-    Owned<> part = inert(trace, args[i]);
-    if (!part) cannot(Reason::CallSkipped, "collections.namedtuple");
-    if (i < args.positional)
-      PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i) + 1, part.release());
-    else
-      check(PyDict_SetItem(keywords.get(), args.names[i - args.positional], part.get()));
-  }
-  PyObject* module = PyDict_GetItemWithError(keywords.get(), kModule);
-  if (!module || module == Py_None) check(PyDict_SetItem(keywords.get(), kModule, calling_module(trace).get()));
-  Owned<> maker = take(PyObject_Call(partial, given.get(), keywords.get()));
-  Owned<> made = Owned<>::steal(PyObject_CallNoArgs(maker.get()));
-  if (!made) {
-    PyErr_Clear();
-    cannot(Reason::CallSkipped, "collections.namedtuple");
-  }
-  value::Class* cls = trace.new_class(std::move(made), {}, {});
-  cls->maker = trace.keep(std::move(maker));
-  return cls;
-}
-
 }  // namespace
 
 void register_collections() {
   add_rows("collections", Takes::Asked,
            {
                {"deque", &make_deque},
-               {"namedtuple", &make_namedtuple},
                {"deque.append", &append<&push_right>},
                {"deque.appendleft", &append<&push_left>},
                {"deque.extend", &extend},

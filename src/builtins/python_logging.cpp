@@ -3,7 +3,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
-#include "guards/warnings.h"
+#include "protocol/warned.h"
 #include "torch/option.h"
 
 namespace gramme::builtins {
@@ -73,23 +73,6 @@ Value* is_enabled_for(Trace& trace, const Args& args) {
 
 // ---- warnings
 
-/// Is the module's variable written in the capture?
-bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
-  PyObject* found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
-  auto* seen = found ? trace.see_as<value::Module>(trace.pinned(found)) : nullptr;
-  if (!seen) cannot(Reason::CallSkipped, std::string("a function of ") + module);
-  auto& known = static_cast<value::Namespace*>(seen->names)->names;
-  return std::any_of(names.begin(), names.end(), [&](const char* name) {
-    auto at = known.find(intern(name));
-    return at != known.end() && at->second.written;
-  });
-}
-
-/// The filters as the capture left them changed.
-struct Filters {
-  bool changed = false;
-};
-
 /// Does the first filter that concerns the category ignore all of it?
 bool is_ignored(Trace& trace, PyTypeObject* category) {
   PyObject* const library = once([] { return import_module("warnings"); });
@@ -110,27 +93,6 @@ bool is_ignored(Trace& trace, PyTypeObject* category) {
   }
   return false;
 }
-
-/// warn() as it is at the place: (message, category, file, line, globals).
-PyObject* warn_at(PyObject*, PyObject* const* args, Py_ssize_t) {
-  static PyObject* const k_registry = intern("__warningregistry__");
-  static PyObject* const k_name = intern("__name__");
-  PyObject* const warn_explicit = once([] { return real("_warnings", "warn_explicit"); });
-  PyObject* globals = args[4];
-  Owned<> registry = Owned<>::steal(PyObject_GetItem(globals, k_registry));
-  if (!registry) {
-    PyErr_Clear();
-    registry = take(PyDict_New());
-    if (PyDict_SetItem(globals, k_registry, registry.get()) < 0) return nullptr;
-  }
-  PyObject* name = PyDict_GetItem(globals, k_name);
-  Owned<> module =
-      name && (name == Py_None || PyUnicode_Check(name)) ? share(name) : take(PyUnicode_FromString("<string>"));
-  return PyObject_CallFunctionObjArgs(warn_explicit, args[0], args[1], args[2], args[3], module.get(), registry.get(),
-                                      nullptr);
-}
-PyMethodDef warn_method = {"warn_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&warn_at)), METH_FASTCALL,
-                           nullptr};
 
 /// The text and category of warn(); ends the segment where the program's classes have a say in them.
 std::pair<PyObject*, PyTypeObject*> warned(Trace& trace, Value* message, Value* category) {
@@ -157,23 +119,14 @@ std::pair<PyObject*, PyTypeObject*> warned(Trace& trace, Value* message, Value* 
 /// As an effect, where it will not be raised: when the graph ran, with the registry of the module it is issued for.
 Value* warn(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("warnings", "warn"); });
-  PyObject* const at = once([] { return PyCFunction_New(&warn_method, nullptr); });
   if (is_listed(ignored, function)) return trace.none();
   auto [message, category, level, origin] = bind(args, 1, {"message", "category", "stacklevel", "source"});
   auto [text, type] = warned(trace, message, category);
   const Py_ssize_t outward = std::max<Py_ssize_t>(index_or(trace, level, 1), 1) - 1;
-  const bool touched = trace.state<Filters>().changed ||
-                       is_written(trace, "warnings", {"filters", "defaultaction", "showwarning", "_showwarnmsg_impl"});
-  if (touched && is_ignored(trace, type)) return trace.none();
+  if (protocol::writes_filters(trace) && is_ignored(trace, type)) return trace.none();
   const trace::CallSite site = trace.inliner->call_site(static_cast<size_t>(outward));
-  const bool internal = site.code && utf8_of(site.code->co_filename).find("importlib") != std::string::npos;
-  if (touched || !site.globals || internal || !is_none(trace, origin) || is_written(trace, "sys", {"stderr"}))
+  if (!is_none(trace, origin) || !protocol::warn_at(trace, site, text, type))
     cannot(Reason::CallSkipped, "warnings.warn");
-  Value *class_ = protocol::class_value(trace, type), *line = trace.integer(site.line);
-  Owned<> warning = take(PyTuple_Pack(3, text, reinterpret_cast<PyObject*>(type), line->object));
-  if (!guards::is_harmless_warning(site.globals->object, warning.get())) cannot(Reason::CallSkipped, "warnings.warn");
-  trace.guard({site.globals->source, guards::Kind::Warning, std::move(warning)});
-  trace.call_in_replay(at, {trace.constant(text), class_, trace.constant(site.code->co_filename), line, site.globals});
   return trace.none();
 }
 
@@ -181,7 +134,7 @@ Value* warn(Trace& trace, const Args& args) {
 Value* filters_mutated(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("_warnings", "_filters_mutated"); });
   positional<0>(args, 0);
-  trace.state<Filters>().changed = true;
+  trace.state<protocol::Filters>().changed = true;
   trace.call_in_replay(function, {});
   if (trace.contract.breaks) trace.scope().set_late_state("a change of the filters of warnings");
   return trace.none();

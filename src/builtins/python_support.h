@@ -188,6 +188,7 @@ void register_functools();
 void register_lru_cache();
 void register_operator();
 void register_collections();
+void register_made_classes();
 void register_context();
 void register_copy();
 void register_descriptors();

@@ -112,6 +112,18 @@ bool specialize(trace::Policy& policy, const std::vector<const source::Source*>&
   return learned;
 }
 
+/// The same of what the attempt had to know, of which floats that are 0 are constants while they are.
+bool specialize(trace::Policy& policy, const Trace& trace) {
+  std::vector<const source::Source*> always;
+  bool learned = false;
+  for (const source::Source* source : trace.specialized())
+    if (std::ranges::find(trace.zeros(), source) == trace.zeros().end())
+      always.push_back(source);
+    else
+      learned |= policy.zeros.insert(source->path).second;
+  return specialize(policy, always) || learned;
+}
+
 /// Is a number an input of the graph that turned out to be needed as a constant later?
 bool takes_specialized(const Trace& trace) {
   const auto& specialized = trace.specialized();
@@ -219,7 +231,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, *end);
       attempt.check_generators();
       for (const source::Source* number : attempt.trace.specialized()) needed_floats.insert(number->path);
-      if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace.specialized())) continue;
+      for (const source::Source* number : attempt.trace.zeros()) needed_floats.erase(number->path);
+      if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace)) continue;
       for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
       note_needed(policy, needed);
       note_floats(policy, needed_floats, *segment);

@@ -49,7 +49,8 @@ Interval quotient(Interval a, Interval b) {
 }
 
 Interval power(Interval base, Interval exponent) {
-  if (!base.known() || !exponent.known() || base.low <= 0) return {};
+  if (!base.known() || !exponent.known() || base.low < 0) return {};
+  if (base.low == 0 && exponent.low < 0) return {};
   const Interval corners = spanned({std::pow(base.low, exponent.low), std::pow(base.low, exponent.high),
                                     std::pow(base.high, exponent.low), std::pow(base.high, exponent.high)})
                                .widened();

@@ -1,8 +1,12 @@
 #include "meta/silence.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
+#include "aten/dispatched.h"
+#include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "torch/names.h"
@@ -13,8 +17,11 @@ namespace {
 thread_local Silence* active = nullptr;
 
 /// What `warnings` asks whether the filter is about a warning; other threads go on warning.
-PyObject* matches(PyObject*, PyObject*) {
-  if (active) active->warned = true;
+PyObject* matches(PyObject*, PyObject* text) {
+  if (active) {
+    active->warned = true;
+    active->text = share(text);
+  }
   return PyBool_FromLong(active != nullptr);
 }
 
@@ -44,6 +51,19 @@ void set_log_disabled(PyObject* disabled) {
   PyObject* const log = of_torch::object(of_torch::FakeTensorLog);
   if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
 }
+
+/// Torch function modes of the program are not asked.
+class PlainFunctions {
+ public:
+  PlainFunctions() : state_(at::impl::PythonTorchFunctionTLS::get_disabled_state()) {
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+  }
+  ~PlainFunctions() { at::impl::PythonTorchFunctionTLS::set_disabled_state(state_); }
+  PlainFunctions(const PlainFunctions&) = delete;
+
+ private:
+  at::impl::TorchFunctionDisabledState state_;
+};
 
 }  // namespace
 
@@ -82,6 +102,22 @@ PyObject* Silence::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   Owned<> none;
   if (!kwargs) kwargs = (none = take(PyDict_New())).get();
   return PyObject_CallFunctionObjArgs(far, function, args, kwargs, nullptr);
+}
+
+PyObject* warning_of_list_as_subscript(bool slice) {
+  auto warned_by = [](Owned<> item) -> PyObject* {
+    Silence silence;
+    aten::OnFakes uncounted;
+    const PlainFunctions plain;
+    Owned<> tensor = aten::object_of(at::zeros({1})), key = take(PyList_New(1));
+    PyList_SET_ITEM(key.get(), 0, item.release());
+    Owned<> args = take(PyTuple_Pack(2, tensor.get(), key.get()));
+    Owned<> found = Owned<>::steal(Silence::call(imported("_operator", "getitem").get(), args.get(), nullptr));
+    if (!found) PyErr_Clear();
+    return found && silence.text ? silence.text.release() : nullptr;
+  };
+  if (slice) return once([&] { return warned_by(take(PySlice_New(nullptr, nullptr, nullptr))); });
+  return once([&] { return warned_by(share(Py_None)); });
 }
 
 }  // namespace gramme::meta

@@ -17,6 +17,7 @@ class Silence {
   static PyObject* call(PyObject* function, PyObject* args, PyObject* kwargs);
 
   bool warned = false;
+  Owned<> text;  // of the last warning
 
  private:
   Silence* outer_;
@@ -34,5 +35,9 @@ class Quiet {
  private:
   static inline int depth_ = 0;  // under the GIL; inferences of other threads and nested ones count too
 };
+
+/// What PyTorch warns of where a list is taken for a tuple of subscripts because it holds a slice, or else None or ...;
+/// null if it does not. Lives as long as the process.
+PyObject* warning_of_list_as_subscript(bool slice);
 
 }  // namespace gramme::meta

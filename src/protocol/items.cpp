@@ -1,14 +1,17 @@
 // Subscripts: x[k], x[k] = v, del x[k].
 #include <concepts>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/silence.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/slices.h"
 #include "protocol/special.h"
 #include "protocol/subscript.h"
 #include "protocol/tensors.h"
+#include "protocol/warned.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -201,12 +204,32 @@ Value* tensor_key(Trace& trace, Value* key) {
   return key->kind == Kind::Object && has_index(trace, key) ? trace.integer(index(trace, key)) : key;
 }
 
+/// x[[1:, :-1]] means x[1:, :-1], and PyTorch warns of it: an effect, and the node is what it means. The key as it is
+/// where it means something else, or somebody sees which it is.
+Value* list_as_subscripts(Trace& trace, Tensor* tensor, Value* key) {
+  constexpr size_t kTooMany = 32;
+  auto* list = as<List>(key);
+  if (!list || !aten::is_exact_tensor_type(tensor->record->type) || !trace.scope().function_modes().empty()) return key;
+  if (list->items().size() >= kTooMany) return key;
+  std::optional<bool> by_slice;  // what the first item is that says so
+  for (Value* item : list->items()) {
+    Value* seen = trace.see(item);
+    const bool slices = seen->kind == Kind::Slice || seen->kind == Kind::Tensor;
+    const bool stands = seen->object == Py_None || seen->object == Py_Ellipsis;
+    if (!slices && !stands && !is_int(seen)) return key;
+    if (!by_slice && (slices || stands)) by_slice = slices;
+  }
+  PyObject* const text = by_slice ? meta::warning_of_list_as_subscript(*by_slice) : nullptr;
+  auto* const category = reinterpret_cast<PyTypeObject*>(PyExc_UserWarning);
+  return text && warn_at(trace, trace.inliner->call_site(0), text, category) ? trace.tuple(list->items()) : key;
+}
+
 Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
   PyObject* const getitem = once([] { return operator_function("getitem"); });
   static PyObject* const name = intern("__getitem__");
   PyObject* const select = once([] { return imported("torch", "select").release(); });
   refuse_replaced(trace, {tensor}, {name});
-  key = tensor_key(trace, key);
+  key = tensor_key(trace, list_as_subscripts(trace, tensor, key));
   auto* number = as<Number>(key);  // indexing asks for the number itself
   if (number && number->expr && number->type == &PyLong_Type && !tensor->record->sizes.empty())
     return trace.emit(select, {tensor, trace.integer(0), key});
@@ -217,7 +240,8 @@ void store_item(Trace& trace, Tensor* tensor, Value* key, Value* value) {
   PyObject* const setitem = once([] { return operator_function("setitem"); });
   static PyObject* const name = intern("__setitem__");
   refuse_replaced(trace, {tensor}, {name});
-  trace.emit(setitem, {tensor, tensor_key(trace, key), builtin_part(trace.see(value))});
+  key = tensor_key(trace, list_as_subscripts(trace, tensor, key));
+  trace.emit(setitem, {tensor, key, builtin_part(trace.see(value))});
 }
 
 void remove_item(Trace& trace, Tensor*, Value*) {

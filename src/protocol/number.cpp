@@ -2,11 +2,13 @@
 
 #include <cmath>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "protocol/data_numbers.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
 #include "source/constant.h"
+#include "torch/names.h"
 #include "trace/optimizer_numbers.h"
 
 namespace gramme::protocol {
@@ -181,7 +183,7 @@ void guard_base(Trace& trace, Value* left, Value* right) {
   auto* base = as<Number>(left);
   const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source;
   const bool natural = is_int(right) && !is_negative(right);
-  if (!trace.contract.as_is || !varies || natural) return;
+  if (!trace.contract.counts() || !varies || natural) return;
   const double now = PyFloat_AS_DOUBLE(base->object);
   const Interval positive{kLeast, base->range.known() ? base->range.high : 0};
   if (0x1p-1000 < now && now < 1 && !(base->range.low > 0 && base->range.high < 1))
@@ -196,7 +198,7 @@ void guard_exponent(Trace& trace, Value* left, Value* right) {
   auto* exponent = as<Number>(right);
   const Interval base = range_of(left);
   const bool decays = base.known() && 0 < base.low && base.high <= 1;
-  if (!trace.contract.as_is || !decays || !exponent || !exponent->expr || exponent->range.low >= 1) return;
+  if (!trace.contract.counts() || !decays || !exponent || !exponent->expr || exponent->range.low >= 1) return;
   if (exponent->type == &PyFloat_Type) {  // of a count of steps that became a float
     const Expr positive = at_least(exponent->expr, shape::float_constant(1));
     if (positive && trace.shapes.assumptions.decide(positive) == true) exponent->range.low = 1;
@@ -213,7 +215,7 @@ void guard_exponent(Trace& trace, Value* left, Value* right) {
 /// A varying divisor is guarded to keep its sign, and not to come near zero.
 void guard_divisor(Trace& trace, Value* right) {
   auto* divisor = as<Number>(right);
-  if (!trace.contract.as_is || !divisor || divisor->type != &PyFloat_Type) return;
+  if (!trace.contract.counts() || !divisor || divisor->type != &PyFloat_Type) return;
   if (divisor->expr || !divisor->source) return;
   if (!divisor->range.known() || !divisor->range.holds(0)) return;
   const double now = PyFloat_AS_DOUBLE(divisor->object);
@@ -323,28 +325,33 @@ Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Val
     auto* number = as<Number>(seen);
     return number ? number->type == &PyFloat_Type : is_constant_of(seen, &PyFloat_Type);
   };
-  if (!trace.contract.as_is || !is_float(left) || !is_float(right)) return nullptr;
+  if (!trace.contract.counts() || !is_float(left) || !is_float(right)) return nullptr;
   if (left->kind == Kind::Constant && right->kind == Kind::Constant) return nullptr;
   const Interval a = range_of(left), b = range_of(right);
+  PyObject* const larger = once([] { return imported("torch", "sym_max").release(); });
+  PyObject* const smaller = once([] { return imported("torch", "sym_min").release(); });
+  if (!trace.contract.as_is) function = op == Py_GT ? larger : smaller;
   return emit_number(trace, function, {left, right}, {&PyFloat_Type, op == Py_GT ? maximum(a, b) : minimum(a, b)});
 }
 
 Value* number_power(Trace& trace, PyObject* function, Value* base, Value* exponent) {
   const bool varies = base->kind == Kind::Number || exponent->kind == Kind::Number;
-  if (!trace.contract.as_is || !varies || !is_numeric(base) || !is_numeric(exponent)) return nullptr;
+  if (!trace.contract.counts() || !varies || !is_numeric(base) || !is_numeric(exponent)) return nullptr;
   guard_base(trace, base, exponent);
   guard_exponent(trace, base, exponent);
   const Interval range = power(range_of(base), range_of(exponent));
   if (!range.known()) return nullptr;
+  if (!trace.contract.as_is) function = operator_row(NB_POWER).function;
   return emit_number(trace, function, {base, exponent}, {&PyFloat_Type, range});
 }
 
 Value* number_root(Trace& trace, PyObject* function, Value* operand) {
   auto* number = as<Number>(operand);
-  if (!trace.contract.as_is || !number) return nullptr;
+  if (!trace.contract.counts() || !number) return nullptr;
   if (number->expr && !trace.state<trace::OptimizerNumbers>().seen) return nullptr;
   const Interval range = number->range;
   if (!range.known() || range.low < 0) return nullptr;
+  if (!trace.contract.as_is) function = of_torch::object(of_torch::SymSqrt);
   return emit_number(trace, function, {operand}, {&PyFloat_Type, {std::sqrt(range.low), std::sqrt(range.high)}});
 }
 

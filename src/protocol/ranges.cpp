@@ -42,11 +42,18 @@ std::optional<bool> equal(Interval a, Interval b) {
 
 std::optional<bool> opposite(std::optional<bool> truth) { return truth ? std::optional(!*truth) : std::nullopt; }
 
-/// None if they do not tell.
-std::optional<bool> compared(int op, Interval a, Interval b) {
+/// Are the bounds those of the number itself? Floats have them exactly, ints up to 53 bits.
+bool is_exact(Value* value, Interval range) {
   constexpr double kExact = 0x1p53;
-  if (!(a.bound() < kExact && b.bound() < kExact)) return std::nullopt;
-  switch (op) {
+  auto* number = as<Number>(value);
+  const bool is_float = number ? number->type == &PyFloat_Type : PyFloat_CheckExact(value->object);
+  return is_float ? range.known() : range.bound() < kExact;
+}
+
+/// None if they do not tell.
+std::optional<bool> compared(const Compared& asked, Interval a, Interval b) {
+  if (!is_exact(asked.left, a) || !is_exact(asked.right, b)) return std::nullopt;
+  switch (asked.op) {
     case Py_LT:
       return less(a, b);
     case Py_LE:
@@ -112,6 +119,8 @@ class Evaluation {
     PyObject* const math_power = once([] { return imported("math", "pow").release(); });
     PyObject* const larger = once([] { return imported("builtins", "max").release(); });
     PyObject* const smaller = once([] { return imported("builtins", "min").release(); });
+    PyObject* const sym_larger = once([] { return imported("torch", "sym_max").release(); });
+    PyObject* const sym_smaller = once([] { return imported("torch", "sym_min").release(); });
     if (call.arg_count == 1 && call.target == negate) return negative(of(call.args[0]));
     if (call.arg_count != 2) return {};
     auto is = [&](int op) { return call.target == operator_row(op).function; };
@@ -121,8 +130,8 @@ class Evaluation {
     if (is(NB_MULTIPLY)) return product(a, b);
     if (is(NB_TRUE_DIVIDE)) return quotient(a, b);
     if (is(NB_POWER) || call.target == math_power) return power(a, b);
-    if (call.target == larger) return maximum(a, b);
-    if (call.target == smaller) return minimum(a, b);
+    if (call.target == larger || call.target == sym_larger) return maximum(a, b);
+    if (call.target == smaller || call.target == sym_smaller) return minimum(a, b);
     return {};
   }
 
@@ -163,7 +172,7 @@ class Decision {
  private:
   std::optional<bool> at(Interval start) {
     Evaluation evaluation(contents_, origin_, start);
-    return compared(asked_.op, evaluation.of(asked_.left), evaluation.of(asked_.right));
+    return compared(asked_, evaluation.of(asked_.left), evaluation.of(asked_.right));
   }
 
   /// So many numbers further in a direction it is known to hold.
@@ -256,7 +265,7 @@ std::optional<bool> truth_by_ranges(Trace& trace, Number* number) {
   const auto found = number->node ? made.find(number->node) : made.end();
   if (found == made.end()) return std::nullopt;
   const Compared& asked = found->second;
-  auto by_ranges = [&] { return compared(asked.op, range_of(asked.left), range_of(asked.right)); };
+  auto by_ranges = [&] { return compared(asked, range_of(asked.left), range_of(asked.right)); };
   std::optional<bool> truth = by_ranges();
   if (!truth && (keep_side(trace, asked.left, asked.right) || keep_side(trace, asked.right, asked.left)))
     truth = by_ranges();

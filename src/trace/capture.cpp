@@ -283,6 +283,7 @@ void Capture::guard(guards::Fact fact) {
   bool about_itself =
       fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
   if (fact.source->kind == source::Kind::Pinned && about_itself) return;
+  if (is_of_made(fact.source)) return;  // nobody else has it
   const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
   uint64_t other = second ? second->id + 1 : 0;
   uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;

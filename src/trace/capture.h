@@ -118,6 +118,8 @@ class Capture {
   PyObject* constant_of(Value* value);
   /// Numbers that were specialised, and that were taken as dynamic.
   const std::vector<const Source*>& specialized() const { return specialized_; }
+  /// Those of them that are floats and 0: what starts at 0 (a maximum, a sum of weights) may vary from then on.
+  const std::vector<const Source*>& zeros() const { return zeros_; }
   const std::vector<const Source*>& dynamic() const { return dynamic_; }
   /// The number at its source is a constant from now on.
   void note_specialized(const value::Number* number);
@@ -183,6 +185,8 @@ class Capture {
   /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
   value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
   bool is_made(PyTypeObject* type) const;
+  /// Does it stand below such a class, or an instance of it that was made with it? Those of the next call are others.
+  bool is_of_made(const Source* source) const;
   /// What its __dict__ shows: raw members by name, as the program left them.
   value::Dict* class_names(value::Class* cls);
   /// What a class holds under a name: a real object of its type, and the value.
@@ -348,7 +352,7 @@ class Capture {
   std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
-  std::vector<const Source*> specialized_, dynamic_;          // numbers
+  std::vector<const Source*> specialized_, zeros_, dynamic_;  // numbers
   std::unordered_set<const Source*> modules_;                 // torch.nn.Modules that were looked into
   std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // those marked unbacked
   struct Lists final : value::ListReader {

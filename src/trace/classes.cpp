@@ -121,6 +121,14 @@ bool Capture::is_made(PyTypeObject* type) const {
   return cls && !cls->existing();
 }
 
+bool Capture::is_of_made(const Source* source) const {
+  if (written_classes_.empty()) return false;
+  const Source* root = source->root();
+  if (root->kind != SK::Pinned) return false;
+  PyObject* object = root->key.get();
+  return is_made(PyType_Check(object) ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object));
+}
+
 /// Along the MRO, if a class on the way to the real answer was written; what is found behind a deletion is guarded.
 bool Capture::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) {
   if (written_classes_.empty()) return false;

@@ -9,6 +9,8 @@ namespace gramme::trace {
 struct Contract {
   bool as_is, locates, differentiates, functionalizes, symbols;
   bool breaks = true;  // the program may become more than one graph: fullgraph=False
+  /// May graphs compute of numbers of optimizers' steps, whose bounds are guarded?
+  bool counts() const { return as_is || symbols; }
 };
 
 /// The row of this attribute; none if there is no such row.

@@ -36,6 +36,7 @@ struct Policy {
   std::unordered_map<size_t, Owned<>> numbers;               // ints and floats that earlier captures were bound to
   std::unordered_set<size_t> dynamic;                        // those that changed between captures
   std::unordered_set<size_t> specialized;                    // those that turned out to be needed as constants
+  std::unordered_set<size_t> zeros;                          // floats that did while they were 0
   std::unordered_map<size_t, const meta::Record*> observed;  // what tensors were at earlier captures
   std::unordered_map<size_t, int64_t> lengths;               // of lists, likewise
   std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks

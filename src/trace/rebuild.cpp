@@ -31,6 +31,7 @@ Rebuilder::Rebuilder(Trace& trace) : trace_(trace) {
 Register Rebuilder::operator()(Value* value) {
   if (auto* lazy = as<Lazy>(value)) {
     if (lazy->target && !lazy->target->source) return (*this)(lazy->target);
+    if (trace_.is_of_made(lazy->source)) return (*this)(trace_.see(lazy));
     return read(lazy->source);
   }
   if (value->kind == Kind::Null) return kNull;
@@ -47,6 +48,7 @@ Register Rebuilder::operator()(Value* value) {
 }
 
 int Rebuilder::read(const Source* source) {
+  if (trace_.is_of_made(source)) unsupported("a part of a class made in the segment");
   auto [at, added] = read_index_.try_emplace(source, static_cast<int>(reads_.size()));
   if (added) reads_.push_back(source);
   return at->second;
@@ -131,6 +133,13 @@ void Rebuilder::refuse_batched(const Tensor* tensor) {
 
 Register Rebuilder::make(Value* value) {
   if (value->source) {
+    if (trace_.is_of_made(value->source)) {  // names and numbers are equal ones there
+      auto* tuple = as<Tuple>(value);
+      const bool known = value->kind == Kind::Constant || (tuple && tuple->type == &PyTuple_Type);
+      const Owned<> equal = known ? trace_.concrete(value) : Owned<>();
+      if (!equal) unsupported("a member of a class made in the segment");
+      return constant(equal.get());
+    }
     if (value->source->kind == source::Kind::Pinned) return constant(value->object);
     return read(value->source);
   }

@@ -111,7 +111,9 @@ bool Capture::is_below_module(const Source* source) const {
 
 /// A constant, unless it changed since an earlier capture.
 Value* Capture::number(PyObject* object, const Source* source) {
-  const bool is_bound = is_known_constant(source) && !is_left_open(policy, source, object);
+  const bool is_zero = PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) == 0;
+  const bool is_bound = (is_known_constant(source) && !is_left_open(policy, source, object)) ||
+                        (is_zero && policy.zeros.contains(source->path));
   if (!varies(object, source) || is_bound) {
     guard({source, guards::Kind::Constant, share(object)});
     return make<Constant>(source, object);
@@ -126,10 +128,10 @@ Value* Capture::number(PyObject* object, const Source* source) {
   auto* result = make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
-  const bool of_optimizer = policy.contract.as_is && (policy.in_step || is_of_optimizer(source));
+  const bool of_optimizer = policy.contract.counts() && (policy.in_step || is_of_optimizer(source));
   if (of_optimizer) state<OptimizerNumbers>().seen = true;
   const bool of_torch = is_in_optimizer(*this);  // where a learning rate may become 0
-  if (policy.contract.as_is && is_factor(object) && (of_optimizer || of_torch)) {
+  if (policy.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
     result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
     guard(guards::between(source, result->range.low, 1));
   }

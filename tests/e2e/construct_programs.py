@@ -587,9 +587,9 @@ def proxy(x):
     return PROXY(x)
 
 
-# What ends a graph, and here only what PyTorch's front end captures: classes made inside are others each time, and keys
-# of weak dictionaries compare by what may die between two calls.
-NOT_WHOLE_BUT_THERE = {"made_classes.enum_inside", "weak.key_dict"}
+# What ends a graph, and here only what PyTorch's front end captures: keys of weak dictionaries compare by what may die
+# between two calls.
+NOT_WHOLE_BUT_THERE = {"weak.key_dict"}
 NOT_WHOLE = NOT_WHOLE_BUT_THERE | {
     "warnings.warn_category",
     "logging.module_function",

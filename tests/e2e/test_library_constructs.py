@@ -417,6 +417,76 @@ def test_warnings_are_shown_once() -> None:
     assert registry_of(compiled(program, whole=False)) == registry_of(program)
 
 
+LISTS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "slices": lambda x: x[[slice(1, None), slice(None)]],
+    "None before a slice": lambda x: x[[None, slice(1, None)]],
+    "a slice before None": lambda x: x[[slice(1, None), None]],
+    "...": lambda x: x[[..., 0]],
+    "an int and a slice": lambda x: x[[1, slice(None, -1)]],
+    "a tensor": lambda x: x[[torch.tensor([0, 1]), 0]],
+    "written through": lambda x: x.clone()[[slice(1, None), None]].add_(1),
+    "stored": lambda x: stored(x.clone(), [slice(1, None), None]),
+    "stored under a tensor": lambda x: stored(x.clone(), [torch.tensor([1]), slice(None)]),
+    "ints": lambda x: x[[1, 0]],
+    "none there": lambda x: raised(lambda: x[[slice(None), 7]]),
+    "too many": lambda x: raised(lambda: x[[slice(None), 0, 0, 0]]),
+}
+
+
+def stored(x: torch.Tensor, key: Any) -> torch.Tensor:
+    x[key] = 7.0
+    return x
+
+
+def raised(call: Callable[[], Any]) -> str:
+    try:
+        return str(call())
+    except IndexError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_subscripts_is_warned_of(name: str, backend: str) -> None:
+    def program(x: torch.Tensor) -> Any:
+        y = x.sin()
+        return y, LISTS[name](y), y.cos()
+
+    def shown(call: Callable[..., Any]) -> list[Any]:
+        globals().pop("__warningregistry__", None)
+        text, results = io.StringIO(), []
+        with plain_warnings(), open_stderr(text):
+            warnings.simplefilter("default")
+            results += [call(torch.arange(6.0).reshape(2, 3)) for _ in range(3)]
+        return [text.getvalue(), str(results)]
+
+    assert shown(gramme.compile(program, backend=backend)) == shown(program)
+    with plain_warnings():
+        warnings.simplefilter("ignore")
+        assert gramme.explain(program)(torch.ones(2, 3)).graph_break_count == 0
+
+
+@pytest.mark.parametrize("action", ["error", "always"])
+def test_a_list_of_subscripts_where_the_program_hears_of_it(action: str) -> None:
+    def program(x: torch.Tensor, out: list[str]) -> Any:
+        try:
+            return x.sin()[[slice(1, None), None]] + 1
+        except UserWarning as error:
+            out.append(str(error))
+            return x
+
+    entry = compiled(program, whole=False)
+    for now in ("ignore", action, "ignore", action):
+        found: list[Any] = []
+        for call in (program, entry):
+            out: list[str] = []
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter(now)  # type: ignore[arg-type]
+                result = call(X, out)
+            found.append((result.tolist(), out, [str(w.message) for w in heard], [w.lineno for w in heard]))
+        assert found[0] == found[1]
+
+
 class Text(io.TextIOWrapper):
     """A file as sys.stderr may be: it writes in C."""
 

@@ -1,6 +1,7 @@
 """Ints and floats that differ from call to call: results, writes and exceptions are eager's, captures stay few."""
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -568,3 +569,32 @@ def test_at_the_recompile_limit_a_float_is_left_open() -> None:
     for p in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
         assert torch.equal(compiled(X, p), X * p + 1)
     assert gramme.statistics(compiled).plain_runs == 0
+
+
+ARITHMETIC: dict[str, Callable[[torch.Tensor, int], Any]] = {
+    "a power": lambda x, n: x * (0.9**n),
+    "roots and quotients": lambda x, n: x * math.sqrt(1 - 0.9**n) / (1 - 0.99**n),
+    "of a size": lambda x, n: x * (0.9 ** x.shape[0]),
+    "an inverse": lambda x, n: x / (1.5 - 0.5**n) + 1 / n,
+    "powers of math": lambda x, n: x * math.pow(n, -0.5) + math.pow(0.5, n),
+    "filled": lambda x, n: torch.full((3,), 0.9**n) + x[:3],
+    "the larger one": lambda x, n: x * max(0.1, 1.0 / (n + 1)) * float(n),
+    "compared": lambda x, n: x + 1 if 0.9**n > 0.5 else x - 1,
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_arithmetic_of_an_int_that_varies(name: str, backend: str) -> None:
+    program = ARITHMETIC[name]
+    compiled = gramme.compile(program, backend=backend)
+    for n in (2, 3, 5, 7, 0, 1, -1, 9):
+        found: list[Any] = []
+        for call in (program, compiled):
+            try:
+                found.append(call(torch.arange(float(abs(n) + 4)), n))
+            except Exception as error:
+                found.append(f"{type(error).__name__}: {error}")
+        got, want = found[1], found[0]
+        same = torch.allclose(got, want, equal_nan=True) if isinstance(want, torch.Tensor) else got == want
+        assert same, n

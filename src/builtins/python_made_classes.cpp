@@ -1,0 +1,91 @@
+// Functions of the library that make a class at each call: namedtuple(), Enum(). Of constants only: the class is made
+// now, for the capture, and once more where it outlives the segment.
+#include <algorithm>
+#include <iterator>
+
+#include "base/once.h"
+#include "builtins/python_support.h"
+
+namespace gramme::builtins {
+namespace {
+
+/// The name of the module that the class says it was made in: of the function that calls, so many frames of the library
+/// further out. None where that frame is not known.
+Owned<> calling_module(Trace& trace, size_t outward, const char* function) {
+  static PyObject* const kName = intern("__name__");
+  --trace.frameless;  // the function's own frame
+  const trace::CallSite site = trace.inliner->call_site(outward);
+  ++trace.frameless;
+  if (!site.globals) cannot(Reason::CallSkipped, function);
+  Value* name = trace.global(site.globals, kName);
+  PyObject* known = name ? trace.constant_of(name) : nullptr;
+  if (name && !known) cannot(Reason::CallSkipped, function);
+  return known ? share(known) : share(Py_None);
+}
+
+/// An object equal to the argument, which nothing can change.
+Owned<> part_of(Trace& trace, Value* argument) {
+  auto* dict = trace.see_as<value::Dict>(argument);
+  return dict && dict->type == &PyDict_Type ? trace.concrete(dict) : inert(trace, argument);
+}
+
+/// What makes the class: the function, with `first` for its first argument if it is one. `module` is given in any case.
+Owned<> maker_of(Trace& trace, const Args& args, PyObject* function, PyObject* first, const char* name,
+                 const Owned<>& module) {
+  PyObject* const partial = once([] { return real("functools", "partial"); });
+  static PyObject* const kModule = intern("module");
+  Owned<> given = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional) + 1)), keywords = take(PyDict_New());
+  PyTuple_SET_ITEM(given.get(), 0, share(function).release());
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    Owned<> part = first && i == 0 ? share(first) : part_of(trace, args[i]);
+    if (!part) cannot(Reason::CallSkipped, name);
+    if (i < args.positional)
+      PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i) + 1, part.release());
+    else
+      check(PyDict_SetItem(keywords.get(), args.names[i - args.positional], part.get()));
+  }
+  PyObject* said = PyDict_GetItemWithError(keywords.get(), kModule);
+  if (!said || said == Py_None) check(PyDict_SetItem(keywords.get(), kModule, module.get()));
+  return take(PyObject_Call(partial, given.get(), keywords.get()));
+}
+
+Value* made_by(Trace& trace, Owned<> maker, const char* name) {
+  Owned<> made = Owned<>::steal(PyObject_CallNoArgs(maker.get()));
+  if (!made) {
+    PyErr_Clear();
+    cannot(Reason::CallSkipped, name);
+  }
+  value::Class* cls = trace.new_class(std::move(made), {}, {});
+  cls->maker = trace.keep(std::move(maker));
+  return cls;
+}
+
+Value* make_namedtuple(Trace& trace, const Args& args) {
+  constexpr const char* kFunction = "collections.namedtuple";
+  PyObject* const function = once([] { return real("collections", "namedtuple"); });
+  Owned<> module = calling_module(trace, 0, kFunction);
+  if (module.get() == Py_None) module = take(PyUnicode_FromString("__main__"));
+  return made_by(trace, maker_of(trace, args, function, nullptr, kFunction, module), kFunction);
+}
+
+/// Enum(name, names) and its kind, which EnumType.__call__ asks for. Where flags are combined their class is written.
+Value* make_enum(Trace& trace, const Args& args) {
+  constexpr const char* kFunction = "enum.EnumType._create_";
+  PyObject* const known[] = {once([] { return real("enum", "Enum"); }), once([] { return real("enum", "IntEnum"); }),
+                             once([] { return real("enum", "StrEnum"); })};
+  auto* cls = args.positional ? trace.see_as<value::Class>(args[0]) : nullptr;
+  if (!cls || std::ranges::find(known, cls->object) == std::end(known)) cannot(Reason::CallSkipped, kFunction);
+  PyObject* const create = once([] { return real("enum", "EnumType._create_"); });
+  const Owned<> module = calling_module(trace, 1, kFunction);
+  if (module.get() == Py_None) cannot(Reason::CallSkipped, kFunction);
+  return made_by(trace, maker_of(trace, args, create, cls->object, kFunction, module), kFunction);
+}
+
+}  // namespace
+
+void register_made_classes() {
+  add_rows("collections", Takes::Asked, {{"namedtuple", &make_namedtuple}});
+  add_rows("enum", Takes::Asked, {{"EnumType._create_", &make_enum}});
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,64 @@
+#include "protocol/warned.h"
+
+#include "base/imported.h"
+#include "base/once.h"
+#include "base/text.h"
+#include "guards/warnings.h"
+#include "protocol/protocol.h"
+
+namespace gramme::protocol {
+namespace {
+
+/// Is the module's variable written in the capture?
+bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
+  PyObject* found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+  auto* seen = found ? trace.see_as<value::Module>(trace.pinned(found)) : nullptr;
+  if (!seen) cannot(Reason::CallSkipped, std::string("a function of ") + module);
+  auto& known = static_cast<value::Namespace*>(seen->names)->names;
+  return std::any_of(names.begin(), names.end(), [&](const char* name) {
+    auto at = known.find(intern(name));
+    return at != known.end() && at->second.written;
+  });
+}
+
+/// warn() as it is at the place: (message, category, file, line, globals).
+PyObject* issue(PyObject*, PyObject* const* args, Py_ssize_t) {
+  static PyObject* const k_registry = intern("__warningregistry__");
+  static PyObject* const k_name = intern("__name__");
+  PyObject* const warn_explicit = once([] { return imported("_warnings", "warn_explicit").release(); });
+  PyObject* globals = args[4];
+  Owned<> registry = Owned<>::steal(PyObject_GetItem(globals, k_registry));
+  if (!registry) {
+    PyErr_Clear();
+    registry = take(PyDict_New());
+    if (PyDict_SetItem(globals, k_registry, registry.get()) < 0) return nullptr;
+  }
+  PyObject* name = PyDict_GetItem(globals, k_name);
+  Owned<> module =
+      name && (name == Py_None || PyUnicode_Check(name)) ? share(name) : take(PyUnicode_FromString("<string>"));
+  return PyObject_CallFunctionObjArgs(warn_explicit, args[0], args[1], args[2], args[3], module.get(), registry.get(),
+                                      nullptr);
+}
+PyMethodDef issue_method = {"warn_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&issue)), METH_FASTCALL,
+                            nullptr};
+
+}  // namespace
+
+bool writes_filters(Trace& trace) {
+  return trace.state<Filters>().changed ||
+         is_written(trace, "warnings", {"filters", "defaultaction", "showwarning", "_showwarnmsg_impl"});
+}
+
+bool warn_at(Trace& trace, const trace::CallSite& site, PyObject* text, PyTypeObject* category) {
+  PyObject* const at = once([] { return PyCFunction_New(&issue_method, nullptr); });
+  const bool internal = site.code && utf8_of(site.code->co_filename).find("importlib") != std::string::npos;
+  if (!site.globals || internal || writes_filters(trace) || is_written(trace, "sys", {"stderr"})) return false;
+  value::Value *type = class_value(trace, category), *line = trace.integer(site.line);
+  Owned<> warning = take(PyTuple_Pack(3, text, reinterpret_cast<PyObject*>(category), line->object));
+  if (!guards::is_harmless_warning(site.globals->object, warning.get())) return false;
+  trace.guard({site.globals->source, guards::Kind::Warning, std::move(warning)});
+  trace.call_in_replay(at, {trace.constant(text), type, trace.constant(site.code->co_filename), line, site.globals});
+  return true;
+}
+
+}  // namespace gramme::protocol

@@ -1,0 +1,187 @@
+"""Enum() and its kind called in compiled code: each call makes another class, and what leaves is of that one."""
+
+import collections
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import gramme
+import pytest
+import torch
+
+library: Any = enum  # so that nobody looks for members of classes made at run time
+Enum, IntEnum, StrEnum, Flag, IntFlag = (
+    library.Enum,
+    library.IntEnum,
+    library.StrEnum,
+    library.Flag,
+    library.IntFlag,
+)
+namedtuple: Any = collections.namedtuple
+KEPT: list[Any] = []
+
+
+def colors(*args: Any, **keywords: Any) -> Any:
+    return Enum("Color", "RED GREEN BLUE", *args, **keywords)
+
+
+def told(thing: Any) -> Any:
+    """What can be compared of one call and another."""
+    cls: Any = type(thing)
+    if isinstance(thing, library.EnumType):
+        return [thing.__name__, thing.__module__, thing.__qualname__, [repr(m) for m in thing], len(thing)]
+    if isinstance(thing, Enum):
+        return [repr(thing), cls is type(next(iter(cls))), thing is cls(thing.value)]
+    if isinstance(thing, dict):
+        return [(told(k), told(v)) for k, v in thing.items()]
+    if isinstance(thing, (list, tuple)):
+        return [told(item) for item in thing]
+    return thing.tolist() if isinstance(thing, torch.Tensor) else thing
+
+
+def attempt(call: Callable[[], Any]) -> str:
+    try:
+        return str(call())
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def marked(x: torch.Tensor) -> Any:
+    c = colors()
+    c.RED.mark = 3
+    return x * c.RED.mark, hasattr(c.GREEN, "mark")
+
+
+def changed_class(x: torch.Tensor) -> Any:
+    c = colors()
+    before = hasattr(c, "extra")
+    c.extra = 5
+    return x * c.extra, before, c
+
+
+def broken(x: torch.Tensor) -> Any:
+    c = colors()
+    red = c.RED
+    y = x * red.value
+    torch._dynamo.graph_break()
+    return (y + c.GREEN.value).cos(), red is c.RED, red, c
+
+
+def matched(x: torch.Tensor) -> Any:
+    c = colors()
+    found = []
+    for member in c:
+        match member:
+            case c.RED:
+                found.append("r")
+            case c.GREEN | c.BLUE:
+                found.append("gb")
+    return x + len(found), found
+
+
+def kept(x: torch.Tensor) -> Any:
+    c = colors()
+    KEPT.append(c.RED)
+    return x + 1, KEPT[-1] is c.RED, [KEPT[-1] is k for k in KEPT[:-1]]
+
+
+def by_name(x: torch.Tensor, name: str = "GREEN") -> Any:
+    c = colors()
+    return x * c[name].value, c[name]
+
+
+ALIASED = Enum("ALIASED", {"A": 1, "B": 1, "C": 2})
+
+# One graph each.
+WHOLE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "values": lambda x: x * colors().RED.value + colors().BLUE.value,
+    "ints": lambda x: x * IntEnum("I", {"A": 2, "B": 3}).A,
+    "pairs": lambda x: x * Enum("P", [("A", 2), ("B", 3.5)]).B.value,
+    "names in a list": lambda x: x * Enum("P", ["A", "B"]).B.value,
+    "names in a tuple, by a later start": lambda x: x * Enum("P", ("A", "B"), start=5).B.value,
+    "commas": lambda x: x * IntEnum("P", "A, B,C").C,
+    "texts": lambda x: (x + 1, f"{StrEnum('S', 'A B').B}", StrEnum("S", ["Ab"])("ab").value),
+    "a module and a name of its own": lambda x: (x + 1, colors(module="m", qualname="q.r").__qualname__),
+    "by number": lambda x: x * colors()(2).value,
+    "by name": lambda x: x * colors()["BLUE"].value,
+    "identity": lambda x: (x + 1, (lambda c: (c.RED is c(1), c.RED is c["RED"], c.RED == c.GREEN))(colors())),
+    "two of one name": lambda x: (x + 1, colors().RED == colors().RED, colors() is colors()),
+    "in": lambda x: (x + 1, (lambda c: c.RED in c)(colors())),
+    "of a class": lambda x: (x + 1, (lambda c: isinstance(c.RED, c))(colors()), isinstance(ALIASED.A, colors())),
+    "length": lambda x: x * len(colors()),
+    "turns": lambda x: [x * c.value for c in colors()],
+    "keys": lambda x: (lambda c: {c.RED: x + 1, c.GREEN: x + 2}[c.GREEN])(colors()),
+    "order": lambda x: (x + 1, sorted(IntEnum("I", {"A": 3, "B": 1}))[0] == 1),
+    "text": lambda x: (x + 1, str(colors().RED), f"{colors().RED}", repr(colors().RED), colors().RED.name),
+    "no such number": lambda x: (x + 1, attempt(lambda: colors()(9))),
+    "no such name": lambda x: (x + 1, attempt(lambda: colors()["NO"])),
+    "no such attribute": lambda x: (x + 1, attempt(lambda: colors().NO)),
+    "names": lambda x: (x + 1, tuple(colors()._member_names_)),
+    "fields": lambda x: (x + 1, namedtuple("P", "a b")._fields),
+    "matched": matched,
+}
+# Others.
+OUT: dict[str, Callable[[torch.Tensor], Any]] = {
+    "the class": lambda x: (x + 1, colors()),
+    "a member": lambda x: (x + 1, colors().RED),
+    "a member by name": by_name,
+    "members": lambda x: (x + 1, list(colors())),
+    "the class and a member": lambda x: (lambda c: (x + 1, c, c.RED, c.RED is c(1)))(colors()),
+    "members as keys": lambda x: (lambda c: {c.RED: x + 1, c.GREEN: x + 2})(colors()),
+    "its members": lambda x: (x + 1, dict(colors().__members__)),
+    "its map": lambda x: (x + 1, colors()._member_map_),
+    "its names": lambda x: (x + 1, colors()._member_names_),
+    "marked": marked,
+    "changed": changed_class,
+    "broken": broken,
+    "kept": kept,
+    "flags": lambda x: (lambda f: (x + 1, (f.A | f.B).value, f(3)))(Flag("F", "A B")),
+    "flags of ints": lambda x: (lambda f: (x + (f.A | f.B), f.A | f.B))(IntFlag("F", "A B")),
+    "of a type": lambda x: (x + 1, Enum("T", "A B", type=int).A + 1),
+    "set again": lambda x: (x + 1, attempt(lambda: setattr(colors(), "RED", 1))),
+    "a wrong name": lambda x: (x + 1, attempt(lambda: Enum("T", 5))),
+    "a name twice": lambda x: (x + 1, attempt(lambda: Enum("T", "A A"))),
+    "automatic": lambda x: (x + 1, Enum("T", {"A": enum.auto(), "B": enum.auto()}).B.value),
+    "one with members": lambda x: (x + 1, attempt(lambda: ALIASED("T", "A"))),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("name", [*WHOLE, *OUT])
+def test_as_eagerly(name: str, backend: str) -> None:
+    program = {**WHOLE, **OUT}[name]
+    found = []
+    for call in (program, gramme.compile(program, backend=backend)):
+        KEPT.clear()
+        results = [call(torch.arange(3.0)) for _ in range(4)]
+        found.append([told(result) for result in results])
+        classes = [r[1] for r in results if isinstance(r, tuple) and isinstance(r[1], (enum.EnumType, Enum))]
+        found[-1].append(len({id(c) for c in classes}))
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_one_graph(name: str) -> None:
+    count = 0
+
+    def counted(module: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        nonlocal count
+        count += 1
+        return module.forward
+
+    compiled = gramme.compile(WHOLE[name], backend=counted)
+    for _ in range(4):
+        compiled(torch.arange(3.0))
+    assert count == 1
+    assert gramme.statistics(compiled).captures == 1
+
+
+def test_names_that_vary() -> None:
+    def program(x: torch.Tensor, names: list[str], start: int) -> Any:
+        made = IntEnum("I", names, start=start)
+        return x * made.B, list(made.__members__)
+
+    compiled = gramme.compile(program, backend="eager")
+    for names, start in ((["A", "B"], 1), (["A", "B"], 4), (["B", "A"], 4), (["A", "B", "C"], 7), (["A", "B"], 9)):
+        got, want = (f(torch.ones(2), names, start) for f in (compiled, program))
+        assert str(got) == str(want)

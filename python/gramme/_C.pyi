@@ -44,6 +44,10 @@ class Captured:
     def has_numbers(self) -> bool:
         """An int or float is an input of the graph that does not vary as sizes do."""
     @property
+    def shares_regions(self) -> bool:
+        """torch._dynamo.config.use_graph_deduplication."""
+
+    @property
     def has_symbols(self) -> bool:
         """A size, stride, offset or int is an input of the graph that varies."""
     @property

@@ -83,7 +83,7 @@ class Backend:
                 inputs = [context.symbols.inputs.get(i, value) for i, value in enumerate(inputs)]
             if captured.has_constants:
                 return NotImplemented
-            if not (unfit or captured.has_symbols or captured.writes_inputs):
+            if captured.shares_regions and not (unfit or captured.has_symbols or captured.writes_inputs):
                 share_regions(graph_module, by_aot=self.of_torch and self.__name__ in _BY_AOT)
             kept = self._freeze(graph_module, inputs, captured, context)
             shared = kept is None and context.symbols is None

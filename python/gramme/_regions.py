@@ -17,7 +17,6 @@ import torch
 
 from ._shared import UnknownError, is_of_torch, spelt
 from ._stack import last_frame
-from ._torch import names
 from ._torch.names import TorchDispatchMode
 
 if TYPE_CHECKING:
@@ -30,12 +29,10 @@ _Values = dict["fx.Node", Any]
 
 
 def share_regions(graph_module: fx.GraphModule, by_aot: bool) -> None:
-    """Where the setting asks for it.
+    """Equal regions become calls of one subgraph.
 
     Subgraphs are differentiated by AOTAutograd alone; what other compilers get must need no gradients.
     """
-    if not getattr(names.loaded(names.DYNAMO_CONFIG), "use_graph_deduplication", False):
-        return
     try:
         found = _with_subgraphs(graph_module, by_aot)
     except UnknownError:

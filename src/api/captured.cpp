@@ -4,6 +4,7 @@
 
 #include "aten/classes.h"
 #include "aten/spec.h"
+#include "torch/option.h"
 
 namespace nb = nanobind;
 
@@ -48,6 +49,11 @@ void bind_captured(nb::module_& m) {
   nb::class_<Captured>(m, "Captured")
       .def_prop_ro("has_numbers", &Captured::has_numbers)
       .def_prop_ro("has_symbols", &Captured::has_symbols)
+      .def_prop_ro("shares_regions",
+                   [](const Captured&) {
+                     static Option option(of_torch::DynamoConfig, "use_graph_deduplication");
+                     return guarded([] { return share(option.is_set(false) ? Py_True : Py_False); });
+                   })
       .def_prop_ro("has_unbacked", &Captured::has_unbacked)
       .def_prop_ro("writes_inputs", &Captured::writes_inputs)
       .def_prop_ro("has_aliased_writes", &Captured::has_aliased_writes)

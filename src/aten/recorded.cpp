@@ -11,10 +11,9 @@ struct Recording {
 
 void EndRecording::operator()(Recording* recording) const { delete recording; }
 
-[[gnu::hot]] RecordingPtr start_recording() {
+RecordingPtr start_recording() {
   auto listeners = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
-  if (!listeners) [[likely]]
-    return nullptr;
+  if (!listeners) return nullptr;
   return RecordingPtr(new Recording{{}, at::RecordFunction(std::move(*listeners))});
 }
 

@@ -12,7 +12,7 @@ struct EndRecording {
 };
 using RecordingPtr = std::unique_ptr<Recording, EndRecording>;
 
-/// Null where nobody listens, some 20 instructions.
+/// Null where nobody listens.
 RecordingPtr start_recording();
 void name(Recording& recording, const std::string& name);
 

@@ -6,11 +6,14 @@ namespace gramme {
 
 /// Has the module yet to run to its end? Then it lacks names; another thread may be at it.
 inline bool is_being_imported(PyObject* module) {
-  Owned<> spec = Owned<>::steal(PyObject_GetAttrString(module, "__spec__"));
-  Owned<> flag = Owned<>::steal(spec ? PyObject_GetAttrString(spec.get(), "_initializing") : nullptr);
-  const int answer = flag ? PyObject_IsTrue(flag.get()) : 0;
-  if (!flag || answer < 0) PyErr_Clear();
-  return answer > 0;
+  static PyObject *const k_spec = PyUnicode_InternFromString("__spec__"),
+                         *const k_flag = PyUnicode_InternFromString("_initializing");
+  if (!PyModule_Check(module)) return false;
+  PyObject* spec = PyDict_GetItemWithError(PyModule_GetDict(module), k_spec);
+  if (!spec || spec == Py_None) return PyErr_Clear(), false;
+  Owned<> flag = Owned<>::steal(PyObject_GetAttr(spec, k_flag));
+  if (!flag) PyErr_Clear();
+  return flag && flag.get() != Py_False && PyObject_IsTrue(flag.get()) > 0;
 }
 
 /// A new reference; imported if it is not yet, by the import system itself: the frame that runs may have no

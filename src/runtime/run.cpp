@@ -7,6 +7,7 @@
 #include "aten/spec.h"
 #include "aten/state.h"
 #include "base/interruption.h"
+#include "cpython/objects.h"
 #include "torch/names.h"
 
 namespace gramme::runtime {
@@ -90,18 +91,51 @@ Stop why_stopped() {
   return true;
 }
 
+namespace {
+
+/// torch.autograd.profiler says so in a variable, which is looked up when one of the module's was set.
+struct Profiled {
+  PyObject* variables = nullptr;
+  uint64_t version = 0;
+  bool now = false;
+} profiled;  // guarded by the GIL
+
+[[gnu::cold]] bool look_for_profiler() {
+  if (!profiled.variables) {
+    PyObject* module = of_torch::if_loaded(of_torch::Profiler);
+    if (!module) return false;
+    profiled.variables = share(PyModule_GetDict(module)).release();
+  }
+  profiled.version = cpython::dict_version(profiled.variables);
+  PyObject* now = PyDict_GetItemWithError(profiled.variables, of_torch::attribute(of_torch::IsProfilerEnabled));
+  profiled.now = now && now != Py_False;
+  return profiled.now;
+}
+
+[[gnu::always_inline]] inline bool is_profiled() {
+  if (profiled.variables && cpython::dict_version(profiled.variables) == profiled.version) [[likely]]
+    return profiled.now;
+  return look_for_profiler();
+}
+
+}  // namespace
+
 [[gnu::hot]] GraphResult SegmentRun::graph(const Family* family) {
   if (!segment_->compiled) return GraphResult::Done;
   operators_run += segment_->operators;
-  const aten::RecordingPtr recording = aten::start_recording();
-  if (recording) name_region(*recording);
+  if (is_profiled()) [[unlikely]]
+    return run_profiled(family);
   return is_metered() ? run_metered(family) : run_graph(family);
 }
 
-/// As PyTorch's front end calls what it compiled.
-[[gnu::cold]] void SegmentRun::name_region(aten::Recording& recording) const {
-  if (segment_->graph_number < 0) segment_->graph_number = plan::graphs_numbered++;
-  aten::name(recording, "Torch-Compiled Region: " + std::to_string(segment_->graph_number) + "/0");
+/// A region that is named as PyTorch's front end names what it compiled.
+[[gnu::cold]] GraphResult SegmentRun::run_profiled(const Family* family) {
+  const aten::RecordingPtr recording = aten::start_recording();
+  if (recording) {
+    if (segment_->graph_number < 0) segment_->graph_number = plan::graphs_numbered++;
+    aten::name(*recording, "Torch-Compiled Region: " + std::to_string(segment_->graph_number) + "/0");
+  }
+  return is_metered() ? run_metered(family) : run_graph(family);
 }
 
 /// What the graph dispatches depends on the backend; what eager execution would have dispatched does not.

@@ -48,7 +48,7 @@ class SegmentRun {
   class Before;
   GraphResult run_graph(const Family* family);
   GraphResult run_metered(const Family* family);
-  void name_region(aten::Recording& recording) const;
+  GraphResult run_profiled(const Family* family);
   /// `*failed`: the node that raised, if that is known. `*given`: the number of outputs.
   bool call_graph(size_t* failed, Py_ssize_t* given);
   bool take_outputs(PyObject* outputs, Py_ssize_t* given);

@@ -6,8 +6,8 @@ namespace gramme {
 
 /// Has the module yet to run to its end? Then it lacks names; another thread may be at it.
 inline bool is_being_imported(PyObject* module) {
-  static PyObject *const k_spec = PyUnicode_InternFromString("__spec__"),
-                         *const k_flag = PyUnicode_InternFromString("_initializing");
+  static PyObject *const k_spec = PyUnicode_InternFromString("__spec__"), *const k_flag = PyUnicode_InternFromString(
+                                                                              "_initializing");
   if (!PyModule_Check(module)) return false;
   PyObject* spec = PyDict_GetItemWithError(PyModule_GetDict(module), k_spec);
   if (!spec || spec == Py_None) return PyErr_Clear(), false;

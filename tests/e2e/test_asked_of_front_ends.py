@@ -729,3 +729,26 @@ def test_forms_with_a_forced_backend_die_with_the_function() -> None:
         compiled(X)
     assert list(entry_of(compiled)._gramme_forced) == ["aot_eager"]
     assert gramme.statistics(compiled).captures == 0
+
+
+@pytest.mark.parametrize("front", [torch.compile, gramme.compile])
+def test_recompiles_are_isolated(front: Any) -> None:
+    """What one compiled form of a function captured does not count for another."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    graphs: list[list[Any]] = [[], []]
+    forms = [
+        front(
+            program,
+            backend=lambda graph, _, mine=mine: mine.append(graph) or graph.forward,
+            dynamic=False,
+            isolate_recompiles=True,
+        )
+        for mine in graphs
+    ]
+    for form, sizes in zip(forms, ((2, 3, 4), (4, 5)), strict=True):
+        for n in sizes:
+            assert torch.equal(form(torch.ones(n)), torch.full((n,), 2.0))
+    assert [len(mine) for mine in graphs] == [3, 2]

@@ -118,6 +118,11 @@ def make_stubs(torch: Path, out: Path) -> None:
         write_stub(out, library, asked[library], {name for _, name in asked[library]} | plain)
 
 
+def packages_of(folder: Path) -> Path:
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(run(folder / "bin/python", "-c", code, what="python").strip())
+
+
 def set_up(version: str) -> None:
     """The environment, and gramme built in it."""
     folder = FOLDER / ".".join(version.split(".")[:2])
@@ -129,7 +134,7 @@ def set_up(version: str) -> None:
     wanted = [line for line in others if not re.match(r"(torch|gramme)\b", line)]
     run(*pip, f"torch=={version}", what=f"pip install torch=={version}")
     run(*pip, *wanted, what="pip install")
-    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", what="python").strip())
+    packages = packages_of(folder)
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False).returncode:
         cuda = re.search(r"__version__ = .*\+cu(\d+)(\d)'", (packages / "torch/version.py").read_text())
         if not cuda:
@@ -164,8 +169,7 @@ def build(folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    packages = run(folder / "bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", what="python")
-    install_checkout.install(folder, Path(packages.strip()))
+    install_checkout.install(folder, packages_of(folder))
 
 
 def sample(folder: Path, count: int) -> bool:

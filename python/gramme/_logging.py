@@ -69,7 +69,7 @@ def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
 def _calls(graph_module: torch.fx.GraphModule) -> None:
     """Each call of the graph, and the expression of the program that made it."""
     for node in graph_module.graph.nodes:
-        frame = last_frame(node.meta.get("stack_trace") or "") if node.op.startswith("call_") else None
+        frame = last_frame(node.meta.get("stack_trace")) if node.op.startswith("call_") else None
         if frame is not None:
             place = f"{frame.file}:{frame.line} in {frame.function}"
             name = node.meta["source_fn_stack"][-1][0]  # as it was made: variables of the program name nodes later

@@ -34,23 +34,26 @@ def keep_metadata(captured: torch.fx.GraphModule) -> None:
     if not _known:
         return
     last = None
+    nodes_of: dict[torch.fx.GraphModule, list[torch.fx.Node]] = {}
     for node in captured.graph.nodes:
-        original = last.next if node.op == "output" and last is not None else _original(node)
+        original = last.next if node.op == "output" and last is not None else _original(node, nodes_of)
         if original is not None and (node.op == "output") == (original.op == "output"):
             _keep(original, node)
         if node.op.startswith("call_"):
             last = original
 
 
-def _original(node: torch.fx.Node) -> torch.fx.Node | None:
-    frame = last_frame(node.meta.get("stack_trace") or "")
+def _original(node: torch.fx.Node, nodes_of: dict[torch.fx.GraphModule, list[torch.fx.Node]]) -> torch.fx.Node | None:
+    frame = last_frame(node.meta.get("stack_trace"))
     module = None if frame is None else _known.get(frame.file)
     lines = getattr(module, "_lineno_map", None)
     if frame is None or module is None or lines is None:
         return None
     code = getattr(module.forward, "__code__", None)
     at = None if code is None else lines.get(frame.line - code.co_firstlineno)
-    nodes = list(module.graph.nodes)  # others than the lines are from, where nobody called recompile()
+    if module not in nodes_of:
+        nodes_of[module] = list(module.graph.nodes)
+    nodes = nodes_of[module]  # others than the lines are from, where nobody called recompile()
     found = nodes[at] if at is not None and at < len(nodes) else None
     return None if found is None or found.op == "call_module" else found
 

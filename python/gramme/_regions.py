@@ -94,6 +94,10 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
 class _Computed:
     """What each node of the graph gives, as fake tensors of which views share memory."""
 
@@ -117,7 +121,7 @@ class _Computed:
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
         target: Any = getattr(type(args[0]), str(node.target)) if node.op == "call_method" else node.target
         value = target(*args, **kwargs)
-        each = value if isinstance(value, tuple) else (value,)
+        each = _each(value)
         if not each or not all(isinstance(item, torch.Tensor) for item in each):
             raise UnknownError
         return value
@@ -125,8 +129,7 @@ class _Computed:
 
 def _are_constants(values: _Values) -> bool:
     """To autograd."""
-    each = [item for value in values.values() for item in (value if isinstance(value, tuple) else (value,))]
-    return not any(item.requires_grad for item in each)
+    return not any(item.requires_grad for value in values.values() for item in _each(value))
 
 
 def _described(value: Any) -> Hashable:
@@ -145,7 +148,7 @@ def _tracker(graph: fx.Graph, values: _Values) -> Any:
     equal: dict[Hashable, list[fx.Node]] = defaultdict(list)
     for node in graph.nodes:
         if node.op in ("call_function", "call_method"):
-            frame = last_frame(node.meta.get("stack_trace") or "")
+            frame = last_frame(node.meta.get("stack_trace"))
             place = frame and (frame.file, frame.line)
             words = spelt(node.args, described), spelt(node.kwargs, described)
             keys[node] = (node.op, node.target, *words, described[node], place)

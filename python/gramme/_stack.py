@@ -78,9 +78,9 @@ class FramePlace(NamedTuple):
 _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
 
 
-def last_frame(stack: str) -> FramePlace | None:
+def last_frame(stack: str | None) -> FramePlace | None:
     """The innermost frame of a stack trace that `frame_text` made; None if it has none."""
-    frames = _FRAME.findall(stack)
+    frames = _FRAME.findall(stack or "")
     if not frames:
         return None
     file, line, function, source = frames[-1]

@@ -101,7 +101,7 @@ def capture_error(
 def refused_graph(reason: str, graph_module: Any) -> CaptureError:
     """Where one graph was asked for, and the backend does not take it; torch.compile's callers catch it."""
     stacks = [node.meta.get("stack_trace") for node in graph_module.graph.nodes if node.op == "call_function"]
-    frame = last_frame(next(filter(None, reversed(stacks)), ""))
+    frame = last_frame(next(filter(None, reversed(stacks)), None))
     file, line, function = frame[:3] if frame else ("", 0, "the function")
     return _capture_error_of_torch()(file, function, line, reason, "")
 

@@ -4,10 +4,13 @@
 
 namespace gramme {
 
-/// Has the module yet to run to its end? Then it lacks names; another thread may be at it.
+/// The module under the name in sys.modules, borrowed; null if nobody has imported it.
+inline PyObject* known_module(const char* name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
+
+/// True until the module's code has run to its end, perhaps on another thread: names are missing that it will have.
 inline bool is_being_imported(PyObject* module) {
-  static PyObject *const k_spec = PyUnicode_InternFromString("__spec__"), *const k_flag = PyUnicode_InternFromString(
-                                                                              "_initializing");
+  static PyObject* const k_spec = PyUnicode_InternFromString("__spec__");
+  static PyObject* const k_flag = PyUnicode_InternFromString("_initializing");
   if (!PyModule_Check(module)) return false;
   PyObject* spec = PyDict_GetItemWithError(PyModule_GetDict(module), k_spec);
   if (!spec || spec == Py_None) return PyErr_Clear(), false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
 #include "base/text.h"
 #include "torch/names.h"
 
@@ -23,7 +24,7 @@ std::string_view first_component(std::string_view path) {
 }  // namespace
 
 std::string directory_of(const char* module) {
-  PyObject* object = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+  PyObject* object = known_module(module);
   Owned<> file = Owned<>::steal(object ? PyObject_GetAttrString(object, "__file__") : nullptr);
   if (!file || !PyUnicode_Check(file.get())) {
     PyErr_Clear();

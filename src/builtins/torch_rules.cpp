@@ -25,8 +25,6 @@ namespace {
 
 enum class Rule : uint8_t { Graph, Inline, Run, Alone, Break };
 
-PyObject* module_of(const char* name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
-
 /// Rules by object. Modules that are not imported yet are looked at again when there are more of them.
 class ObjectRules {
  public:
@@ -54,9 +52,9 @@ class ObjectRules {
     if (now == modules_seen_) return;
     modules_seen_ = now;
     std::erase_if(pending_, [this](const Module& module) {
-      PyObject* object = module_of(module.module.c_str());
+      PyObject* object = known_module(module.module.c_str());
       if (object && is_being_imported(object)) {
-        modules_seen_ = -1;  // it ends without another module
+        modules_seen_ = -1;  // its end changes no number of modules: look again
         return false;
       }
       if (object && PyModule_Check(object))
@@ -106,7 +104,7 @@ class Registered {
     PyObject* modules = PyImport_GetModuleDict();
     if (!owner_) {
       if (PyDict_GET_SIZE(modules) == modules_seen_) return false;
-      PyObject* module = module_of(of_torch::place(name_).where);
+      PyObject* module = known_module(of_torch::place(name_).where);
       if (!module || !is_being_imported(module)) modules_seen_ = PyDict_GET_SIZE(modules);
       owner_ = share(of_torch::if_loaded(name_));
     }

@@ -11,7 +11,7 @@ enum class Answer { No, Yes, Unknown };
 
 /// The variables of a module that is imported, borrowed; null if it is not.
 PyObject* variables_of(const char* module) {
-  PyObject* found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+  PyObject* found = known_module(module);
   return found && PyModule_Check(found) ? PyModule_GetDict(found) : nullptr;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 /// Is the module's variable written in the capture?
 bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
-  PyObject* found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+  PyObject* found = known_module(module);
   auto* seen = found ? trace.see_as<value::Module>(trace.pinned(found)) : nullptr;
   if (!seen) cannot(Reason::CallSkipped, std::string("a function of ") + module);
   auto& known = static_cast<value::Namespace*>(seen->names)->names;

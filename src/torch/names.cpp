@@ -115,7 +115,7 @@ std::string_view text_of(PyObject* text) {
 
 /// What another thread is importing lacks names yet.
 PyObject* loaded(const char* name) {
-  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), name);
+  PyObject* module = known_module(name);
   return module && !is_being_imported(module) ? module : nullptr;
 }
 

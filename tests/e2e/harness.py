@@ -247,7 +247,7 @@ def check_references(program: Program, compiled: Callable[..., Any]) -> None:
     grown(compiled, 1)
     growth = grown(compiled)
     if growth > 5 and any(grown(compiled) <= 0 for _ in range(150)):
-        return  # of so many objects a guard remembers that it looked into them, and of no more
+        return  # guards remember up to 128 objects of a place
     assert growth <= 5 or growth <= grown(program.function), f"{program.name}: {growth} objects more after six hits"
 
 

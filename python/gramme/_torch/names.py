@@ -261,8 +261,10 @@ OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
 # Arguments of torch.compile that say which sizes vary, in one version or another.
 SHAPES_OF_COMPILE = frozenset({"shapes_spec", "dynamic_shapes"})
 
+_VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
 # Do the frames of stack traces in graphs say on which line they end?
-FRAMES_END = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+FRAMES_END = _VERSION >= (2, 15)
 
 # Minor version: rows that differ from there on.
 CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
@@ -270,10 +272,9 @@ CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
 
 def rows() -> dict[str, tuple[str, str]]:
     """The table for the torch that runs."""
-    major, minor = torch.__version__.split(".")[:2]
     known = dict(NAMES)
     for version in sorted(CHANGES):
-        if version <= (int(major), int(minor)):
+        if version <= _VERSION:
             known |= CHANGES[version]
     return known
 

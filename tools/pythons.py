@@ -25,7 +25,8 @@ MACHINE = "x86_64"
 WRAPPER = """#!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/../..
 libraries="$root/{libraries}"
-exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$libraries" "$root/usr/bin/{python}.real" "$@"
+path="$libraries${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$path" "$root/usr/bin/{python}.real" "$@"
 """
 
 

@@ -9,6 +9,7 @@
 #include "backend/metadata.h"
 #include "base/error.h"
 #include "base/imported.h"
+#include "base/integer.h"
 #include "base/once.h"
 #include "graph/names.h"
 #include "torch/names.h"
@@ -110,7 +111,7 @@ class Builder {
     if (!of_constant) return call.target;
     PyObject* const base = call.args[0].object;
     const bool negative =
-        PyFloat_Check(base) ? std::signbit(PyFloat_AS_DOUBLE(base)) : PyLong_Check(base) && _PyLong_Sign(base) < 0;
+        PyFloat_Check(base) ? std::signbit(PyFloat_AS_DOUBLE(base)) : PyLong_Check(base) && sign_of(base) < 0;
     return negative ? fx_.builtin_pow.get() : call.target;
   }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/imported.h"
+#include "base/integer.h"
 #include "base/once.h"
 #include "meta/targets.h"
 #include "torch/names.h"
@@ -35,7 +36,7 @@ const FrameText& known_frame(PyCodeObject* code, int unit) {
   if (frame.text) return frame;
   PyObject* const format = once([] { return imported("gramme._stack", "frame_text").release(); });
   int line = 0, column = -1, end_line = 0, end_column = -1;
-  PyCode_Addr2Location(code, unit * static_cast<int>(sizeof(_Py_CODEUNIT)), &line, &column, &end_line, &end_column);
+  PyCode_Addr2Location(code, unit * kCodeUnit, &line, &column, &end_line, &end_column);
   Owned<> made = take(PyObject_CallFunction(format, "Oiiii", code, line, column, end_line, end_column));
   frame.line = line;
   frame.text = std::move(made);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/once.h"
+#include "cpython/entries.h"
 #include "torch/names.h"
 
 namespace gramme::guards {
@@ -32,7 +33,7 @@ PyObject* mark(PyObject* tensor, PyObject* name) {
 bool is_subset(PyObject* set, PyObject* of) {
   PyObject* item;
   Py_hash_t hash;
-  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &item, &hash);)
+  for (Py_ssize_t at = 0; cpython::next_member(set, &at, &item, &hash);)
     if (!PyLong_CheckExact(item) || PySet_Contains(of, item) != 1) return false;
   return true;
 }

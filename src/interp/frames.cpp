@@ -1,6 +1,7 @@
 // What is asked about the frames under way: by builtins of their variables, by the trace where they stand.
 #include <algorithm>
 
+#include "base/integer.h"
 #include "base/text.h"
 #include "interp/interpreter.h"
 
@@ -130,8 +131,7 @@ trace::CallSite Interpreter::call_site(size_t outward) {
     frame = caller;
   }
   const int unit = static_cast<int>(frame->current->at);
-  return {frame->globals, frame->object(),
-          PyCode_Addr2Line(frame->object(), unit * static_cast<int>(sizeof(_Py_CODEUNIT)))};
+  return {frame->globals, frame->object(), PyCode_Addr2Line(frame->object(), unit * kCodeUnit)};
 }
 
 Value* Interpreter::first_argument() {

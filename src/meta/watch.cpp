@@ -11,6 +11,7 @@
 
 #include "aten/python.h"
 #include "base/imported.h"
+#include "base/integer.h"
 #include "base/once.h"
 #include "meta/kernels.h"
 #include "meta/traits.h"
@@ -72,7 +73,7 @@ bool are_refused(PyObject* args) {
   for (int i = 0; i < 2; ++i) {
     PyObject* value = positional(args, i);
     if (!value || PyFloat_Check(value)) return false;
-    if (PyLong_Check(value) && i == 1 && _PyLong_Sign(value) > 0) return false;
+    if (PyLong_Check(value) && i == 1 && sign_of(value) > 0) return false;
     if (aten::is_tensor(value) && !c10::isIntegralType(aten::tensor_of(value).scalar_type(), true)) return false;
   }
   return true;

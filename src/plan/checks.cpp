@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "aten/classes.h"
+#include "cpython/entries.h"
 #include "cpython/objects.h"
 #include "guards/marks.h"
 #include "guards/warnings.h"
@@ -54,7 +55,7 @@ bool hashes_are(PyObject* dict, PyObject* expected) {
   PyObject *key, *value;
   Py_hash_t hash;
   Py_ssize_t position = 0, at = 0;
-  while (_PyDict_Next(dict, &position, &key, &value, &hash))
+  while (cpython::next_entry(dict, &position, &key, &value, &hash))
     if (PyLong_AsSsize_t(PyTuple_GET_ITEM(expected, at++)) != hash) return false;
   return true;
 }
@@ -74,7 +75,7 @@ std::string describe_members(PyObject* set) {
   Py_ssize_t at = 0;
   PyObject* element;
   Py_hash_t hash;
-  while (_PySet_NextEntry(set, &at, &element, &hash) && text.size() < 200)
+  while (cpython::next_member(set, &at, &element, &hash) && text.size() < 200)
     text += (text.size() > 1 ? ", " : "") + describe(element);
   return text + "}";
 }

@@ -1,4 +1,5 @@
 // Lengths, and integers where a position or a size is wanted.
+#include "base/integer.h"
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
@@ -47,7 +48,7 @@ Py_ssize_t object_length(Trace& trace, Value* object) {
     raise_about(trace, PyExc_TypeError, "object of type '{}' has no len()", object);
   }
   Value* result = known(trace, answer(trace, Answer::of_len, method));
-  if (_PyLong_Sign(result->object) < 0) raise(trace, PyExc_ValueError, "__len__() should return >= 0");
+  if (sign_of(result->object) < 0) raise(trace, PyExc_ValueError, "__len__() should return >= 0");
   Py_ssize_t size = PyLong_AsSsize_t(result->object);
   if (size == -1) {
     PyErr_Clear();

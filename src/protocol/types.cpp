@@ -99,7 +99,8 @@ PyTypeObject* asked_type(View* view) {
 PyTypeObject* asked_type(Iterator* iterator) { return iterator_type(iterator); }
 PyTypeObject* asked_type(Object* object) { return object->type; }
 PyTypeObject* asked_type(BuiltinMethod* method) {
-  return Py_IS_TYPE(method->object, &PyWrapperDescr_Type) ? &_PyMethodWrapper_Type : &PyCFunction_Type;
+  PyTypeObject* const wrapper = once([] { return imported_type("types", "MethodWrapperType"); });
+  return Py_IS_TYPE(method->object, &PyWrapperDescr_Type) ? wrapper : &PyCFunction_Type;
 }
 PyTypeObject* asked_type(Partial*) {
   PyTypeObject* const partial = once([] { return imported_type("functools", "partial"); });

@@ -27,7 +27,7 @@ Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpyth
 PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);
   if (!linked.entered()) return nullptr;
-  if (thread_->curexc_type && !raise_thrown()) return nullptr;
+  if (PyErr_Occurred() && !raise_thrown()) return nullptr;
   const bool calls = pushed_ && index_ + 1 < pushed_->exit().pushed.size();  // its operands are no arguments
   for (bool first = true;; first = false) {
     Turn next = linked.tracing() && !(first && calls) ? Turn::Evaluate : first && pushed_ ? begin() : turn();

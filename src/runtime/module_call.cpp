@@ -8,6 +8,7 @@
 
 #include "base/ref.h"
 #include "base/type_dict.h"
+#include "cpython/entries.h"
 #include "runtime/entry.h"
 
 namespace gramme::runtime {
@@ -82,7 +83,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (Py_TYPE(self)->tp_call != call)  // somebody gave the class a __call__ of its own
-    return _PyObject_MakeTpCall(PyThreadState_Get(), self, args, PyVectorcall_NARGS(nargsf), kwnames);
+    return cpython::call_by_type(self, args, PyVectorcall_NARGS(nargsf), kwnames);
   return run(self, args, nargsf, kwnames);
 }
 

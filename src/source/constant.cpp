@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/integer.h"
 #include "base/ref.h"
+#include "cpython/entries.h"
 
 namespace gramme::source {
 namespace {
@@ -58,13 +60,6 @@ Owned<> range_fields(PyObject* range) {
   return fields;
 }
 
-bool same_int(PyObject* a, PyObject* b) {
-  auto* x = reinterpret_cast<PyLongObject*>(a);
-  auto* y = reinterpret_cast<PyLongObject*>(b);
-  return Py_SIZE(x) == Py_SIZE(y) &&
-         std::memcmp(x->ob_digit, y->ob_digit, static_cast<size_t>(std::abs(Py_SIZE(x))) * sizeof(digit)) == 0;
-}
-
 bool same_text(PyObject* a, PyObject* b) {
   if (PyUnicode_READY(a) < 0 || PyUnicode_READY(b) < 0) throw PythonError();
   return PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_KIND(a) == PyUnicode_KIND(b) &&
@@ -98,7 +93,7 @@ bool is_constant_above(PyObject* object, int depth) {
     Py_ssize_t at = 0;
     PyObject* item;
     Py_hash_t hash;
-    while (_PySet_NextEntry(object, &at, &item, &hash))
+    while (cpython::next_member(object, &at, &item, &hash))
       if (!are_constants(&item, 1, depth)) return false;
     return true;
   }
@@ -151,11 +146,11 @@ bool same_elements(PyObject* a, PyObject* b) {
   Py_ssize_t at = 0, from = 0;
   PyObject *item, *other;
   Py_hash_t hash, other_hash;
-  while (_PySet_NextEntry(a, &at, &item, &hash)) {
+  while (cpython::next_member(a, &at, &item, &hash)) {
     bool found = false;
     for (int round = 0; round < 2 && !found; ++round) {
       if (round) from = 0;
-      while (!found && _PySet_NextEntry(b, &from, &other, &other_hash))
+      while (!found && cpython::next_member(b, &from, &other, &other_hash))
         found = hash == other_hash && same_constant(item, other);
     }
     if (!found) return false;

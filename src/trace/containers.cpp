@@ -1,6 +1,7 @@
 // The content of existing and new containers as the program sees it, and their changes.
 #include <algorithm>
 
+#include "cpython/entries.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
 #include "trace/capture.h"
@@ -129,7 +130,8 @@ std::vector<size_t> stored_hashes(PyObject* dict) {
   std::vector<size_t> hashes;
   PyObject *key, *item;
   Py_hash_t hash;
-  for (Py_ssize_t at = 0; _PyDict_Next(dict, &at, &key, &item, &hash);) hashes.push_back(static_cast<size_t>(hash));
+  for (Py_ssize_t at = 0; cpython::next_entry(dict, &at, &key, &item, &hash);)
+    hashes.push_back(static_cast<size_t>(hash));
   return hashes;
 }
 

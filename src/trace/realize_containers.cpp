@@ -1,4 +1,5 @@
 // From a real container to its value.
+#include "cpython/entries.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
 #include "trace/capture.h"
@@ -111,7 +112,7 @@ Value* Capture::realize_set(PyObject* object, const Source* source) {
   Owned<> items = take(PyList_New(0)), places = take(PySet_New(nullptr));
   PyObject* member;
   Py_hash_t hash;
-  for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &member, &hash);)  // a subclass may iterate in its own way
+  for (Py_ssize_t at = 0; cpython::next_member(object, &at, &member, &hash);)  // a subclass may iterate in its own way
     check(PyList_Append(items.get(), member));
   bool constants = true;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)

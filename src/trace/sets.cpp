@@ -1,5 +1,6 @@
 #include "trace/sets.h"
 
+#include "cpython/entries.h"
 #include "cpython/objects.h"
 #include "value/traits.h"
 
@@ -99,7 +100,7 @@ Value* pop_member(Capture& capture, Set* set) {
 Value* next_member(Capture& capture, Set* set, Py_ssize_t& place) {
   PyObject* key = nullptr;
   Py_hash_t hash = 0;
-  if (!set->places || !_PySet_NextEntry(set->places, &place, &key, &hash)) return nullptr;
+  if (!set->places || !cpython::next_member(set->places, &place, &key, &hash)) return nullptr;
   return set->entries.find(capture.adopt(share(key)))->key;
 }
 

@@ -1,7 +1,8 @@
 """Other versions of torch beside the one in .venv: environments, builds, a sample of the quick tests.
 
-    python tools/torches.py set-up 2.15.0     an environment in build/torches/2.15, gramme built against its torch
-    python tools/torches.py test [COUNT]      what of it is there is built again, and runs COUNT (2,000) quick tests
+    python tools/torches.py set-up 2.15.0          an environment in build/torches/2.15, gramme built against its torch
+    python tools/torches.py set-up 2.15.0 3.14     the same in build/torches/3.14-2.15, with that CPython (tools/pythons.py)
+    python tools/torches.py test [COUNT]           what of it is there is built again, and runs COUNT (2,000) quick tests
 
 An environment is set up from what pip finds, as pip is configured. Wheels of torch for CUDA need no CUDA: what its
 libraries ask of others when they are loaded is a stub that aborts, but for the runtime and CUPTI. The last lines say of
@@ -18,10 +19,11 @@ from collections import defaultdict
 from pathlib import Path
 
 import install_checkout
+import pythons
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_TORCHES", ROOT / "build/torches"))
-VERSIONS = ("2.15",)  # of which `test` runs what is there
+VERSIONS = ("2.15", "3.14-2.15")  # of which `test` runs what is there
 SAMPLE = 2000
 LIMIT = 480  # seconds of tests
 READY = "ready"  # a file in an environment that is set up
@@ -123,13 +125,18 @@ def packages_of(folder: Path) -> Path:
     return Path(run(folder / "bin/python", "-c", code, what="python").strip())
 
 
-def set_up(version: str) -> None:
+def set_up(version: str, of_python: str = "") -> None:
     """The environment, and gramme built in it."""
-    folder = FOLDER / ".".join(version.split(".")[:2])
+    minor = ".".join(version.split(".")[:2])
+    folder = FOLDER / (f"{of_python}-{minor}" if of_python else minor)
     python = folder / "bin/python"
     if not python.exists():
-        run(sys.executable, "-m", "venv", folder, what="venv")
-    pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps")
+        interpreter = pythons.interpreters().get(of_python) if of_python else Path(sys.executable)
+        if not interpreter:
+            raise SkippedError(f"no CPython {of_python}; tools/pythons.py set-up {of_python}")
+        run(interpreter, "-m", "venv", "--without-pip", folder, what="venv")
+    of_this = (ROOT / ".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--python", python)
+    pip = (*of_this, "install", "--quiet", "--no-deps", "--only-binary=:all:")
     others = run(ROOT / ".venv/bin/python", "-m", "pip", "freeze", what="pip freeze").splitlines()
     wanted = [line for line in others if not re.match(r"(torch|gramme)\b", line)]
     run(*pip, f"torch=={version}", what=f"pip install torch=={version}")
@@ -180,12 +187,22 @@ def sample(folder: Path, count: int) -> bool:
     return done.returncode == 0
 
 
+def title(version: str) -> str:
+    of_python, _, torch = version.rpartition("-")
+    return f"torch {torch}" + (f" for CPython {of_python}" if of_python else "")
+
+
+def how_to_set_up(version: str) -> str:
+    of_python, _, torch = version.rpartition("-")
+    return f"tools/torches.py set-up {torch}.0 {of_python}".strip()
+
+
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["set-up"] and len(arguments) == 2:
+    if arguments[:1] == ["set-up"] and len(arguments) in (2, 3):
         try:
-            set_up(arguments[1])
-        except SkippedError as why:
-            print(f"torch {arguments[1]} CANNOT BE SET UP: {why}")
+            set_up(*arguments[1:])
+        except (SkippedError, pythons.SkippedError) as why:
+            print(f"torch {' for CPython '.join(arguments[1:])} CANNOT BE SET UP: {why}")
             return 1
         return 0
     if arguments[:1] != ["test"]:
@@ -195,14 +212,14 @@ def main(arguments: list[str]) -> int:
         folder, began = FOLDER / version, time.monotonic()
         try:
             if not (folder / READY).exists():
-                raise SkippedError(f"no environment in {folder}; tools/torches.py set-up {version}.0")
+                raise SkippedError(f"no environment in {folder}; {how_to_set_up(version)}")
             build(folder)
         except SkippedError as why:
-            told.append(f"torch {version} SKIPPED: {why}")
+            told.append(f"{title(version)} SKIPPED: {why}")
             continue
         passed = sample(folder, count)
         failed |= not passed
-        told.append(f"torch {version} {'passed' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s")
+        told.append(f"{title(version)} {'passed' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s")
     print("\n".join(told))
     return int(failed)
 

@@ -10,8 +10,8 @@ import importlib
 import sys
 from typing import Any
 
-if sys.version_info[:2] != (3, 11):
-    raise ImportError(f"gramme needs CPython 3.11, this is {sys.version.split()[0]}")
+if sys.version_info[:2] not in ((3, 11), (3, 14)) or sys.implementation.name != "cpython":
+    raise ImportError(f"gramme needs CPython 3.11 or 3.14, this is {sys.implementation.name} {sys.version.split()[0]}")
 
 try:
     import torch

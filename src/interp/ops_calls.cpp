@@ -105,8 +105,8 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
   Value* iterator = protocol::get_iterator(interp.trace, iterable);
   auto* generator = as<Generator>(iterator);
   if (generator && !generator->started && generator->maker == &frame)
-    generator->on_stack_alone = iterator == iterable ? frame.follows(made_by_call(*generator))
-                                                     : made_by_call(*generator) == frame.current;
+    generator->on_stack_alone =
+        iterator == iterable ? frame.follows(made_by_call(*generator)) : made_by_call(*generator) == frame.current;
   frame.peek(1) = iterator;
   return Step::Next;
 }

@@ -69,7 +69,7 @@ def by_dis(code: types.CodeType) -> list[Row]:
 def decoded(code: types.CodeType) -> list[Row]:
     return [
         (offset, at, name, arg, target, None if line < 0 else line)
-        for offset, at, name, arg, _, target, line, _ in native.decode(code)
+        for offset, at, name, arg, _, target, line, *_ in native.decode(code)
     ]
 
 
@@ -112,7 +112,7 @@ def test_every_opcode_has_a_row() -> None:
     known = {name for raw in dis.opmap for name in TWO.get(raw) or (SAME_AS.get(raw, raw),)}
     assert known - rows.keys() == {"CACHE", *PARTS_OF_CALL}
     for name, properties, steps, text in rows.values():
-        if name in dis.opmap:
+        if name in dis.opmap and name != "CALL":  # it begins with PRECALL or KW_NAMES
             assert bool(properties & CAN_BREAK) == steps, name
         assert text
         assert not text.endswith(".")

@@ -8,13 +8,11 @@ namespace {
 struct Table {
   Handler handler[256];
   Table() {
-    using bytecode::Op;
+    using opcode::Op;
     for (Handler& h : handler) h = unsupported;
     auto set = [this](Op op, Handler h) { handler[static_cast<int>(op)] = h; };
     set(Op::NOP, nothing);
     set(Op::RESUME, nothing);
-    set(Op::PRECALL, nothing);
-    set(Op::CACHE, nothing);
     set(Op::MAKE_CELL, make_cell);
     set(Op::COPY_FREE_VARS, copy_free_vars);
     set(Op::RETURN_GENERATOR, return_generator);
@@ -24,10 +22,12 @@ struct Table {
     set(Op::SWAP, swap);
     set(Op::LOAD_CONST, load_const);
     set(Op::LOAD_ASSERTION_ERROR, load_assertion_error);
+    set(Op::LOAD_SMALL_INT, load_small_int);
+    set(Op::LOAD_COMMON_CONSTANT, load_common_constant);
+    set(Op::LOAD_FAST_AND_CLEAR, load_fast_and_clear);
     set(Op::LOAD_FAST, load_fast);
     set(Op::STORE_FAST, store_fast);
     set(Op::DELETE_FAST, delete_fast);
-    set(Op::LOAD_CLOSURE, load_fast);
     set(Op::LOAD_DEREF, load_deref);
     set(Op::STORE_DEREF, store_deref);
     set(Op::DELETE_DEREF, delete_deref);
@@ -46,6 +46,12 @@ struct Table {
     set(Op::STORE_ATTR, store_attr);
     set(Op::DELETE_ATTR, delete_attr);
     set(Op::LOAD_METHOD, load_method);
+    set(Op::LOAD_SUPER_ATTR, load_super_attr);
+    set(Op::LOAD_SUPER_METHOD, load_super_method);
+    set(Op::LOAD_SPECIAL, load_special);
+    set(Op::BINARY_SLICE, binary_slice);
+    set(Op::STORE_SLICE, store_slice);
+    set(Op::TO_BOOL, to_bool);
     set(Op::BINARY_SUBSCR, binary_subscr);
     set(Op::STORE_SUBSCR, store_subscr);
     set(Op::DELETE_SUBSCR, delete_subscr);
@@ -65,6 +71,7 @@ struct Table {
     set(Op::BUILD_STRING, build_string);
     set(Op::BUILD_SLICE, build_slice);
     set(Op::FORMAT_VALUE, format_value);
+    set(Op::CONVERT_VALUE, convert_value);
     set(Op::LIST_APPEND, list_append);
     set(Op::SET_ADD, set_add);
     set(Op::MAP_ADD, map_add);
@@ -81,14 +88,19 @@ struct Table {
     set(Op::MATCH_KEYS, match_keys);
     set(Op::MATCH_CLASS, match_class);
     set(Op::MAKE_FUNCTION, make_function);
-    set(Op::KW_NAMES, kw_names);
+    set(Op::CALL_KW, call_kw);
+    set(Op::SET_FUNCTION_ATTRIBUTE, set_function_attribute);
+    set(Op::LOAD_LOCALS, load_locals);
+    set(Op::LOAD_FROM_DICT_OR_DEREF, load_from_dict_or_deref);
+    set(Op::LOAD_FROM_DICT_OR_GLOBALS, load_from_dict_or_globals);
+    set(Op::END_SEND, end_send);
     set(Op::CALL, call);
     set(Op::CALL_FUNCTION_EX, call_function_ex);
     for (Op op : {Op::JUMP_FORWARD, Op::JUMP_BACKWARD, Op::JUMP_BACKWARD_NO_INTERRUPT}) set(op, jump);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_TRUE, Op::POP_JUMP_BACKWARD_IF_TRUE}) set(op, pop_jump_if_true);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_FALSE, Op::POP_JUMP_BACKWARD_IF_FALSE}) set(op, pop_jump_if_false);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_NONE, Op::POP_JUMP_BACKWARD_IF_NONE}) set(op, pop_jump_if_none);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_NOT_NONE, Op::POP_JUMP_BACKWARD_IF_NOT_NONE}) set(op, pop_jump_if_not_none);
+    set(Op::POP_JUMP_IF_TRUE, pop_jump_if_true);
+    set(Op::POP_JUMP_IF_FALSE, pop_jump_if_false);
+    set(Op::POP_JUMP_IF_NONE, pop_jump_if_none);
+    set(Op::POP_JUMP_IF_NOT_NONE, pop_jump_if_not_none);
     set(Op::JUMP_IF_TRUE_OR_POP, jump_if_true_or_pop);
     set(Op::JUMP_IF_FALSE_OR_POP, jump_if_false_or_pop);
     set(Op::RETURN_VALUE, return_value);
@@ -104,6 +116,8 @@ struct Table {
     set(Op::CHECK_EXC_MATCH, check_exc_match);
     set(Op::BEFORE_WITH, before_with);
     set(Op::WITH_EXCEPT_START, with_except_start);
+    set(Op::CALL_INTRINSIC_1, call_intrinsic_1);
+    set(Op::CLEANUP_THROW, cleanup_throw);
   }
 };
 

@@ -18,6 +18,9 @@ GRAMME_OP(copy);
 GRAMME_OP(swap);
 GRAMME_OP(load_const);
 GRAMME_OP(load_assertion_error);
+GRAMME_OP(load_small_int);
+GRAMME_OP(load_common_constant);
+GRAMME_OP(load_fast_and_clear);
 GRAMME_OP(load_fast);
 GRAMME_OP(store_fast);
 GRAMME_OP(delete_fast);
@@ -40,6 +43,12 @@ GRAMME_OP(return_value);
 // ops_objects.cpp
 GRAMME_OP(load_attr);
 GRAMME_OP(load_method);
+GRAMME_OP(load_super_attr);
+GRAMME_OP(load_super_method);
+GRAMME_OP(load_special);
+GRAMME_OP(binary_slice);
+GRAMME_OP(store_slice);
+GRAMME_OP(to_bool);
 GRAMME_OP(store_attr);
 GRAMME_OP(delete_attr);
 GRAMME_OP(binary_subscr);
@@ -64,6 +73,7 @@ GRAMME_OP(build_const_key_map);
 GRAMME_OP(build_string);
 GRAMME_OP(build_slice);
 GRAMME_OP(format_value);
+GRAMME_OP(convert_value);
 GRAMME_OP(list_append);
 GRAMME_OP(set_add);
 GRAMME_OP(map_add);
@@ -80,10 +90,15 @@ GRAMME_OP(match_sequence);
 GRAMME_OP(match_keys);
 GRAMME_OP(match_class);
 // ops_calls.cpp
-GRAMME_OP(kw_names);
 GRAMME_OP(call);
 GRAMME_OP(call_function_ex);
 GRAMME_OP(make_function);
+GRAMME_OP(call_kw);
+GRAMME_OP(set_function_attribute);
+GRAMME_OP(load_locals);
+GRAMME_OP(load_from_dict_or_deref);
+GRAMME_OP(load_from_dict_or_globals);
+GRAMME_OP(end_send);
 GRAMME_OP(load_build_class);
 GRAMME_OP(load_name);
 GRAMME_OP(store_name);
@@ -104,6 +119,8 @@ GRAMME_OP(reraise);
 GRAMME_OP(raise_varargs);
 GRAMME_OP(before_with);
 GRAMME_OP(with_except_start);
+GRAMME_OP(call_intrinsic_1);
+GRAMME_OP(cleanup_throw);
 #undef GRAMME_OP
 
 }  // namespace gramme::interp

@@ -8,6 +8,7 @@
 // CPython would.
 #pragma once
 #include <utility>
+#include <vector>
 
 #include "cpython/features.h"
 
@@ -108,10 +109,6 @@ class FrameImage {
   void set_local(int slot, PyObject* owned) const { Slot::drop(exchange(slot, owned)); }
   /// The same, but what was there becomes a reference of the caller's.
   PyObject* exchange_local(int slot, PyObject* owned) const { return Slot::take(exchange(slot, owned)); }
-#if !GRAMME_PYTHON_TAGGED_SLOTS
-  /// All of them, where a slot is a pointer.
-  PyObject* const* locals() const { return frame_->localsplus; }
-#endif
 
   // ---- the value stack; an item at depth n: 1 is the top
 
@@ -166,7 +163,6 @@ class FrameImage {
   }
   /// The item at depth n and those above it, where a slot is a pointer.
   PyObject** operands(int n) const { return &top(n); }
-  PyObject* const* stack() const { return frame_->localsplus + local_count(); }
 #endif
 
   // ---- where it stands
@@ -206,8 +202,10 @@ class FrameImage {
   _PyInterpreterFrame* raw() const { return frame_; }
 
  private:
-#if GRAMME_PYTHON_TAGGED_SLOTS
+  friend class SlotObjects;
+
   Slot::Word* stack() const { return frame_->localsplus + local_count(); }
+#if GRAMME_PYTHON_TAGGED_SLOTS
   Slot::Word& top(int n = 1) const { return frame_->stackpointer[-n]; }
   void push_word(Slot::Word word) const { *frame_->stackpointer++ = word; }
   Slot::Word pop_word() const { return *--frame_->stackpointer; }
@@ -221,6 +219,29 @@ class FrameImage {
   }
 
   _PyInterpreterFrame* frame_;
+};
+
+/// The objects in a frame's slots, borrowed: null for an empty one. Good as long as the frame is as it was, and until
+/// the next question. Where a slot is a pointer they are the slots themselves, and nothing is copied.
+class SlotObjects {
+ public:
+  struct View {
+    PyObject* const* locals;  // local_count() of them
+    PyObject* const* stack;   // depth() of them, the lowest first
+  };
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  View of(FrameImage frame) {
+    const int locals = frame.local_count();
+    objects_.resize(static_cast<size_t>(locals + frame.depth()));
+    for (size_t i = 0; i < objects_.size(); ++i) objects_[i] = Slot::read(frame.frame_->localsplus[i]);
+    return {objects_.data(), objects_.data() + locals};
+  }
+
+ private:
+  std::vector<PyObject*> objects_;
+#else
+  static View of(FrameImage frame) { return {frame.frame_->localsplus, frame.stack()}; }
+#endif
 };
 
 /// The frame that the thread runs; null if there is none.

@@ -64,11 +64,14 @@ ResumePoint& Chain::point_here() {
 plan::Roots Chain::roots() {
   callers_roots_.clear();
   callers_roots_.reserve(std::min(depth_, kMostCallers));
-  for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_)
-    callers_roots_.push_back({chain->frame_.locals(), chain->frame_.stack(), chain->frame_.function()});
+  for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_) {
+    const cpython::SlotObjects::View slots = chain->slots_.of(chain->frame_);
+    callers_roots_.push_back({slots.locals, slots.stack, chain->frame_.function()});
+  }
+  const cpython::SlotObjects::View slots = slots_.of(frame_);
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
-  return {frame_.locals(),
-          frame_.stack(),
+  return {slots.locals,
+          slots.stack,
           frame_.function(),
           handled.own,
           handled.outer,
@@ -93,7 +96,7 @@ bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
   for (int slot : lets_go.slots)
     if (!cpython::dies_quietly(frame.local(slot))) return false;
   for (int at : lets_go.stack)
-    if (!cpython::dies_quietly(frame.stack()[at])) return false;
+    if (!cpython::dies_quietly(frame.item(frame.depth() - at))) return false;
   return true;
 }
 }  // namespace
@@ -108,15 +111,17 @@ bool Chain::lets_go_quietly(const plan::Segment& segment) const {
   return all_die_quietly(chain->frame_, segment.exit.lets_go);
 }
 
-FrameView Chain::view() const {
+FrameView Chain::view() {
+  const cpython::SlotObjects::View slots = slots_.of(frame_);
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
-  FrameView view{frame_.function(), frame_.code(), frame_.locals(), frame_.local_count(), frame_.stack(),
-                 frame_.depth(),    frame_.next(), handled.own,     handled.outer};
-  for (const Chain* chain = this; view.offset && chain->caller_ && view.callers.size() < kMostCallers;
+  FrameView view{frame_.function(), frame_.code(), slots.locals, frame_.local_count(), slots.stack,
+                 frame_.depth(),    frame_.next(), handled.own,  handled.outer};
+  for (Chain* chain = this; view.offset && chain->caller_ && view.callers.size() < kMostCallers;
        chain = chain->caller_) {
     const cpython::LiveFrame& frame = chain->caller_->frame_;
+    const cpython::SlotObjects::View waiting = chain->caller_->slots_.of(frame);
     view.callers.push_back(
-        {frame.function(), frame.code(), frame.locals(), frame.stack(), frame.depth(), frame.current(), chain->gives_});
+        {frame.function(), frame.code(), waiting.locals, waiting.stack, frame.depth(), frame.current(), chain->gives_});
   }
   return view;
 }

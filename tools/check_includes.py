@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # room: what it may include besides itself. docs/HACKING.md says what each room is for.
-_VALUE = {"base", "torch", "bytecode", "cpython", "source", "meta", "shape"}
+_VALUE = {"base", "torch", "opcode", "bytecode", "cpython", "source", "meta", "shape"}
 _RECORD = _VALUE | {"value", "plan"}
 _TRACE = _RECORD | {"aten", "graph", "effects", "guards"}
 _PROTOCOL = _TRACE | {"trace"}
@@ -30,8 +30,9 @@ _TRACING = _PROTOCOL | {"protocol"}
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "torch": {"base"},
-    "cpython": {"base", "torch"},
-    "bytecode": {"base", "cpython"},
+    "opcode": set(),
+    "cpython": {"base", "torch", "opcode"},
+    "bytecode": {"base", "opcode", "cpython"},
     "shape": {"base"},
     "aten": {"base", "torch", "shape"},
     "meta": {"base", "torch", "shape", "aten"},
@@ -46,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "builtins": _TRACING,
     "hop": _TRACING,
     "interp": _TRACING,
-    "runtime": {"base", "torch", "bytecode", "cpython", "aten", "plan", "source"},
+    "runtime": {"base", "torch", "opcode", "bytecode", "cpython", "aten", "plan", "source"},
     "backend": {"base", "torch", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
     "native": {"base", "torch", "graph", "meta", "shape", "aten"},
     "pipeline": set(),

@@ -103,9 +103,6 @@ nb::list frames(const plan::Ending& ending) {
   return frames;
 }
 
-/// KW_NAMES, PRECALL and CALL are carried out as one.
-bool is_part_of_call(bytecode::Op op) { return op == bytecode::Op::KW_NAMES || op == bytecode::Op::PRECALL; }
-
 /// The opcode of the instruction that is carried out for real; empty if the segment does not end in front of one.
 const char* instruction(PyCodeObject* code, const plan::Exit& exit) {
   if (exit.kind != plan::ExitKind::Concrete) return "";
@@ -114,9 +111,8 @@ const char* instruction(PyCodeObject* code, const plan::Exit& exit) {
                        : exit.callers.empty() ? code
                                               : exit.callers.back().code.get();
   const bytecode::Code& ends_in = bytecode::decode(last);
-  auto at = static_cast<size_t>(ends_in.index_of(pushed ? exit.pushed.back().offset : exit.offset));
-  while (is_part_of_call(ends_in.instructions().at(at).op)) ++at;
-  return bytecode::name(ends_in.instructions().at(at).op);
+  const auto at = static_cast<size_t>(ends_in.index_of(pushed ? exit.pushed.back().offset : exit.offset));
+  return opcode::name(ends_in.instructions().at(at).op);
 }
 
 nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {

@@ -26,7 +26,7 @@ nb::list decode(nb::handle code) {
   const bytecode::Code& decoded = bytecode::decode(code_argument(code));
   for (const bytecode::Instruction& i : decoded.instructions())
     rows.append(
-        nb::make_tuple(i.offset, i.at, bytecode::name(i.op), i.arg, i.next, i.target, decoded.line(i.at), i.resumable));
+        nb::make_tuple(i.offset, i.at, opcode::name(i.op), i.arg, i.next, i.target, decoded.line(i.at), i.resumable));
   return rows;
 }
 
@@ -49,17 +49,17 @@ nb::list live_slots(nb::handle code, int unit) {
 nb::list opcodes() {
   nb::list rows;
 #define OP(name, ...)                                                                                   \
-  rows.append(nb::make_tuple(#name, bytecode::properties(bytecode::Op::name), cpython::can_step(#name), \
-                             bytecode::text(bytecode::Op::name)));
-#include "bytecode/opcodes.def"
+  rows.append(nb::make_tuple(#name, opcode::properties(opcode::Op::name), cpython::can_step(#name), \
+                             opcode::text(opcode::Op::name)));
+#include "opcode/opcodes.def"
 #undef OP
   return rows;
 }
 
 int stack_effect(const std::string& name, int arg, bool jumped) {
 #define OP(op, ...) \
-  if (name == #op) return bytecode::stack_effect(bytecode::Op::op, arg, jumped);
-#include "bytecode/opcodes.def"
+  if (name == #op) return opcode::stack_effect(opcode::Op::op, arg, jumped);
+#include "opcode/opcodes.def"
 #undef OP
   throw nb::value_error("no such opcode");
 }

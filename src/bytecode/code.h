@@ -5,24 +5,29 @@
 #include <cstdint>
 #include <vector>
 
+#include "opcode/op.h"
+
+namespace gramme::cpython {
+struct Decoded;
+}
+
 namespace gramme::bytecode {
 
-/// Dense numbering of our own; rows of opcodes.def in order, the same for every CPython version.
-enum class Op : uint8_t {
-#define OP(name, ...) name,
-#include "bytecode/opcodes.def"
-#undef OP
-};
+using opcode::Op;
 
+/// One of the vocabulary (src/opcode). An instruction of CPython is one of these, or two that stand in the same place, of
+/// which a segment may start at the first only; with what stands in front of it and is part of it (cpython::Decoded).
 struct Instruction {
   Op op;
-  int32_t arg;     // with EXTENDED_ARG folded in
-  int32_t offset;  // code unit where it starts: the first EXTENDED_ARG if there is one; the only place to resume at
+  bool resumable;   // the op's kResumable, and the first in its place
+  bool enterable;   // the op's kEnterable, and the first in its place
+  bool wants_bool;  // CPython's evaluator takes the top item for a bool: whoever hands the frame over makes it one
+  int32_t arg;
+  int32_t offset;  // code unit where it starts; the only place to resume at
   int32_t at;      // code unit of the instruction itself: where its frame stands while it runs
-  int32_t next;    // code unit after its inline caches
+  int32_t next;    // code unit of the next
   int32_t target;  // code unit of a jump's destination, or -1
-  bool resumable;  // the op's kResumable, and not between KW_NAMES and its CALL
-  bool enterable;  // the op's kEnterable
+  int32_t names;   // of a call's last arguments: index into co_consts, or -1
 };
 
 struct Handler {
@@ -34,10 +39,10 @@ struct Handler {
 class Code {
  public:
   explicit Code(PyCodeObject* code);
-  /// All instructions in order, EXTENDED_ARG and CACHE folded away.
+  /// All instructions in order.
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  /// Index into instructions() of the one that starts at (or whose EXTENDED_ARG starts at) this code unit; -1 inside
-  /// one.
+  /// Index into instructions() of the one that starts at this code unit, or whose frame stands there; of two in the same
+  /// place the first; -1 inside one.
   int index_of(int unit) const { return index_of_[unit]; }
   /// The handler that covers code unit `at`, or null.
   const Handler* handler(int at) const;
@@ -46,6 +51,7 @@ class Code {
   PyCodeObject* object() const { return code_; }
 
  private:
+  void add(const cpython::Decoded& decoded);
   struct Range {
     int32_t start, end;
     Handler handler;
@@ -60,45 +66,5 @@ class Code {
 
 /// The decoded form; made at the first request, kept with the code object for the life of the process.
 const Code& decode(PyCodeObject* code);
-
-/// What an instruction's argument means.
-enum class Operand : uint8_t {
-  None,
-  Raw,           // a number of its own
-  Const,         // index into co_consts
-  Name,          // index into co_names
-  GlobalName,    // index into co_names << 1, low bit: push NULL too
-  Local,         // index into localsplus
-  Count,         // how many items
-  Depth,         // item of the value stack, 1 is the top
-  Flags,         // bits
-  Compare,       // Py_LT … Py_GE
-  BinaryOp,      // NB_ADD …
-  Invert,        // 1: negate
-  Unpack,        // items before the list | items behind << 8
-  JumpForward,   // code units from `next`
-  JumpBackward,  // code units back from `next`
-};
-
-enum Property : uint32_t {
-  kNone = 0,
-  kResumable = 1 << 0,   // a segment may start here
-  kCanBreak = 1 << 1,    // cpython::step carries it out for real; without it the frame is handed over here
-  kReadsUser = 1 << 2,   // may read user objects through descriptors or methods
-  kWritesUser = 1 << 3,  // may write user objects
-  kJump = 1 << 4,
-  kConditional = 1 << 5,
-  kEndsBlock = 1 << 6,  // no fall through
-  kEnterable = 1 << 7,  // carried out anew with the same operands it calls the same Python function first, and has done
-                        // nothing that shows until then
-  kOrdinary = kResumable | kCanBreak,
-};
-const char* name(Op op);
-uint32_t properties(Op op);
-Operand operand(Op op);
-/// The table's line on what it does.
-const char* text(Op op);
-/// Net stack effect of the instruction; for conditional jumps of the fall-through or the taken branch.
-int stack_effect(Op op, int arg, bool jumped);
 
 }  // namespace gramme::bytecode

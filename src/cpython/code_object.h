@@ -1,34 +1,12 @@
-// What bytecode needs to know of a code object's encoding, and a place to keep things with a code object.
+// What a code object has beside its instructions (cpython/encoding.h), and a place to keep things with it.
 #pragma once
 #include <Python.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
+#include "cpython/encoding.h"
+
 namespace gramme::cpython {
-
-/// One code unit as it was compiled: specialised instructions are mapped back to what they stand for.
-struct RawUnit {
-  uint8_t opcode;
-  uint8_t arg;
-};
-/// By opcode: what it specialises, and the units of its inline cache.
-struct Encoding {
-  std::array<uint8_t, 256> unspecialised, caches;
-};
-extern const Encoding kEncoding;
-
-inline RawUnit raw_unit(PyCodeObject* code, int unit) {
-  const uint8_t* word = reinterpret_cast<const uint8_t*>(code->co_code_adaptive) + 2 * static_cast<ptrdiff_t>(unit);
-  return {kEncoding.unspecialised[word[0]], word[1]};
-}
-/// Number of code units.
-int unit_count(PyCodeObject* code);
-/// Inline cache units that follow an instruction.
-inline int cache_units(uint8_t opcode) { return kEncoding.caches[opcode]; }
-/// CPython's name of an opcode as compiled, or null if there is none of that number.
-const char* opcode_name(uint8_t opcode);
 
 /// Entries of the exception table, in order of `start`, not overlapping. Offsets in code units.
 class ExceptionTable {

@@ -34,3 +34,20 @@
 #define GRAMME_PYTHON_ITERATOR_PAIRS (PY_VERSION_HEX >= 0x030F0000)
 /// The thread says whether what a generator's frame gave was yielded.
 #define GRAMME_PYTHON_YIELD_FLAG (PY_VERSION_HEX >= 0x030F0000)
+
+/// What the instructions of its code are; tools/make_opcodes.py writes it.
+#if PY_VERSION_HEX < 0x030C0000
+#define GRAMME_PYTHON_OPCODES "cpython/opcodes/311.def"
+#elif PY_VERSION_HEX < 0x030D0000
+#define GRAMME_PYTHON_OPCODES "cpython/opcodes/312.def"
+#elif PY_VERSION_HEX < 0x030E0000
+#define GRAMME_PYTHON_OPCODES "cpython/opcodes/313.def"
+#elif PY_VERSION_HEX < 0x030F0000
+#define GRAMME_PYTHON_OPCODES "cpython/opcodes/314.def"
+#else
+#define GRAMME_PYTHON_OPCODES "cpython/opcodes/315.def"
+#endif
+/// Code has its evaluator's constants (LOAD_COMMON_CONSTANT).
+#define GRAMME_PYTHON_COMMON_CONSTANTS (PY_VERSION_HEX >= 0x030E0000)
+/// Data is kept with code objects by functions of the unstable C API.
+#define GRAMME_PYTHON_UNSTABLE_CODE_EXTRA (PY_VERSION_HEX >= 0x030C0000)

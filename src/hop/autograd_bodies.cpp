@@ -23,9 +23,8 @@ namespace {
 
 /// Does the code ask whether something is None, perhaps in a jump?
 bool looks_for_none(PyCodeObject* code) {
-  using bytecode::Op;
-  static constexpr Op kAsking[] = {Op::IS_OP, Op::POP_JUMP_FORWARD_IF_NONE, Op::POP_JUMP_FORWARD_IF_NOT_NONE,
-                                   Op::POP_JUMP_BACKWARD_IF_NONE, Op::POP_JUMP_BACKWARD_IF_NOT_NONE};
+  using opcode::Op;
+  static constexpr Op kAsking[] = {Op::IS_OP, Op::POP_JUMP_IF_NONE, Op::POP_JUMP_IF_NOT_NONE};
   const auto& instructions = bytecode::decode(code).instructions();
   return std::any_of(instructions.begin(), instructions.end(), [](const bytecode::Instruction& instruction) {
     return std::find(std::begin(kAsking), std::end(kAsking), instruction.op) != std::end(kAsking);

@@ -202,21 +202,16 @@ bool runs_for_real(PyObject* function) {
   }
 }
 
+/// How many items lie above what is called, and what lies beside that.
+int arguments_of(const bytecode::Instruction& call) { return opcode::pops(call.op, call.arg) - 2; }
+
 }  // namespace
 
 /// Does the instruction call a function written in Python, which could be captured on its own?
 bool Attempt::callee_is_python(Frame& frame) {
-  const auto& instructions = frame.code->instructions();
-  size_t at = frame.pc;
-  while (at < instructions.size() &&
-         (instructions[at].op == bytecode::Op::KW_NAMES || instructions[at].op == bytecode::Op::PRECALL))
-    ++at;
-  const bytecode::Instruction& instruction = instructions[at];
-  const bool spread = instruction.op == bytecode::Op::CALL_FUNCTION_EX;
-  if (instruction.op != bytecode::Op::CALL && !spread) return false;
-  const int arguments = spread ? 1 + (instruction.arg & 1) : instruction.arg;
-  Value* below = frame.peek(arguments + 2);
-  Value* callee = trace.see(below->kind == Kind::Null ? frame.peek(arguments + 1) : below);
+  const bytecode::Instruction& instruction = frame.code->instructions()[frame.pc];
+  if (!is_call(instruction.op)) return false;
+  Value* callee = trace.see(frame.called(arguments_of(instruction)).callable);
   if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
   if (callee->kind == Kind::Function && callee->object) {
     return !protocol::find_model(callee->object) && !runs_for_real(callee->object);

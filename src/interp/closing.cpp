@@ -1,11 +1,11 @@
 // What runs when a suspended generator dies: GeneratorExit is raised where it stands.
 #include "interp/closing.h"
 
+#include "bytecode/idioms.h"
+
 namespace gramme::interp {
 
 using namespace value;
-using bytecode::Instruction;
-using bytecode::Op;
 
 namespace {
 
@@ -27,32 +27,13 @@ bool delegate_runs_code(trace::Trace& trace, Value* inner) {
 }  // namespace
 
 Value* delegate_of(trace::Trace& trace, Frame& frame) {
-  const bool delegates = frame.current && frame.current->op == Op::YIELD_VALUE && (frame.current - 1)->op == Op::SEND;
-  return delegates ? trace.see(frame.peek(1)) : nullptr;
+  return frame.current && bytecode::delegation_of(*frame.code, *frame.current) ? trace.see(frame.peek(1)) : nullptr;
 }
 
 bool closing_runs_code(trace::Trace& trace, Frame& frame) {
   if (Value* inner = delegate_of(trace, frame); inner && delegate_runs_code(trace, inner)) return true;
-  const bytecode::Handler* handler = frame.current ? frame.code->handler(frame.current->at) : nullptr;
-  const auto& instructions = frame.code->instructions();
-  for (; handler;) {
-    auto pc = static_cast<size_t>(frame.code->index_of(handler->target));
-    for (;;) {
-      const Instruction& instruction = instructions[pc++];
-      if (instruction.op == Op::LOAD_GLOBAL && !lets_pass(trace, frame, frame.name(instruction.arg >> 1))) return true;
-      if (instruction.op == Op::POP_JUMP_FORWARD_IF_FALSE)
-        pc = static_cast<size_t>(frame.code->index_of(instruction.target));
-      if (instruction.op == Op::RERAISE) {
-        handler = frame.code->handler(instruction.at);
-        break;
-      }
-      bool passive = instruction.op == Op::PUSH_EXC_INFO || instruction.op == Op::LOAD_GLOBAL ||
-                     instruction.op == Op::CHECK_EXC_MATCH || instruction.op == Op::POP_JUMP_FORWARD_IF_FALSE ||
-                     instruction.op == Op::COPY || instruction.op == Op::POP_EXCEPT || instruction.op == Op::NOP;
-      if (!passive) return true;
-    }
-  }
-  return false;
+  auto passes = [&](int name) { return lets_pass(trace, frame, frame.name(name)); };
+  return frame.current && !bytecode::passes_through(*frame.code, frame.current->at, passes);
 }
 
 }  // namespace gramme::interp

@@ -6,11 +6,11 @@ namespace gramme::interp {
 
 using namespace value;
 using bytecode::Instruction;
-using bytecode::Op;
+using opcode::Op;
 
 namespace {
 
-enum class Then : uint8_t { Push, PushBehindNull, Drop };
+enum class Then : uint8_t { Push, PushBesideNull, Drop };
 enum class Callee : uint8_t { Callable, Attribute, Item, Operator, Comparison };
 
 struct Row {
@@ -32,8 +32,8 @@ const Row* row_of(Op op) {
 }
 
 size_t operand_count(const Instruction& instruction, const Row& row) {
-  const int pushes = row.then == Then::Push ? 1 : row.then == Then::PushBehindNull ? 2 : 0;
-  return static_cast<size_t>(pushes - bytecode::stack_effect(instruction.op, instruction.arg, false));
+  const int pushes = row.then == Then::Push ? 1 : row.then == Then::PushBesideNull ? 2 : 0;
+  return static_cast<size_t>(pushes - opcode::stack_effect(instruction.op, instruction.arg, false));
 }
 
 /// Of the frame's instruction, the lowest first.
@@ -41,10 +41,16 @@ Value* const* operands_on_stack(const Frame& frame, const Row& row) {
   return &frame.stack[frame.stack.size() - operand_count(*frame.current, row)];
 }
 
+/// Of the frame's instruction, a call.
+Frame::Called called(const Frame& frame, const Row& row) {
+  Value* const* operand = operands_on_stack(frame, row);
+  if (cpython::kStack.null_above) return {operand[0], operand[1]->kind != Kind::Null};
+  return operand[0]->kind == Kind::Null ? Frame::Called{operand[1], false} : Frame::Called{operand[0], true};
+}
+
 /// What the frame's instruction calls, if it is a call.
 Value* callable_of(trace::Trace& trace, const Frame& frame, const Row& row) {
-  Value* const* operand = operands_on_stack(frame, row);
-  return trace.see(operand[operand[0]->kind == Kind::Null]);
+  return trace.see(called(frame, row).callable);
 }
 
 /// Is it what calling the value calls first, and gives?
@@ -93,44 +99,59 @@ bool is_answered(trace::Trace& trace, const Frame& frame, const Row& row, const 
 
 }  // namespace
 
-bool is_call(Op op) { return op == Op::CALL || op == Op::CALL_FUNCTION_EX; }
+bool is_call(Op op) { return op == Op::CALL || op == Op::CALL_KW || op == Op::CALL_FUNCTION_EX; }
 
 bool calls_class(trace::Trace& trace, const Frame& frame, const Class* cls) {
   if (!is_call(frame.current->op)) return false;
-  Value* const* operand = operands_on_stack(frame, *row_of(frame.current->op));
-  return operand[0]->kind == Kind::Null && trace.see(operand[1]) == cls;
+  const Frame::Called of = called(frame, *row_of(frame.current->op));
+  return !of.has_self && trace.see(of.callable) == cls;
 }
+
+namespace {
+
+/// CALL_FUNCTION_EX: its operands are callable, NULL, tuple and perhaps dict.
+void spread_anew(trace::Trace& trace, const Frame& frame, const Frame& callee, bool constructs, Value** operand,
+                 size_t operands) {
+  std::vector<Value*> arguments(frame.spread, trace.none());
+  if (constructs) {
+    operand[cpython::kStack.null_above ? 0 : 1] = callee.function;
+    arguments.insert(arguments.begin(), callee.slots[0]);
+  }
+  operand[2] = trace.tuple(std::move(arguments));
+  if (operands < 4 || operand[3]->kind == Kind::Null) return;
+  Dict* names = trace.dict();
+  for (PyObject* name : frame.spread_names) trace.dict_set(names, trace.constant(name), trace.none());
+  operand[3] = names;
+}
+
+}  // namespace
 
 std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame, const Frame& callee) {
   std::vector<Value*> stack = frame.stack;
-  if (!is_call(frame.current->op)) return stack;
-  const size_t operands = operand_count(*frame.current, *row_of(frame.current->op));
+  const Op op = frame.current->op;
+  if (!is_call(op)) return stack;
+  const Row& row = *row_of(op);
+  const size_t operands = operand_count(*frame.current, row);
   Value** operand = &stack[stack.size() - operands];
-  const bool constructs = callable_of(trace, frame, *row_of(frame.current->op))->kind == Kind::Class;
-  if (frame.current->op == Op::CALL_FUNCTION_EX) {
-    std::vector<Value*> arguments(frame.spread, trace.none());
-    if (constructs) {
-      operand[1] = callee.function;
-      arguments.insert(arguments.begin(), callee.slots[0]);
-    }
-    operand[2] = trace.tuple(std::move(arguments));
-    if (operands < 4) return stack;
-    Dict* names = trace.dict();
-    for (PyObject* name : frame.spread_names) trace.dict_set(names, trace.constant(name), trace.none());
-    operand[3] = names;
+  const bool has_self = called(frame, row).has_self;
+  Value* callable = callable_of(trace, frame, row);
+  const bool constructs = callable->kind == Kind::Class;
+  if (op == Op::CALL_FUNCTION_EX) {
+    spread_anew(trace, frame, callee, constructs, operand, operands);
     return stack;
   }
   size_t kept = 2;
-  if (operand[0]->kind != Kind::Null) {
+  if (has_self) {
     kept = 1;  // what follows the callable is its first argument
   } else if (constructs) {
     operand[0] = callee.function;
     operand[1] = callee.slots[0];
-  } else if (auto* method = as<Method>(trace.see(operand[1]))) {
+  } else if (auto* method = as<Method>(callable)) {
     operand[0] = method->function;
     kept = 1;
   }
-  std::fill(operand + kept, operand + operands, trace.none());
+  const size_t names = op == Op::CALL_KW ? 1 : 0;  // what they are is looked at
+  std::fill(operand + kept, operand + operands - names, trace.none());
   return stack;
 }
 
@@ -148,7 +169,8 @@ plan::Gives gives_of(trace::Trace& trace, const Frame& frame, const Function* ca
 bool keeps_instance(const bytecode::Code& init) {
   if (init.object()->co_argcount == 0) return false;
   return std::ranges::none_of(init.instructions(), [](const Instruction& each) {
-    return each.arg == 0 && (each.op == Op::STORE_FAST || each.op == Op::DELETE_FAST || each.op == Op::MAKE_CELL);
+    constexpr Op kWriting[] = {Op::STORE_FAST, Op::DELETE_FAST, Op::LOAD_FAST_AND_CLEAR, Op::MAKE_CELL};
+    return each.arg == 0 && std::ranges::find(kWriting, each.op) != std::end(kWriting);
   });
 }
 
@@ -163,8 +185,8 @@ std::optional<size_t> operands_of(const Instruction& instruction, const Value* v
 
 void push_value(trace::Trace& trace, Frame& frame, Op op, Value* value) {
   const Then then = row_of(op)->then;
-  if (then == Then::PushBehindNull) frame.push(trace.null());
-  if (then != Then::Drop) frame.push(value);
+  if (then == Then::PushBesideNull) frame.push_callable(value, trace.null());
+  if (then == Then::Push) frame.push(value);
 }
 
 }  // namespace gramme::interp

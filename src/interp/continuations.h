@@ -6,7 +6,7 @@
 namespace gramme::interp {
 
 /// Is the instruction a call, and not one that leads to a call?
-bool is_call(bytecode::Op op);
+bool is_call(opcode::Op op);
 
 /// Does the frame's instruction call the class, with room for an instance in front of the arguments?
 bool calls_class(trace::Trace& trace, const Frame& frame, const value::Class* cls);
@@ -24,6 +24,6 @@ bool keeps_instance(const bytecode::Code& init);
 /// How many items the instruction takes from the stack for the value that it gives; nothing where it does more with it.
 std::optional<size_t> operands_of(const bytecode::Instruction& instruction, const Value* value);
 /// What it leaves on the stack, once its operands are gone.
-void push_value(trace::Trace& trace, Frame& frame, bytecode::Op op, Value* value);
+void push_value(trace::Trace& trace, Frame& frame, opcode::Op op, Value* value);
 
 }  // namespace gramme::interp

@@ -8,13 +8,11 @@ namespace {
 struct Table {
   Handler handler[256];
   Table() {
-    using bytecode::Op;
+    using opcode::Op;
     for (Handler& h : handler) h = unsupported;
     auto set = [this](Op op, Handler h) { handler[static_cast<int>(op)] = h; };
     set(Op::NOP, nothing);
     set(Op::RESUME, nothing);
-    set(Op::PRECALL, nothing);
-    set(Op::CACHE, nothing);
     set(Op::MAKE_CELL, make_cell);
     set(Op::COPY_FREE_VARS, copy_free_vars);
     set(Op::RETURN_GENERATOR, return_generator);
@@ -27,7 +25,6 @@ struct Table {
     set(Op::LOAD_FAST, load_fast);
     set(Op::STORE_FAST, store_fast);
     set(Op::DELETE_FAST, delete_fast);
-    set(Op::LOAD_CLOSURE, load_fast);
     set(Op::LOAD_DEREF, load_deref);
     set(Op::STORE_DEREF, store_deref);
     set(Op::DELETE_DEREF, delete_deref);
@@ -81,14 +78,13 @@ struct Table {
     set(Op::MATCH_KEYS, match_keys);
     set(Op::MATCH_CLASS, match_class);
     set(Op::MAKE_FUNCTION, make_function);
-    set(Op::KW_NAMES, kw_names);
     set(Op::CALL, call);
     set(Op::CALL_FUNCTION_EX, call_function_ex);
     for (Op op : {Op::JUMP_FORWARD, Op::JUMP_BACKWARD, Op::JUMP_BACKWARD_NO_INTERRUPT}) set(op, jump);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_TRUE, Op::POP_JUMP_BACKWARD_IF_TRUE}) set(op, pop_jump_if_true);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_FALSE, Op::POP_JUMP_BACKWARD_IF_FALSE}) set(op, pop_jump_if_false);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_NONE, Op::POP_JUMP_BACKWARD_IF_NONE}) set(op, pop_jump_if_none);
-    for (Op op : {Op::POP_JUMP_FORWARD_IF_NOT_NONE, Op::POP_JUMP_BACKWARD_IF_NOT_NONE}) set(op, pop_jump_if_not_none);
+    set(Op::POP_JUMP_IF_TRUE, pop_jump_if_true);
+    set(Op::POP_JUMP_IF_FALSE, pop_jump_if_false);
+    set(Op::POP_JUMP_IF_NONE, pop_jump_if_none);
+    set(Op::POP_JUMP_IF_NOT_NONE, pop_jump_if_not_none);
     set(Op::JUMP_IF_TRUE_OR_POP, jump_if_true_or_pop);
     set(Op::JUMP_IF_FALSE_OR_POP, jump_if_false_or_pop);
     set(Op::RETURN_VALUE, return_value);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bytecode/code.h"
+#include "cpython/stack.h"
 #include "trace/trace.h"
 
 namespace gramme::interp {
@@ -26,7 +27,6 @@ struct Frame {
   std::vector<Value*> unread;                  // of these variables those that nothing was asked of
   size_t pc = 0;                               // index of the next instruction
   const bytecode::Instruction* current = nullptr;
-  PyObject* keyword_names = nullptr;  // between KW_NAMES and CALL
   value::Generator* generator = nullptr;
   value::Dict* locals = nullptr;  // what locals() gave
   Frame* back = nullptr;
@@ -59,7 +59,28 @@ struct Frame {
   }
   /// peek(1) is the top.
   Value*& peek(int depth) { return stack[stack.size() - depth]; }
+  /// Of a call with so many arguments: what is called, and whether the first argument lies beside it.
+  struct Called {
+    Value* callable;
+    bool has_self;
+  };
+  Called called(int arguments) {
+    Value *lower = peek(arguments + 2), *upper = peek(arguments + 1);
+    if (cpython::kStack.null_above) return {lower, upper->kind != value::Kind::Null};
+    return lower->kind == value::Kind::Null ? Called{upper, false} : Called{lower, true};
+  }
+  /// What instructions push that find a method: function and self, or a callable alone.
+  void push_method(Value* function, Value* self) {
+    push(function);
+    push(self);
+  }
+  void push_callable(Value* callable, Value* null) {
+    push(cpython::kStack.null_above ? callable : null);
+    push(cpython::kStack.null_above ? null : callable);
+  }
   void drop(size_t count) { stack.resize(stack.size() - count); }
+  /// Did the current instruction come straight behind the other of this frame's?
+  bool follows(const bytecode::Instruction* other) const { return other->next == current->offset; }
   void jump(int unit) { pc = static_cast<size_t>(code->index_of(unit)); }
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "bytecode/idioms.h"
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
@@ -150,21 +151,10 @@ const graph::Position* Interpreter::position_of(Frame* frame) {
 }
 
 namespace {
-/// Is the handler more than the end of a `with`, and of what clears up after it?
-bool is_of_program(const bytecode::Code& code, const bytecode::Handler& handler) {
-  const auto first = static_cast<size_t>(code.index_of(handler.target));
-  const auto& instructions = code.instructions();
-  if (instructions[first].op == bytecode::Op::COPY || instructions[first].op == bytecode::Op::POP_EXCEPT) return false;
-  return instructions[first].op != bytecode::Op::PUSH_EXC_INFO || first + 1 == instructions.size() ||
-         instructions[first + 1].op != bytecode::Op::WITH_EXCEPT_START;
-}
-}  // namespace
-
-namespace {
 /// Does it stand in a `try` or `with`, which is left when it dies?
 bool waits_in_block(const Generator* generator) {
   const Frame* frame = generator->started && !generator->running ? generator->frame : nullptr;
-  return frame && frame->current && frame->code->handler(frame->current->at);
+  return frame && frame->current && bytecode::statement_handler(*frame->code, frame->current->at);
 }
 }  // namespace
 
@@ -173,9 +163,10 @@ bool Interpreter::handles(bool with) const {
   if (returned_into_ || std::ranges::any_of(trace.generators(), waits_in_block)) return true;
   for (const Frame* frame = frame_; frame; frame = frame->back) {
     if (!frame->current) continue;
-    const bytecode::Handler* handler = frame->code->handler(frame->current->at);
-    while (handler && !with && !is_of_program(*frame->code, *handler)) {
-      const bytecode::Handler* outer = frame->code->handler(handler->target);
+    const bytecode::Code& code = *frame->code;
+    const bytecode::Handler* handler = bytecode::statement_handler(code, frame->current->at);
+    while (handler && !with && bytecode::what_handles(code, *handler) != bytecode::Handles::Program) {
+      const bytecode::Handler* outer = bytecode::statement_handler(code, handler->target);
       handler = outer == handler ? nullptr : outer;
     }
     if (handler) return true;

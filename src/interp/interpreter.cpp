@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/signals.h"
+#include "bytecode/idioms.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
@@ -154,8 +155,8 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
 /// before is not the capture's to change.
 void Interpreter::note_passed(Frame& frame, const UserError& error) {
   auto* exception = as<Object>(trace.see(error.exception));
-  bool again = frame.current->op == bytecode::Op::RERAISE ||
-               (frame.current->op == bytecode::Op::RAISE_VARARGS && frame.current->arg == 0);
+  bool again = frame.current->op == opcode::Op::RERAISE ||
+               (frame.current->op == opcode::Op::RAISE_VARARGS && frame.current->arg == 0);
   if (!exception || again) return;
   if (exception->source && trace.contract.breaks)
     cannot(Reason::MutationUnsupported, "raising an exception that existed before");
@@ -170,7 +171,6 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   if (!handler) return false;
   trace.told(error.exception);
   if (frame.chained && raise_step == SIZE_MAX) raise_step = resumable_step_;
-  frame.keyword_names = nullptr;
   frame.stack.resize(handler->depth);
   if (frame.root && !watched_.empty()) check_watched(frame);
   if (handler->lasti) frame.push(trace.integer(frame.current->at));
@@ -196,7 +196,6 @@ Frame* Interpreter::new_frame(Function* function) {
   frame->slots.assign(function->code->co_nlocalsplus, nullptr);
   frame->stack.clear();
   frame->pc = 0;
-  frame->keyword_names = nullptr;
   frame->generator = nullptr;
   frame->locals = nullptr;
   frame->position = nullptr;
@@ -301,7 +300,7 @@ Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator
   }
   if (result.yielded) return {result.yielded, nullptr};
   frame.pop();
-  frame.jump((frame.current - 1)->target);
+  frame.jump(bytecode::delegation_of(*frame.code, *frame.current)->target);
   frame.current = &frame.code->instructions()[frame.pc - 1];
   return result;
 }

@@ -21,7 +21,7 @@ enum class Ended : uint8_t {
 
 class Interpreter;
 using Handler = Step (*)(Interpreter& interp, Frame& frame, int arg);
-/// By bytecode::Op.
+/// By opcode::Op.
 const Handler* handlers();
 
 /// A frame above the root reached the instruction at which the capture was told to end.

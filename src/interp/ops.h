@@ -80,7 +80,6 @@ GRAMME_OP(match_sequence);
 GRAMME_OP(match_keys);
 GRAMME_OP(match_class);
 // ops_calls.cpp
-GRAMME_OP(kw_names);
 GRAMME_OP(call);
 GRAMME_OP(call_function_ex);
 GRAMME_OP(make_function);

@@ -11,23 +11,23 @@ namespace gramme::interp {
 using namespace value;
 using trace::Args;
 
-Step kw_names(Interpreter&, Frame& frame, int index) {
-  frame.keyword_names = frame.constant(index);
-  return Step::Next;
-}
-
+namespace {
 /// The operands stay on the stack until the callee returns: the segment may end in it.
-/// Stack: NULL callable args… or function self args…; names of the last arguments come from KW_NAMES.
-Step call(Interpreter& interp, Frame& frame, int count) {
-  PyObject* names = std::exchange(frame.keyword_names, nullptr);
-  size_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
-  bool method = frame.peek(count + 2)->kind != Kind::Null;
-  Value* callee = method ? frame.peek(count + 2) : frame.peek(count + 1);
-  size_t total = count + method;
+/// The last arguments are those that `names` has, a tuple or null.
+Value* call_operands(Interpreter& interp, Frame& frame, int count, PyObject* names) {
+  const auto [callable, has_self] = frame.called(count);
+  const size_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+  const size_t total = static_cast<size_t>(count) + has_self;
   Value** values = frame.stack.data() + frame.stack.size() - total;
-  Args args{values, total - keywords, names ? &PyTuple_GET_ITEM(names, 0) : nullptr, keywords};
-  Value* result = protocol::call(interp.trace, callee, args);
-  frame.drop(count + 2);
+  const Args args{values, total - keywords, names ? &PyTuple_GET_ITEM(names, 0) : nullptr, keywords};
+  return protocol::call(interp.trace, callable, args);
+}
+}  // namespace
+
+Step call(Interpreter& interp, Frame& frame, int count) {
+  const int names = frame.current->names;
+  Value* result = call_operands(interp, frame, count, names < 0 ? nullptr : frame.constant(names));
+  frame.drop(static_cast<size_t>(count) + 2);
   frame.push(result);
   return Step::Next;
 }
@@ -61,10 +61,10 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
   frame.spread = positional.size();
   frame.spread_names.clear();
   for (const Attribute& keyword : keywords) frame.spread_names.push_back(keyword.name);
-  Value* callee = frame.peek(2 + mappings);
+  Value* callee = frame.called(1 + mappings).callable;
   interp.may_enter(frame);  // not before: the arguments' own __iter__ would be called again
   Value* result = protocol::call_with(trace, callee, positional, keywords);
-  frame.drop(static_cast<size_t>(3 + mappings));  // with the NULL below the callable
+  frame.drop(static_cast<size_t>(3 + mappings));  // with the NULL beside the callable
   frame.push(result);
   return Step::Next;
 }
@@ -92,6 +92,12 @@ Step load_build_class(Interpreter& interp, Frame& frame, int) {
   return Step::Next;
 }
 
+namespace {
+const bytecode::Instruction* made_by_call(const Generator& generator) {
+  return static_cast<const bytecode::Instruction*>(generator.made_by_call);
+}
+}  // namespace
+
 /// `for x in f():` keeps the generator on the stack alone if the call just before made it, or the object's __iter__
 /// now.
 Step get_iter(Interpreter& interp, Frame& frame, int) {
@@ -99,7 +105,8 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
   Value* iterator = protocol::get_iterator(interp.trace, iterable);
   auto* generator = as<Generator>(iterator);
   if (generator && !generator->started && generator->maker == &frame)
-    generator->on_stack_alone = generator->made_by_call == frame.current - (iterator == iterable);
+    generator->on_stack_alone = iterator == iterable ? frame.follows(made_by_call(*generator))
+                                                     : made_by_call(*generator) == frame.current;
   frame.peek(1) = iterator;
   return Step::Next;
 }

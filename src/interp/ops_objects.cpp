@@ -17,19 +17,16 @@ Step load_attr(Interpreter& interp, Frame& frame, int index) {
 }
 
 /// Operands stay on the stack until the instruction is done: the segment may end in what it calls.
-/// Pushes function and self for methods, so that no Method is made for the call; else NULL and the attribute.
+/// Pushes function and self for methods, so that no Method is made for the call; else the attribute and a NULL.
 Step load_method(Interpreter& interp, Frame& frame, int index) {
   Value* found = protocol::get_attribute(interp.trace, frame.peek(1), frame.name(index));
   frame.drop(1);
   if (auto* method = as<Method>(found)) {
-    frame.push(method->function);
-    frame.push(method->self);
+    frame.push_method(method->function, method->self);
   } else if (auto* c_method = as<BuiltinMethod>(found); c_method && Py_IS_TYPE(c_method->object, &PyMethodDescr_Type)) {
-    frame.push(interp.trace.pinned(c_method->object));
-    frame.push(c_method->self);
+    frame.push_method(interp.trace.pinned(c_method->object), c_method->self);
   } else {
-    frame.push(interp.trace.null());
-    frame.push(found);
+    frame.push_callable(found, interp.trace.null());
   }
   return Step::Next;
 }

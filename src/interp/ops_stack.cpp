@@ -14,7 +14,7 @@ using namespace value;
 
 Step nothing(Interpreter&, Frame&, int) { return Step::Next; }
 Step unsupported(Interpreter&, Frame& frame, int) {
-  cannot(Reason::OpcodeUnsupported, bytecode::name(frame.current->op));
+  cannot(Reason::OpcodeUnsupported, opcode::name(frame.current->op));
 }
 
 void drop(const Interpreter& interp, const Frame& frame, const Value* value) {
@@ -153,8 +153,11 @@ Step load_global(Interpreter& interp, Frame& frame, int arg) {
   if (!value) value = interp.trace.global(frame.builtins, name);
   if (!value)
     protocol::raise(interp.trace, PyExc_NameError, std::string("name '") + utf8_of(name) + "' is not defined");
-  if (arg & 1) frame.push(interp.trace.null());
-  frame.push(value);
+  if (arg & 1) {
+    frame.push_callable(value, interp.trace.null());
+  } else {
+    frame.push(value);
+  }
   return Step::Next;
 }
 Step store_global(Interpreter& interp, Frame& frame, int index) {

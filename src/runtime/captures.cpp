@@ -59,7 +59,7 @@ void check_place(const bytecode::Code& code, int offset, size_t depth) {
   if (index < 0) GRAMME_BUG("a segment ends inside an instruction, at " + std::to_string(offset));
   const bytecode::Instruction& next = code.instructions()[static_cast<size_t>(index)];
   if (next.offset != offset || !(next.resumable || offset == 0))
-    GRAMME_BUG(std::string("a segment ends where no frame can be resumed, at ") + bytecode::name(next.op));
+    GRAMME_BUG(std::string("a segment ends where no frame can be resumed, at ") + opcode::name(next.op));
   if (static_cast<int>(depth) > code.max_stack()) GRAMME_BUG("a segment leaves too much on the stack");
 }
 

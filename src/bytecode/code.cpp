@@ -43,7 +43,7 @@ const Handler* Code::handler(int at) const {
 
 /// CPython looks through the table of lines from its start: a long function with many breaks asks often.
 int Code::line(int unit) const {
-  constexpr int kSize = sizeof(_Py_CODEUNIT), kOften = 64;
+  constexpr int kSize = sizeof(cpython::RawUnit), kOften = 64;
   if (lines_.empty() && (++line_requests_ < kOften || PyErr_Occurred())) return PyCode_Addr2Line(code_, unit * kSize);
   if (lines_.empty()) {
     lines_.assign(index_of_.size(), -1);

@@ -50,7 +50,6 @@ Py_ssize_t note_index() {
 
 }  // namespace
 
-
 ExceptionTable::ExceptionTable(PyCodeObject* code)
     : at_(reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(code->co_exceptiontable))),
       end_(at_ + PyBytes_GET_SIZE(code->co_exceptiontable)) {}
@@ -97,14 +96,11 @@ bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*)) {
 
 uintptr_t code_note(PyCodeObject* code) {
   void* note = nullptr;
-  return get_extra(code, note_index(), &note) < 0
-             ? 0
-             : reinterpret_cast<uintptr_t>(note);
+  return get_extra(code, note_index(), &note) < 0 ? 0 : reinterpret_cast<uintptr_t>(note);
 }
 
 void set_code_note(PyCodeObject* code, uintptr_t note) {
-  if (set_extra(code, note_index(), reinterpret_cast<void*>(note)) < 0)
-    PyErr_Clear();
+  if (set_extra(code, note_index(), reinterpret_cast<void*>(note)) < 0) PyErr_Clear();
 }
 
 }  // namespace gramme::cpython

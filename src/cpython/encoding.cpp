@@ -71,8 +71,7 @@ consteval Table make_table() {
 #define RAW(name, cache_units, ...) table.add(#name, name, cache_units, {__VA_ARGS__});
 #define SAME(name) table.means(name, 0, 0, {{op_named(#name), 0, -1, 0}});
 #define MEANS(name, mask, value, ...) table.means(name, mask, value, {__VA_ARGS__});
-#define PART(op, shift, keep, plus) \
-  PartRule { op_named(#op), shift, keep, plus }
+#define PART(op, shift, keep, plus) PartRule{op_named(#op), shift, keep, plus}
 #define JUMPS(name, sign, beyond) table.jumps[name] = {sign, beyond};
 #define PREFIX(name, kind) table.prefixes[name] = Prefix::kind;
 #include "cpython/opcodes/rows.inc"

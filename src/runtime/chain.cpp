@@ -27,7 +27,7 @@ Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpyth
 PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);
   if (!linked.entered()) return nullptr;
-  if (thread_->curexc_type && !raise_thrown()) return nullptr;
+  if (cpython::is_raising(thread_) && !raise_thrown()) return nullptr;
   const bool calls = pushed_ && index_ + 1 < pushed_->exit().pushed.size();  // its operands are no arguments
   for (bool first = true;; first = false) {
     Turn next = linked.tracing() && !(first && calls) ? Turn::Evaluate : first && pushed_ ? begin() : turn();
@@ -44,7 +44,7 @@ PyObject* Chain::run() {
 
 /// A generator gets an exception where it waits: is there a handler?
 bool Chain::raise_thrown() {
-  return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.current()});
+  return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.suspended_at()});
 }
 
 /// A frame that is only waited in needs none.

@@ -20,13 +20,13 @@ PyCodeObject* code_argument(nb::handle code) {
   return reinterpret_cast<PyCodeObject*>(code.ptr());
 }
 
-/// Rows (offset, at, name, arg, next, target, line, resumable).
+/// Rows (offset, at, name, arg, next, target, line, resumable, names).
 nb::list decode(nb::handle code) {
   nb::list rows;
   const bytecode::Code& decoded = bytecode::decode(code_argument(code));
   for (const bytecode::Instruction& i : decoded.instructions())
-    rows.append(
-        nb::make_tuple(i.offset, i.at, opcode::name(i.op), i.arg, i.next, i.target, decoded.line(i.at), i.resumable));
+    rows.append(nb::make_tuple(i.offset, i.at, opcode::name(i.op), i.arg, i.next, i.target, decoded.line(i.at),
+                               i.resumable, i.names));
   return rows;
 }
 
@@ -48,7 +48,7 @@ nb::list live_slots(nb::handle code, int unit) {
 /// Rows (name, properties, steps, text) of opcodes.def.
 nb::list opcodes() {
   nb::list rows;
-#define OP(name, ...)                                                                                   \
+#define OP(name, ...)                                                                               \
   rows.append(nb::make_tuple(#name, opcode::properties(opcode::Op::name), cpython::can_step(#name), \
                              opcode::text(opcode::Op::name)));
 #include "opcode/opcodes.def"

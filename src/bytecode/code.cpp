@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/ref.h"
 #include "cpython/code_object.h"
+#include "cpython/encoding.h"
 
 namespace gramme::bytecode {
 

@@ -15,8 +15,9 @@ namespace gramme::bytecode {
 
 using opcode::Op;
 
-/// One of the vocabulary (src/opcode). An instruction of CPython is one of these, or two that stand in the same place, of
-/// which a segment may start at the first only; with what stands in front of it and is part of it (cpython::Decoded).
+/// One of the vocabulary (src/opcode). An instruction of CPython is one of these, or two that stand in the same place,
+/// of which a segment may start at the first only; with what stands in front of it and is part of it
+/// (cpython::Decoded).
 struct Instruction {
   Op op;
   bool resumable;   // the op's kResumable, and the first in its place
@@ -41,8 +42,8 @@ class Code {
   explicit Code(PyCodeObject* code);
   /// All instructions in order.
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  /// Index into instructions() of the one that starts at this code unit, or whose frame stands there; of two in the same
-  /// place the first; -1 inside one.
+  /// Index into instructions() of the one that starts at this code unit, or whose frame stands there; of two in the
+  /// same place the first; -1 inside one.
   int index_of(int unit) const { return index_of_[unit]; }
   /// The handler that covers code unit `at`, or null.
   const Handler* handler(int at) const;

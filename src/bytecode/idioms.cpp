@@ -43,8 +43,9 @@ bool wraps_stop_iteration(const Instruction& instruction) {
 
 /// Of what an except clause that does not match consists.
 bool is_passive(const Instruction& instruction) {
-  static constexpr Op kPassive[] = {Op::PUSH_EXC_INFO, Op::LOAD_GLOBAL, Op::CHECK_EXC_MATCH, Op::POP_JUMP_IF_FALSE,
-                                    Op::COPY,          Op::POP_EXCEPT,  Op::NOP};
+  static constexpr Op kPassive[] = {
+      Op::PUSH_EXC_INFO, Op::LOAD_GLOBAL, Op::CHECK_EXC_MATCH, Op::POP_JUMP_IF_FALSE, Op::COPY,
+      Op::POP_EXCEPT,    Op::NOP};
   return std::ranges::find(kPassive, instruction.op) != std::end(kPassive) || wraps_stop_iteration(instruction);
 }
 

@@ -1,10 +1,10 @@
-// What a code object has beside its instructions (cpython/encoding.h), and a place to keep things with it.
+// What a code object has beside its instructions (cpython/units.h, encoding.h), and a place to keep things with it.
 #pragma once
 #include <Python.h>
 
 #include <cstdint>
 
-#include "cpython/encoding.h"
+#include "cpython/units.h"
 
 namespace gramme::cpython {
 

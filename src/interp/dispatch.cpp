@@ -22,6 +22,9 @@ struct Table {
     set(Op::SWAP, swap);
     set(Op::LOAD_CONST, load_const);
     set(Op::LOAD_ASSERTION_ERROR, load_assertion_error);
+    set(Op::LOAD_SMALL_INT, load_small_int);
+    set(Op::LOAD_COMMON_CONSTANT, load_common_constant);
+    set(Op::LOAD_FAST_AND_CLEAR, load_fast_and_clear);
     set(Op::LOAD_FAST, load_fast);
     set(Op::STORE_FAST, store_fast);
     set(Op::DELETE_FAST, delete_fast);
@@ -43,6 +46,12 @@ struct Table {
     set(Op::STORE_ATTR, store_attr);
     set(Op::DELETE_ATTR, delete_attr);
     set(Op::LOAD_METHOD, load_method);
+    set(Op::LOAD_SUPER_ATTR, load_super_attr);
+    set(Op::LOAD_SUPER_METHOD, load_super_method);
+    set(Op::LOAD_SPECIAL, load_special);
+    set(Op::BINARY_SLICE, binary_slice);
+    set(Op::STORE_SLICE, store_slice);
+    set(Op::TO_BOOL, to_bool);
     set(Op::BINARY_SUBSCR, binary_subscr);
     set(Op::STORE_SUBSCR, store_subscr);
     set(Op::DELETE_SUBSCR, delete_subscr);
@@ -62,6 +71,7 @@ struct Table {
     set(Op::BUILD_STRING, build_string);
     set(Op::BUILD_SLICE, build_slice);
     set(Op::FORMAT_VALUE, format_value);
+    set(Op::CONVERT_VALUE, convert_value);
     set(Op::LIST_APPEND, list_append);
     set(Op::SET_ADD, set_add);
     set(Op::MAP_ADD, map_add);
@@ -78,6 +88,12 @@ struct Table {
     set(Op::MATCH_KEYS, match_keys);
     set(Op::MATCH_CLASS, match_class);
     set(Op::MAKE_FUNCTION, make_function);
+    set(Op::CALL_KW, call_kw);
+    set(Op::SET_FUNCTION_ATTRIBUTE, set_function_attribute);
+    set(Op::LOAD_LOCALS, load_locals);
+    set(Op::LOAD_FROM_DICT_OR_DEREF, load_from_dict_or_deref);
+    set(Op::LOAD_FROM_DICT_OR_GLOBALS, load_from_dict_or_globals);
+    set(Op::END_SEND, end_send);
     set(Op::CALL, call);
     set(Op::CALL_FUNCTION_EX, call_function_ex);
     for (Op op : {Op::JUMP_FORWARD, Op::JUMP_BACKWARD, Op::JUMP_BACKWARD_NO_INTERRUPT}) set(op, jump);
@@ -100,6 +116,8 @@ struct Table {
     set(Op::CHECK_EXC_MATCH, check_exc_match);
     set(Op::BEFORE_WITH, before_with);
     set(Op::WITH_EXCEPT_START, with_except_start);
+    set(Op::CALL_INTRINSIC_1, call_intrinsic_1);
+    set(Op::CLEANUP_THROW, cleanup_throw);
   }
 };
 

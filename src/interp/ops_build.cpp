@@ -67,19 +67,29 @@ Step build_slice(Interpreter& interp, Frame& frame, int count) {
   return Step::Next;
 }
 
-Step format_value(Interpreter& interp, Frame& frame, int flags) {
-  Value* spec = flags & 4 ? frame.pop() : nullptr;
-  Value* value = frame.pop();
-  switch (flags & 3) {
+namespace {
+/// !s, !r, !a
+Value* converted(trace::Trace& trace, int how, Value* value) {
+  switch (how) {
     case 1:
-      value = protocol::to_str(interp.trace, value);
-      break;
+      return protocol::to_str(trace, value);
     case 2:
-      value = protocol::to_repr(interp.trace, value);
-      break;
+      return protocol::to_repr(trace, value);
     case 3:
       cannot(Reason::OpcodeUnsupported, "!a in an f-string");
   }
+  return value;
+}
+}  // namespace
+
+Step convert_value(Interpreter& interp, Frame& frame, int how) {
+  frame.peek(1) = converted(interp.trace, how, frame.peek(1));
+  return Step::Next;
+}
+
+Step format_value(Interpreter& interp, Frame& frame, int flags) {
+  Value* spec = flags & 4 ? frame.pop() : nullptr;
+  Value* value = converted(interp.trace, flags & 3, frame.pop());
   frame.push(protocol::format(interp.trace, value, spec));
   return Step::Next;
 }

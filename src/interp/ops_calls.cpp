@@ -1,5 +1,6 @@
 // Calls, functions, iteration and generators.
 #include <algorithm>
+#include <span>
 
 #include "cpython/iterators.h"
 #include "interp/ops.h"
@@ -12,22 +13,31 @@ using namespace value;
 using trace::Args;
 
 namespace {
-/// The operands stay on the stack until the callee returns: the segment may end in it.
-/// The last arguments are those that `names` has, a tuple or null.
-Value* call_operands(Interpreter& interp, Frame& frame, int count, PyObject* names) {
-  const auto [callable, has_self] = frame.called(count);
-  const size_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+/// The operands stay on the stack until the callee returns: the segment may end in it. The last arguments have the
+/// names; so many items lie above the arguments.
+Value* call_operands(Interpreter& interp, Frame& frame, int count, std::span<PyObject* const> names, int above = 0) {
+  const auto [callable, has_self] = frame.called(count + above);
   const size_t total = static_cast<size_t>(count) + has_self;
-  Value** values = frame.stack.data() + frame.stack.size() - total;
-  const Args args{values, total - keywords, names ? &PyTuple_GET_ITEM(names, 0) : nullptr, keywords};
+  Value** values = frame.stack.data() + frame.stack.size() - total - above;
+  const Args args{values, total - names.size(), names.data(), names.size()};
   return protocol::call(interp.trace, callable, args);
 }
 }  // namespace
 
 Step call(Interpreter& interp, Frame& frame, int count) {
-  const int names = frame.current->names;
-  Value* result = call_operands(interp, frame, count, names < 0 ? nullptr : frame.constant(names));
+  PyObject* names = frame.current->names < 0 ? nullptr : frame.constant(frame.current->names);
+  const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  Value* result = call_operands(interp, frame, count, {named ? &PyTuple_GET_ITEM(names, 0) : nullptr, named});
   frame.drop(static_cast<size_t>(count) + 2);
+  frame.push(result);
+  return Step::Next;
+}
+
+Step call_kw(Interpreter& interp, Frame& frame, int count) {
+  std::vector<PyObject*> names;
+  for (Value* name : protocol::items_of(interp.trace, frame.peek(1))) names.push_back(interp.trace.constant_of(name));
+  Value* result = call_operands(interp, frame, count, names, 1);
+  frame.drop(static_cast<size_t>(count) + 3);
   frame.push(result);
   return Step::Next;
 }
@@ -47,7 +57,7 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
   trace::Trace& trace = interp.trace;
   Attributes keywords;
   const int mappings = flags & 1;
-  if (mappings) {
+  if (mappings && frame.peek(1)->kind != Kind::Null) {
     auto* mapping = as<Dict>(protocol::payload_of(trace, frame.peek(1)));
     if (!mapping) cannot(Reason::ArgumentKind, "** of a user's mapping");
     trace.load(mapping);
@@ -69,6 +79,12 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
   return Step::Next;
 }
 
+namespace {
+void set_closure(trace::Trace& trace, Function* function, Value* cells) {
+  for (Value* cell : trace.see_as<Tuple>(cells)->items) function->closure.push_back(trace.see(cell));
+}
+}  // namespace
+
 Step make_function(Interpreter& interp, Frame& frame, int flags) {
   auto* function = interp.trace.make<Function>();
   function->code = reinterpret_cast<PyCodeObject*>(interp.trace.constant_of(frame.pop()));
@@ -76,12 +92,33 @@ Step make_function(Interpreter& interp, Frame& frame, int flags) {
   function->qualname = function->code->co_qualname;
   function->globals = frame.globals;
   function->described = true;
-  if (flags & 8)
-    for (Value* cell : interp.trace.see_as<Tuple>(frame.pop())->items)
-      function->closure.push_back(interp.trace.see(cell));
+  if (flags & 8) set_closure(interp.trace, function, frame.pop());
   if (flags & 4) function->annotations = frame.pop();
   if (flags & 2) function->kwdefaults = frame.pop();
   if (flags & 1) function->defaults = frame.pop();
+  frame.push(function);
+  return Step::Next;
+}
+
+Step set_function_attribute(Interpreter& interp, Frame& frame, int which) {
+  auto* function = interp.trace.see_as<Function>(frame.pop());
+  Value* value = frame.pop();
+  switch (which) {
+    case 1:
+      function->defaults = value;
+      break;
+    case 2:
+      function->kwdefaults = value;
+      break;
+    case 4:
+      function->annotations = value;
+      break;
+    case 8:
+      set_closure(interp.trace, function, value);
+      break;
+    default:
+      cannot(Reason::OpcodeUnsupported, "a function with annotations that are made when they are asked for");
+  }
   frame.push(function);
   return Step::Next;
 }
@@ -105,8 +142,8 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
   Value* iterator = protocol::get_iterator(interp.trace, iterable);
   auto* generator = as<Generator>(iterator);
   if (generator && !generator->started && generator->maker == &frame)
-    generator->on_stack_alone = iterator == iterable ? frame.follows(made_by_call(*generator))
-                                                     : made_by_call(*generator) == frame.current;
+    generator->on_stack_alone =
+        iterator == iterable ? frame.follows(made_by_call(*generator)) : made_by_call(*generator) == frame.current;
   frame.peek(1) = iterator;
   return Step::Next;
 }
@@ -145,6 +182,13 @@ Step for_iter(Interpreter& interp, Frame& frame, int) {
   }
   frame.pop();
   frame.jump(frame.current->target);
+  return Step::Next;
+}
+
+Step end_send(Interpreter& interp, Frame& frame, int) {
+  drop(interp, frame, frame.peek(2));
+  frame.peek(2) = frame.peek(1);
+  frame.drop(1);
   return Step::Next;
 }
 

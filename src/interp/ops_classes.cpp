@@ -50,6 +50,29 @@ Step load_classderef(Interpreter& interp, Frame& frame, int slot) {
   return load_deref(interp, frame, slot);
 }
 
+Step load_locals(Interpreter&, Frame& frame, int) {
+  frame.push(namespace_of(frame));
+  return Step::Next;
+}
+
+namespace {
+/// What the namespace TOS has under the name takes its place; false if it has none.
+bool loads_from_dict(Interpreter& interp, Frame& frame, PyObject* name) {
+  auto* names = interp.trace.see_as<Dict>(frame.pop());
+  if (!names) cannot(Reason::OpcodeUnsupported, "a namespace that is no dict");
+  Value* found = interp.trace.dict_get(names, interp.trace.constant(name));
+  if (found) frame.push(found);
+  return found;
+}
+}  // namespace
+
+Step load_from_dict_or_deref(Interpreter& interp, Frame& frame, int slot) {
+  return loads_from_dict(interp, frame, frame.variable(slot)) ? Step::Next : load_deref(interp, frame, slot);
+}
+Step load_from_dict_or_globals(Interpreter& interp, Frame& frame, int index) {
+  return loads_from_dict(interp, frame, frame.name(index)) ? Step::Next : load_global(interp, frame, index << 1);
+}
+
 Step setup_annotations(Interpreter& interp, Frame& frame, int) {
   static PyObject* const kAnnotations = intern("__annotations__");
   Value* name = interp.trace.constant(kAnnotations);

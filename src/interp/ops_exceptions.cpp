@@ -1,5 +1,6 @@
 // try, except, with. What the frame handles is trace.handled; older values are ordinary stack items, as in CPython.
 #include "interp/ops.h"
+#include "protocol/iterate.h"
 #include "trace/failures.h"
 
 namespace gramme::interp {
@@ -91,14 +92,34 @@ Step before_with(Interpreter& interp, Frame& frame, int) {
   return Step::Next;
 }
 
-/// Stack: exit, lasti, previous exception, exception. The traceback is a value nobody may look into.
+/// StopIteration that leaves a generator becomes RuntimeError where whoever resumed it gets it (Interpreter::resume).
+Step call_intrinsic_1(Interpreter& interp, Frame& frame, int number) {
+  constexpr int kStopIterationError = 3;
+  if (number != kStopIterationError || !frame.generator) return unsupported(interp, frame, number);
+  return Step::Next;
+}
+
+/// Stack: iterator, value sent, exception.
+Step cleanup_throw(Interpreter& interp, Frame& frame, int) {
+  Value* returned = protocol::stop_value(interp.trace, UserError{frame.peek(1), true});
+  frame.drop(3);
+  frame.push(interp.trace.none());
+  frame.push(returned);
+  return Step::Next;
+}
+
+/// Stack: exit or function and self, lasti, previous exception, exception. The traceback is a value nobody may look
+/// into.
 Step with_except_start(Interpreter& interp, Frame& frame, int) {
   trace::Trace& trace = interp.trace;
   Value* exception = trace.see(frame.peek(1));
   auto* traceback = trace.make<Object>();
   traceback->type = &PyTraceBack_Type;
   Value* type = protocol::class_value(trace, protocol::type_of(exception));
-  frame.push(protocol::call(trace, frame.peek(4), {type, exception, traceback}));
+  std::vector<Value*> arguments{type, exception, traceback};
+  if (cpython::kStack.with_pair && frame.peek(4)->kind != Kind::Null)
+    arguments.insert(arguments.begin(), frame.peek(4));
+  frame.push(protocol::call_with(trace, frame.peek(cpython::kStack.with_pair ? 5 : 4), arguments, {}));
   return Step::Next;
 }
 

@@ -2,6 +2,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
+#include "cpython/encoding.h"
 #include "cpython/objects.h"
 #include "interp/ops.h"
 #include "trace/shown.h"
@@ -16,11 +17,8 @@ Step load_attr(Interpreter& interp, Frame& frame, int index) {
   return Step::Next;
 }
 
-/// Operands stay on the stack until the instruction is done: the segment may end in what it calls.
 /// Pushes function and self for methods, so that no Method is made for the call; else the attribute and a NULL.
-Step load_method(Interpreter& interp, Frame& frame, int index) {
-  Value* found = protocol::get_attribute(interp.trace, frame.peek(1), frame.name(index));
-  frame.drop(1);
+void push_for_call(Interpreter& interp, Frame& frame, Value* found) {
   if (auto* method = as<Method>(found)) {
     frame.push_method(method->function, method->self);
   } else if (auto* c_method = as<BuiltinMethod>(found); c_method && Py_IS_TYPE(c_method->object, &PyMethodDescr_Type)) {
@@ -28,6 +26,47 @@ Step load_method(Interpreter& interp, Frame& frame, int index) {
   } else {
     frame.push_callable(found, interp.trace.null());
   }
+}
+
+/// Operands stay on the stack until the instruction is done: the segment may end in what it calls.
+Step load_method(Interpreter& interp, Frame& frame, int index) {
+  Value* found = protocol::get_attribute(interp.trace, frame.peek(1), frame.name(index));
+  frame.drop(1);
+  push_for_call(interp, frame, found);
+  return Step::Next;
+}
+
+namespace {
+/// Stack: `super`, class, self. The class and self are those that super() without arguments finds.
+Value* attribute_of_super(Interpreter& interp, Frame& frame, int arg) {
+  trace::Trace& trace = interp.trace;
+  Value* called = trace.see(frame.peek(3));
+  const bool is_super = called->object == reinterpret_cast<PyObject*>(&PySuper_Type);
+  std::vector<Value*> arguments;
+  if (is_super || (arg & 1)) arguments = {frame.peek(2), frame.peek(1)};
+  Value* object = protocol::call_with(trace, called, arguments, {});
+  Value* found = protocol::get_attribute(trace, object, frame.name(arg >> 1));
+  frame.drop(3);
+  return found;
+}
+}  // namespace
+
+Step load_super_attr(Interpreter& interp, Frame& frame, int arg) {
+  frame.push(attribute_of_super(interp, frame, arg));
+  return Step::Next;
+}
+
+Step load_super_method(Interpreter& interp, Frame& frame, int arg) {
+  push_for_call(interp, frame, attribute_of_super(interp, frame, arg));
+  return Step::Next;
+}
+
+Step load_special(Interpreter& interp, Frame& frame, int index) {
+  trace::Trace& trace = interp.trace;
+  Value* found = protocol::special_method(trace, trace.see(frame.peek(1)), cpython::special_name(index));
+  if (!found) cannot(Reason::CallUnknown, "with of what is no context manager");
+  frame.drop(1);
+  push_for_call(interp, frame, found);
   return Step::Next;
 }
 
@@ -60,6 +99,34 @@ Step store_subscr(Interpreter& interp, Frame& frame, int) {
 Step delete_subscr(Interpreter& interp, Frame& frame, int) {
   protocol::delete_item(interp.trace, frame.peek(2), frame.peek(1));
   frame.drop(2);
+  return Step::Next;
+}
+
+namespace {
+Slice* popped_slice(Interpreter& interp, Frame& frame) {
+  auto* slice = interp.trace.make<Slice>();
+  slice->step = interp.trace.none();
+  slice->stop = frame.pop();
+  slice->start = frame.pop();
+  return slice;
+}
+}  // namespace
+
+Step binary_slice(Interpreter& interp, Frame& frame, int) {
+  Slice* slice = popped_slice(interp, frame);
+  frame.peek(1) = protocol::get_item(interp.trace, frame.peek(1), slice);
+  return Step::Next;
+}
+
+Step store_slice(Interpreter& interp, Frame& frame, int) {
+  Slice* slice = popped_slice(interp, frame);
+  protocol::set_item(interp.trace, frame.peek(1), slice, frame.peek(2));
+  frame.drop(2);
+  return Step::Next;
+}
+
+Step to_bool(Interpreter& interp, Frame& frame, int) {
+  frame.peek(1) = interp.trace.boolean(protocol::truth(interp.trace, frame.peek(1)));
   return Step::Next;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cpython/encoding.h"
 #include "interp/assertions.h"
 #include "interp/closing.h"
 #include "interp/ops.h"
@@ -63,6 +64,16 @@ Step load_const(Interpreter& interp, Frame& frame, int index) {
   frame.push(leaf ? interp.trace.constant(object) : interp.trace.adopt(share(object)));
   return Step::Next;
 }
+Step load_small_int(Interpreter& interp, Frame& frame, int number) {
+  frame.push(interp.trace.integer(number));
+  return Step::Next;
+}
+Step load_common_constant(Interpreter& interp, Frame& frame, int index) {
+  PyObject* object = cpython::common_constant(index);
+  const bool names_it = PyType_Check(object) || PyCFunction_Check(object);
+  frame.push(names_it ? interp.trace.pinned(object) : interp.trace.constant(object));
+  return Step::Next;
+}
 Step load_assertion_error(Interpreter& interp, Frame& frame, int) {
   frame.push(interp.trace.pinned(PyExc_AssertionError));
   return Step::Next;
@@ -103,8 +114,20 @@ Step load_fast(Interpreter& interp, Frame& frame, int slot) {
 }
 Step store_fast(Interpreter& interp, Frame& frame, int slot) {
   drop(interp, frame, frame.slots[slot]);
-  frame.slots[slot] = frame.pop();
-  hint(interp, frame, slot, frame.slots[slot]);
+  Value* value = frame.pop();
+  frame.slots[slot] = value->kind == Kind::Null ? nullptr : value;
+  hint(interp, frame, slot, value);
+  return Step::Next;
+}
+/// An unbound variable stays unbound.
+Step load_fast_and_clear(Interpreter& interp, Frame& frame, int slot) {
+  Value* value = std::exchange(frame.slots[slot], nullptr);
+  if (value) {
+    interp.guard_bound(frame, slot);
+  } else {
+    interp.guard_unbound(frame, slot);
+  }
+  frame.push(value ? value : interp.trace.null());
   return Step::Next;
 }
 Step delete_fast(Interpreter& interp, Frame& frame, int slot) {

@@ -1,5 +1,5 @@
-// The vocabulary of instructions, the same for every version of CPython. <opcode.h> defines some of its names as macros:
-// no file includes both.
+// The vocabulary of instructions, the same for every version of CPython. <opcode.h> defines some of its names as
+// macros: no file includes both.
 #pragma once
 #include <cstdint>
 

@@ -21,12 +21,13 @@ def listing(code: types.CodeType) -> str:
     """A code object as text: line, unit, what may resume there, instruction, argument, target and handler."""
     text = [f"{code.co_qualname}:"]
     last_line = None
-    for offset, at, name, arg, _, target, line, resumable in native.decode(code):
+    for offset, at, name, arg, _, target, line, resumable, names in native.decode(code):
         shown = f"{line:4}" if line != last_line else "    "
         last_line = line
         mark = " " if resumable else "-"
         extra = f" -> {target}" if target >= 0 else ""
-        extra += f" (argument in {at - offset} more)" if at != offset else ""
+        extra += f" ({at - offset} units in front)" if at != offset else ""
+        extra += f" names {code.co_consts[names]}" if names >= 0 else ""
         handler = native.handler(code, at)
         extra += f"  ! {handler[0]} depth {handler[1]}{' lasti' if handler[2] else ''}" if handler else ""
         live = ",".join(native.live_slots(code, offset))

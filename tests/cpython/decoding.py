@@ -1,6 +1,6 @@
 """Walks code of the running CPython as gramme's vocabulary has it, and compares with what CPython says.
 
-python decoding.py [folder or file...]     the standard library; needs the module `decoder`, built by tools/pythons.py
+python decoding.py [--every N] [folder or file...]     the standard library; needs the module `decoder`, built by tools/pythons.py
 
 Of every instruction that is reached: its effect on the stack is that of `dis.stack_effect`; depths agree where ways meet,
 at handlers and at the end, and are never below nothing nor above co_stacksize; jumps lead to instructions.
@@ -171,8 +171,8 @@ def files(places: list[str]) -> Iterator[Path]:
         yield from (path for path in found if "site-packages" not in path.parts and "lib2to3" not in path.parts)
 
 
-def codes(places: list[str]) -> Iterator[types.CodeType]:
-    for path in files(places):
+def codes(places: list[str], every: int) -> Iterator[types.CodeType]:
+    for path in list(files(places))[::every]:
         try:
             module = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError, OSError):  # test data that is not meant to compile; links to nowhere
@@ -183,12 +183,13 @@ def codes(places: list[str]) -> Iterator[types.CodeType]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("places", nargs="*")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth file only")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     count = inner = 0
     used: Counter[str] = Counter()
     refused: dict[str, list[str]] = {}
-    for code in codes(options.places):
+    for code in codes(options.places, options.every):
         walk = Walk(code)
         try:
             walk.run()

@@ -1,4 +1,4 @@
-"""Frames of each version of CPython that is there, without torch: programs that show lifetimes, see run.py.
+"""Frames and code of each version of CPython that is there, without torch: see run.py and decoding.py.
 
 `tools/pythons.py set-up` fetches those that are skipped.
 """
@@ -13,17 +13,34 @@ import pythons
 HERE = Path(__file__).parent
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("version", [*pythons.OF_MACHINE, *pythons.SUITES])
-def test_taken_frames_keep_lifetimes(version):
+ALL = pytest.mark.parametrize("version", [*pythons.OF_MACHINE, *pythons.SUITES])
+
+
+def run(version: str, *script: str) -> subprocess.CompletedProcess[str]:
+    """A script of this folder with the version's own modules."""
     python = pythons.interpreters().get(version)
     if not python:
         pytest.skip(f"no CPython {version}; tools/pythons.py set-up {version}")
     if not pythons.headers_of(python):
         pytest.skip(f"CPython {version} has no headers")
     env = os.environ | {"PYTHONPATH": str(pythons.compile_module(version, python))}
-    command = [str(python), "-W", "ignore", str(HERE / "run.py")]
-    done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+    command = [str(python), "-W", "ignore", str(HERE / script[0]), *script[1:]]
+    return subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@ALL
+def test_taken_frames_keep_lifetimes(version):
+    done = run(version, "run.py")
     assert done.stdout.endswith("0 wrong\n"), done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@ALL
+def test_code_is_decoded_as_cpython_has_it(version):
+    done = run(version, "decoding.py", "--every", "4")
+    assert done.stdout.endswith(" 0 refused\n"), done.stdout[-4000:] + done.stderr[-2000:]
     assert done.returncode == 0

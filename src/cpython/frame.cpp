@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cpython/clear_frame.h"
 #include "cpython/code_object.h"
 #include "cpython/generator_image.h"
 #include "cpython/internal.h"
@@ -60,7 +61,7 @@ namespace {
 /// What the evaluator does in the place of its callers.
 void leave(PyThreadState* thread, FrameImage frame) {
 #if GRAMME_PYTHON_EVALUATOR_ENDS
-  if (!frame.of_generator() || !is_suspended(generator_of(frame))) return _PyEval_FrameClearAndPop(thread, frame.raw());
+  if (!frame.of_generator() || !is_suspended(generator_of(frame))) return clear_frame(thread, frame.raw());
   PyGenObject* generator = as_generator(generator_of(frame));
   thread->exc_info = generator->gi_exc_state.previous_item;
   generator->gi_exc_state.previous_item = nullptr;

@@ -288,6 +288,12 @@ class FrameImage {
   bool of_function() const { return frame_->owner == FRAME_OWNED_BY_THREAD; }
   bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
   _PyInterpreterFrame* raw() const { return frame_; }
+#if !GRAMME_PYTHON_TAGGED_SLOTS
+  /// Bytes of it, up to the top of the stack.
+  size_t size() const {
+    return reinterpret_cast<char*>(&frame_->localsplus[frame_->stacktop]) - reinterpret_cast<char*>(frame_);
+  }
+#endif
 
  private:
   friend class SlotObjects;

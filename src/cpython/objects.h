@@ -20,12 +20,15 @@ namespace gramme::cpython {
 // ---- dicts
 
 #if GRAMME_PYTHON_DICT_VERSIONS
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // from 3.12 on
 /// Rises with every change of keys or values of any dict; never given out twice. An equal stamp of a live dict means
 /// equal content.
 inline uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 inline const uint64_t* dict_version_address(PyObject* dict) {
   return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
+#pragma GCC diagnostic pop
 #endif
 
 enum class Lookup : uint8_t {

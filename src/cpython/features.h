@@ -46,6 +46,8 @@
 #endif
 /// Code has its evaluator's constants (LOAD_COMMON_CONSTANT).
 #define GRAMME_PYTHON_COMMON_CONSTANTS (PY_VERSION_HEX >= 0x030E0000)
+/// locals() of a function is a new dict each time; earlier the frame has one.
+#define GRAMME_PYTHON_NEW_LOCALS (PY_VERSION_HEX >= 0x030D0000)
 /// Data is kept with code objects by functions of the unstable C API.
 #define GRAMME_PYTHON_UNSTABLE_CODE_EXTRA (PY_VERSION_HEX >= 0x030C0000)
 /// Each evaluator on the C stack says whether somebody traces.

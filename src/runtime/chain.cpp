@@ -10,6 +10,7 @@
 #include "cpython/dying.h"
 #include "cpython/evaluator.h"
 #include "cpython/objects.h"
+#include "cpython/stack.h"
 #include "runtime/call.h"
 
 namespace gramme::runtime {
@@ -34,6 +35,10 @@ PyObject* Chain::run() {
     if (next == Turn::Again) continue;
     if (next == Turn::Return) return result_;
     if (next == Turn::Leave) return nullptr;
+    if (!make_bool()) {
+      if (raise_here() == Turn::Again) continue;
+      return nullptr;
+    }
     plain_ = frame_.next() == 0;
     family_->count(plain_ ? &Counters::plain : &Counters::handovers);
     if (!failure_) return linked.evaluate();
@@ -235,6 +240,16 @@ Chain::Turn Chain::raise_here() {
   frame_.set_current(at);
   return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, at}) ? Turn::Again
                                                                                               : Turn::Leave;
+}
+
+/// For CPython's evaluator, which takes what it decides by for a bool where gramme's asks for its truth. False: that
+/// raised.
+bool Chain::make_bool() {
+  if (!cpython::kStack.strict_bool || frame_.next() == 0 || !instruction().wants_bool) return true;
+  const int truth = PyObject_IsTrue(frame_.item());
+  if (truth < 0) return false;
+  frame_.set_item(1, share(truth ? Py_True : Py_False).release());
+  return true;
 }
 
 /// What a graph raised after something was written for good leaves the frame: its handlers would see the variables of

@@ -102,6 +102,7 @@ class Chain {
   void set_handled(const SegmentRun& run);
   bool raise_thrown();
   Turn raise_here();
+  bool make_bool();
   Turn raise_or_abandon();
   Turn handle_signals();
   Turn leave_past_handlers(SegmentRun& run);

@@ -64,9 +64,9 @@ PYBIND_HEADER = re.compile(
 )
 PYBIND_REASON = re.compile(r"//\s*sees pybind11:\s*\S")
 PYTHON_INTERNALS = re.compile(r"\binternal/pycore")
-ONLY_IN = {  # a file: what nothing else may name
-    "cpython/features.h": re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b"),
-    "cpython/image.h": re.compile(
+ONLY_IN = {  # a header, with its source: what nothing else may name
+    "cpython/features": re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b"),
+    "cpython/image": re.compile(
         r"(->|\.)localsplus\b|\b(stacktop|stackpointer|prev_instr|instr_ptr|_?PyStackRef(_\w+)?)\b"
     ),
 }
@@ -113,8 +113,8 @@ def check_lines(room: str, lines: list[str], name: str = "") -> Iterator[tuple[i
         if PYTHON_INTERNALS.search(code) and room != "cpython":
             yield number, "CPython's internals are known in src/cpython only", True
         for file, pattern in ONLY_IN.items():
-            if (found := pattern.search(code)) and f"{room}/{name}" != file:
-                yield number, f"{found[0]} is known in {file} only", True
+            if (found := pattern.search(code)) and f"{room}/{name}" not in (f"{file}.h", f"{file}.cpp"):
+                yield number, f"{found[0]} is known in {file}.h only", True
         if IMPORT.search(code):
             yield number, "imported by the frame's __import__; use import_module()", True
         if TYPE_DICT.search(code) and room != "base":

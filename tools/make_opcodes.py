@@ -20,7 +20,8 @@ MINOR = sys.version_info[1]
 TABLE = ROOT / f"src/cpython/opcodes/3{MINOR}.def"
 VOCABULARY = set(re.findall(r"^OP\((\w+),", (ROOT / "src/opcode/opcodes.def").read_text(), re.MULTILINE))
 INTERNAL = (
-    "CACHE", "ENTER_EXECUTOR", "EXIT_INIT_CHECK", "EXTENDED_ARG", "INSTRUMENTED_", "INTERPRETER_EXIT", "RESERVED", "TRACE_RECORD",
+    "CACHE", "ENTER_EXECUTOR", "EXIT_INIT_CHECK", "EXTENDED_ARG", "INSTRUMENTED_", "INTERPRETER_EXIT", "RESERVED",
+    "TRACE_RECORD",
 )  # fmt: skip
 WIDTH = 120
 
@@ -70,7 +71,6 @@ def pair(first: str, second: str) -> list[Case]:
 
 COMPARES = 4 if MINOR < 13 else 5  # below: the bits that tell specialised forms apart; 16: a bool is wanted
 INTRINSICS = {4: "ASYNC_GEN_WRAP", 5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"}
-NEVER = Case((bare("UNREACHED"),))
 
 MEANINGS: dict[str, list[Case]] = {
     "LOAD_FAST_CHECK": one("LOAD_FAST"),
@@ -83,13 +83,15 @@ MEANINGS: dict[str, list[Case]] = {
     "RETURN_CONST": [Case((Part("LOAD_CONST"), bare("RETURN_VALUE")))],
     "LOAD_COMMON_CONSTANT": [Case((bare("LOAD_ASSERTION_ERROR"),), -1, 0), Case((Part("LOAD_COMMON_CONSTANT"),))],
     "NOT_TAKEN": [Case((bare("NOP"),))],
-    "CACHE": [NEVER],
-    "END_FOR": [NEVER],  # FOR_ITER jumps behind it
+    "END_FOR": [Case((bare("UNREACHED"),))],  # FOR_ITER jumps behind it
     "RESUME": one("RESUME", keep=3),
     "POP_ITER": [Case((bare("POP_TOP" if MINOR < 15 else "POP_ITER_PAIR"),))],
     "PRINT_EXPR": [Case((bare("CALL_INTRINSIC_1", 1), bare("POP_TOP")))],
     "IMPORT_STAR": [Case((bare("CALL_INTRINSIC_1", 2), bare("POP_TOP")))],
-    "CALL_INTRINSIC_1": [*(Case((bare(op),), -1, n) for n, op in INTRINSICS.items()), Case((Part("CALL_INTRINSIC_1"),))],
+    "CALL_INTRINSIC_1": [
+        *(Case((bare(op),), -1, number) for number, op in INTRINSICS.items()),
+        Case((Part("CALL_INTRINSIC_1"),)),
+    ],
     "CALL_INTRINSIC_2": [Case((bare("PREP_RERAISE_STAR"),), -1, 1), Case((Part("CALL_INTRINSIC_2"),))],
     "FORMAT_SIMPLE": [Case((bare("FORMAT_VALUE"),))],
     "FORMAT_WITH_SPEC": [Case((bare("FORMAT_VALUE", 4),))],

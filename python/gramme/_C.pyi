@@ -1,7 +1,7 @@
 """The C++ part of gramme."""
 
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -233,3 +233,9 @@ class _Pipeline:
         """Sets both for this thread, gives what they were."""
 
 pipeline: _Pipeline
+
+def instructions(code: CodeType) -> list[tuple[str, Any]]:
+    """The code's instructions in gramme's vocabulary (src/opcode/opcodes.def), the same for every version of CPython.
+
+    With each what its argument stands for: a name, a constant, else a number.
+    """

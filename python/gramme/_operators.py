@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import builtins
-import dis
 import itertools
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from . import _C
 from ._torch import names
 
 __all__ = ["is_self_contained"]
 
 # What moves values between arguments, locals and the stack, computes with them and jumps.
 _INSTRUCTIONS = frozenset(
-    """RESUME NOP CACHE EXTENDED_ARG LOAD_CONST LOAD_FAST STORE_FAST DELETE_FAST LOAD_GLOBAL LOAD_ATTR LOAD_METHOD
-    PUSH_NULL POP_TOP COPY SWAP PRECALL CALL KW_NAMES CALL_FUNCTION_EX RETURN_VALUE BINARY_OP BINARY_SUBSCR STORE_SUBSCR
-    UNARY_NEGATIVE UNARY_NOT UNARY_INVERT UNARY_POSITIVE COMPARE_OP IS_OP CONTAINS_OP BUILD_TUPLE BUILD_LIST BUILD_MAP
-    BUILD_CONST_KEY_MAP BUILD_SLICE BUILD_STRING FORMAT_VALUE LIST_EXTEND LIST_APPEND LIST_TO_TUPLE DICT_MERGE
-    UNPACK_SEQUENCE GET_ITER FOR_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP RAISE_VARARGS
-    POP_JUMP_FORWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
-    POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
+    """RESUME NOP UNREACHED LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT LOAD_FAST STORE_FAST DELETE_FAST
+    LOAD_FAST_AND_CLEAR LOAD_GLOBAL LOAD_ATTR LOAD_METHOD PUSH_NULL POP_TOP COPY SWAP CALL CALL_KW CALL_FUNCTION_EX
+    RETURN_VALUE BINARY_OP BINARY_SUBSCR STORE_SUBSCR BINARY_SLICE STORE_SLICE UNARY_NEGATIVE UNARY_NOT UNARY_INVERT
+    UNARY_POSITIVE TO_BOOL COMPARE_OP IS_OP CONTAINS_OP BUILD_TUPLE BUILD_LIST BUILD_MAP BUILD_CONST_KEY_MAP BUILD_SLICE
+    BUILD_STRING FORMAT_VALUE CONVERT_VALUE LIST_EXTEND LIST_APPEND LIST_TO_TUPLE DICT_MERGE UNPACK_SEQUENCE GET_ITER
+    FOR_ITER GET_ITER_PAIR FOR_ITER_PAIR POP_ITER_PAIR JUMP_FORWARD JUMP_BACKWARD JUMP_IF_TRUE_OR_POP
+    JUMP_IF_FALSE_OR_POP POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE RAISE_VARARGS RERAISE
     """.split()  # noqa: SIM905
 )
 _BUILTINS = frozenset(
@@ -65,14 +65,14 @@ def _names_of_torch(attributes: Iterable[str]) -> bool:
     return False
 
 
-def _is_known(instructions: Sequence[dis.Instruction], function: types.FunctionType) -> bool:
+def _is_known(instructions: Sequence[tuple[str, Any]], function: types.FunctionType) -> bool:
     """Whether the first instruction names an operator of PyTorch's, or a builtin that looks at its arguments alone."""
-    name = instructions[0].argval
+    name = instructions[0][1]
     if name in function.__globals__:
-        attributes = itertools.takewhile(lambda i: i.opname in ("LOAD_ATTR", "LOAD_METHOD"), instructions[1:])
+        attributes = itertools.takewhile(lambda i: i[0] in ("LOAD_ATTR", "LOAD_METHOD"), instructions[1:])
         value = function.__globals__[name]
         of_torch = isinstance(value, types.ModuleType) and value.__name__ == "torch"
-        return of_torch and _names_of_torch(i.argval for i in attributes)
+        return of_torch and _names_of_torch(attribute for _, attribute in attributes)
     return name in _BUILTINS and hasattr(builtins, name)
 
 
@@ -82,18 +82,18 @@ def _sees_only_its_arguments(function: Callable[..., Any] | None, context: bool 
         return True
     if not isinstance(function, types.FunctionType) or function.__closure__:
         return False
-    instructions = list(dis.get_instructions(function))
+    instructions = _C.instructions(function.__code__)
     own = function.__code__.co_varnames[0] if context and function.__code__.co_argcount else None
-    if any(i.opname == "STORE_FAST" and i.argval == own for i in instructions):
+    if any(name in ("STORE_FAST", "LOAD_FAST_AND_CLEAR") and operand == own for name, operand in instructions):
         own = None
-    for at, instruction in enumerate(instructions):
+    for at, (name, _) in enumerate(instructions):
         before = instructions[at - 1] if at else None
-        if instruction.opname == "STORE_ATTR":
-            if own is None or before is None or (before.opname, before.argval) != ("LOAD_FAST", own):
+        if name == "STORE_ATTR":
+            if own is None or before != ("LOAD_FAST", own):
                 return False
-        elif instruction.opname not in _INSTRUCTIONS:
+        elif name not in _INSTRUCTIONS:
             return False
-        if instruction.opname == "LOAD_GLOBAL" and not _is_known(instructions[at:], function):
+        if name == "LOAD_GLOBAL" and not _is_known(instructions[at:], function):
             return False
     return True
 

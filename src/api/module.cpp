@@ -8,6 +8,7 @@
 #include "api/captured.h"
 #include "api/capturer.h"
 #include "api/compiled.h"
+#include "api/instructions.h"
 #include "api/meter.h"
 #include "api/native.h"
 #include "api/pipeline.h"
@@ -247,6 +248,7 @@ NB_MODULE(_C, m) {
   m.attr("ModuleCall") = nb::borrow(reinterpret_cast<PyObject*>(runtime::module_call_type()));
   bind_captured(m);
   bind_meter(m);
+  bind_instructions(m);
   bind_native(m);
   bind_pipeline(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),

@@ -7,7 +7,7 @@
 //   SignalsLet let;       // and in the program's own code, which the scope calls
 //
 // What waits runs behind the outermost scope, as soon as Python does, or CPython asks for it.
-// Defined in cpython/v3xx: signals.cpp, handlers.cpp.
+// Defined in cpython: signals.cpp, handlers.cpp.
 #pragma once
 #include <Python.h>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/integer.h"
 #include "base/ref.h"
 #include "cpython/code_object.h"
 #include "cpython/encoding.h"
@@ -45,7 +44,7 @@ const Handler* Code::handler(int at) const {
 
 /// CPython looks through the table of lines from its start: a long function with many breaks asks often.
 int Code::line(int unit) const {
-  constexpr int kSize = kCodeUnit, kOften = 64;
+  constexpr int kSize = sizeof(cpython::RawUnit), kOften = 64;
   if (lines_.empty() && (++line_requests_ < kOften || PyErr_Occurred())) return PyCode_Addr2Line(code_, unit * kSize);
   if (lines_.empty()) {
     lines_.assign(index_of_.size(), -1);

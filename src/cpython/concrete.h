@@ -29,13 +29,10 @@ struct CallHook {
   const void* context;
 };
 
-/// Carries out the frame's next instruction; KW_NAMES, PRECALL and CALL count as one. The frame must be linked.
+/// Carries out the frame's next instruction, with those in front of it that are parts of it. The frame must be linked.
 /// Nobody is let in behind the instruction where `*taken_over` has become true.
 StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook = nullptr,
                 const bool* taken_over = nullptr);
-
-/// The same where a Python function is called; PRECALL and CALL without keywords take a shorter way.
-StepResult step_call(PyThreadState* thread, LiveFrame frame, const bool* taken_over);
 
 /// After Raised: adds the traceback entry and goes to the handler. False: there is none, the exception leaves the
 /// frame.
@@ -44,7 +41,7 @@ bool leave_instruction(PyThreadState* thread, LiveFrame frame, const StepResult&
 /// What BINARY_OP with this argument (NB_ADD … NB_INPLACE_XOR) computes: a new reference, or null with an error set.
 PyObject* binary_operation(int op, PyObject* left, PyObject* right);
 
-/// Does step() know the opcode of this name (as compiled), or does it hand over?
-bool can_step(const char* opcode_name);
+/// Does step() know the instruction of this name, in the vocabulary, or does it hand over?
+bool can_step(const char* name);
 
 }  // namespace gramme::cpython

@@ -10,9 +10,6 @@
 #error "no support for free-threaded builds of Python"
 #endif
 
-/// There is a folder of src/cpython for it; of the others only what is shared is known.
-#define GRAMME_PYTHON_IS_311 (PY_VERSION_HEX < 0x030C0000)
-
 /// The thread's frames hang on a _PyCFrame of the C stack, which says whether somebody traces; later on the thread
 /// itself.
 #define GRAMME_PYTHON_CFRAME (PY_VERSION_HEX < 0x030D0000)
@@ -49,5 +46,56 @@
 #endif
 /// Code has its evaluator's constants (LOAD_COMMON_CONSTANT).
 #define GRAMME_PYTHON_COMMON_CONSTANTS (PY_VERSION_HEX >= 0x030E0000)
+/// locals() of a function is a new dict each time; earlier the frame has one.
+#define GRAMME_PYTHON_NEW_LOCALS (PY_VERSION_HEX >= 0x030D0000)
 /// Data is kept with code objects by functions of the unstable C API.
 #define GRAMME_PYTHON_UNSTABLE_CODE_EXTRA (PY_VERSION_HEX >= 0x030C0000)
+/// Each evaluator on the C stack says whether somebody traces.
+#define GRAMME_PYTHON_EVALUATOR_TRACES (PY_VERSION_HEX < 0x030C0000)
+/// The evaluator clears a frame that ends, and suspends a generator's; earlier its callers do.
+#define GRAMME_PYTHON_EVALUATOR_ENDS (PY_VERSION_HEX >= 0x030C0000)
+/// The exception that is set is one object; earlier a type, perhaps no object yet, and a traceback.
+#define GRAMME_PYTHON_RAISED_OBJECT (PY_VERSION_HEX >= 0x030C0000)
+/// Levels of recursion are counted for frames of Python code alone.
+#define GRAMME_PYTHON_OWN_LEVELS (PY_VERSION_HEX >= 0x030C0000)
+/// Each thread has its own word that asks the evaluator to stop, and CPython exports what does what was asked for.
+#define GRAMME_PYTHON_OWN_BREAKER (PY_VERSION_HEX >= 0x030D0000)
+/// A generator says whether it is suspended since it waits for another.
+#define GRAMME_PYTHON_DELEGATING_STATE (PY_VERSION_HEX >= 0x030D0000)
+/// A generator names its code; later its frame does.
+#define GRAMME_PYTHON_GENERATOR_CODE (PY_VERSION_HEX < 0x030C0000)
+/// A dict has a number that rises with each change of it. 3.13 has one, too, but what is stored into values that the
+/// dict shares with an object does not raise it.
+#define GRAMME_PYTHON_DICT_VERSIONS (PY_VERSION_HEX < 0x030D0000)
+/// One word before an instance holds its dict or, marked by its low bit, its values.
+#define GRAMME_PYTHON_VALUES_OR_DICT (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000)
+/// The values lie in the instance, and its dict, once made, shares them.
+#define GRAMME_PYTHON_VALUES_INSIDE (PY_VERSION_HEX >= 0x030D0000)
+/// The subclasses of CPython's own types are kept by the interpreter.
+#define GRAMME_PYTHON_STATIC_SUBCLASSES (PY_VERSION_HEX >= 0x030C0000)
+/// An iterator over a range counts; later it moves the range's start.
+#define GRAMME_PYTHON_RANGE_ITERATOR_COUNTS (PY_VERSION_HEX < 0x030C0000)
+/// _thread._local keeps the threads' dicts itself; earlier each thread's own dict has a holder of it.
+#define GRAMME_PYTHON_LOCAL_HAS_DICTS (PY_VERSION_HEX >= 0x030D0000)
+/// BINARY_OP lets go of its left operand first, unlike instructions around it.
+#define GRAMME_PYTHON_BINARY_DROPS_LEFT (PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000)
+/// What is called by a function's code takes its arguments over, and CPython exports how.
+#define GRAMME_PYTHON_MOVES_ARGUMENTS (PY_VERSION_HEX >= 0x030E0000)
+/// CPython exports what its evaluator calls for operators, patterns, exceptions' classes and errors.
+#define GRAMME_PYTHON_EXPORTED_HELPERS (PY_VERSION_HEX >= 0x030D0000)
+/// And for names, imports and what await drives.
+#define GRAMME_PYTHON_EXPORTED_NAMES (PY_VERSION_HEX >= 0x030E0000)
+/// Imports may wait until the name is used.
+#define GRAMME_PYTHON_LAZY_IMPORTS (PY_VERSION_HEX >= 0x030F0000)
+/// At a backward jump signals are looked for when it is done.
+#define GRAMME_PYTHON_JUMPS_FIRST (PY_VERSION_HEX < 0x030D0000)
+/// `with` looks its methods up by an instruction of their own.
+#define GRAMME_PYTHON_SPECIAL_METHODS (PY_VERSION_HEX >= 0x030E0000)
+/// t-strings.
+#define GRAMME_PYTHON_TEMPLATES (PY_VERSION_HEX >= 0x030E0000)
+/// Functions make their annotations when they are asked for.
+#define GRAMME_PYTHON_ANNOTATE (PY_VERSION_HEX >= 0x030E0000)
+/// It can be asked whether the object of a weak reference has died, without a reference to it.
+#define GRAMME_PYTHON_WEAKREF_IS_DEAD (PY_VERSION_HEX >= 0x030E0000)
+/// What makes a slice for an item keeps its operands until the end.
+#define GRAMME_PYTHON_SLICES_LEAVE_OPERANDS (PY_VERSION_HEX >= 0x030F0000)

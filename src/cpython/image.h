@@ -8,6 +8,7 @@
 // CPython would.
 #pragma once
 #include <utility>
+#include <vector>
 
 #include "cpython/features.h"
 
@@ -26,6 +27,11 @@
 #undef Py_BUILD_CORE
 
 namespace gramme::cpython {
+
+/// In which order an instruction lets go of its operands.
+enum class DropOrder : uint8_t { LowFirst, TopFirst };
+inline constexpr DropOrder kDropOrder = GRAMME_PYTHON_TAGGED_SLOTS ? DropOrder::TopFirst : DropOrder::LowFirst;
+inline constexpr DropOrder kBinaryDropOrder = GRAMME_PYTHON_BINARY_DROPS_LEFT ? DropOrder::LowFirst : kDropOrder;
 
 enum class SlotKind : uint8_t { Empty, Owned, Borrowed, Index };  // immortal objects look borrowed
 
@@ -86,6 +92,46 @@ class FrameImage {
   }
   PyObject* globals() const { return frame_->f_globals; }
   PyObject* builtins() const { return frame_->f_builtins; }
+  /// Drops the function that the frame has, which may be no object yet.
+  void set_function(PyFunctionObject* function) const {
+    PyObject* object = Py_NewRef(reinterpret_cast<PyObject*>(function));
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    PyStackRef_XCLOSE(std::exchange(frame_->f_funcobj, PyStackRef_FromPyObjectSteal(object)));
+#elif GRAMME_PYTHON_FOREIGN_FRAMES
+    Py_XDECREF(std::exchange(frame_->f_funcobj, object));
+#else
+    Py_XDECREF(std::exchange(frame_->f_func, reinterpret_cast<PyFunctionObject*>(object)));
+#endif
+  }
+#if !GRAMME_PYTHON_GENERATOR_CODE
+  /// Of a generator that has no frame yet.
+  void set_code(PyCodeObject* code) const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    frame_->f_executable = PyStackRef_FromPyObjectNew(reinterpret_cast<PyObject*>(code));
+#elif GRAMME_PYTHON_INSTR_PTR
+    frame_->f_executable = Py_NewRef(reinterpret_cast<PyObject*>(code));
+#else
+    frame_->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(code)));
+#endif
+  }
+#endif
+  /// The memory of a generator, which has the code already, becomes its frame. On 3.11 its locals are not written.
+  void begin(PyFunctionObject* function, PyCodeObject* code) const {
+    Py_INCREF(function);
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    const _PyStackRef before = frame_->f_executable;
+    _PyFrame_Initialize(PyThreadState_Get(), frame_,
+                        PyStackRef_FromPyObjectSteal(reinterpret_cast<PyObject*>(function)), nullptr, code, 0, nullptr);
+    PyStackRef_CLOSE(before);
+#elif GRAMME_PYTHON_FOREIGN_FRAMES
+    Py_DECREF(code);  // it is held anew
+    _PyFrame_Initialize(frame_, function, nullptr, code, 0);
+#else
+    _PyFrame_InitializeSpecials(frame_, function, nullptr, code->co_nlocalsplus);
+#endif
+    frame_->previous = nullptr;
+    frame_->owner = FRAME_OWNED_BY_GENERATOR;
+  }
   /// The namespace of a class body or module, null in functions.
   PyObject* namespace_object() const { return frame_->f_locals; }
 
@@ -108,10 +154,6 @@ class FrameImage {
   void set_local(int slot, PyObject* owned) const { Slot::drop(exchange(slot, owned)); }
   /// The same, but what was there becomes a reference of the caller's.
   PyObject* exchange_local(int slot, PyObject* owned) const { return Slot::take(exchange(slot, owned)); }
-#if !GRAMME_PYTHON_TAGGED_SLOTS
-  /// All of them, where a slot is a pointer.
-  PyObject* const* locals() const { return frame_->localsplus; }
-#endif
 
   // ---- the value stack; an item at depth n: 1 is the top
 
@@ -125,6 +167,14 @@ class FrameImage {
   PyObject* item(int n = 1) const { return Slot::read(top(n)); }
   SlotKind item_kind(int n = 1) const { return Slot::kind(top(n)); }
   void push(PyObject* owned) const { push_word(Slot::own(owned)); }
+  /// The instruction index at depth n, as handlers keep it; -1 if there is none.
+  int index_at(int n) const {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+    return item_kind(n) == SlotKind::Index ? static_cast<int>(PyStackRef_UntagInt(top(n))) : -1;
+#else
+    return item(n) && PyLong_Check(item(n)) ? static_cast<int>(PyLong_AsLong(item(n))) : -1;
+#endif
+  }
   /// What handlers with `lasti` find below the exception. False: no memory, MemoryError is set.
   bool push_index(int unit) const {
     const Slot::Word word = Slot::index(unit);
@@ -156,17 +206,49 @@ class FrameImage {
   void drop(int count) const {
     for (; count > 0; --count) Slot::drop(pop_word());
   }
-#if !GRAMME_PYTHON_TAGGED_SLOTS
-  /// Drops the top items, the lowest first: the order in which 3.11's instructions release their operands (finalizers
-  /// show it).
-  void drop_operands(int count) const {
-    PyObject* const* operands = this->operands(count);
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  /// Drops the top items in the order of the instruction (finalizers show it); each dies while the others are still on
+  /// the stack.
+  void drop_operands(int count, DropOrder order = kDropOrder) const {
+    for (int k = 0; k < count; ++k) set_item(order == DropOrder::LowFirst ? count - k : k + 1, nullptr);
+    drop(count);
+  }
+  /// They give way to an owned reference. Where the lowest dies first, that has its place before.
+  void replace(int count, PyObject* owned, DropOrder order = kDropOrder) const {
+    if (order == DropOrder::TopFirst) {
+      drop_operands(count, order);
+      return push(owned);
+    }
+    set_item(count, owned);
+    for (int n = count - 1; n > 0; --n) set_item(n, nullptr);
+    drop(count - 1);
+  }
+#else
+  /// Drops the top items, the lowest first (finalizers show it).
+  void drop_operands(int count, DropOrder = kDropOrder) const {
+    PyObject* const* operands = &top(count);
     frame_->stacktop -= count;
     for (int i = 0; i < count; ++i) Py_XDECREF(operands[i]);
   }
-  /// The item at depth n and those above it, where a slot is a pointer.
-  PyObject** operands(int n) const { return &top(n); }
-  PyObject* const* stack() const { return frame_->localsplus + local_count(); }
+  /// They give way to an owned reference.
+  void replace(int count, PyObject* owned, DropOrder = kDropOrder) const {
+    drop_operands(count);
+    push(owned);
+  }
+#endif
+  /// The iterable, which is no item, gives items on top of the stack, the first one highest: `before` of them, and if
+  /// `after` is not -1 a list of the rest and so many behind it. False with an error set: none is there.
+  bool unpack(PyThreadState* thread, PyObject* iterable, int before, int after) const;
+#if GRAMME_PYTHON_SPECIAL_METHODS
+  /// The top item gives way to a method of its class, as `with` looks it up, and to itself or NULL. 1; 0 if there is
+  /// none; -1 with an error set.
+  int load_special(PyObject* name) const;
+#endif
+#if GRAMME_PYTHON_MOVES_ARGUMENTS
+  /// A call as the evaluator makes it: the frame that begins takes over `count` items below `above` others, `names` of
+  /// which (or null) name the last, and the function, which is at depth `bottom`. A new reference, or null with an
+  /// error set.
+  PyObject* call_moved(PyThreadState* thread, int bottom, int count, int above, PyObject* names) const;
 #endif
 
   // ---- where it stands
@@ -201,13 +283,24 @@ class FrameImage {
     frame_->prev_instr = _PyCode_CODE(code()) + unit;
 #endif
   }
+  /// Where a generator's frame waits, as handlers are looked up: the instruction before the one where it goes on.
+  int suspended_at() const { return next() - 1; }
   bool of_function() const { return frame_->owner == FRAME_OWNED_BY_THREAD; }
   bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
   _PyInterpreterFrame* raw() const { return frame_; }
+#if !GRAMME_PYTHON_TAGGED_SLOTS
+  /// Bytes of it, up to the top of the stack.
+  size_t size() const {
+    return reinterpret_cast<char*>(&frame_->localsplus[frame_->stacktop]) - reinterpret_cast<char*>(frame_);
+  }
+#endif
 
  private:
-#if GRAMME_PYTHON_TAGGED_SLOTS
+  friend class SlotObjects;
+  friend class OperandArray;
+
   Slot::Word* stack() const { return frame_->localsplus + local_count(); }
+#if GRAMME_PYTHON_TAGGED_SLOTS
   Slot::Word& top(int n = 1) const { return frame_->stackpointer[-n]; }
   void push_word(Slot::Word word) const { *frame_->stackpointer++ = word; }
   Slot::Word pop_word() const { return *--frame_->stackpointer; }
@@ -221,6 +314,50 @@ class FrameImage {
   }
 
   _PyInterpreterFrame* frame_;
+};
+
+/// The objects in a frame's slots, borrowed: null for an empty one. Good as long as the frame is as it was, and until
+/// the next question. Where a slot is a pointer they are the slots themselves, and nothing is copied.
+class SlotObjects {
+ public:
+  struct View {
+    PyObject* const* locals;  // local_count() of them
+    PyObject* const* stack;   // depth() of them, the lowest first
+  };
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  View of(FrameImage frame) {
+    const int locals = frame.local_count();
+    objects_.resize(static_cast<size_t>(locals + frame.depth()));
+    for (size_t i = 0; i < objects_.size(); ++i) objects_[i] = Slot::read(frame.frame_->localsplus[i]);
+    return {objects_.data(), objects_.data() + locals};
+  }
+
+ private:
+  std::vector<PyObject*> objects_;
+#else
+  static View of(FrameImage frame) { return {frame.frame_->localsplus, frame.stack()}; }
+#endif
+};
+
+/// The top items of a frame's stack below `above` others as an array of objects, with a place in front that may be
+/// written. Where a slot is a pointer they are the slots, and the place in front is the item below.
+class OperandArray {
+ public:
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  OperandArray(FrameImage frame, int count, int above = 0) : objects_(static_cast<size_t>(count) + 1) {
+    for (int i = 0; i < count; ++i) objects_[static_cast<size_t>(i) + 1] = frame.item(above + count - i);
+  }
+  PyObject** get() { return objects_.data() + 1; }
+
+ private:
+  std::vector<PyObject*> objects_;
+#else
+  OperandArray(FrameImage frame, int count, int above = 0) : first_(&frame.top(above + count)) {}
+  PyObject** get() { return first_; }
+
+ private:
+  PyObject** first_;
+#endif
 };
 
 /// The frame that the thread runs; null if there is none.

@@ -28,6 +28,8 @@ Ahead look_ahead(PyObject* iterator, Py_ssize_t passed);
 /// end. Null for other iterators.
 PyObject** iterated_address(PyObject* iterator);
 
+/// An iterator over a list or tuple, or backwards, has given all.
+void end_list_iterator(PyObject* iterator);
 /// Takes so many items, and `ended`: asks once more. False with an error set.
 bool advance_iterator(PyObject* iterator, Py_ssize_t count, bool ended);
 

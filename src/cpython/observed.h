@@ -21,15 +21,21 @@ bool any(const Monitors& monitors) {
 }  // namespace observed
 #endif
 
-/// Events of any code, in any thread, or of this code alone.
-inline bool is_observed(PyThreadState* thread, PyCodeObject* code) {
+/// Events of any code, in any thread.
+inline bool is_observed(PyThreadState* thread) {
 #if GRAMME_PYTHON_MONITORING
-  if (observed::any(thread->interp->monitors)) return true;
-  return code->_co_monitoring && observed::any(code->_co_monitoring->local_monitors);
+  return observed::any(thread->interp->monitors);
 #else
-  static_cast<void>(code);
   return thread->cframe->use_tracing || thread->c_tracefunc || thread->c_profilefunc;
 #endif
+}
+
+/// The same, or of this code alone.
+inline bool is_observed(PyThreadState* thread, [[maybe_unused]] PyCodeObject* code) {
+#if GRAMME_PYTHON_MONITORING
+  if (code->_co_monitoring && observed::any(code->_co_monitoring->local_monitors)) return true;
+#endif
+  return is_observed(thread);
 }
 
 }  // namespace gramme::cpython

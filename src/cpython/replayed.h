@@ -1,5 +1,5 @@
 // What a replay calls that Python has no function for: generators that stand in the middle of their code, frames that
-// have ended, keys stored under a known hash. One folder per version.
+// have ended, keys stored under a known hash.
 #pragma once
 #include <Python.h>
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bytecode/saved_indices.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
@@ -202,6 +203,14 @@ bool runs_for_real(PyObject* function) {
   }
 }
 
+/// Where CPython tells the index of an instruction from an int, what a frame is left with tells it, too.
+void check_indices(const bytecode::Code& code, int offset, size_t depth) {
+  if (!cpython::kStack.tagged_index) return;
+  const std::vector<bool> indices = bytecode::saved_indices(code, offset);
+  const auto first = static_cast<size_t>(std::ranges::find(indices, true) - indices.begin());
+  if (first < std::min(depth, indices.size())) cannot(Reason::ReplayUnsupported, "the end of a try or with");
+}
+
 /// How many items lie above what is called, and what lies beside that.
 int arguments_of(const bytecode::Instruction& call) { return opcode::pops(call.op, call.arg) - 2; }
 
@@ -247,13 +256,16 @@ void Attempt::push_frames(End& end) {
     frame->left = true;
     const plan::Gives gives = gives_of(trace, *frame->back, frame->function);
     const bool alone = gives != plan::Gives::More && is_call(frame->back->current->op);
-    end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, stack_of(*frame), gives, alone});
+    std::vector<Value*> stack = stack_of(*frame);
+    check_indices(*frame->code, resumes_at(*frame), stack.size());
+    end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, std::move(stack), gives, alone});
   }
 }
 
 /// The root goes on later, at the code unit.
 void Attempt::leave_root(End& end, int offset, std::vector<Value*> stack) {
   if (root_->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
+  check_indices(*root_->code, offset, stack.size());
   end.callers = callers_;
   end.offset = offset;
   push_frames(end);

@@ -4,6 +4,7 @@
 #include "base/integer.h"
 #include "base/text.h"
 #include "bytecode/idioms.h"
+#include "cpython/features.h"
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
@@ -90,17 +91,18 @@ Value* Interpreter::locals() {
   bool optimized = frame.object()->co_flags & CO_OPTIMIZED;
   if (!optimized || (frame.root && !from_start_))
     cannot(Reason::CallSkipped, "locals");  // the live frame may have its dict already
-  if (!frame.locals) frame.locals = trace.dict();
+  Dict* locals = frame.locals ? frame.locals : trace.dict();
+  if (!GRAMME_PYTHON_NEW_LOCALS) frame.locals = locals;
   for (size_t i = 0; i < frame.slots.size(); ++i) {
     Value* value = frame.slots[i];
     if (auto* cell = value ? as<Cell>(trace.see(value)) : nullptr) value = trace.cell_content(cell);
     Value* name = trace.constant(frame.variable(static_cast<int>(i)));
     if (value)
-      trace.dict_set(frame.locals, name, value);
+      trace.dict_set(locals, name, value);
     else
-      trace.dict_erase(frame.locals, name);
+      trace.dict_erase(locals, name);
   }
-  return frame.locals;
+  return locals;
 }
 
 namespace {

@@ -92,7 +92,7 @@ class Interpreter final : public trace::Inliner {
   void watch(Value* value) { watched_.push_back(value); }
   /// Does the frame hold a real object whose death runs code of the program?
   bool lets_go_of_code(const Frame& frame) const;
-  /// locals() of the current frame: one dict a frame, brought up to date at each call.
+  /// locals() of the current frame: one dict a frame, brought up to date at each call, or a new one each time.
   Value* locals();
   /// Runs the body of a class; its names go into the dict.
   Value* run_body(value::Function* body, value::Dict* names);

@@ -99,18 +99,18 @@ bool Recorder::add_own<SourceKind::Attr>(const Step& step, PyObject* base, PyObj
   }
   Py_ssize_t index = cpython::shared_key_index(Py_TYPE(base), step.key);
   if (index >= 0)
-    add_pointer(*cpython::instance_values_address(base) + index, value);
+    add_pointer(cpython::inline_value_address(base, index), value);
   else
     add_absent_inline(base);
   return false;
 }
 
 /// The instances of the type share no key of that name yet. If this one gets it, its list of attributes in order of
-/// insertion changes: bytes below the values, the count first.
+/// insertion changes.
 void Recorder::add_absent_inline(PyObject* base) {
-  const uint8_t* address = cpython::inline_order_address(base);
-  for (Py_ssize_t bytes = 2 + cpython::inline_count(base); bytes > 0; bytes -= 8, address -= 8)
-    add_number(address, Cause::Moved);
+  cpython::Words words;
+  cpython::inline_order_words(base, words);
+  for (const uint64_t* address : words) add_number(address, Cause::Moved);
 }
 
 /// Inline values at a fixed address, or a dict, or neither.
@@ -119,7 +119,7 @@ void Recorder::add_attributes(PyObject* object, uint32_t needs) {
   PyObject** dict = cpython::instance_dict_address(object);
   if (!dict) return;  // the type has no instance dict
   if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict)
-    add_number(cpython::instance_values_address(object), Cause::Moved);
+    add_number(cpython::inline_word_address(object), Cause::Moved);
   if (cpython::has_inline_values(object)) return;
   add_pointer(dict, *dict);
   if (*dict) add_dict(*dict, kContent | needs);

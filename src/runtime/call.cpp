@@ -48,7 +48,7 @@ bool suspends(PyFunctionObject* function) {
 }
 
 bool runs_plainly(PyThreadState* thread) {
-  return capturing() || stance == Stance::ForceEager || cpython::tracing_active(thread);
+  return capturing() || stance == Stance::ForceEager || cpython::is_observed(thread);
 }
 
 /// The log says once in a process that nothing is captured while somebody traces. Null with an error set if it cannot.
@@ -174,7 +174,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   const cpython::TakesNone scope;
   PyThreadState* thread = PyThreadState_Get();
   std::optional<cpython::Untraced> untraced;
-  if (cpython::tracing_active(thread) && !capturing() && stance != Stance::ForceEager) [[unlikely]] {
+  if (cpython::is_observed(thread) && !capturing() && stance != Stance::ForceEager) [[unlikely]] {
     if (family->capturer().fullgraph())  // what is refused is refused whoever looks on
       untraced.emplace(thread);
     else if (!tell_of_tracer(thread))

@@ -10,6 +10,7 @@
 #include "cpython/dying.h"
 #include "cpython/evaluator.h"
 #include "cpython/objects.h"
+#include "cpython/stack.h"
 #include "runtime/call.h"
 
 namespace gramme::runtime {
@@ -27,13 +28,17 @@ Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpyth
 PyObject* Chain::run() {
   cpython::LinkedFrame linked(thread_, frame_);
   if (!linked.entered()) return nullptr;
-  if (PyErr_Occurred() && !raise_thrown()) return nullptr;
+  if (cpython::is_raising(thread_) && !raise_thrown()) return nullptr;
   const bool calls = pushed_ && index_ + 1 < pushed_->exit().pushed.size();  // its operands are no arguments
   for (bool first = true;; first = false) {
     Turn next = linked.tracing() && !(first && calls) ? Turn::Evaluate : first && pushed_ ? begin() : turn();
     if (next == Turn::Again) continue;
     if (next == Turn::Return) return result_;
     if (next == Turn::Leave) return nullptr;
+    if (!make_bool()) {
+      if (raise_here() == Turn::Again) continue;
+      return nullptr;
+    }
     plain_ = frame_.next() == 0;
     family_->count(plain_ ? &Counters::plain : &Counters::handovers);
     if (!failure_) return linked.evaluate();
@@ -44,7 +49,7 @@ PyObject* Chain::run() {
 
 /// A generator gets an exception where it waits: is there a handler?
 bool Chain::raise_thrown() {
-  return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.current()});
+  return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.suspended_at()});
 }
 
 /// A frame that is only waited in needs none.
@@ -64,11 +69,14 @@ ResumePoint& Chain::point_here() {
 plan::Roots Chain::roots() {
   callers_roots_.clear();
   callers_roots_.reserve(std::min(depth_, kMostCallers));
-  for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_)
-    callers_roots_.push_back({chain->frame_.locals(), chain->frame_.stack(), chain->frame_.function()});
+  for (Chain* chain = caller_; chain && callers_roots_.size() < kMostCallers; chain = chain->caller_) {
+    const cpython::SlotObjects::View slots = chain->slots_.of(chain->frame_);
+    callers_roots_.push_back({slots.locals, slots.stack, chain->frame_.function()});
+  }
+  const cpython::SlotObjects::View slots = slots_.of(frame_);
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
-  return {frame_.locals(),
-          frame_.stack(),
+  return {slots.locals,
+          slots.stack,
           frame_.function(),
           handled.own,
           handled.outer,
@@ -93,7 +101,7 @@ bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
   for (int slot : lets_go.slots)
     if (!cpython::dies_quietly(frame.local(slot))) return false;
   for (int at : lets_go.stack)
-    if (!cpython::dies_quietly(frame.stack()[at])) return false;
+    if (!cpython::dies_quietly(frame.item(frame.depth() - at))) return false;
   return true;
 }
 }  // namespace
@@ -108,15 +116,17 @@ bool Chain::lets_go_quietly(const plan::Segment& segment) const {
   return all_die_quietly(chain->frame_, segment.exit.lets_go);
 }
 
-FrameView Chain::view() const {
+FrameView Chain::view() {
+  const cpython::SlotObjects::View slots = slots_.of(frame_);
   const cpython::Handled handled = cpython::handled_exceptions(thread_);
-  FrameView view{frame_.function(), frame_.code(), frame_.locals(), frame_.local_count(), frame_.stack(),
-                 frame_.depth(),    frame_.next(), handled.own,     handled.outer};
-  for (const Chain* chain = this; view.offset && chain->caller_ && view.callers.size() < kMostCallers;
+  FrameView view{frame_.function(), frame_.code(), slots.locals, frame_.local_count(), slots.stack,
+                 frame_.depth(),    frame_.next(), handled.own,  handled.outer};
+  for (Chain* chain = this; view.offset && chain->caller_ && view.callers.size() < kMostCallers;
        chain = chain->caller_) {
     const cpython::LiveFrame& frame = chain->caller_->frame_;
+    const cpython::SlotObjects::View waiting = chain->caller_->slots_.of(frame);
     view.callers.push_back(
-        {frame.function(), frame.code(), frame.locals(), frame.stack(), frame.depth(), frame.current(), chain->gives_});
+        {frame.function(), frame.code(), waiting.locals, waiting.stack, frame.depth(), frame.current(), chain->gives_});
   }
   return view;
 }
@@ -230,6 +240,16 @@ Chain::Turn Chain::raise_here() {
   frame_.set_current(at);
   return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, at}) ? Turn::Again
                                                                                               : Turn::Leave;
+}
+
+/// For CPython's evaluator, which takes what it decides by for a bool where gramme's asks for its truth. False: that
+/// raised.
+bool Chain::make_bool() {
+  if (!cpython::kStack.strict_bool || frame_.next() == 0 || !instruction().wants_bool) return true;
+  const int truth = PyObject_IsTrue(frame_.item());
+  if (truth < 0) return false;
+  frame_.set_item(1, share(truth ? Py_True : Py_False).release());
+  return true;
 }
 
 /// What a graph raised after something was written for good leaves the frame: its handlers would see the variables of

@@ -102,6 +102,7 @@ class Chain {
   void set_handled(const SegmentRun& run);
   bool raise_thrown();
   Turn raise_here();
+  bool make_bool();
   Turn raise_or_abandon();
   Turn handle_signals();
   Turn leave_past_handlers(SegmentRun& run);
@@ -113,12 +114,13 @@ class Chain {
   plan::Roots roots();
   bool is_called_from(const plan::Segment& segment) const;
   bool lets_go_quietly(const plan::Segment& segment) const;
-  FrameView view() const;
+  FrameView view();
 
   const std::shared_ptr<Family>& family_;  // of whoever makes the chain
   std::shared_ptr<CodeTable> table_;       // once asked for
   PyThreadState* thread_;
   cpython::LiveFrame frame_;
+  [[no_unique_address]] cpython::SlotObjects slots_;  // what roots() and view() point to
   PyObject* result_ = nullptr;
   bool plain_ = false, taken_;
   Pushed* pushed_ = nullptr;                // until the frame has begun to run

@@ -168,6 +168,21 @@ def test_liveness_is_sound() -> None:
                     assert not reads_before_write(code, rows, index, start[0], slot), (code, start, name)
 
 
+def test_saved_indices_lie_where_they_are_raised_again(soak: bool) -> None:
+    """RERAISE says where the index lies that the handler's entry pushed."""
+    raised = kept = 0
+    for code in codes(soak):
+        for offset, _, name, arg, *_ in native.decode(code):
+            items = native.saved_indices(code, offset)
+            raised += name == "RERAISE" and arg > 0
+            kept += any(items)
+            if name == "RERAISE" and arg:
+                assert items[-1 - arg], (code, offset)
+                assert sum(items) == 1, (code, offset)
+    assert raised > 100
+    assert kept > raised
+
+
 READS = {"LOAD_FAST", "DELETE_FAST", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF"}
 ENDS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 

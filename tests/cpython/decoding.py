@@ -1,9 +1,11 @@
 """Walks code of the running CPython as gramme's vocabulary has it, and compares with what CPython says.
 
-python decoding.py [--every N] [folder or file...]     the standard library; needs the module `decoder`, built by tools/pythons.py
+python decoding.py [--every N] [folder or file...]     the standard library
 
-Of every instruction that is reached: its effect on the stack is that of `dis.stack_effect`; depths agree where ways meet,
-at handlers and at the end, and are never below nothing nor above co_stacksize; jumps lead to instructions.
+Needs the module `decoder`, built by tools/pythons.py.
+
+Of every instruction that is reached: its effect on the stack is that of `dis.stack_effect`; depths agree where ways
+meet, at handlers and at the end, and are never below nothing nor above co_stacksize; jumps lead to instructions.
 """
 
 import argparse

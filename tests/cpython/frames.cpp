@@ -1,5 +1,6 @@
 // The module `frames`: live frames of the running CPython, taken by an evaluation hook and written back.
-#include "cpython/image.h"
+#include "cpython/encoding.h"
+#include "cpython/generator_image.h"
 
 #define Py_BUILD_CORE 1
 #include <internal/pycore_ceval.h>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "base/ref.h"
-#include "metadata.h"
 #include "stepper.h"
 
 namespace frames {
@@ -17,7 +17,9 @@ namespace {
 
 using gramme::Owned;
 using gramme::cpython::current_frame;
+using gramme::cpython::frame_of;
 using gramme::cpython::FrameImage;
+using gramme::cpython::LiveFrame;
 using gramme::cpython::SlotKind;
 
 struct Hook {
@@ -41,7 +43,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     install(false);
     hook.codes = {};
   }
-  return run(thread, frame, rules, throwing);
+  return run(thread, LiveFrame(raw), rules, throwing);
 }
 
 /// take(codes, steps, lends, moves, once, aware): frames of these code objects run so many instructions in C++. None:
@@ -73,7 +75,7 @@ PyObject* call(PyObject*, PyObject* arguments) {
   PyThreadState* thread = PyThreadState_Get();
   auto* raw = _PyEvalFramePushAndInit(thread, PyStackRef_FromPyObjectNew(function), nullptr, owned.data(), owned.size(),
                                       nullptr, nullptr);
-  return raw ? run(thread, FrameImage(raw), rules, 0) : nullptr;
+  return raw ? run(thread, LiveFrame(raw), rules, 0) : nullptr;
 #else
   static_cast<void>(arguments);
   return PyErr_Format(PyExc_NotImplementedError, "not on this version");
@@ -109,14 +111,6 @@ PyObject* kinds(FrameImage frame, bool of_stack) {
   return list;
 }
 
-#if GRAMME_PYTHON_TAGGED_SLOTS
-FrameImage frame_of(PyObject* generator) { return FrameImage(&reinterpret_cast<PyGenObject*>(generator)->gi_iframe); }
-#else
-FrameImage frame_of(PyObject* generator) {
-  return FrameImage(reinterpret_cast<_PyInterpreterFrame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe));
-}
-#endif
-
 /// kinds_of_generator(generator): of locals and stack, suspended.
 PyObject* kinds_of_generator(PyObject*, PyObject* generator) {
   return Py_BuildValue("(NN)", kinds(frame_of(generator), false), kinds(frame_of(generator), true));
@@ -138,7 +132,8 @@ PyObject* counted(PyObject*, PyObject*) {
   for (int opcode = 0; opcode < 256; ++opcode) {
     if (!counts.unknown[opcode]) continue;
     const Owned<> times = Owned<>::steal(PyLong_FromLong(counts.unknown[opcode]));
-    PyDict_SetItemString(unknown.get(), frames_opcode_name(opcode), times.get());
+    const char* name = gramme::cpython::opcode_name(static_cast<uint8_t>(opcode));
+    PyDict_SetItemString(unknown.get(), name ? name : "instrumented", times.get());
   }
   PyObject* result = Py_BuildValue("(lllO)", counts.stepped, counts.handed_over, counts.longest, unknown.get());
   counts = {};

@@ -13,10 +13,8 @@
 int frames_popped(int opcode, int arg) { return _PyOpcode_num_popped(opcode, arg); }
 int frames_pushed(int opcode, int arg) { return _PyOpcode_num_pushed(opcode, arg); }
 int frames_caches(int opcode) { return _PyOpcode_Caches[opcode]; }
-const char* frames_opcode_name(int opcode) { return _PyOpcode_OpName[opcode]; }
 #else
 int frames_popped(int opcode, int arg) { return (void)opcode, (void)arg, -1; }
 int frames_pushed(int opcode, int arg) { return (void)opcode, (void)arg, -1; }
 int frames_caches(int opcode) { return (void)opcode, 0; }
-const char* frames_opcode_name(int opcode) { return (void)opcode, ""; }
 #endif

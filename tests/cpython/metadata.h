@@ -10,7 +10,6 @@ int frames_popped(int opcode, int arg);
 int frames_pushed(int opcode, int arg);
 /// Code units of inline cache behind it.
 int frames_caches(int opcode);
-const char* frames_opcode_name(int opcode);
 
 #ifdef __cplusplus
 }

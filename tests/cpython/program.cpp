@@ -1,13 +1,14 @@
 #include "program.h"
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
-#include <opcode.h>
-
 #include <algorithm>
 
 #include "base/ref.h"
 #include "cpython/code_object.h"
 #include "metadata.h"
+
+// no other header behind it: it defines names of the vocabulary as macros
+#include <opcode.h>
 
 namespace frames {
 namespace {

@@ -1,6 +1,6 @@
-// Runs the first instructions of a live frame in C++ and leaves the rest to CPython, as segments of gramme do; on 3.14.
+// Runs the first instructions of a live frame in C++ and leaves the rest to CPython, as segments of gramme do.
 #pragma once
-#include "cpython/image.h"
+#include "cpython/frame.h"
 
 namespace frames {
 
@@ -30,6 +30,6 @@ struct Counts {
 extern Counts counts;
 
 /// In the evaluator's place. A new reference, or null with an exception set; the frame is cleared.
-PyObject* run(PyThreadState* thread, gramme::cpython::FrameImage frame, const Rules& rules, int throwing);
+PyObject* run(PyThreadState* thread, gramme::cpython::LiveFrame frame, const Rules& rules, int throwing);
 
 }  // namespace frames

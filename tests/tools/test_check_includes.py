@@ -22,7 +22,7 @@ def errors(room: str, *lines: str) -> list[int]:
         ("effects", '#include "plan/replay.h"'),
         ("runtime", '#include "plan/segment.h"'),
         ("api", '#include "interp/capture.h"'),
-        ("cpython", '#include "v311/frame.h"'),
+        ("cpython", '#include "cpython/frame.h"'),
         ("cpython", "#include <internal/pycore_frame.h>"),
         ("value", "#include <c10/util/SmallVector.h>"),
         ("meta", "#include <ATen/ATen.h>"),
@@ -71,7 +71,8 @@ def test_versions_and_slots_are_known_in_one_file_each() -> None:
     version, slot = ["#if PY_VERSION_HEX < 0x030c0000"], ["frame_->localsplus[0]", "PyStackRef_Borrow(word)"]
     assert not list(check_includes.check_lines("cpython", version, "features.h"))
     assert not list(check_includes.check_lines("cpython", slot, "image.h"))
-    assert len(list(check_includes.check_lines("cpython", slot, "v311/frame.cpp"))) == 2
+    assert not list(check_includes.check_lines("cpython", slot, "image.cpp"))
+    assert len(list(check_includes.check_lines("cpython", slot, "frame.cpp"))) == 2
     assert len(list(check_includes.check_lines("cpython", version, "image.h"))) == 1
 
 

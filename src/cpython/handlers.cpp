@@ -8,7 +8,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/signals.h"
-#include "cpython/v311/internal.h"
+#include "cpython/internal.h"
 
 namespace gramme {
 namespace {

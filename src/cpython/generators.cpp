@@ -8,7 +8,8 @@
 #include "base/type_dict.h"
 #include "cpython/code_object.h"
 #include "cpython/evaluator.h"
-#include "cpython/v311/internal.h"
+#include "cpython/generator_image.h"
+#include "cpython/internal.h"
 
 namespace gramme::cpython {
 namespace {
@@ -18,8 +19,6 @@ std::unordered_map<PyObject*, std::shared_ptr<Resumer>>& resumers() {
   static auto* const all = new std::unordered_map<PyObject*, std::shared_ptr<Resumer>>;  // no Python
   return *all;
 }
-
-PyGenObject* as_generator(PyObject* object) { return reinterpret_cast<PyGenObject*>(object); }
 
 constexpr char kWatched = 0x5a;
 
@@ -48,10 +47,7 @@ PyObject* run_watched(void* context, PyThreadState* thread, LiveFrame frame) {
   return static_cast<Resumer*>(context)->run(thread, frame);
 }
 
-bool waits(PyObject* generator) {
-  const auto state = as_generator(generator)->gi_frame_state;
-  return state == FRAME_CREATED || state == FRAME_SUSPENDED;
-}
+bool waits(PyObject* generator) { return is_created(generator) || is_suspended(generator); }
 
 /// Resumes a watched generator by what its type had in the slot.
 template <class Resume>
@@ -87,22 +83,10 @@ PyObject* send_method(PyObject* generator, PyObject* value) {
   return resumed(generator, [&] { return slots_of(generator).send_method(generator, value); });
 }
 
-/// Is the instruction behind it where a generator goes on that waits for another?
-bool awaits(PyCodeObject* code, int unit) {
-  const RawUnit next = raw_unit(code, unit + 1);
-  return std::string_view(opcode_name(next.opcode)) == "RESUME" && (next.arg & 3) >= 2;
-}
-
-FrameImage frame_of(PyObject* generator) {
-  return FrameImage(reinterpret_cast<_PyInterpreterFrame*>(as_generator(generator)->gi_iframe));
-}
-
 /// The generator or coroutine for which this one waits, borrowed; null if there is none.
 PyObject* awaited_by(PyObject* generator) {
-  const FrameImage frame = frame_of(generator);
-  const bool suspended = as_generator(generator)->gi_frame_state == FRAME_SUSPENDED;
-  if (!suspended || !awaits(frame.code(), frame.current())) return nullptr;
-  PyObject* awaited = frame.item();
+  if (!is_suspended(generator) || !waits_for_another(frame_of(generator))) return nullptr;
+  PyObject* awaited = waited_for(frame_of(generator));
   return PyGen_CheckExact(awaited) || PyCoro_CheckExact(awaited) ? awaited : nullptr;
 }
 
@@ -210,19 +194,23 @@ class LeftAlone final : public Resumer {
 
 }  // namespace
 
+/// The RESUME where it goes on says so.
+bool waits_for_another(FrameImage frame) {
+  const RawUnit resume = raw_unit(frame.code(), frame.next());
+  return std::string_view(opcode_name(resume.opcode)) == "RESUME" && (resume.arg & 3) >= 2;
+}
+
 bool closes_quietly(PyObject* object) {
   if (!PyGen_CheckExact(object)) return false;  // a coroutine's death may warn
-  const PyGenObject* generator = as_generator(object);
-  if (generator->gi_frame_state != FRAME_SUSPENDED) return generator->gi_frame_state != FRAME_EXECUTING;
+  if (!is_suspended(object)) return !is_executing(object);
   const FrameImage frame = frame_of(object);
-  const int unit = frame.current();
   ExceptionTable::Entry handler;
-  return !awaits(frame.code(), unit) && !find_handler(frame.code(), unit, &handler);
+  return !waits_for_another(frame) && !find_handler(frame.code(), frame.suspended_at(), &handler);
 }
 
 bool can_watch(PyObject* object) {
   if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) return false;
-  return waits(object) && !(as_generator(object)->gi_code->co_flags & CO_ITERABLE_COROUTINE);
+  return waits(object) && !(code_of_generator(object)->co_flags & CO_ITERABLE_COROUTINE);
 }
 
 void know_who_throws() { take_all_slots(); }

@@ -2,11 +2,8 @@
 // stays noted. Whoever reads that field holds the GIL or compares it with a thread of its own.
 #include "base/signals.h"
 
-#include "cpython/v311/internal.h"
-
-#define Py_BUILD_CORE 1
-#include <internal/pycore_runtime.h>
-#undef Py_BUILD_CORE
+#include "cpython/internal.h"
+#include "cpython/thread.h"
 
 namespace gramme {
 namespace {
@@ -16,17 +13,48 @@ constexpr unsigned long kNobody = 0;
 thread_local constinit int depth = 0;  // of sections; only the main thread's
 thread_local constinit const PyObject* raised = nullptr;
 
-void hold() { _PyRuntime.main_thread = kNobody; }
+#if GRAMME_PYTHON_OWN_BREAKER
+const volatile int* tripped() { return &_PyRuntime.signals.is_tripped; }
 
-/// CPython acts on what waits.
-void let() {
-  _PyRuntime.main_thread = PyThread_get_thread_ident();
+/// The main thread looks for what waits: whatever it noted of that is gone if it looked meanwhile.
+void ask_evaluator() {
+  if (_PyRuntime.signals.is_tripped) _Py_set_eval_breaker_bit(_PyRuntime.main_tstate, _PY_SIGNALS_PENDING_BIT);
+  if (_PyRuntime.ceval.pending_mainthread.npending)
+    _Py_set_eval_breaker_bit(_PyRuntime.main_tstate, _PY_CALLS_TO_DO_BIT);
+}
+
+void trip() {
+  __atomic_store_n(&_PyRuntime.signals.is_tripped, 1, __ATOMIC_RELAXED);
+  ask_evaluator();
+}
+#else
+const volatile int* tripped() {
+  static_assert(sizeof _PyRuntime.ceval.signals_pending == sizeof(int));
+  return reinterpret_cast<const volatile int*>(&_PyRuntime.ceval.signals_pending);
+}
+
+void ask_evaluator() {
   PyInterpreterState* interpreter = PyInterpreterState_Main();
   if (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending) ||
       _Py_atomic_load_relaxed(&interpreter->ceval.pending.calls_to_do))
     _Py_atomic_store_relaxed(&interpreter->ceval.eval_breaker, 1);
 }
 
+void trip() {
+  _Py_atomic_store_relaxed(&_PyRuntime.ceval.signals_pending, 1);
+  if (signals::is_main()) _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
+}
+#endif
+
+void hold() { _PyRuntime.main_thread = kNobody; }
+
+/// CPython acts on what waits.
+void let() {
+  _PyRuntime.main_thread = PyThread_get_thread_ident();
+  ask_evaluator();
+}
+
+using cpython::set_exception, cpython::take_exception;
 using signals::is_main;
 
 }  // namespace
@@ -55,26 +83,20 @@ SignalsLet::~SignalsLet() {
 
 namespace signals {
 
-static_assert(sizeof _PyRuntime.ceval.signals_pending == sizeof(int));
-const volatile int* const pending = reinterpret_cast<const volatile int*>(&_PyRuntime.ceval.signals_pending);
+const volatile int* const pending = tripped();
 
 bool run_here() { return depth == 1 || (depth == 0 && is_main()); }
 
-void wake() {
-  _Py_atomic_store_relaxed(&_PyRuntime.ceval.signals_pending, 1);
-  if (is_main()) _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
-}
+void wake() { trip(); }
 
 void note(const PyObject* exception) { raised = exception; }
 
 void run_handlers() {
   const SignalsLet let;
   if (Py_MakePendingCalls() == 0) return;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  raised = value;
-  PyErr_Restore(type, value, traceback);
+  const Owned<> exception = take_exception();
+  raised = exception.get();
+  set_exception(exception.get());
   throw Interrupted();
 }
 

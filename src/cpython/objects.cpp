@@ -1,11 +1,12 @@
 #include "cpython/objects.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
-#include "cpython/v311/internal.h"
+#include "cpython/internal.h"
 
 namespace gramme::cpython {
 namespace {
@@ -57,7 +58,7 @@ Py_ssize_t find_unicode(DictKeys* keys, PyObject* name, Py_hash_t hash) {
   PyDictUnicodeEntry* entries = unicode_entries(keys);
   return probe(keys, hash, [&](Py_ssize_t index) {
     PyObject* key = entries[index].me_key;
-    return key == name || (unicode_hash(key) == hash && _PyUnicode_EQ(key, name));
+    return key == name || (unicode_hash(key) == hash && PyUnicode_Compare(key, name) == 0);
   });
 }
 
@@ -108,9 +109,46 @@ DictKeys* shared_keys(PyTypeObject* type) {
   return reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
 }
 
-const uint8_t* values_prefix(PyObject* object) {
-  return reinterpret_cast<const uint8_t*>(*instance_values_address(object));
+const uint64_t* word(const void* address) { return static_cast<const uint64_t*>(address); }
+
+/// Values under keys that are shared, and the order in which they were stored first.
+class Values {
+ public:
+  explicit Values(PyDictValues* values) : values_(values) {}
+  PyObject** address(Py_ssize_t index) const { return &values_->values[index]; }
+#if GRAMME_PYTHON_VALUES_INSIDE
+  Py_ssize_t count() const { return values_->size; }
+  int index_of_nth(Py_ssize_t n) const { return get_insertion_order_array(values_)[n]; }
+  /// The first word has the count.
+  void order_words(Words& words) const {
+    words.push_back(word(values_));
+    const uint8_t* order = get_insertion_order_array(values_);
+    for (Py_ssize_t n = 0; n < count(); n += 8) words.push_back(word(order + n));
+  }
+#else
+  Py_ssize_t count() const { return bytes()[-2]; }
+  int index_of_nth(Py_ssize_t n) const { return bytes()[-3 - n]; }
+  void order_words(Words& words) const {
+    const uint8_t* address = bytes() - 8;
+    for (Py_ssize_t rest = 2 + count(); rest > 0; rest -= 8, address -= 8) words.push_back(word(address));
+  }
+#endif
+
+ private:
+  const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(values_); }
+  PyDictValues* values_;
+};
+
+#if GRAMME_PYTHON_VALUES_INSIDE
+Values inline_values(PyObject* object) { return Values(_PyObject_InlineValues(object)); }
+#elif GRAMME_PYTHON_VALUES_OR_DICT
+Values inline_values(PyObject* object) {
+  return Values(_PyDictOrValues_GetValues(*_PyObject_DictOrValuesPointer(object)));
 }
+#else
+PyDictValues** values_address(PyObject* object) { return reinterpret_cast<PyDictValues**>(object) - 4; }
+Values inline_values(PyObject* object) { return Values(*values_address(object)); }
+#endif
 
 }  // namespace
 
@@ -168,8 +206,6 @@ bool dict_entry(PyObject* object, Py_ssize_t index, PyObject** key, PyObject** v
 
 namespace {
 
-const uint64_t* word(const void* address) { return static_cast<const uint64_t*>(address); }
-
 /// Where the key of a value is stored.
 PyObject** key_of_value(PyDictObject* dict, PyObject** value) {
   static_assert(offsetof(PyDictUnicodeEntry, me_value) == offsetof(PyDictUnicodeEntry, me_key) + sizeof(PyObject*));
@@ -208,15 +244,11 @@ static_assert(offsetof(PyDictKeysObject, dk_log2_size) % 8 == 0);
 static_assert(offsetof(PyDictKeysObject, dk_usable) == offsetof(PyDictKeysObject, dk_log2_size) + 8);
 
 /// A table that has the same entries as before, and no more of them, has the same keys. Where keys are shared, their
-/// order lies in the bytes below the values.
+/// order lies beside the values.
 bool dict_key_words(PyObject* object, Words& words, Owned<>& keys) {
   auto* dict = reinterpret_cast<PyDictObject*>(object);
   words.push_back(dict_size_word(object));
-  if (dict->ma_values) {
-    const auto* prefix = reinterpret_cast<const uint8_t*>(dict->ma_values);
-    const uint8_t* address = prefix - 8;
-    for (Py_ssize_t bytes = 2 + prefix[-2]; bytes > 0; bytes -= 8, address -= 8) words.push_back(word(address));
-  }
+  if (dict->ma_values) Values(dict->ma_values).order_words(words);
   for (Py_ssize_t i = 0; i < dict->ma_keys->dk_nentries; ++i) {
     PyObject** value = value_slot(dict, i);
     if (!*value) continue;
@@ -240,10 +272,7 @@ PyObject** dict_key_address(PyObject* object, PyObject* key) {
 PyObject** dict_entry_address(PyObject* object, Py_ssize_t index) {
   auto* dict = reinterpret_cast<PyDictObject*>(object);
   if (index < 0 || index >= dict->ma_used) return nullptr;
-  if (dict->ma_values) {
-    const auto* prefix = reinterpret_cast<const uint8_t*>(dict->ma_values);
-    return value_slot(dict, prefix[-3 - index]);
-  }
+  if (dict->ma_values) return value_slot(dict, Values(dict->ma_values).index_of_nth(index));
   for (Py_ssize_t i = 0; i < dict->ma_keys->dk_nentries; ++i) {
     PyObject** value = value_slot(dict, i);
     if (*value && index-- == 0) return value;
@@ -275,9 +304,45 @@ PyObject* token_part(PyObject* object, int part) {
   return !token->tok_used && context == PyThreadState_Get()->context ? context : nullptr;
 }
 
+namespace {
+#if GRAMME_PYTHON_VALUES_INSIDE
+PyObject** managed_dict_address(PyObject* object) {
+  return reinterpret_cast<PyObject**>(&_PyObject_ManagedDictPointer(object)->dict);
+}
+#elif GRAMME_PYTHON_VALUES_OR_DICT
+PyObject** managed_dict_address(PyObject* object) {
+  static PyObject* none = nullptr;
+  PyDictOrValues* place = _PyObject_DictOrValuesPointer(object);
+  return _PyDictOrValues_IsValues(*place) ? &none : reinterpret_cast<PyObject**>(place);
+}
+#else
+PyObject** managed_dict_address(PyObject* object) { return _PyObject_ManagedDictPointer(object); }
+#endif
+}  // namespace
+
+#if GRAMME_PYTHON_VALUES_INSIDE
+bool has_inline_values(PyObject* object) {
+  return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES) && !*managed_dict_address(object) &&
+         _PyObject_InlineValues(object)->valid;
+}
+const void* inline_word_address(PyObject* object) { return _PyObject_ManagedDictPointer(object); }
+#elif GRAMME_PYTHON_VALUES_OR_DICT
+bool has_inline_values(PyObject* object) {
+  if (!has_managed_dict(Py_TYPE(object))) return false;
+  const PyDictOrValues word = *_PyObject_DictOrValuesPointer(object);
+  return _PyDictOrValues_IsValues(word) && _PyDictOrValues_GetValues(word);
+}
+const void* inline_word_address(PyObject* object) { return _PyObject_DictOrValuesPointer(object); }
+#else
+bool has_inline_values(PyObject* object) {
+  return has_managed_dict(Py_TYPE(object)) && *values_address(object) != nullptr;
+}
+const void* inline_word_address(PyObject* object) { return values_address(object); }
+#endif
+
 PyObject** instance_dict_address(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (has_managed_dict(type)) return _PyObject_ManagedDictPointer(object);
+  if (has_managed_dict(type)) return managed_dict_address(object);
   Py_ssize_t offset = type->tp_dictoffset;
   if (offset == 0) return nullptr;
   if (offset < 0) {  // behind the items of a variable-sized object
@@ -298,18 +363,20 @@ PyObject* shared_key_at(PyTypeObject* type, Py_ssize_t index) {
   return keys && index < keys->dk_nentries ? unicode_entries(keys)[index].me_key : nullptr;
 }
 
-Py_ssize_t inline_count(PyObject* object) { return values_prefix(object)[-2]; }
+Py_ssize_t inline_count(PyObject* object) { return inline_values(object).count(); }
 
 int inline_insertion_order(PyObject* object, Py_ssize_t index) {
-  return index < inline_count(object) ? values_prefix(object)[-3 - index] : -1;
+  return index < inline_count(object) ? inline_values(object).index_of_nth(index) : -1;
 }
 
-const uint8_t* inline_order_address(PyObject* object) { return values_prefix(object) - 8; }
+void inline_order_words(PyObject* object, Words& words) { inline_values(object).order_words(words); }
+
+PyObject** inline_value_address(PyObject* object, Py_ssize_t index) { return inline_values(object).address(index); }
 
 PyObject** instance_attribute_address(PyObject* object, PyObject* name) {
   if (has_inline_values(object)) {
     Py_ssize_t index = shared_key_index(Py_TYPE(object), name);
-    PyObject** slot = index < 0 ? nullptr : &(*instance_values_address(object))[index];
+    PyObject** slot = index < 0 ? nullptr : inline_value_address(object, index);
     return slot && *slot ? slot : nullptr;
   }
   PyObject* dict = instance_dict_if_any(object);
@@ -383,7 +450,29 @@ Owned<> subclasses(PyTypeObject* cls) {
   return take(PyObject_CallOneArg(method, reinterpret_cast<PyObject*>(cls)));
 }
 
+#if GRAMME_PYTHON_STATIC_SUBCLASSES
+namespace {
+/// In the type of one of CPython's own is a number in its place.
+PyObject** static_subclasses_address(PyTypeObject* cls) {
+  const size_t index = reinterpret_cast<size_t>(cls->tp_subclasses) - 1;
+  auto& types = PyInterpreterState_Get()->types;
+#if GRAMME_PYTHON_VALUES_OR_DICT
+  return &types.builtins[index].tp_subclasses;
+#else
+  const bool of_core = index < std::size(types.builtins.initialized) && types.builtins.initialized[index].type == cls;
+  return of_core ? &types.builtins.initialized[index].tp_subclasses
+                 : &types.for_extensions.initialized[index].tp_subclasses;
+#endif
+}
+}  // namespace
+
+PyObject** subclasses_address(PyTypeObject* cls) {
+  return cls->tp_flags & _Py_TPFLAGS_STATIC_BUILTIN ? static_subclasses_address(cls)
+                                                    : reinterpret_cast<PyObject**>(&cls->tp_subclasses);
+}
+#else
 PyObject** subclasses_address(PyTypeObject* cls) { return reinterpret_cast<PyObject**>(&cls->tp_subclasses); }
+#endif
 
 const uint64_t* abc_registrations() {
   return once([] { return find_abc_registrations(); });

@@ -1,7 +1,7 @@
 // match statements.
 #include "base/ref.h"
-#include "cpython/v311/internal.h"
-#include "cpython/v311/steps.h"
+#include "cpython/internal.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 
@@ -9,6 +9,17 @@ Outcome match_mapping(Step& s) { return s.push(new_bool(Py_TYPE(s.frame.item())-
 
 Outcome match_sequence(Step& s) { return s.push(new_bool(Py_TYPE(s.frame.item())->tp_flags & Py_TPFLAGS_SEQUENCE)); }
 
+#if GRAMME_PYTHON_EXPORTED_HELPERS
+namespace {
+
+PyObject* values_of_keys(Step& s, PyObject* map, PyObject* keys) { return _PyEval_MatchKeys(s.thread, map, keys); }
+
+PyObject* match_attributes(Step& s, PyObject* subject, PyObject* type, int positional, PyObject* names) {
+  return _PyEval_MatchClass(s.thread, subject, type, positional, names);
+}
+
+}  // namespace
+#else
 namespace {
 
 /// Adds a key or name to those seen; false if it was there (no error set) or on error.
@@ -18,7 +29,7 @@ bool add_new(PyObject* seen, PyObject* item) {
 }
 
 /// Tuple of map.get(key, marker) for all keys, None if one is missing, null with an error set.
-PyObject* values_of_keys(PyObject* map, PyObject* keys) {
+PyObject* values_of_keys(Step&, PyObject* map, PyObject* keys) {
   static PyObject* const get_name = intern("get");
   const Py_ssize_t count = PyTuple_GET_SIZE(keys);
   if (count == 0) return PyTuple_New(0);
@@ -99,7 +110,7 @@ bool ClassPattern::positional(int count) {
 }
 
 /// Tuple of the attributes, or null: with an error set, or because the subject does not match.
-PyObject* match_attributes(PyObject* subject, PyObject* type, int positional, PyObject* names) {
+PyObject* match_attributes(Step&, PyObject* subject, PyObject* type, int positional, PyObject* names) {
   if (!PyType_Check(type)) {
     PyErr_SetString(PyExc_TypeError, "called match pattern must be a type");
     return nullptr;
@@ -115,11 +126,12 @@ PyObject* match_attributes(PyObject* subject, PyObject* type, int positional, Py
 }
 
 }  // namespace
+#endif
 
-Outcome match_keys(Step& s) { return s.push(values_of_keys(s.frame.item(2), s.frame.item(1))); }
+Outcome match_keys(Step& s) { return s.push(values_of_keys(s, s.frame.item(2), s.frame.item(1))); }
 
 Outcome match_class(Step& s) {
-  PyObject* attributes = match_attributes(s.frame.item(3), s.frame.item(2), s.arg, s.frame.item(1));
+  PyObject* attributes = match_attributes(s, s.frame.item(3), s.frame.item(2), s.arg, s.frame.item(1));
   if (!attributes && PyErr_Occurred()) return Outcome::Raised;
   return s.replace(3, attributes ? attributes : Py_NewRef(Py_None));
 }

@@ -1,35 +1,39 @@
 // Jumps, iteration and return.
-#include "cpython/v311/steps.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 namespace {
 
-/// A backward jump checks for signals with the jump still current, but the handler of an exception they raise is looked
-/// up in front of the jump's target.
+/// Where a version jumps first, the handler of what signals raise is looked up in front of the jump's target.
 Outcome jump_back(Step& s) {
-  s.next -= s.arg;
+  s.next = s.decoded.target;
   if (check_pending(s)) return Outcome::Next;
-  s.result.raised_at = s.next - 1;
+  if (GRAMME_PYTHON_JUMPS_FIRST) s.result.raised_at = s.next - 1;
   return Outcome::Raised;
 }
 
 Outcome jump_ahead(Step& s) {
-  s.next += s.arg;
+  s.next = s.decoded.target;
   return Outcome::Next;
 }
 
-/// `jump` if the popped item's truth is `wanted`.
-Outcome pop_jump_if(Step& s, bool wanted, Outcome (*jump)(Step&)) {
+Outcome jump_if(Step& s, bool condition) {
+  if (!condition) return Outcome::Next;
+  return s.decoded.target > s.decoded.at ? jump_ahead(s) : jump_back(s);
+}
+
+/// Jumps if the popped item's truth is `wanted`.
+Outcome pop_jump_if(Step& s, bool wanted) {
   int truth = PyObject_IsTrue(s.frame.item());
   if (truth < 0) return Outcome::Raised;
   s.frame.drop(1);
-  return (truth != 0) == wanted ? jump(s) : Outcome::Next;
+  return jump_if(s, (truth != 0) == wanted);
 }
 
-Outcome pop_jump_if_none(Step& s, bool wanted, Outcome (*jump)(Step&)) {
+Outcome pop_jump_if_none(Step& s, bool wanted) {
   bool none = s.frame.item() == Py_None;
   s.frame.drop(1);
-  return none == wanted ? jump(s) : Outcome::Next;
+  return jump_if(s, none == wanted);
 }
 
 Outcome jump_if_or_pop(Step& s, bool wanted) {
@@ -44,20 +48,12 @@ Outcome jump_if_or_pop(Step& s, bool wanted) {
 
 Outcome jump_forward(Step& s) { return jump_ahead(s); }
 Outcome jump_backward(Step& s) { return jump_back(s); }
+Outcome jump_backward_no_interrupt(Step& s) { return jump_ahead(s); }
 
-Outcome jump_backward_no_interrupt(Step& s) {
-  s.next -= s.arg;
-  return Outcome::Next;
-}
-
-Outcome pop_jump_forward_if_true(Step& s) { return pop_jump_if(s, true, jump_ahead); }
-Outcome pop_jump_forward_if_false(Step& s) { return pop_jump_if(s, false, jump_ahead); }
-Outcome pop_jump_forward_if_none(Step& s) { return pop_jump_if_none(s, true, jump_ahead); }
-Outcome pop_jump_forward_if_not_none(Step& s) { return pop_jump_if_none(s, false, jump_ahead); }
-Outcome pop_jump_backward_if_true(Step& s) { return pop_jump_if(s, true, jump_back); }
-Outcome pop_jump_backward_if_false(Step& s) { return pop_jump_if(s, false, jump_back); }
-Outcome pop_jump_backward_if_none(Step& s) { return pop_jump_if_none(s, true, jump_back); }
-Outcome pop_jump_backward_if_not_none(Step& s) { return pop_jump_if_none(s, false, jump_back); }
+Outcome pop_jump_if_true(Step& s) { return pop_jump_if(s, true); }
+Outcome pop_jump_if_false(Step& s) { return pop_jump_if(s, false); }
+Outcome pop_jump_if_none(Step& s) { return pop_jump_if_none(s, true); }
+Outcome pop_jump_if_not_none(Step& s) { return pop_jump_if_none(s, false); }
 Outcome jump_if_true_or_pop(Step& s) { return jump_if_or_pop(s, true); }
 Outcome jump_if_false_or_pop(Step& s) { return jump_if_or_pop(s, false); }
 
@@ -78,5 +74,11 @@ Outcome for_iter(Step& s) {
   s.frame.drop(1);
   return jump_ahead(s);
 }
+
+// CPython alone carries out loops over pairs.
+Outcome get_iter_pair(Step&) { return Outcome::HandOver; }
+Outcome for_iter_pair(Step&) { return Outcome::HandOver; }
+
+Outcome pop_iter_pair(Step& s) { return s.dropped(2, 0); }
 
 }  // namespace gramme::cpython

@@ -1,7 +1,7 @@
 // Stack, local variables and cells.
 #include <utility>
 
-#include "cpython/v311/steps.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 
@@ -45,6 +45,10 @@ Outcome swap(Step& s) {
 
 Outcome load_const(Step& s) { return s.push(Py_NewRef(s.constant(s.arg))); }
 
+Outcome load_small_int(Step& s) { return s.push(PyLong_FromLong(s.arg)); }
+
+Outcome load_common_constant(Step& s) { return s.push(Py_NewRef(common_constant(s.arg))); }
+
 Outcome load_assertion_error(Step& s) { return s.push(Py_NewRef(PyExc_AssertionError)); }
 
 Outcome load_fast(Step& s) {
@@ -64,6 +68,11 @@ Outcome delete_fast(Step& s) {
     return Outcome::Raised;
   }
   s.frame.set_local(s.arg, nullptr);
+  return Outcome::Next;
+}
+
+Outcome load_fast_and_clear(Step& s) {
+  s.frame.push(s.frame.exchange_local(s.arg, nullptr));
   return Outcome::Next;
 }
 
@@ -96,6 +105,14 @@ Outcome delete_deref(Step& s) {
   }
   set_cell_contents(s, nullptr);
   return Outcome::Next;
+}
+
+Outcome load_from_dict_or_deref(Step& s) {
+  Owned<> value = Owned<>::steal(get_item_if_any(s.frame.item(), s.local_name(s.arg)));
+  if (!value && PyErr_Occurred()) return Outcome::Raised;
+  if (!value) value = share(cell_contents(s));
+  if (!value) set_unbound_error(s, s.arg);
+  return s.replace(1, value.release());
 }
 
 Outcome load_classderef(Step& s) {

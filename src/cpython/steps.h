@@ -1,7 +1,9 @@
-// What the functions of steps.def have in common. They follow the cases of CPython 3.11's evaluator; operands stay on
-// the stack until the work is done, so that unwinding drops them if it fails.
+// What the functions of steps.def have in common. They follow the cases of CPython's evaluator; operands stay on the
+// stack until the work is done, so that unwinding drops them if it fails.
 #pragma once
 #include "cpython/concrete.h"
+#include "cpython/encoding.h"
+#include "cpython/stack.h"
 
 namespace gramme::cpython {
 
@@ -11,8 +13,8 @@ struct Step {
   LiveFrame frame;
   const CallHook* hook;
   const bool* taken_over;  // see step_into; may be null
-  int arg;
-  int at;    // its code unit
+  Decoded decoded;
+  int arg;   // of the part that is carried out
   int next;  // code unit to go on at: behind the inline caches unless it jumps
   StepResult result{Outcome::Next};
 
@@ -26,10 +28,9 @@ struct Step {
     return Outcome::Next;
   }
   /// The top `count` items give way to a new reference; raised if that is null.
-  Outcome replace(int count, PyObject* owned) {
+  Outcome replace(int count, PyObject* owned, DropOrder order = kDropOrder) {
     if (!owned) return Outcome::Raised;
-    frame.drop_operands(count);
-    frame.push(owned);
+    frame.replace(count, owned, order);
     return Outcome::Next;
   }
   /// For CPython's 0 or -1: drops the top `count` items, or raised.
@@ -38,10 +39,16 @@ struct Step {
     frame.drop_operands(count);
     return Outcome::Next;
   }
+  /// A callable that is no method, and the NULL beside it. Takes the reference over.
+  void push_callable(PyObject* owned) {
+    if (!kStack.null_above) frame.push(nullptr);
+    frame.push(owned);
+    if (kStack.null_above) frame.push(nullptr);
+  }
 };
 
-#define STEP(opcode, function) Outcome function(Step& s);
-#include "cpython/v311/steps.def"
+#define STEP(op, function) Outcome function(Step& s);
+#include "cpython/steps.def"
 #undef STEP
 
 inline PyObject* new_bool(bool value) { return Py_NewRef(value ? Py_True : Py_False); }
@@ -56,8 +63,11 @@ inline constexpr char kUnboundFree[] =
     "cannot access free variable '%s' where it is not associated with a value in enclosing scope";
 /// mapping[key] as a new reference; null without an error if there is no such key.
 PyObject* get_item_if_any(PyObject* mapping, PyObject* key);
-/// A failed merge of ** arguments becomes the TypeError that names the function.
-void set_kwargs_error(PyObject* function, PyObject* kwargs);
+/// New reference to a global or builtin; null with an error set.
+PyObject* global_or_builtin(Step& s, PyObject* name);
+/// Adds the items of a mapping to the dict of a call's keywords, none of which may be there. False with the TypeError
+/// set that names the function.
+bool merge_keywords(Step& s, PyObject* dict, PyObject* mapping, PyObject* function);
 /// At backward jumps and after calls: signals, pending calls, the GIL.
 inline bool check_pending(Step& s) {
   return (s.taken_over && *s.taken_over) || !eval_breaker(s.thread) || handle_pending(s.thread);

@@ -1,7 +1,14 @@
 // Building and taking apart tuples, lists, sets, dicts and strings.
 #include "base/ref.h"
-#include "cpython/v311/internal.h"
-#include "cpython/v311/steps.h"
+#include "cpython/internal.h"
+#include "cpython/steps.h"
+
+#if GRAMME_PYTHON_TEMPLATES
+#define Py_BUILD_CORE 1
+#include <internal/pycore_interpolation.h>
+#include <internal/pycore_template.h>
+#undef Py_BUILD_CORE
+#endif
 
 namespace gramme::cpython {
 namespace {
@@ -59,7 +66,7 @@ Outcome build_const_key_map(Step& s) {
 Outcome build_string(Step& s) {
   auto empty = Owned<>::steal(PyUnicode_New(0, 0));
   if (!empty) return Outcome::Raised;
-  return s.replace(s.arg, _PyUnicode_JoinArray(empty.get(), s.frame.operands(s.arg), s.arg));
+  return s.replace(s.arg, _PyUnicode_JoinArray(empty.get(), OperandArray(s.frame, s.arg).get(), s.arg));
 }
 
 Outcome build_slice(Step& s) {
@@ -67,9 +74,28 @@ Outcome build_slice(Step& s) {
   return s.replace(s.arg, PySlice_New(s.frame.item(s.arg), s.frame.item(s.arg - 1), step));
 }
 
+namespace {
+using Conversion = PyObject* (*)(PyObject*);
+constexpr Conversion kConversions[] = {nullptr, PyObject_Str, PyObject_Repr, PyObject_ASCII};
+}  // namespace
+
+Outcome convert_value(Step& s) { return s.replace(1, kConversions[s.arg](s.frame.item())); }
+
+#if GRAMME_PYTHON_TEMPLATES
+Outcome build_interpolation(Step& s) {
+  const int operands = 2 + (s.arg & 1);
+  PyObject* spec = s.arg & 1 ? s.frame.item() : Py_GetConstantBorrowed(Py_CONSTANT_EMPTY_STR);
+  return s.replace(operands,
+                   _PyInterpolation_Build(s.frame.item(operands), s.frame.item(operands - 1), s.arg >> 2, spec));
+}
+
+Outcome build_template(Step& s) { return s.replace(2, _PyTemplate_Build(s.frame.item(2), s.frame.item(1))); }
+#else
+Outcome build_interpolation(Step&) { return Outcome::HandOver; }
+Outcome build_template(Step&) { return Outcome::HandOver; }
+#endif
+
 Outcome format_value(Step& s) {
-  using Conversion = PyObject* (*)(PyObject*);
-  constexpr Conversion kConversions[] = {nullptr, PyObject_Str, PyObject_Repr, PyObject_ASCII};
   const int operands = s.arg & 4 ? 2 : 1;
   PyObject* spec = s.arg & 4 ? s.frame.item() : nullptr;
   Owned<> value = share(s.frame.item(operands));
@@ -108,6 +134,22 @@ Outcome dict_update(Step& s) {
   return Outcome::Raised;
 }
 
+#if GRAMME_PYTHON_LAZY_IMPORTS
+bool merge_keywords(Step& s, PyObject* dict, PyObject* mapping, PyObject* function) {
+  PyObject* twice = nullptr;
+  if (_PyDict_MergeUniq(dict, mapping, &twice) == 0) return true;
+  _PyEval_FormatKwargsError(s.thread, function, mapping, twice);
+  Py_XDECREF(twice);
+  return false;
+}
+#elif GRAMME_PYTHON_EXPORTED_HELPERS
+bool merge_keywords(Step& s, PyObject* dict, PyObject* mapping, PyObject* function) {
+  if (_PyDict_MergeEx(dict, mapping, 2) == 0) return true;
+  _PyEval_FormatKwargsError(s.thread, function, mapping);
+  return false;
+}
+#else
+namespace {
 void set_kwargs_error(PyObject* function, PyObject* kwargs) {
   if (PyErr_ExceptionMatches(PyExc_AttributeError)) {  // it has no keys()
     PyErr_Clear();
@@ -128,80 +170,29 @@ void set_kwargs_error(PyObject* function, PyObject* kwargs) {
   Py_XDECREF(value);
   Py_XDECREF(traceback);
 }
+}  // namespace
 
+bool merge_keywords(Step&, PyObject* dict, PyObject* mapping, PyObject* function) {
+  if (_PyDict_MergeEx(dict, mapping, 2) == 0) return true;
+  set_kwargs_error(function, mapping);
+  return false;
+}
+#endif
+
+/// Below the dict are the arguments, then the callable and NULL.
 Outcome dict_merge(Step& s) {
-  PyObject* update = s.frame.item();
-  if (_PyDict_MergeEx(s.frame.item(s.arg + 1), update, 2) == 0) return s.dropped(1, 0);
-  set_kwargs_error(s.frame.item(s.arg + 3), update);
-  return Outcome::Raised;
+  PyObject* function = s.frame.item(s.arg + (kStack.null_above ? 4 : 3));
+  return s.dropped(1, merge_keywords(s, s.frame.item(s.arg + 1), s.frame.item(), function) ? 0 : -1);
 }
 
 Outcome list_to_tuple(Step& s) { return s.replace(1, PyList_AsTuple(s.frame.item())); }
 
 namespace {
 
-/// "not enough values" when the iterator ended after `got` items.
-void set_too_few(int before, int after, Py_ssize_t got) {
-  if (after < 0)
-    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %d, got %zd)", before, got);
-  else
-    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, got);
-}
-
-/// Has the iterator ended, as an unpacking without a star asks?
-bool ended(PyObject* iterator, int expected) {
-  auto extra = Owned<>::steal(PyIter_Next(iterator));
-  if (!extra) return !PyErr_Occurred();
-  PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %d)", expected);
-  return false;
-}
-
-/// The rest of the iterator as a list without the last `after` items, which go on top of it.
-bool unpack_rest(PyObject* iterator, int before, int after, PyObject** top) {
-  auto rest = Owned<>::steal(PySequence_List(iterator));
-  if (!rest) return false;
-  Py_ssize_t length = PyList_GET_SIZE(rest.get());
-  if (length < after) {
-    set_too_few(before, after, before + length);
-    return false;
-  }
-  for (int i = 0; i < after; ++i) top[-2 - i] = PyList_GET_ITEM(rest.get(), length - after + i);
-  Py_SET_SIZE(rest.get(), length - after);  // those items belong to the stack now
-  top[-1] = rest.release();
-  return true;
-}
-
-/// The items of an iterable below `top`, the first one highest; after = -1: exactly `before` of them. False with an
-/// error set: none is left there.
-bool unpack(PyObject* iterable, int before, int after, PyObject** top) {
-  auto iterator = Owned<>::steal(PyObject_GetIter(iterable));
-  if (!iterator) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable)->tp_iter && !PySequence_Check(iterable))
-      PyErr_Format(PyExc_TypeError, "cannot unpack non-iterable %.200s object", Py_TYPE(iterable)->tp_name);
-    return false;
-  }
-  int count = 0;
-  for (; count < before; ++count) {
-    PyObject* item = PyIter_Next(iterator.get());
-    if (!item) break;
-    top[-1 - count] = item;
-  }
-  if (count < before && !PyErr_Occurred()) set_too_few(before, after, count);
-  if (count == before &&
-      (after < 0 ? ended(iterator.get(), before) : unpack_rest(iterator.get(), before, after, top - before)))
-    return true;
-  while (count > 0) Py_DECREF(top[-1 - --count]);
-  return false;
-}
-
-/// The iterable on top gives way to its items. They are collected above the stack's top, where nobody looks.
+/// The iterable on top gives way to its items.
 Outcome unpack_top(Step& s, int before, int after) {
-  const int total = before + (after < 0 ? 0 : 1 + after);
   auto iterable = Owned<>::steal(s.frame.pop());
-  PyObject** bottom = s.frame.operands(0);
-  if (!unpack(iterable.get(), before, after, bottom + total)) return Outcome::Raised;
-  for (int i = 0; i < total; ++i) s.frame.push(bottom[i]);
-  return Outcome::Next;
+  return s.frame.unpack(s.thread, iterable.get(), before, after) ? Outcome::Next : Outcome::Raised;
 }
 
 }  // namespace

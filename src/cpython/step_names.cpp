@@ -1,6 +1,7 @@
 // Global and namespace names, imports.
 #include "base/imported.h"
-#include "cpython/v311/steps.h"
+#include "cpython/internal.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 
@@ -9,17 +10,15 @@ void set_name_error(PyObject* type, const char* format, PyObject* name) {
   if (!text) return;
   PyErr_Format(type, format, text);
   if (type != PyExc_NameError) return;
-  PyObject *kind, *value, *traceback;
-  PyErr_Fetch(&kind, &value, &traceback);
-  PyErr_NormalizeException(&kind, &value, &traceback);
-  if (PyErr_GivenExceptionMatches(value, PyExc_NameError) && !reinterpret_cast<PyNameErrorObject*>(value)->name)
-    static_cast<void>(PyObject_SetAttrString(value, "name", name));  // any error of this gives way to the NameError
-  PyErr_Restore(kind, value, traceback);
+  const Owned<> error = take_exception();
+  if (PyErr_GivenExceptionMatches(error.get(), PyExc_NameError) &&
+      !reinterpret_cast<PyNameErrorObject*>(error.get())->name)
+    static_cast<void>(PyObject_SetAttrString(error.get(), "name", name));  // any error of this gives way
+  set_exception(error.get());
 }
 
 void set_unbound_error(const Step& s, int slot) {
-  PyCodeObject* code = s.frame.code();
-  if (slot < code->co_nlocals + code->co_nplaincellvars)
+  if (slot < s.frame.local_count() - s.frame.code()->co_nfreevars)
     set_name_error(PyExc_UnboundLocalError, kUnboundLocal, s.local_name(slot));
   else
     set_name_error(PyExc_NameError, kUnboundFree, s.local_name(slot));
@@ -32,15 +31,14 @@ PyObject* get_item_if_any(PyObject* mapping, PyObject* key) {
   return value;
 }
 
-namespace {
-
-/// New reference to a global or builtin; null with an error set.
 PyObject* global_or_builtin(Step& s, PyObject* name) {
   PyObject* value = get_item_if_any(s.frame.globals(), name);
   if (!value && !PyErr_Occurred()) value = get_item_if_any(s.frame.builtins(), name);
   if (!value && !PyErr_Occurred()) set_name_error(PyExc_NameError, kNameError, name);
   return value;
 }
+
+namespace {
 
 /// The frame's namespace, or null with SystemError set.
 PyObject* namespace_or_error(Step& s, const char* doing, PyObject* name) {
@@ -53,8 +51,9 @@ PyObject* namespace_or_error(Step& s, const char* doing, PyObject* name) {
 
 Outcome load_global(Step& s) {
   PyObject* value = global_or_builtin(s, s.name(s.arg >> 1));
-  if (value && (s.arg & 1)) s.frame.push(nullptr);
-  return s.push(value);
+  if (!value || !(s.arg & 1)) return s.push(value);
+  s.push_callable(value);
+  return Outcome::Next;
 }
 
 Outcome store_global(Step& s) { return s.dropped(1, PyDict_SetItem(s.frame.globals(), s.name(s.arg), s.frame.item())); }
@@ -73,6 +72,18 @@ Outcome load_name(Step& s) {
   PyObject* value = get_item_if_any(names, name);
   if (!value && !PyErr_Occurred()) value = global_or_builtin(s, name);
   return s.push(value);
+}
+
+Outcome load_locals(Step& s) {
+  PyObject* names = s.frame.namespace_object();
+  if (!names) PyErr_SetString(PyExc_SystemError, "no locals");
+  return s.push(Py_XNewRef(names));
+}
+
+Outcome load_from_dict_or_globals(Step& s) {
+  PyObject* value = get_item_if_any(s.frame.item(), s.name(s.arg));
+  if (!value && !PyErr_Occurred()) value = global_or_builtin(s, s.name(s.arg));
+  return s.replace(1, value);
 }
 
 Outcome store_name(Step& s) {
@@ -115,6 +126,7 @@ Outcome load_build_class(Step& s) {
 }
 
 Outcome import_name(Step& s) {
+  if (GRAMME_PYTHON_LAZY_IMPORTS) return Outcome::HandOver;
   static PyObject* const name = intern("__import__");
   auto import = Owned<>::share(PyDict_GetItemWithError(s.frame.builtins(), name));
   if (!import) {
@@ -126,6 +138,12 @@ Outcome import_name(Step& s) {
   return s.replace(2, PyObject_Vectorcall(import.get(), args, 5, nullptr));
 }
 
+#if GRAMME_PYTHON_EXPORTED_NAMES
+Outcome import_from(Step& s) {
+  if (GRAMME_PYTHON_LAZY_IMPORTS) return Outcome::HandOver;
+  return s.push(_PyEval_ImportFrom(s.thread, s.frame.item(), s.name(s.arg)));
+}
+#else
 namespace {
 
 void set_import_from_error(PyObject* module, PyObject* name, PyObject* package) {
@@ -166,5 +184,6 @@ PyObject* imported_from(PyObject* module, PyObject* name) {
 }  // namespace
 
 Outcome import_from(Step& s) { return s.push(imported_from(s.frame.item(), s.name(s.arg))); }
+#endif
 
 }  // namespace gramme::cpython

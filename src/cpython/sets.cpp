@@ -1,6 +1,7 @@
 // The places of a set's members in its table, on which the order of going through it depends.
 #include <cstring>
 
+#include "cpython/internal.h"
 #include "cpython/objects.h"
 
 namespace gramme::cpython {

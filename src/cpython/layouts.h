@@ -1,6 +1,6 @@
-// Layouts that CPython 3.11 keeps to its .c files.
+// Layouts that CPython keeps to its .c files.
 #pragma once
-#include <Python.h>
+#include "cpython/features.h"
 
 namespace gramme::cpython::layout {
 
@@ -71,7 +71,18 @@ struct DictIterator {
   Py_ssize_t left;
 };
 struct RangeIterator {
-  PyObject_HEAD long index, start, step, length;
+#if GRAMME_PYTHON_RANGE_ITERATOR_COUNTS
+  PyObject_HEAD long given, start, step, length;
+  long index() const { return given; }
+  void advance(long count) { given += count; }
+#else
+  PyObject_HEAD long start, step, length;
+  long index() const { return 0; }
+  void advance(long count) {
+    start += count * step;
+    length -= count;
+  }
+#endif
 };
 struct Enumerate {
   PyObject_HEAD Py_ssize_t index;

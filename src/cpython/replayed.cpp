@@ -3,18 +3,14 @@
 #include <frameobject.h>
 
 #include "base/once.h"
-#include "cpython/image.h"
+#include "cpython/generator_image.h"
+#include "cpython/internal.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
-#include "cpython/v311/internal.h"
 
 namespace gramme::cpython {
 
 namespace {
-
-_PyInterpreterFrame* frame_of(PyGenObject* generator) {
-  return reinterpret_cast<_PyInterpreterFrame*>(generator->gi_iframe);
-}
 
 /// As genobject.c makes one before it has a frame.
 PyObject* make_generator(PyObject*, PyObject* function_object) {
@@ -22,7 +18,6 @@ PyObject* make_generator(PyObject*, PyObject* function_object) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   PyGenObject* made = PyObject_GC_NewVar(PyGenObject, &PyGen_Type, code->co_nlocalsplus + code->co_stacksize);
   if (!made) return nullptr;
-  made->gi_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
   made->gi_weakreflist = nullptr;
   made->gi_name = Py_NewRef(function->func_name);
   made->gi_qualname = Py_NewRef(function->func_qualname);
@@ -31,31 +26,26 @@ PyObject* make_generator(PyObject*, PyObject* function_object) {
   made->gi_origin_or_finalizer = nullptr;
   made->gi_hooks_inited = made->gi_closed = made->gi_running_async = 0;
   made->gi_frame_state = FRAME_CLEARED;
+  auto* object = reinterpret_cast<PyObject*>(made);
+#if GRAMME_PYTHON_GENERATOR_CODE
+  made->gi_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
+#else
+  frame_of(object).set_code(code);
+#endif
   PyObject_GC_Track(made);
-  return reinterpret_cast<PyObject*>(made);
+  return object;
 }
 
 PyObject* make_frame(PyObject*, PyObject* function_object) {
   auto* function = reinterpret_cast<PyFunctionObject*>(function_object);
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   PyFrameObject* made = PyFrame_New(PyThreadState_Get(), code, function->func_globals, nullptr);
-  if (!made) return nullptr;
-  PyFunctionObject*& own = made->f_frame->f_func;
-  Py_INCREF(function);
-  Py_SETREF(own, function);
+  if (made) FrameImage(made->f_frame).set_function(function);
   return reinterpret_cast<PyObject*>(made);
 }
 
-void start_frame(PyGenObject* generator, PyFunctionObject* function) {
-  _PyInterpreterFrame* frame = frame_of(generator);
-  Py_INCREF(function);
-  _PyFrame_InitializeSpecials(frame, function, nullptr, generator->gi_code->co_nlocalsplus);
-  frame->previous = nullptr;
-  frame->owner = FRAME_OWNED_BY_GENERATOR;
-}
-
 /// Locals, then the stack, of a new frame: there is nothing to drop in it, perhaps not even null.
-void put(FrameImage frame, int unit, PyObject* places, PyObject* args, Py_ssize_t from) {
+void put(FrameImage frame, PyObject* places, PyObject* args, Py_ssize_t from) {
   const auto count = static_cast<int>(PyBytes_GET_SIZE(places));
   for (int i = 0; i < count; ++i) {
     PyObject* value = PyBytes_AS_STRING(places)[i] ? Py_NewRef(PyTuple_GET_ITEM(args, from++)) : nullptr;
@@ -64,23 +54,28 @@ void put(FrameImage frame, int unit, PyObject* places, PyObject* args, Py_ssize_
     else
       frame.push(value);
   }
-  frame.set_current(unit);
 }
 
 PyObject* fill(PyObject*, PyObject* args) {
   PyObject* target = PyTuple_GET_ITEM(args, 0);
-  auto state = static_cast<int8_t>(PyLong_AsLong(PyTuple_GET_ITEM(args, 2)));
+  const bool begun = PyLong_AsLong(PyTuple_GET_ITEM(args, 2)) == -1;
   auto unit = static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(args, 3)));
   PyObject* places = PyTuple_GET_ITEM(args, 4);
   constexpr Py_ssize_t kFirst = 5;
   if (!PyGen_CheckExact(target)) {
-    put(FrameImage(reinterpret_cast<PyFrameObject*>(target)->f_frame), unit, places, args, kFirst);
+    const FrameImage frame(reinterpret_cast<PyFrameObject*>(target)->f_frame);
+    put(frame, places, args, kFirst);
+    frame.set_current(unit);
     Py_RETURN_NONE;
   }
-  auto* generator = reinterpret_cast<PyGenObject*>(target);
-  start_frame(generator, reinterpret_cast<PyFunctionObject*>(PyTuple_GET_ITEM(args, 1)));
-  put(FrameImage(frame_of(generator)), unit, places, args, kFirst);
-  generator->gi_frame_state = state;
+  const FrameImage frame = frame_of(target);
+  frame.begin(reinterpret_cast<PyFunctionObject*>(PyTuple_GET_ITEM(args, 1)), code_of_generator(target));
+  put(frame, places, args, kFirst);
+  frame.set_next(unit + 1);
+  if (begun)
+    set_suspended(frame);
+  else
+    as_generator(target)->gi_frame_state = FRAME_CREATED;
   Py_RETURN_NONE;
 }
 
@@ -103,7 +98,7 @@ PyObject* move_iterator(PyObject*, PyObject* args) {
   if (position >= 0)
     *list_iterator_position(iterator) = position;
   else
-    Py_CLEAR(*list_iterator_list(iterator));
+    end_list_iterator(iterator);
   Py_RETURN_NONE;
 }
 

@@ -6,9 +6,10 @@
 
 #include "base/ref.h"
 #include "base/stack.h"
+#include "cpython/generator_image.h"
 #include "cpython/generators.h"
+#include "cpython/internal.h"
 #include "cpython/objects.h"
-#include "cpython/v311/internal.h"
 
 namespace gramme::cpython {
 
@@ -102,8 +103,8 @@ constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_
 bool can_be_taken(PyThreadState* thread, FrameImage frame, bool throwing = false) {
   PyCodeObject* code = frame.code();
   return (code->co_flags & kFunction) == kFunction && !frame.namespace_object() &&
-         frame.function()->func_code == reinterpret_cast<PyObject*>(code) && !tracing_active(thread) &&
-         (thread->curexc_type != nullptr) == throwing;
+         frame.function()->func_code == reinterpret_cast<PyObject*>(code) && !is_observed(thread, code) &&
+         is_raising(thread) == throwing;
 }
 
 bool begins(PyThreadState* thread, FrameImage frame) {
@@ -121,7 +122,7 @@ bool is_resumed(PyThreadState* thread, FrameImage frame, bool throwing) {
 bool is_awaited(const Pending& pending, FrameImage frame, bool throwing) {
   if (pending.resumed) return pending.resumed == frame.raw() && is_resumed(pending.thread, frame, throwing);
   return !throwing && pending.function == frame.function() &&
-         (!pending.caller || pending.caller == pending.thread->cframe->current_frame);
+         (!pending.caller || pending.caller == current_frame(pending.thread));
 }
 
 Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
@@ -132,13 +133,18 @@ Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
 
 /// A watched generator is its family's, or nobody's.
 bool is_resumed_unclaimed(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
-  return is_resumed(thread, FrameImage(raw), throwing) &&
-         !is_watched(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
+  return is_resumed(thread, FrameImage(raw), throwing) && !is_watched(generator_of(FrameImage(raw)));
 }
+
+#if GRAMME_PYTHON_WEAKREF_IS_DEAD
+bool is_dead(PyObject* reference) { return PyWeakref_IsDead(reference) == 1; }
+#else
+bool is_dead(PyObject* reference) { return PyWeakref_GET_OBJECT(reference) == Py_None; }
+#endif
 
 /// A frame for a signal handler, a reference whose object died: the program called nothing here.
 bool is_of_interruption(PyObject* argument) {
-  return PyFrame_Check(argument) || (PyWeakref_Check(argument) && PyWeakref_GET_OBJECT(argument) == Py_None);
+  return PyFrame_Check(argument) || (PyWeakref_Check(argument) && is_dead(argument));
 }
 
 bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
@@ -164,12 +170,9 @@ bool interrupts(PyThreadState* thread, FrameImage frame) {
 
 /// The taker may run Python, to which what is thrown into the frame must not show.
 FrameRule ask(FrameTaker& taker, PyThreadState* thread, FrameImage frame) {
-  PyObject *type, *thrown, *traceback;
-  PyErr_Fetch(&type, &thrown, &traceback);
-  FrameRule rule = taker.ask(frame.function());
-  if (rule != FrameRule::Leave && interrupts(thread, frame)) rule = FrameRule::Alone;
-  PyErr_Restore(type, thrown, traceback);
-  return rule;
+  const ErrorState thrown;
+  const FrameRule rule = taker.ask(frame.function());
+  return rule != FrameRule::Leave && interrupts(thread, frame) ? FrameRule::Alone : rule;
 }
 
 PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 0) {
@@ -199,7 +202,7 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 
 /// Nobody sees when a generator dies, which closes it.
 PyObject* offer_thrown_into(PyThreadState* thread, _PyInterpreterFrame* raw) {
   const bool of_generator = FrameImage(raw).of_generator();
-  const bool closes = of_generator && is_thrown_into(reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(raw)));
+  const bool closes = of_generator && is_thrown_into(generator_of(FrameImage(raw)));
   if (!closes && PyErr_ExceptionMatches(PyExc_GeneratorExit)) {
     TakesNone scope;
     return pass_on(thread, raw, 1);
@@ -277,7 +280,7 @@ StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* f
   Awaited awaited{run, context};
   Pending pending{thread, function, run_awaited, &awaited, hook_state.newest, frame.raw()};
   const Expected scope(pending);
-  return step_call(thread, frame, taken_over);
+  return step(thread, frame, nullptr, taken_over);
 }
 
 struct FrameResumed::Expectation {
@@ -287,8 +290,7 @@ struct FrameResumed::Expectation {
 
 FrameResumed::FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunner run, void* context)
     : expectation_(new Expectation{{thread, nullptr, run, context, hook_state.newest}}) {
-  auto* frame = reinterpret_cast<PyGenObject*>(generator)->gi_iframe;
-  expectation_->pending.resumed = reinterpret_cast<_PyInterpreterFrame*>(frame);
+  expectation_->pending.resumed = frame_of(generator).raw();
 }
 
 FrameResumed::~FrameResumed() = default;
@@ -327,8 +329,10 @@ void TakesNone::resume() {
 }
 
 namespace {
-void follow(PyThreadState* thread) {
+void follow([[maybe_unused]] PyThreadState* thread) {
+#if GRAMME_PYTHON_EVALUATOR_TRACES
   thread->cframe->use_tracing = thread->c_tracefunc || thread->c_profilefunc ? 255 : 0;
+#endif
 }
 }  // namespace
 

@@ -1,12 +1,14 @@
 // Generators and coroutines: suspending them, and what they wait for.
 #include "base/ref.h"
-#include "cpython/v311/internal.h"
-#include "cpython/v311/steps.h"
+#include "cpython/generator_image.h"
+#include "cpython/internal.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 
 Outcome yield_value(Step& s) {
   s.result.value = s.frame.pop();
+  s.frame.set_next(s.next);
   s.frame.suspend();
   return Outcome::Returned;
 }
@@ -19,8 +21,23 @@ Outcome send(Step& s) {
   Py_DECREF(sent);
   if (status == PYGEN_ERROR) return Outcome::Raised;
   if (status == PYGEN_NEXT) return s.push(result);
-  s.next += s.arg;
+  s.next = s.decoded.target;
   return s.replace(1, result);
+}
+
+// CPython alone sends into pairs.
+Outcome send_pair(Step&) { return Outcome::HandOver; }
+
+Outcome end_send(Step& s) {
+  s.frame.swap(2);
+  s.frame.drop(1);
+  return Outcome::Next;
+}
+
+Outcome end_send_pair(Step& s) {
+  s.frame.swap(3);
+  s.frame.drop(2);
+  return Outcome::Next;
 }
 
 namespace {
@@ -28,7 +45,7 @@ namespace {
 /// Made a coroutine by types.coroutine().
 bool is_iterable_coroutine(PyObject* object) {
   if (!PyGen_CheckExact(object)) return false;
-  return reinterpret_cast<PyGenObject*>(object)->gi_code->co_flags & CO_ITERABLE_COROUTINE;
+  return code_of_generator(object)->co_flags & CO_ITERABLE_COROUTINE;
 }
 
 bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object) || is_iterable_coroutine(object); }
@@ -64,15 +81,6 @@ unaryfunc anext_of(PyObject* object) {
   return methods ? methods->am_anext : nullptr;
 }
 
-/// Nobody else may wait for the coroutine; false with an error set.
-bool check_not_awaited(PyObject* coroutine) {
-  auto waits_for = Owned<>::steal(PyObject_GetAttrString(coroutine, "cr_await"));
-  if (!waits_for) return false;
-  if (waits_for.get() == Py_None) return true;
-  PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
-  return false;
-}
-
 }  // namespace
 
 Outcome get_yield_from_iter(Step& s) {
@@ -82,12 +90,27 @@ Outcome get_yield_from_iter(Step& s) {
   return PyGen_CheckExact(iterable) ? Outcome::Next : s.replace(1, PyObject_GetIter(iterable));
 }
 
+#if GRAMME_PYTHON_EXPORTED_NAMES
+Outcome get_awaitable(Step& s) { return s.replace(1, _PyEval_GetAwaitable(s.frame.item(), s.arg)); }
+#else
+namespace {
+/// Nobody else may wait for the coroutine; false with an error set.
+bool check_not_awaited(PyObject* coroutine) {
+  auto waits_for = Owned<>::steal(PyObject_GetAttrString(coroutine, "cr_await"));
+  if (!waits_for) return false;
+  if (waits_for.get() == Py_None) return true;
+  PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
+  return false;
+}
+}  // namespace
+
 Outcome get_awaitable(Step& s) {
   PyObject* object = s.frame.item();
   if (PyCoro_CheckExact(object)) return check_not_awaited(object) ? Outcome::Next : Outcome::Raised;
   if (is_iterable_coroutine(object)) return Outcome::Next;
   return awaiter_of(object) ? s.replace(1, call_await(object)) : Outcome::HandOver;
 }
+#endif
 
 Outcome get_aiter(Step& s) {
   PyObject* object = s.frame.item();

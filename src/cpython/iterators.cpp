@@ -48,8 +48,9 @@ Ahead number_of(layout::Enumerate* iterator, Py_ssize_t passed) {
 }
 
 Ahead number_of(layout::RangeIterator* iterator, Py_ssize_t passed) {
-  if (iterator->index + passed >= iterator->length) return {Next::End};
-  return number(iterator->start + (iterator->index + passed) * iterator->step);
+  const long at = iterator->index() + passed;
+  if (at >= iterator->length) return {Next::End};
+  return number(iterator->start + at * iterator->step);
 }
 
 }  // namespace
@@ -119,19 +120,25 @@ PyObject** iterated_address(PyObject* iterator) {
   return nullptr;
 }
 
+/// From 3.13 on the position of one over a list says so, too.
+void end_list_iterator(PyObject* iterator) {
+  if (!Py_IS_TYPE(iterator, &PyTupleIter_Type)) *list_iterator_position(iterator) = -1;
+  Py_CLEAR(*list_iterator_list(iterator));
+}
+
 bool advance_iterator(PyObject* iterator, Py_ssize_t count, bool ended) {
   switch (iterates(iterator)) {
     case Iterates::List:
     case Iterates::Tuple:
       *list_iterator_position(iterator) += count;
-      if (ended) Py_CLEAR(*list_iterator_list(iterator));
+      if (ended) end_list_iterator(iterator);
       return true;
     case Iterates::Backwards:
-      *list_iterator_position(iterator) = ended ? -1 : *list_iterator_position(iterator) - count;
-      if (ended) Py_CLEAR(*list_iterator_list(iterator));
+      *list_iterator_position(iterator) -= count;
+      if (ended) end_list_iterator(iterator);
       return true;
     case Iterates::Range:
-      as_layout<layout::RangeIterator>(iterator)->index += count;
+      as_layout<layout::RangeIterator>(iterator)->advance(count);
       return true;
     case Iterates::Enumerate:
       as_layout<layout::Enumerate>(iterator)->index += count;

@@ -1,7 +1,9 @@
 // Raising, handling, and with blocks.
+#include <iterator>
+
 #include "base/ref.h"
-#include "cpython/v311/internal.h"
-#include "cpython/v311/steps.h"
+#include "cpython/internal.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 namespace {
@@ -12,11 +14,6 @@ Outcome raised_again(Step& s) {
   return Outcome::Raised;
 }
 
-void restore(PyObject* exception) {
-  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), Py_NewRef(exception),
-                PyException_GetTraceback(exception));
-}
-
 /// A bare raise.
 Outcome raise_handled(Step& s) {
   PyObject* exception = handled_exception(s.thread);
@@ -24,7 +21,7 @@ Outcome raise_handled(Step& s) {
     PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
     return Outcome::Raised;
   }
-  restore(exception);
+  set_exception(exception);
   return raised_again(s);
 }
 
@@ -73,15 +70,15 @@ Outcome raise_varargs(Step& s) {
 /// RERAISE itself: else a cleanup block would find itself again and again.
 Outcome reraise(Step& s) {
   if (s.arg) {
-    PyObject* lasti = s.frame.item(s.arg + 1);
-    if (!PyLong_Check(lasti)) {
+    const int lasti = s.frame.index_at(s.arg + 1);
+    if (lasti < 0) {
       PyErr_SetString(PyExc_SystemError, "lasti is not an int");
       return Outcome::Raised;
     }
-    s.frame.set_current(static_cast<int>(PyLong_AsLong(lasti)));
+    s.frame.set_current(lasti);
   }
   auto exception = Owned<>::steal(s.frame.pop());
-  restore(exception.get());
+  set_exception(exception.get());
   return raised_again(s);
 }
 
@@ -89,11 +86,24 @@ Outcome reraise(Step& s) {
 Outcome end_async_for(Step& s) {
   auto exception = Owned<>::steal(s.frame.pop());
   if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopAsyncIteration)) {
-    restore(exception.get());
+    set_exception(exception.get());
     return raised_again(s);
   }
   exception = {};
   s.frame.drop(1);
+  return Outcome::Next;
+}
+
+Outcome cleanup_throw(Step& s) {
+  PyObject* exception = s.frame.item();
+  if (!PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {
+    set_exception(exception);
+    return raised_again(s);
+  }
+  PyObject* value = Py_NewRef(reinterpret_cast<PyStopIterationObject*>(exception)->value);
+  s.frame.drop_operands(3);
+  s.frame.push(Py_NewRef(Py_None));
+  s.frame.push(value);
   return Outcome::Next;
 }
 
@@ -113,12 +123,16 @@ Outcome pop_except(Step& s) {
 
 Outcome check_exc_match(Step& s) {
   PyObject* wanted = s.frame.item();
+#if GRAMME_PYTHON_EXPORTED_HELPERS
+  if (_PyEval_CheckExceptTypeValid(s.thread, wanted) < 0) return Outcome::Raised;
+#else
   const bool many = PyTuple_Check(wanted);
   for (Py_ssize_t i = 0; i < (many ? PyTuple_GET_SIZE(wanted) : 1); ++i) {
     if (PyExceptionClass_Check(many ? PyTuple_GET_ITEM(wanted, i) : wanted)) continue;
     PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
     return Outcome::Raised;
   }
+#endif
   return s.replace(1, new_bool(PyErr_GivenExceptionMatches(s.frame.item(2), wanted)));
 }
 
@@ -168,11 +182,31 @@ Outcome before_async_with(Step& s) {
           "'%.200s' object does not support the asynchronous context manager protocol (missed __aexit__ method)"});
 }
 
+#if GRAMME_PYTHON_SPECIAL_METHODS
+Outcome load_special(Step& s) {
+  PyObject* owner = s.frame.item();
+  const int found = s.frame.load_special(special_name(s.arg));
+  if (found > 0) return Outcome::Next;
+  const _Py_SpecialMethod& method = _Py_SpecialMethods[s.arg];
+  if (found == 0)
+    PyErr_Format(PyExc_TypeError,
+                 _PyEval_SpecialMethodCanSuggest(owner, s.arg) ? method.error_suggestion : method.error, owner);
+  return Outcome::Raised;
+}
+#else
+Outcome load_special(Step&) { return Outcome::HandOver; }
+#endif
+
+/// exit, or its function and self or NULL, the saved index, what was handled before, the exception
 Outcome with_except_start(Step& s) {
   PyObject* exception = s.frame.item();
   auto traceback = Owned<>::steal(PyException_GetTraceback(exception));
-  PyObject* args[] = {nullptr, PyExceptionInstance_Class(exception), exception, traceback ? traceback.get() : Py_None};
-  return s.push(PyObject_Vectorcall(s.frame.item(4), args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  PyObject* const self = kStack.with_pair ? s.frame.item(4) : nullptr;
+  PyObject* args[] = {nullptr, self, PyExceptionInstance_Class(exception), exception,
+                      traceback ? traceback.get() : Py_None};
+  const size_t count = self ? 4 : 3;
+  return s.push(PyObject_Vectorcall(s.frame.item(kStack.with_pair ? 5 : 4), std::end(args) - count,
+                                    count | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 
 }  // namespace gramme::cpython

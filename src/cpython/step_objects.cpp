@@ -1,8 +1,8 @@
 // Attributes, items and operators.
 #include <iterator>
 
-#include "cpython/v311/internal.h"
-#include "cpython/v311/steps.h"
+#include "cpython/internal.h"
+#include "cpython/steps.h"
 
 namespace gramme::cpython {
 
@@ -14,16 +14,42 @@ Outcome delete_attr(Step& s) { return s.dropped(1, PyObject_SetAttr(s.frame.item
 
 Outcome load_method(Step& s) {
   PyObject* method = nullptr;
-  bool unbound = _PyObject_GetMethod(s.frame.item(), s.name(s.arg), &method);
+  if (_PyObject_GetMethod(s.frame.item(), s.name(s.arg), &method)) {
+    s.frame.push(method);
+    s.frame.swap(2);
+    return Outcome::Next;
+  }
   if (!method) return Outcome::Raised;
-  PyObject* self = s.frame.pop();
-  s.frame.push(unbound ? method : nullptr);
-  s.frame.push(unbound ? self : method);
-  if (!unbound) Py_DECREF(self);
+  const auto self = Owned<>::steal(s.frame.pop());
+  s.push_callable(method);
   return Outcome::Next;
 }
 
-Outcome binary_subscr(Step& s) { return s.replace(2, PyObject_GetItem(s.frame.item(2), s.frame.item(1))); }
+namespace {
+
+/// An attribute of super(class, self): `super`, class and self are the top items.
+Owned<> super_attribute(Step& s) {
+  OperandArray operands(s.frame, 2);
+  const size_t count = s.arg & 1 ? 2 : 0;
+  auto super = Owned<>::steal(PyObject_Vectorcall(s.frame.item(3), operands.get(), count, nullptr));
+  return super ? Owned<>::steal(PyObject_GetAttr(super.get(), s.name(s.arg >> 1))) : Owned<>();
+}
+
+}  // namespace
+
+Outcome load_super_attr(Step& s) { return s.replace(3, super_attribute(s).release()); }
+
+Outcome load_super_method(Step& s) {
+  Owned<> attribute = super_attribute(s);
+  if (!attribute) return Outcome::Raised;
+  s.frame.drop_operands(3);
+  s.push_callable(attribute.release());
+  return Outcome::Next;
+}
+
+Outcome binary_subscr(Step& s) {
+  return s.replace(2, PyObject_GetItem(s.frame.item(2), s.frame.item(1)), kBinaryDropOrder);
+}
 
 Outcome store_subscr(Step& s) {
   return s.dropped(3, PyObject_SetItem(s.frame.item(2), s.frame.item(1), s.frame.item(3)));
@@ -31,9 +57,44 @@ Outcome store_subscr(Step& s) {
 
 Outcome delete_subscr(Step& s) { return s.dropped(2, PyObject_DelItem(s.frame.item(2), s.frame.item(1))); }
 
+namespace {
+
+/// The slice of start and stop, on top of the stack. Where the version lets it hold them alone, they leave that.
+struct TopSlice {
+  explicit TopSlice(Step& s) : made(Owned<>::steal(PySlice_New(s.frame.item(2), s.frame.item(1), nullptr))) {
+    if (made && kLeft == 0) s.frame.drop(2);
+  }
+  static constexpr int kLeft = GRAMME_PYTHON_SLICES_LEAVE_OPERANDS ? 2 : 0;  // on the stack
+  Owned<> made;
+};
+
+}  // namespace
+
+Outcome binary_slice(Step& s) {
+  TopSlice slice(s);
+  constexpr int kContainer = 1 + TopSlice::kLeft;
+  PyObject* result = slice.made ? PyObject_GetItem(s.frame.item(kContainer), slice.made.get()) : nullptr;
+  slice.made = {};
+  return s.replace(kContainer, result);
+}
+
+Outcome store_slice(Step& s) {
+  TopSlice slice(s);
+  constexpr int kContainer = 1 + TopSlice::kLeft;
+  PyObject *container = s.frame.item(kContainer), *value = s.frame.item(kContainer + 1);
+  const int status = slice.made ? PyObject_SetItem(container, slice.made.get(), value) : -1;
+  slice.made = {};
+  return s.dropped(kContainer + 1, status);
+}
+
 Outcome unary_positive(Step& s) { return s.replace(1, PyNumber_Positive(s.frame.item())); }
 Outcome unary_negative(Step& s) { return s.replace(1, PyNumber_Negative(s.frame.item())); }
 Outcome unary_invert(Step& s) { return s.replace(1, PyNumber_Invert(s.frame.item())); }
+
+Outcome to_bool(Step& s) {
+  const int truth = PyObject_IsTrue(s.frame.item());
+  return truth < 0 ? Outcome::Raised : s.replace(1, new_bool(truth));
+}
 
 Outcome unary_not(Step& s) {
   int truth = PyObject_IsTrue(s.frame.item());
@@ -81,7 +142,9 @@ static_assert(std::size(kBinary) == 26);
 
 PyObject* binary_operation(int op, PyObject* left, PyObject* right) { return kBinary[op](left, right); }
 
-Outcome binary_op(Step& s) { return s.replace(2, binary_operation(s.arg, s.frame.item(2), s.frame.item(1))); }
+Outcome binary_op(Step& s) {
+  return s.replace(2, binary_operation(s.arg, s.frame.item(2), s.frame.item(1)), kBinaryDropOrder);
+}
 
 Outcome compare_op(Step& s) { return s.replace(2, PyObject_RichCompare(s.frame.item(2), s.frame.item(1), s.arg)); }
 

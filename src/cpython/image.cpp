@@ -1,0 +1,118 @@
+#include "cpython/image.h"
+
+#include "base/ref.h"
+#include "cpython/internal.h"
+
+namespace gramme::cpython {
+
+#if GRAMME_PYTHON_TAGGED_SLOTS
+
+bool FrameImage::unpack(PyThreadState* thread, PyObject* iterable, int before, int after) const {
+  Slot::Word* top = frame_->stackpointer + before + (after < 0 ? 0 : 1 + after);
+  if (!_PyEval_UnpackIterableStackRef(thread, iterable, before, after, top)) return false;
+  frame_->stackpointer = top;
+  return true;
+}
+
+#elif GRAMME_PYTHON_EXPORTED_HELPERS
+
+bool FrameImage::unpack(PyThreadState* thread, PyObject* iterable, int before, int after) const {
+  const int total = before + (after < 0 ? 0 : 1 + after);
+  if (!_PyEval_UnpackIterable(thread, iterable, before, after, &top(-total))) return false;
+  frame_->stacktop += total;
+  return true;
+}
+
+#else
+
+namespace {
+
+/// "not enough values" when the iterator ended after `got` items.
+void set_too_few(int before, int after, Py_ssize_t got) {
+  if (after < 0)
+    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %d, got %zd)", before, got);
+  else
+    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, got);
+}
+
+/// Has the iterator ended, as an unpacking without a star asks?
+bool ended(PyObject* iterator, int expected) {
+  auto extra = Owned<>::steal(PyIter_Next(iterator));
+  if (!extra) return !PyErr_Occurred();
+  PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %d)", expected);
+  return false;
+}
+
+/// The rest of the iterator as a list without the last `after` items, which go on top of it.
+bool unpack_rest(PyObject* iterator, int before, int after, PyObject** top) {
+  auto rest = Owned<>::steal(PySequence_List(iterator));
+  if (!rest) return false;
+  Py_ssize_t length = PyList_GET_SIZE(rest.get());
+  if (length < after) {
+    set_too_few(before, after, before + length);
+    return false;
+  }
+  for (int i = 0; i < after; ++i) top[-2 - i] = PyList_GET_ITEM(rest.get(), length - after + i);
+  Py_SET_SIZE(rest.get(), length - after);  // those items belong to the stack now
+  top[-1] = rest.release();
+  return true;
+}
+
+/// The items below `top`. False with an error set: none is left there.
+bool unpack_below(PyObject* iterable, int before, int after, PyObject** top) {
+  auto iterator = Owned<>::steal(PyObject_GetIter(iterable));
+  if (!iterator) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable)->tp_iter && !PySequence_Check(iterable))
+      PyErr_Format(PyExc_TypeError, "cannot unpack non-iterable %.200s object", Py_TYPE(iterable)->tp_name);
+    return false;
+  }
+  int count = 0;
+  for (; count < before; ++count) {
+    PyObject* item = PyIter_Next(iterator.get());
+    if (!item) break;
+    top[-1 - count] = item;
+  }
+  if (count < before && !PyErr_Occurred()) set_too_few(before, after, count);
+  if (count == before &&
+      (after < 0 ? ended(iterator.get(), before) : unpack_rest(iterator.get(), before, after, top - before)))
+    return true;
+  while (count > 0) Py_DECREF(top[-1 - --count]);
+  return false;
+}
+
+}  // namespace
+
+/// They are collected above the stack's top, where nobody looks.
+bool FrameImage::unpack(PyThreadState*, PyObject* iterable, int before, int after) const {
+  const int total = before + (after < 0 ? 0 : 1 + after);
+  if (!unpack_below(iterable, before, after, &top(-total))) return false;
+  frame_->stacktop += total;
+  return true;
+}
+
+#endif
+
+#if GRAMME_PYTHON_SPECIAL_METHODS
+int FrameImage::load_special(PyObject* name) const {
+  Slot::Word pair[] = {PyStackRef_NULL, pop_word()};
+  const int found = _PyObject_LookupSpecialMethod(name, pair);
+  if (found > 0) push_word(pair[0]);
+  push_word(pair[1]);
+  return found;
+}
+#endif
+
+#if GRAMME_PYTHON_MOVES_ARGUMENTS
+PyObject* FrameImage::call_moved(PyThreadState* thread, int bottom, int count, int above, PyObject* names) const {
+  std::vector<Slot::Word> arguments;
+  for (int n = above + count; n > above; --n) arguments.push_back(std::exchange(top(n), PyStackRef_NULL));
+  const Slot::Word function = std::exchange(top(bottom), PyStackRef_NULL);
+  const Owned<> held_names = Owned<>::share(names);
+  const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  auto* callee =
+      _PyEvalFramePushAndInit(thread, function, nullptr, arguments.data(), arguments.size() - named, names, nullptr);
+  return callee ? _PyEval_EvalFrame(thread, callee, 0) : nullptr;
+}
+#endif
+
+}  // namespace gramme::cpython

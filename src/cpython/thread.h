@@ -1,0 +1,56 @@
+// What a thread of Python keeps: the exception that is raised, those being handled, levels of recursion, what asks the
+// evaluator to stop.
+#pragma once
+#include "base/ref.h"
+#include "cpython/features.h"
+
+namespace gramme::cpython {
+
+/// Is an exception set?
+inline bool is_raising(PyThreadState* thread) {
+#if GRAMME_PYTHON_RAISED_OBJECT
+  return thread->current_exception != nullptr;
+#else
+  return thread->curexc_type != nullptr;
+#endif
+}
+/// The exception that is set, with its traceback; none is set afterwards.
+Owned<> take_exception();
+/// Sets an exception with the traceback that it has.
+void set_exception(PyObject* exception);
+
+/// The exception being handled, as sys.exc_info() sees it; borrowed, null if there is none.
+PyObject* handled_exception(PyThreadState* thread);
+struct Handled {
+  PyObject* own;    // by the innermost generator under way or, if there is none, by functions
+  PyObject* outer;  // by whoever resumed that generator
+};
+/// Borrowed; null where there is none. The former hides the latter.
+Handled handled_exceptions(PyThreadState* thread);
+/// Sets the exception that the current function or generator handles, and drops the old one. Takes a reference over.
+void set_handled_exception(PyThreadState* thread, PyObject* owned);
+
+/// Has the evaluator been asked to stop for signals, pending calls, the GIL or an asynchronous exception?
+bool eval_breaker(PyThreadState* thread);
+/// Does what was asked for; false with an exception set.
+bool handle_pending(PyThreadState* thread);
+
+/// The level of recursion that CPython counts for a call through tp_call.
+bool enter_recursive_call(PyThreadState* thread, const char* where);
+void leave_recursive_call(PyThreadState* thread);
+
+/// Levels that are left for frames of Python code.
+inline int& levels_left(PyThreadState* thread) {
+#if GRAMME_PYTHON_OWN_LEVELS
+  return thread->py_recursion_remaining;
+#else
+  return thread->recursion_remaining;
+#endif
+}
+/// The level of a frame, which is to be left in both cases. False: the limit was hit, RecursionError is set.
+bool enter_frame(PyThreadState* thread);
+inline void leave_frame(PyThreadState* thread) { ++levels_left(thread); }
+/// Does the limit allow so many more levels?
+inline bool has_recursive_calls(PyThreadState* thread, int count) { return levels_left(thread) > count; }
+
+}  // namespace gramme::cpython

@@ -302,7 +302,9 @@ void bind_objects(nb::module_& m) {
   m.def(
       "type_tag", [](nb::handle type) { return cpython::type_tag(reinterpret_cast<PyTypeObject*>(type.ptr())); },
       "type"_a);
+#if GRAMME_PYTHON_DICT_VERSIONS
   m.def("dict_version", [](nb::handle dict) { return cpython::dict_version(dict.ptr()); }, "dict"_a);
+#endif
   m.def("order_state", [](nb::handle dict) { return *cpython::ordered_dict_state_address(dict.ptr()); }, "dict"_a);
   m.def(
       "ordered_key",

@@ -84,7 +84,7 @@ Step load_assertion_error(Interpreter& interp, Frame& frame, int) {
 namespace {
 [[noreturn]] void unbound(Interpreter& interp, Frame& frame, int slot) {
   interp.guard_unbound(frame, slot);
-  bool free = slot >= frame.object()->co_nlocals + frame.object()->co_nplaincellvars;
+  bool free = slot >= frame.object()->co_nlocalsplus - frame.object()->co_nfreevars;
   std::string name = utf8_of(frame.variable(slot));
   if (free)
     protocol::raise(

@@ -13,6 +13,7 @@ namespace {
 using SourceKind = source::Kind;
 
 DictEvidence from_environment() {
+  if (!GRAMME_PYTHON_DICT_VERSIONS) return DictEvidence::Slots;
   const char* name = std::getenv("GRAMME_EVIDENCE");
   return name && std::string(name) == "slots" ? DictEvidence::Slots : DictEvidence::Tags;
 }
@@ -22,7 +23,7 @@ DictEvidence from_environment() {
 DictEvidence dict_evidence = from_environment();
 
 bool use_evidence(const std::string& name) {
-  if (name != "tags" && name != "slots") return false;
+  if (name != "slots" && !(name == "tags" && GRAMME_PYTHON_DICT_VERSIONS)) return false;
   dict_evidence = name == "slots" ? DictEvidence::Slots : DictEvidence::Tags;
   return true;
 }
@@ -30,9 +31,11 @@ bool use_evidence(const std::string& name) {
 void Recorder::add_dict(PyObject* dict, uint32_t needs) {
   switch (dict_evidence) {
     case DictEvidence::Tags:
+#if GRAMME_PYTHON_DICT_VERSIONS
       add_number(cpython::dict_version_address(dict), Cause::Versioned);
       if ((needs & kOrder) && cpython::is_ordered_dict(dict))
         add_number(cpython::ordered_dict_state_address(dict), Cause::Versioned);
+#endif
       return;
     case DictEvidence::Slots:
       return add_table(dict, needs);

@@ -8,6 +8,7 @@
 #include "aten/state.h"
 #include "base/interruption.h"
 #include "cpython/objects.h"
+#include "cpython/variable.h"
 #include "torch/names.h"
 
 namespace gramme::runtime {
@@ -93,29 +94,20 @@ Stop why_stopped() {
 
 namespace {
 
-/// torch.autograd.profiler says so in a variable, which is looked up when one of the module's was set.
-struct Profiled {
-  PyObject* variables = nullptr;
-  uint64_t version = 0;
-  bool now = false;
-} profiled;  // guarded by the GIL
+/// torch.autograd.profiler says so in a variable.
+cpython::Variable profiled;  // guarded by the GIL
 
-[[gnu::cold]] bool look_for_profiler() {
-  if (!profiled.variables) {
-    PyObject* module = of_torch::if_loaded(of_torch::Profiler);
-    if (!module) return false;
-    profiled.variables = share(PyModule_GetDict(module)).release();
-  }
-  profiled.version = cpython::dict_version(profiled.variables);
-  PyObject* now = PyDict_GetItemWithError(profiled.variables, of_torch::attribute(of_torch::IsProfilerEnabled));
-  profiled.now = now && now != Py_False;
-  return profiled.now;
+[[gnu::cold]] bool find_profiler() {
+  if (PyObject* module = of_torch::if_loaded(of_torch::Profiler))
+    profiled.set(PyModule_GetDict(module), of_torch::attribute(of_torch::IsProfilerEnabled));
+  return profiled.is_set();
 }
 
 [[gnu::always_inline]] inline bool is_profiled() {
-  if (profiled.variables && cpython::dict_version(profiled.variables) == profiled.version) [[likely]]
-    return profiled.now;
-  return look_for_profiler();
+  if (!profiled.is_set() && !find_profiler()) [[unlikely]]
+    return false;
+  PyObject* const now = profiled.value();
+  return now != Py_False && now;
 }
 
 }  // namespace

@@ -178,7 +178,6 @@ def test_saved_indices_lie_where_they_are_raised_again(soak: bool) -> None:
             kept += any(items)
             if name == "RERAISE" and arg:
                 assert items[-1 - arg], (code, offset)
-                assert sum(items) == 1, (code, offset)
     assert raised > 100
     assert kept > raised
 

@@ -129,6 +129,15 @@ def test_specialised_code_decodes_as_compiled() -> None:
                 items[0] = table["n"]
         return total
 
+    body = "        a, b = b + i, a - i\n" * 80  # jumps with EXTENDED_ARGs
+    namespace: dict[str, Any] = {}
+    exec(f"def long():\n    a = b = 0\n    for i in range(1000):\n{body}    return a + b", namespace)
+    long = namespace["long"]
+    compiled = decoded(types.FunctionType(long.__code__.replace(co_name="fresh"), {}).__code__)
+    long()
+    assert any(i.opname == "EXTENDED_ARG_QUICK" for i in dis.get_instructions(long, adaptive=True))
+    assert decoded(types.FunctionType(long.__code__, {}).__code__) == compiled
+
     fresh = types.FunctionType(hot.__code__.replace(co_name="fresh"), globals()).__code__
     before = decoded(fresh)
     for _ in range(100):

@@ -184,7 +184,7 @@ def codes(places: list[str], every: int) -> Iterator[types.CodeType]:
 
 
 def specialised() -> int:
-    """Code of this process, which CPython has changed since it was compiled, is the same instructions; how much it is."""
+    """How much code of this process CPython has changed since it was compiled; it is the same instructions."""
     count = 0
     for function in [found for found in gc.get_objects() if isinstance(found, types.FunctionType)]:
         code = function.__code__

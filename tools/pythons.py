@@ -178,7 +178,7 @@ def test(version: str, python: Path | None) -> str:
     except SkippedError as why:
         return f"FAILED: {why}"
     env = os.environ | {"PYTHONPATH": str(build)}
-    scripts = (["run.py"], ["decoding.py", "--every", "16"])
+    scripts = (["run.py"], ["rooms.py"], ["decoding.py", "--every", "16"])
     command = [str(python), "-W", "ignore"]
     done = [
         subprocess.run([*command, str(ROOT / "tests/cpython" / name), *options], env=env, check=False).returncode

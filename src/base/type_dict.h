@@ -5,7 +5,16 @@
 namespace gramme {
 
 /// Borrowed, good as long as the type lives. The one place that knows where a type keeps it.
-inline PyObject* type_dict(PyTypeObject* type) { return type->tp_dict; }
+inline PyObject* type_dict(PyTypeObject* type) {
+#ifdef _Py_TPFLAGS_STATIC_BUILTIN  // of its own types the interpreter keeps it elsewhere
+  if (type->tp_dict) return type->tp_dict;
+  PyObject* dict = PyType_GetDict(type);
+  Py_DECREF(dict);
+  return dict;
+#else
+  return type->tp_dict;
+#endif
+}
 inline PyObject* type_dict(PyObject* type) { return type_dict(reinterpret_cast<PyTypeObject*>(type)); }
 
 }  // namespace gramme

@@ -10,6 +10,7 @@ meet, at handlers and at the end, and are never below nothing nor above co_stack
 
 import argparse
 import dis
+import gc
 import sys
 import sysconfig
 import types
@@ -182,6 +183,26 @@ def codes(places: list[str], every: int) -> Iterator[types.CodeType]:
         yield from nested(module)
 
 
+def specialised() -> int:
+    """How much code of this process CPython has changed since it was compiled; it is the same instructions."""
+    count = 0
+    for function in [found for found in gc.get_objects() if isinstance(found, types.FunctionType)]:
+        code = function.__code__
+        running = decoder.decode(code, True)
+        check(running == decoder.decode(code), f"{code} is something else once it has run")
+        count += code._co_code_adaptive != code.co_code  # type: ignore[attr-defined]
+    return count
+
+
+def run_long_loop() -> types.FunctionType:
+    """A function that was run, whose jumps have EXTENDED_ARGs: 3.11 specialises those, too."""
+    body = "        a, b = b + i, a - i\n" * 80
+    namespace: dict[str, Any] = {}
+    exec(f"def long_loop():\n    a = b = 0\n    for i in range(1000):\n{body}    return a + b", namespace)
+    namespace["long_loop"]()
+    return namespace["long_loop"]  # type: ignore[no-any-return]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("places", nargs="*")
@@ -201,9 +222,14 @@ def main() -> int:
         count += 1
         inner += walk.inner
         used += walk.used
+    changed, _kept = 0, run_long_loop()
+    try:
+        changed = specialised()
+    except RefusedError as why:
+        refused[str(why)] = ["this process"]
     for why, where in sorted(refused.items(), key=lambda row: -len(row[1]))[:20]:
         print(f"{len(where)} REFUSED: {why}, {where[0]}")
-    told = f"{count} code objects of {len(used)} instructions, {inner} jumps behind a bool()"
+    told = f"{count} code objects of {len(used)} instructions, {inner} jumps behind a bool(), {changed} specialised"
     print(f"CPython {sys.version.split()[0]}: {told}, {sum(map(len, refused.values()))} refused")
     return bool(refused)
 

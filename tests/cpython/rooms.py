@@ -49,28 +49,30 @@ def caught_frames_give_what_calls_give() -> None:
         assert frames.catch_frame(add, (1, 2, 5), steps) == expected, steps
 
 
+def raised_by(function: Callable[[], Any]) -> BaseException:
+    try:
+        function()
+    except Exception as e:
+        return e
+    raise AssertionError("no exception")
+
+
 @check
 def binding_errors_are_those_of_the_call() -> None:
-    try:
-        frames.catch_frame(add, (1,), 3)
-    except TypeError as e:
-        assert "missing 1 required positional argument: 'y'" in str(e)
-    else:
-        raise AssertionError("no error")
+    error = raised_by(lambda: frames.catch_frame(add, (1,), 3))
+    assert isinstance(error, TypeError)
+    assert "missing 1 required positional argument: 'y'" in str(error)
     assert add(1, 2) == add(1, 2)  # the hook is out
 
 
 @check
 def exceptions_leave_caught_frames() -> None:
     for steps in STEPS:
-        try:
-            frames.catch_frame(fails, (4,), steps)
-        except KeyError as e:
-            assert isinstance(e.__cause__, IndexError) and e.__traceback__
-            names = [frame.name for frame in traceback.extract_tb(e.__traceback__)]
-            assert names == ["exceptions_leave_caught_frames", "fails"], (steps, names)
-        else:
-            raise AssertionError(steps)
+        error = raised_by(lambda s=steps: frames.catch_frame(fails, (4,), s))  # type: ignore[misc]
+        assert isinstance(error, KeyError)
+        assert isinstance(error.__cause__, IndexError)
+        names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        assert names == ["raised_by", "<lambda>", "fails"], (steps, names)
 
 
 def depth(n: int) -> int:
@@ -212,7 +214,8 @@ def generators_are_made_in_the_middle() -> None:
     replay["fill"](new, middle, -2, last_begun(unborn), bytes([1, 0, 0]), 3)
     assert [*new] == [*unborn] == [6, (3, 6, None)]
     over = replay["make_generator"](middle)
-    assert next(over, "over") == "over" and over.gi_frame is None
+    assert next(over, "over") == "over"
+    assert over.gi_frame is None
     del made, new, over
     gc.collect()
 
@@ -222,8 +225,10 @@ def frames_that_ended_are_made() -> None:
     replay = frames.of_replay()
     made = replay["make_frame"](add)
     replay["fill"](made, add, 0, 6, bytes([1, 0, 1]), "x", "y")
-    assert made.f_code is add.__code__ and made.f_globals is globals()
-    assert made.f_locals["x"] == "x" and made.f_locals["z"] == "y"
+    assert made.f_code is add.__code__
+    assert made.f_globals is globals()
+    assert made.f_locals["x"] == "x"
+    assert made.f_locals["z"] == "y"
     assert made.f_back is None
 
 
@@ -324,12 +329,15 @@ def iterators_are_advanced() -> None:
             assert list(made) == list(real)
         ended = make()  # type: ignore[operator]
         advance(ended, 3, True)
-        assert list(ended) == [] and ended.__length_hint__() == 0
+        assert list(ended) == []
+        assert ended.__length_hint__() == 0
     moved = iter([1, 2, 3])
     move(moved, 2)
     assert list(moved) == [3]
     move(moved, -1)
-    assert list(moved) == [] and moved.__length_hint__() == 0 and moved.__reduce__()
+    assert list(moved) == []
+    assert moved.__length_hint__() == 0
+    assert moved.__reduce__()
 
 
 @check
@@ -377,7 +385,10 @@ def classes_are_made_quietly() -> None:
 
     named = Named()
     made = frames.make_type(type, "Made", (Base,), {"named": named, "x": 1})
-    assert log == [] and made.__mro__ == (made, Base, object) and made.named is named and type(made) is type
+    assert log == []
+    assert made.__mro__ == (made, Base, object)
+    assert made.named is named
+    assert type(made) is type
     assert made().x == 1
 
 
@@ -395,7 +406,10 @@ def other_layouts_are_known() -> None:
     table, second, first, of_token, has_registrations = frames.others(
         cached, collections.deque(range(100)), ordered, token
     )
-    assert list(table) == [3] and (second, first) == (1, "b") and of_token is variable and has_registrations
+    assert list(table) == [3]
+    assert (second, first) == (1, "b")
+    assert of_token is variable
+    assert has_registrations
 
 
 # ---- signals

@@ -2,6 +2,7 @@
 
     python tools/pythons.py set-up 3.13 3.14     Debian's, from the mirror and by the keys that apt is configured with
     python tools/pythons.py test                 builds the module without torch with each that is there, runs its tests
+    python tools/pythons.py sanitize 3.14        the same under AddressSanitizer, with fewer programs
 
 Nothing is installed: packages are unpacked into build/pythons/<version> (GRAMME_PYTHONS: another folder), and the
 interpreter runs with their C library, by their loader. They are kept: what is set up once needs no network. 25 MB and
@@ -135,14 +136,15 @@ def headers_of(python: Path) -> Path | None:
     return Path(folder) if Path(folder, "Python.h").exists() else None
 
 
-def compile_module(version: str, python: Path) -> Path:
+def compile_module(version: str, python: Path, sanitize: bool = False) -> Path:
     """The module of base, cpython and bytecode alone, with the compiler of this machine; the folder it lies in."""
-    build = FOLDER / "module" / version
+    build = FOLDER / ("module-sanitized" if sanitize else "module") / version
     headers = headers_of(python)
     if not headers:
         raise SkippedError("it has no headers")
     configure = (ROOT / ".venv/bin/cmake", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ROOT / '.venv/bin/ninja'}")
-    run(*configure, "-S", ROOT / "tests/cpython", "-B", build, f"-DPYTHON_HEADERS={headers}", what="cmake")
+    run(*configure, "-S", ROOT / "tests/cpython", "-B", build, f"-DPYTHON_HEADERS={headers}",
+        f"-DGRAMME_SANITIZE={'ON' if sanitize else 'OFF'}", what="cmake")  # fmt: skip
     run(ROOT / ".venv/bin/cmake", "--build", build, what="the build")
     return build
 
@@ -157,9 +159,11 @@ def main(arguments: list[str]) -> int:
             except SkippedError as why:
                 failed = True
                 told.append(f"CPython {version} CANNOT BE SET UP: {why}")
-    elif command == "test":
+    elif command in ("test", "sanitize"):
         for version, python in interpreters().items():
-            done = test(version, python)
+            if versions and version not in versions:
+                continue
+            done = test(version, python, sanitize=command == "sanitize")
             failed |= done.startswith("FAILED")
             told.append(f"CPython {version} {done}")
     else:
@@ -168,18 +172,25 @@ def main(arguments: list[str]) -> int:
     return int(failed)
 
 
-def test(version: str, python: Path | None) -> str:
+def sanitized_env() -> dict[str, str]:
+    """For an interpreter built without AddressSanitizer: its library comes first, each allocation is one of C."""
+    library = run(os.environ.get("CXX", "g++"), "-print-file-name=libasan.so", what="the compiler").strip()
+    return {"LD_PRELOAD": str(Path(library).resolve()), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+
+
+def test(version: str, python: Path | None, sanitize: bool) -> str:
     if not python:
         how = f"tools/pythons.py set-up {version}" if version in SUITES else "the machine has none"
         return f"SKIPPED: not there; {how}"
     if not headers_of(python):
         return "SKIPPED: it has no headers"
     try:
-        build = compile_module(version, python)
+        build = compile_module(version, python, sanitize)
+        env = os.environ | {"PYTHONPATH": str(build)} | (sanitized_env() if sanitize else {})
     except SkippedError as why:
         return f"FAILED: {why}"
-    env = os.environ | {"PYTHONPATH": str(build)}
-    scripts = (["run.py"], ["decoding.py", "--every", "16"])
+    programs = ["--generated", "10"] if sanitize else []
+    scripts = (["run.py", *programs], ["rooms.py"], ["decoding.py", "--every", "16"])
     command = [str(python), "-W", "ignore"]
     done = [
         subprocess.run([*command, str(ROOT / "tests/cpython" / name), *options], env=env, check=False).returncode

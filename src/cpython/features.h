@@ -23,8 +23,6 @@
 #define GRAMME_PYTHON_TAGGED_SLOTS (PY_VERSION_HEX >= 0x030E0000)
 /// CPython exports what its evaluator uses for frames: begin one on arguments that it takes over, clear one.
 #define GRAMME_PYTHON_EXPORTED_FRAMES (PY_VERSION_HEX >= 0x030D0000)
-/// CPython's headers say how many items an instruction takes and gives.
-#define GRAMME_PYTHON_OPCODE_METADATA (PY_VERSION_HEX >= 0x030D0000)
 /// Trace and profile functions are tools of sys.monitoring, whose events are written into the code.
 #define GRAMME_PYTHON_MONITORING (PY_VERSION_HEX >= 0x030C0000)
 /// Iterators lie on the stack in pairs: with an index, or nothing.

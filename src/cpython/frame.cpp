@@ -41,7 +41,6 @@ void LinkedFrame::unlink() {
 bool LinkedFrame::tracing() const { return cframe_.use_tracing != 0; }
 #else
 LinkedFrame::LinkedFrame(PyThreadState* thread, LiveFrame frame) : thread_(thread), frame_(frame) {
-  frame.make_safe();
   frame.raw()->previous = current_frame(thread);
   set_current_frame(thread, frame.raw());
   entered_ = enter_frame(thread);

@@ -1,7 +1,6 @@
 #include "cpython/generators.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -193,12 +192,6 @@ class LeftAlone final : public Resumer {
 };
 
 }  // namespace
-
-/// The RESUME where it goes on says so.
-bool waits_for_another(FrameImage frame) {
-  const RawUnit resume = raw_unit(frame.code(), frame.next());
-  return std::string_view(opcode_name(resume.opcode)) == "RESUME" && (resume.arg & 3) >= 2;
-}
 
 bool closes_quietly(PyObject* object) {
   if (!PyGen_CheckExact(object)) return false;  // a coroutine's death may warn

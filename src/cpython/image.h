@@ -3,9 +3,9 @@
 //
 // A slot holds (SlotKind): nothing, a reference of its own, a reference of somebody else's, or an instruction index.
 // With 3.14 an item of the value stack may borrow from a local of the same frame, and an argument from the stack of the
-// frame that called. CPython's compiler sees to it that no lender is written while it lends; whoever writes otherwise
-// makes the frame safe first: then each slot has a reference of its own. What it writes is its own, too, or lent as
-// CPython would.
+// frame that called. CPython's compiler sees to it that no lender is written while it lends, so instructions are
+// carried out as it compiled them; whoever writes a frame otherwise makes it safe first, and those that it called: then
+// each slot has a reference of its own.
 #pragma once
 #include <utility>
 #include <vector>
@@ -196,11 +196,6 @@ class FrameImage {
 #else
     push_word(Py_XNewRef(top(n)));
 #endif
-  }
-  /// The item lends from the local, which holds the same object: its own reference is dropped.
-  void lend_item(int n, int slot) const {
-    if (item_kind(n) == SlotKind::Owned && item(n) == local(slot))
-      Slot::drop(std::exchange(top(n), Slot::lend(frame_->localsplus[slot])));
   }
   /// Drops the top items, the topmost first, as unwinding does.
   void drop(int count) const {

@@ -20,9 +20,14 @@ struct ODict {
   PyObject* weakrefs;
 };
 
-/// _thread._local, and what a thread's dict holds under its key.
+/// _thread._local.
 struct ThreadLocal {
-  PyObject_HEAD PyObject* key;
+#if GRAMME_PYTHON_LOCAL_HAS_DICTS
+  PyObject_HEAD PyObject *args, *keywords, *weakrefs;
+  PyObject* dicts;  // by the thread's key
+#else
+  PyObject_HEAD PyObject* key;  // in the thread's dict, of a holder of its dict
+#endif
 };
 struct ThreadLocalDict {
   PyObject_HEAD PyObject* dict;

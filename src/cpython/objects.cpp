@@ -436,12 +436,20 @@ bool is_thread_local(PyObject* object) {
   return PyObject_TypeCheck(object, type);
 }
 
+#if GRAMME_PYTHON_LOCAL_HAS_DICTS
+PyObject* thread_dict(PyObject* local) {
+  PyObject* key = PyThreadState_Get()->threading_local_key;
+  PyObject* dicts = reinterpret_cast<layout::ThreadLocal*>(local)->dicts;
+  return key && dicts ? PyDict_GetItem(dicts, key) : nullptr;
+}
+#else
 PyObject* thread_dict(PyObject* local) {
   PyObject* of_thread = PyThreadState_GetDict();
   PyObject* key = reinterpret_cast<layout::ThreadLocal*>(local)->key;
   PyObject* held = of_thread ? PyDict_GetItem(of_thread, key) : nullptr;
   return held ? reinterpret_cast<layout::ThreadLocalDict*>(held)->dict : nullptr;
 }
+#endif
 
 Owned<> subclasses(PyTypeObject* cls) {
   PyObject* const method = once([] {

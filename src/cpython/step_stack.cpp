@@ -1,4 +1,5 @@
 // Stack, local variables and cells.
+#include <string_view>
 #include <utility>
 
 #include "cpython/steps.h"
@@ -51,9 +52,22 @@ Outcome load_common_constant(Step& s) { return s.push(Py_NewRef(common_constant(
 
 Outcome load_assertion_error(Step& s) { return s.push(Py_NewRef(PyExc_AssertionError)); }
 
+#if GRAMME_PYTHON_TAGGED_SLOTS
+namespace {
+/// Has CPython's compiler found that the item needs no reference?
+bool lends(uint8_t raw) { return std::string_view(opcode_name(raw)).starts_with("LOAD_FAST_BORROW"); }
+}  // namespace
+#endif
+
 Outcome load_fast(Step& s) {
   PyObject* value = s.frame.local(s.arg);
   if (!value) set_name_error(PyExc_UnboundLocalError, kUnboundLocal, s.local_name(s.arg));
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  if (value && lends(s.decoded.raw)) {
+    s.frame.push_lent(s.arg);
+    return Outcome::Next;
+  }
+#endif
   return s.push(Py_XNewRef(value));
 }
 

@@ -134,6 +134,7 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
     result_ = Py_NewRef(run.value(exit.result));
     if (exit.makes_generator) own_generator(family_, result_);
     set_handled(run);
+    frame_.make_safe();
     for (const plan::SlotWrite& write : exit.locals) frame_.set_local(write.slot, nullptr);
     frame_.drop(frame_.depth());
     return Turn::Return;
@@ -174,6 +175,7 @@ Chain::Turn Chain::return_into_caller(SegmentRun& run) {
   set_handled(run);
   Chain* chain = this;
   for (const plan::Caller& caller : exit.callers) {
+    chain->frame_.make_safe();
     for (int slot : caller.dies) chain->frame_.set_local(slot, nullptr);
     chain = chain->caller_;
     chain->taken_over_ = true;
@@ -215,6 +217,7 @@ Chain::Turn Chain::again_without_callers(const plan::Segment& segment) {
 /// Everything is in its new place before the old objects are dropped: their finalizers may look at the frame.
 void Chain::put(Content content) {
   std::vector<Owned<>> old;
+  frame_.make_safe();
   old.reserve(content.locals.size() + static_cast<size_t>(frame_.depth()));
   for (auto& [slot, value] : content.locals)
     old.push_back(Owned<>::steal(frame_.exchange_local(slot, value.release())));

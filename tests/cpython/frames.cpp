@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "rooms.h"
 #include "stepper.h"
 
 namespace frames {
@@ -155,4 +156,8 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT, "frames", nullptr, -1, methods};
 }  // namespace
 }  // namespace frames
 
-PyMODINIT_FUNC PyInit_frames() { return PyModule_Create(&frames::module); }
+PyMODINIT_FUNC PyInit_frames() {
+  PyObject* made = PyModule_Create(&frames::module);
+  if (made) PyModule_AddFunctions(made, frames::of_rooms);
+  return made;
+}

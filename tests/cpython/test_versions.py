@@ -1,4 +1,4 @@
-"""Frames and code of each version of CPython that is there, without torch: see run.py and decoding.py.
+"""Frames and code of each version of CPython that is there, without torch: see run.py, rooms.py and decoding.py.
 
 `tools/pythons.py set-up` fetches those that are skipped.
 """
@@ -43,4 +43,13 @@ def test_taken_frames_keep_lifetimes(version):
 def test_code_is_decoded_as_cpython_has_it(version):
     done = run(version, "decoding.py", "--every", "4")
     assert done.stdout.endswith(" 0 refused\n"), done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@ALL
+def test_rooms_do_what_python_does(version):
+    done = run(version, "rooms.py")
+    assert done.stdout.endswith(" 0 wrong\n"), done.stdout[-4000:] + done.stderr[-2000:]
     assert done.returncode == 0

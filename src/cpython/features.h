@@ -91,6 +91,8 @@
 #define GRAMME_PYTHON_SPECIAL_METHODS (PY_VERSION_HEX >= 0x030E0000)
 /// t-strings.
 #define GRAMME_PYTHON_TEMPLATES (PY_VERSION_HEX >= 0x030E0000)
+/// Functions have type parameters.
+#define GRAMME_PYTHON_TYPE_PARAMETERS (PY_VERSION_HEX >= 0x030C0000)
 /// Functions make their annotations when they are asked for.
 #define GRAMME_PYTHON_ANNOTATE (PY_VERSION_HEX >= 0x030E0000)
 /// It can be asked whether the object of a weak reference has died, without a reference to it.

@@ -149,6 +149,15 @@ inline PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast
 inline PyCodeObject* code_of(PyFunctionObject* function) {
   return reinterpret_cast<PyCodeObject*>(function->func_code);
 }
+/// Does Python code run when its annotations are asked for?
+inline bool makes_annotations([[maybe_unused]] PyObject* function) {
+#if GRAMME_PYTHON_ANNOTATE
+  const PyFunctionObject* of = as_function(function);
+  return !of->func_annotations && of->func_annotate && of->func_annotate != Py_None;
+#else
+  return false;
+#endif
+}
 inline PyObject* builtins_of(PyFunctionObject* function) { return function->func_builtins; }
 inline PyObject* const* cell_address(PyObject* cell) { return &reinterpret_cast<PyCellObject*>(cell)->ob_ref; }
 

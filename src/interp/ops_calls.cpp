@@ -117,7 +117,7 @@ Step set_function_attribute(Interpreter& interp, Frame& frame, int which) {
       set_closure(interp.trace, function, value);
       break;
     default:
-      cannot(Reason::OpcodeUnsupported, "a function with annotations that are made when they are asked for");
+      function->annotate = value;
   }
   frame.push(function);
   return Step::Next;

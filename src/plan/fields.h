@@ -34,9 +34,9 @@ FIELD(Builtins) { return PyFunction_Check(base) ? &cpython::as_function(base)->f
 FIELD(Defaults) { return PyFunction_Check(base) ? &cpython::as_function(base)->func_defaults : nullptr; }
 FIELD(KwDefaults) { return PyFunction_Check(base) ? &cpython::as_function(base)->func_kwdefaults : nullptr; }
 
-/// CPython makes the dict of what it kept of the definition when it is first asked for.
+/// CPython makes the dict of what it kept of the definition when it is first asked for. Not here if that runs Python.
 FIELD(Annotations) {
-  if (!PyFunction_Check(base)) return nullptr;
+  if (!PyFunction_Check(base) || cpython::makes_annotations(base)) return nullptr;
   static PyObject* const name = intern("__annotations__");
   if (!Owned<>::steal(PyObject_GenericGetAttr(base, name))) PyErr_Clear();
   return &cpython::as_function(base)->func_annotations;

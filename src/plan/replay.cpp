@@ -151,6 +151,9 @@ MAKE(MakeFunction) {
   if (operand(op, 3)) assign(function->func_kwdefaults, operand(op, 3));
   if (operand(op, 4)) assign(function->func_annotations, operand(op, 4));
   if (operand(op, 5)) assign(function->func_closure, operand(op, 5));
+#if GRAMME_PYTHON_ANNOTATE
+  if (operand(op, 6)) assign(function->func_annotate, operand(op, 6));
+#endif
   return made.release();
 }
 MAKE(MakeMethod) { return PyMethod_New(at(op.a), at(op.b)); }

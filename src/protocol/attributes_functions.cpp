@@ -23,18 +23,41 @@ Dict* new_annotations(Trace& trace, Value* made) {
   return dict;
 }
 
-/// __module__, __doc__ and __annotations__, which the program may write.
+Value* function_annotations(Trace& trace, Function* function) {
+  if (!function->existing()) {
+    const bool is_asked = !function->annotations && function->annotate;
+    Value* made = is_asked ? call(trace, function->annotate, {trace.constant(take(PyLong_FromLong(1)))})
+                           : new_annotations(trace, function->annotations);
+    return function->annotations = made;
+  }
+  if (cpython::makes_annotations(function->object))
+    cannot(Reason::AttributeUnknown, "annotations that are made when they are asked for");
+  Owned<> real = take(PyObject_GetAttr(function->object, k_annotations));
+  return trace.wrap(real.get(), trace.pool->child(function->source, SK::Annotations));
+}
+
+/// What later versions have besides. Where CPython has no such field it is an attribute like any other.
+bool is_later_field(PyObject* name) {
+  return (name == k_annotate || name == k_type_params) && cpython::type_lookup(&PyFunction_Type, name);
+}
+
+/// By the index of plan::name_address.
+int64_t field_index(PyObject* name) {
+  return name == k_module ? 2 : name == k_doc ? 3 : name == k_type_params ? 4 : 5;
+}
+
+/// __module__, __doc__ and their like, which the program may write.
 Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (Attribute* written = find(function->fields, name)) return written->value;
-  if (name == k_annotations && !function->existing())
-    return function->annotations = new_annotations(trace, function->annotations);
   if (function->existing()) {
     Owned<> real = take(PyObject_GetAttr(function->object, name));
-    if (name != k_annotations) trace.guard_name(function->object, function->source, name == k_module ? 2 : 3);
+    trace.guard_name(function->object, function->source, field_index(name));
     if (source::is_constant(real.get())) return trace.constant(real);
-    if (name != k_annotations) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
-    return trace.wrap(real.get(), trace.pool->child(function->source, SK::Annotations));
+    if (!is_later_field(name)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
+    return trace.pinned(real.get());
   }
+  if (name == k_annotate) return or_none(trace, function->annotate);
+  if (name == k_type_params) return trace.tuple({});
   if (name == k_module) return or_none(trace, trace.global(static_cast<Namespace*>(function->globals), k_name));
   PyObject* consts = function->code->co_consts;
   PyObject* doc = PyTuple_GET_SIZE(consts) > 0 ? PyTuple_GET_ITEM(consts, 0) : Py_None;
@@ -55,7 +78,8 @@ Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   if (name == k_class) return class_value(trace, &PyFunction_Type);
   if (name == k_globals) cannot(Reason::AttributeUnknown, "the globals of a function as a dict");
   if (name == k_closure) return function->closure.empty() ? trace.none() : trace.tuple(function->closure);
-  if (name == k_module || name == k_doc || name == k_annotations) return function_field(trace, function, name);
+  if (name == k_annotations) return function_annotations(trace, function);
+  if (name == k_module || name == k_doc || is_later_field(name)) return function_field(trace, function, name);
   if (name == k_dict) return instance_dict(trace, function, function->dict);
   PyObject* found = cpython::type_lookup(&PyFunction_Type, name);
   if (found && is_data_descriptor(trace, found)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
@@ -84,6 +108,8 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
   const Kind kind = content ? trace.see(content)->kind : Kind::Null;
   bool fits = name == k_defaults                              ? !content || kind == Kind::Tuple
               : name == k_kwdefaults || name == k_annotations ? !content || kind == Kind::Dict
+              : name == k_annotate                            ? !content || kind == Kind::Function
+              : name == k_type_params                         ? content && kind == Kind::Tuple
                                                               : true;
   if (!fits) cannot(Reason::MutationUnsupported, "a function's " + text_of(name) + " of another type");
   if (name == k_name && text)
@@ -95,10 +121,12 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
   else if (name == k_kwdefaults)
     function->kwdefaults = content;
   else if (name == k_annotations)
-    function->annotations = content;
+    function->annotations = content, function->annotate = nullptr;
+  else if (name == k_annotate)
+    function->annotate = content, function->annotations = content ? nullptr : function->annotations;
   else if (Attribute* written = find(function->fields, name))
     written->value = value;
-  else if (name == k_doc || name == k_module)
+  else if (name == k_doc || name == k_module || name == k_type_params)
     function->fields.push_back({name, value});
   else
     cannot(Reason::MutationUnsupported, "a function's " + text_of(name));

@@ -28,6 +28,8 @@ GRAMME_NAME(k_kwdefaults, "__kwdefaults__");
 GRAMME_NAME(k_globals, "__globals__");
 GRAMME_NAME(k_closure, "__closure__");
 GRAMME_NAME(k_annotations, "__annotations__");
+GRAMME_NAME(k_annotate, "__annotate__");
+GRAMME_NAME(k_type_params, "__type_params__");
 GRAMME_NAME(k_func, "__func__");
 GRAMME_NAME(k_fget, "fget");
 GRAMME_NAME(k_fset, "fset");

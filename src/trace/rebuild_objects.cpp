@@ -28,7 +28,8 @@ Register Rebuilder::make_new(Function* function) {
   auto optional = [&](Value* value) { return value ? (*this)(value) : kNull; };
   std::vector<Register> parts{constant(function->name),        constant(function->qualname),
                               optional(function->defaults),    optional(function->kwdefaults),
-                              optional(function->annotations), kNull};
+                              optional(function->annotations), kNull,
+                              optional(function->annotate)};
   if (!function->closure.empty()) {
     // Cells first and empty, so that a function may be in its own closure.
     for (Value* cell : function->closure) {

@@ -219,6 +219,7 @@ struct Function : ValueOf<Function> {
   Value* globals = nullptr;  // Namespace
   PyObject *name = nullptr, *qualname = nullptr;
   Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
+  Value* annotate = nullptr;  // of a new one: what makes the annotations when they are asked for
   std::vector<Value*> closure;                                               // Cells
   bool described = false;  // existing: the fields above are filled and guarded
   bool called = false;     // stands in the graph: what its body looks up by name is guarded

@@ -60,7 +60,7 @@ Step swap(Interpreter&, Frame& frame, int depth) {
 }
 Step load_const(Interpreter& interp, Frame& frame, int index) {
   PyObject* object = frame.constant(index);
-  bool leaf = !PyTuple_Check(object) && !PyFrozenSet_Check(object);
+  const bool leaf = !PyTuple_Check(object) && !PyFrozenSet_Check(object) && !PySlice_Check(object);
   frame.push(leaf ? interp.trace.constant(object) : interp.trace.adopt(share(object)));
   return Step::Next;
 }

@@ -92,6 +92,25 @@ bool FrameImage::unpack(PyThreadState*, PyObject* iterable, int before, int afte
 
 #endif
 
+#if GRAMME_PYTHON_ITERATOR_PAIRS
+bool FrameImage::get_iter(int kind) const {
+  Slot::Word index = PyStackRef_NULL;
+  const Slot::Word iterator = _PyEval_GetIter(pop_word(), &index, kind);
+  if (PyStackRef_IsError(iterator)) return false;
+  push_word(iterator);
+  push_word(index);
+  return true;
+}
+
+int FrameImage::push_next(PyThreadState* thread) const {
+  const Slot::Word next = _PyForIter_VirtualIteratorNext(thread, frame_, top(2), &top(1));
+  if (PyStackRef_IsError(next)) return -1;
+  if (PyStackRef_IsNull(next)) return 0;
+  push_word(next);
+  return 1;
+}
+#endif
+
 #if GRAMME_PYTHON_SPECIAL_METHODS
 int FrameImage::load_special(PyObject* name) const {
   Slot::Word pair[] = {PyStackRef_NULL, pop_word()};

@@ -234,6 +234,12 @@ class FrameImage {
   /// The iterable, which is no item, gives items on top of the stack, the first one highest: `before` of them, and if
   /// `after` is not -1 a list of the rest and so many behind it. False with an error set: none is there.
   bool unpack(PyThreadState* thread, PyObject* iterable, int before, int after) const;
+#if GRAMME_PYTHON_ITERATOR_PAIRS
+  /// The top item gives way to what a loop, or `yield from` of that kind, goes through. False with an error set.
+  bool get_iter(int kind) const;
+  /// Pushes the next item of the pair on top: 1; 0 at its end; -1 with an error set.
+  int push_next(PyThreadState* thread) const;
+#endif
 #if GRAMME_PYTHON_SPECIAL_METHODS
   /// The top item gives way to a method of its class, as `with` looks it up, and to itself or NULL. 1; 0 if there is
   /// none; -1 with an error set.

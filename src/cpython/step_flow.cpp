@@ -75,9 +75,19 @@ Outcome for_iter(Step& s) {
   return jump_ahead(s);
 }
 
-// CPython alone carries out loops over pairs.
+#if GRAMME_PYTHON_ITERATOR_PAIRS
+Outcome get_iter_pair(Step& s) { return s.frame.get_iter(s.arg) ? Outcome::Next : Outcome::Raised; }
+
+Outcome for_iter_pair(Step& s) {
+  const int pushed = s.frame.push_next(s.thread);
+  if (pushed != 0) return pushed > 0 ? Outcome::Next : Outcome::Raised;
+  s.frame.drop(2);
+  return jump_ahead(s);
+}
+#else
 Outcome get_iter_pair(Step&) { return Outcome::HandOver; }
 Outcome for_iter_pair(Step&) { return Outcome::HandOver; }
+#endif
 
 Outcome pop_iter_pair(Step& s) { return s.dropped(2, 0); }
 

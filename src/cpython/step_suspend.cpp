@@ -25,8 +25,26 @@ Outcome send(Step& s) {
   return s.replace(1, result);
 }
 
-// CPython alone sends into pairs.
+#if GRAMME_PYTHON_ITERATOR_PAIRS
+/// A list or tuple goes on by its index.
+Outcome send_pair(Step& s) {
+  const auto sent = Owned<>::steal(s.frame.pop());
+  PyObject* result = nullptr;
+  if (s.frame.item_kind() == SlotKind::Empty) {
+    const PySendResult status = PyIter_Send(s.frame.item(2), sent.get(), &result);
+    if (status == PYGEN_ERROR) return Outcome::Raised;
+    if (status == PYGEN_NEXT) return s.push(result);
+  } else {
+    const int pushed = s.frame.push_next(s.thread);
+    if (pushed != 0) return pushed > 0 ? Outcome::Next : Outcome::Raised;
+    result = Py_NewRef(Py_None);
+  }
+  s.next = s.decoded.target;
+  return s.replace(2, result);
+}
+#else
 Outcome send_pair(Step&) { return Outcome::HandOver; }
+#endif
 
 Outcome end_send(Step& s) {
   s.frame.swap(2);

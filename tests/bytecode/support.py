@@ -1,11 +1,17 @@
 """Shared by the tests of the decoder."""
 
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
 import gramme._C as _C
+import pytest
 
+only_311 = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11),
+    reason="of 3.11's code; tests/cpython/decoding.py looks at each version's",
+)
 native: Any = getattr(_C, "testing_runtime", None) or _C.testing.testing_runtime
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bytecode.support import listing, nested
+from bytecode.support import listing, nested, only_311
 
 CASES = sorted(Path(__file__).with_name("golden").glob("*.txt"))
 LINE = "---- decoded ----\n"
 
 
+@only_311
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_golden(path: Path) -> None:
     source, line, expected = path.read_text().partition(LINE)

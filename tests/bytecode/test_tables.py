@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bytecode.support import native, nested
+from bytecode.support import native, nested, only_311
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 QUICK = ["dataclasses", "typing", "asyncio/streams", "contextlib", "inspect", "argparse", "statistics", "ast", "enum"]
@@ -73,6 +73,7 @@ def decoded(code: types.CodeType) -> list[Row]:
     ]
 
 
+@only_311
 def test_decoder_against_dis(soak: bool) -> None:
     for code in codes(soak):
         assert decoded(code) == by_dis(code), code
@@ -92,6 +93,7 @@ def test_exception_table_against_dis(soak: bool) -> None:
     assert count > 20_000
 
 
+@only_311
 @pytest.mark.parametrize("jumped", [False, True])
 def test_stack_effects_against_dis(jumped: bool) -> None:
     """dis counts PRECALL as if it took the arguments that CALL takes, and not the value a generator starts with."""
@@ -107,6 +109,7 @@ def test_stack_effects_against_dis(jumped: bool) -> None:
     assert native.stack_effect("CALL", 3, jumped) == parts
 
 
+@only_311
 def test_every_opcode_has_a_row() -> None:
     rows = {row[0]: row for row in native.opcodes()}
     known = {name for raw in dis.opmap for name in TWO.get(raw) or (SAME_AS.get(raw, raw),)}
@@ -118,6 +121,7 @@ def test_every_opcode_has_a_row() -> None:
         assert not text.endswith(".")
 
 
+@only_311
 def test_specialised_code_decodes_as_compiled() -> None:
     def hot(items, table):
         total = 0
@@ -167,7 +171,7 @@ def test_liveness_is_sound() -> None:
         if not code.co_nlocals or len(code.co_code) > 600:
             continue
         rows = native.decode(code)
-        index = {row[0]: i for i, row in enumerate(rows)}
+        index = {row[0]: i for i, row in reversed(list(enumerate(rows)))}  # of two in one place the first
         names = code.co_varnames + code.co_cellvars + code.co_freevars
         slots = {name: i for i, name in enumerate(dict.fromkeys(names))}
         for start in rows[:: max(1, len(rows) // 10)]:
@@ -179,7 +183,7 @@ def test_liveness_is_sound() -> None:
 
 def reached_units(code: types.CodeType) -> set[int]:
     """Where instructions start that can be come to."""
-    rows = {row[0]: row for row in native.decode(code)}
+    rows = {row[0]: row for row in native.decode(code)}  # of two in one place the last
     seen, todo = set(), [0]
     while todo:
         unit = todo.pop()
@@ -211,29 +215,37 @@ def test_saved_indices_lie_where_they_are_raised_again(soak: bool) -> None:
     assert kept > raised
 
 
-READS = {"LOAD_FAST", "DELETE_FAST", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF"}
+READS = {
+    "LOAD_FAST",
+    "LOAD_FAST_AND_CLEAR",
+    "DELETE_FAST",
+    "LOAD_DEREF",
+    "STORE_DEREF",
+    "DELETE_DEREF",
+    "LOAD_CLASSDEREF",
+}
 ENDS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 
 
 def reads_before_write(
     code: types.CodeType, rows: list[tuple[Any, ...]], index: dict[int, int], start: int, slot: int
 ) -> bool:
-    seen, todo = set(), [start]
+    seen, todo = set(), [index[start]]
     while todo:
-        unit = todo.pop()
-        if unit in seen or unit not in index:
+        current = todo.pop()
+        if current in seen or current >= len(rows):
             continue
-        seen.add(unit)
-        _, at, name, arg, following, target, *_ = rows[index[unit]]
+        seen.add(current)
+        _, at, name, arg, _, target, *_ = rows[current]
         if name in READS and arg == slot:
             return True
         handler = native.handler(code, at)
         if handler:
-            todo.append(handler[0])
+            todo.append(index[handler[0]])
         if name == "STORE_FAST" and arg == slot:
             continue
         if target >= 0:
-            todo.append(target)
+            todo.append(index[target])
         if name not in ENDS:
-            todo.append(following)
+            todo.append(current + 1)
     return False

@@ -166,7 +166,7 @@ COMPARISONS = {
     ),
     "split": Comparison("the outer frame split, as compiled, arguments moved", "plain", same, ""),
     "split, safe": Comparison(
-        "the outer frame split, made safe, arguments moved", "plain", same_but_counts,
+        "the outer frame split, written anew at each instruction, arguments moved", "plain", same_but_counts,
         "what CPython loads without a reference has one",
     ),
     "split, vectorcall": Comparison(
@@ -176,7 +176,7 @@ COMPARISONS = {
     "split, begun": Comparison("the same, the frame begun without a hook", "plain", same, ""),
     "all split": Comparison("all frames split, as compiled", "hook", same, ""),
     "all split, safe": Comparison(
-        "all frames split, made safe", "hook", same_but_counts, "what CPython loads without a reference has one"
+        "all frames split, written anew at each instruction", "hook", same_but_counts, "what CPython loads without a reference has one"
     ),
     "watched": Comparison("somebody begins to watch, unseen", "plain", lambda *_: True, "events are missed"),
     "watched, aware": Comparison("somebody begins to watch, CPython goes on", "plain", same, ""),

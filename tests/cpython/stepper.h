@@ -6,7 +6,7 @@ namespace frames {
 
 /// What of the stack is a reference of the frame's own.
 enum class Holds : uint8_t {
-  All,         // every slot
+  All,         // every slot, which is written anew before each instruction
   AsCompiled,  // what CPython's compiler loads without one stays so
 };
 

@@ -9,6 +9,7 @@
 #include "bytecode/saved_indices.h"
 #include "cpython/concrete.h"
 #include "cpython/objects.h"
+#include "cpython/stack.h"
 #include "runtime/entry.h"
 
 namespace nb = nanobind;
@@ -79,6 +80,8 @@ class StackCapturer : public runtime::Capturer {
       : visit_(std::move(visit)), hand_over_at_(hand_over_at), into_callees_(into_callees) {}
 
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override {
+    if (cpython::kStack.tagged_index && !bytecode::saved_indices(bytecode::decode(frame.code), frame.offset).empty())
+      return nullptr;  // no segment ends there
     plan::GuardDescription guards;
     guards.pool = std::make_shared<source::Pool>();
     guards.state = aten::GlobalState::read();

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from traceback import FrameSummary
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +17,9 @@ from ._native import native
 from ._options import Options
 from ._stack import is_shown
 from ._words import Symbol, in_words, module_words, symbols
+
+if TYPE_CHECKING:
+    from ._report.recorder import Recorded
 
 __all__ = ["Break", "Explanation", "Segment", "explain"]
 
@@ -149,6 +154,18 @@ class Explanation:
     """
 
     segments: list[Segment] = field(default_factory=list)
+    _recorded: Recorded | None = field(default=None, repr=False, compare=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a report of the call: the page that gramme.record writes.
+
+        Raises:
+            RuntimeError: explain was called inside a recording, whose report tells of the call.
+
+        """
+        if self._recorded is None:
+            raise RuntimeError("the call is part of a recording that was under way: its report tells of it")
+        self._recorded.save(pathlib.Path(path))
 
     @property
     def graphs(self) -> list[torch.fx.GraphModule]:
@@ -249,8 +266,24 @@ def explain(
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
         compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
-        compiled(*args, **kwargs)
+        recorded = _recorded(lambda: compiled(*args, **kwargs))
         rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
-        return Explanation([Segment.from_row(row) for row in rows])
+        return Explanation([Segment.from_row(row) for row in rows], recorded)
 
     return call
+
+
+def _recorded(call: Callable[[], Any]) -> Recorded | None:
+    """Calls it and records that, unless a recording is under way."""
+    from ._report.recorder import Recorder
+
+    if Recorder.under_way is not None:
+        call()
+        return None
+    recorder = Recorder(call.__code__)
+    recorder.start()
+    try:
+        call()
+    finally:
+        recorded = recorder.stop()
+    return recorded

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from . import _C
     from ._torch.names import ShapeEnv
 
-__all__ = ["LOGGERS", "bytecode", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
+__all__ = ["LOGGERS", "bytecode", "examples_on", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
 
 LOGGERS: dict[str, logging.Logger] = {
     name: getArtifactLogger(f"{names.DYNAMO}.{module}", name)
@@ -55,7 +55,7 @@ def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
     compile_id = logged_id(graph_module, captured)
     name = name_of(compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
-    with compile_context(CompileContext(compile_id)), _examples(graph_module, captured):
+    with compile_context(CompileContext(compile_id)), examples_on(graph_module, captured):
         if LOGGERS["trace_call"].isEnabledFor(logging.DEBUG):
             _calls(graph_module)
         if table.isEnabledFor(logging.DEBUG):
@@ -91,7 +91,7 @@ def bytecode(code: types.CodeType) -> None:
 
 
 @contextmanager
-def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
+def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
     """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
     from ._torch.names import FakeTensorMode
 

@@ -12,7 +12,7 @@ import torch
 
 from ._torch import names
 
-__all__ = ["FramePlace", "frame_text", "is_shown", "last_frame"]
+__all__ = ["FramePlace", "frame_text", "frames_of", "is_programs", "is_shown", "last_frame"]
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _GRAMME = os.path.dirname(__file__) + os.sep
@@ -49,6 +49,11 @@ def is_shown(file: str) -> bool:
     return _MODULES.match(file) is None
 
 
+def is_programs(file: str) -> bool:
+    """Whether the file is the program's own or a library's other than torch."""
+    return is_shown(file) and not file.startswith((_TORCH, "<frozen "))
+
+
 def frame_text(code: types.CodeType, line: int, column: int, end_line: int, end_column: int) -> str:
     """One frame as the traceback module writes it, or "" if it is not shown. Columns in bytes; -1: unknown."""
     if not is_shown(code.co_filename):
@@ -76,6 +81,11 @@ class FramePlace(NamedTuple):
 
 
 _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
+
+
+def frames_of(stack: str | None) -> list[tuple[str, int]]:
+    """File and line of the program's frames in a stack trace that `frame_text` made, the outermost first."""
+    return [(file, int(line)) for file, line, _, _ in _FRAME.findall(stack or "") if is_programs(file)]
 
 
 def last_frame(stack: str | None) -> FramePlace | None:

@@ -14,10 +14,15 @@ import torch
 
 from ._stack import is_shown
 
-__all__ = ["Symbol", "in_words", "module_words", "nothing_captured", "recompile_limit", "symbols"]
+__all__ = ["Symbol", "advice_on", "in_words", "module_words", "nothing_captured", "recompile_limit", "symbols"]
 
-_LOCAL = re.compile(r"L\['([^\W\d]\w*)'\]")
+_LOCAL = re.compile(r"L\['(?:___caller\d+_)?([^\W\d]\w*)'\]")
+_STACK = r"(?:L\[')?(?:___caller\d+_)?___stack\d+(?:'\])?"
 _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (re.compile(rf"list\({_STACK}\)\[\d+\] is gone"), "the loop has no next item"),
+    (re.compile(rf"list\({_STACK}\)\[\d+\]"), "next_item"),
+    (re.compile(rf"Content {_STACK} = {_STACK}"), "the loop's iterator advances"),
+    (re.compile(_STACK), "value"),
     (_LOCAL, r"\1"),
     (re.compile(r"(?:\.__dict__)?\._(?:modules|parameters|buffers)\['(\w+)'\]"), lambda m: _part(m[1])),
     (re.compile(r"\.__dict__\['([^\W\d]\w*)'\]"), r".\1"),
@@ -90,13 +95,18 @@ def in_words(condition: str) -> str:
 
 def module_words(path: str) -> str:
     """L['self'].layers.0.attn is self.layers.0.attn."""
-    return _LOCAL.sub(r"\1", path)
+    return in_words(path)
+
+
+def advice_on(failing: str) -> str:
+    """What to do about a guard that fails at each call, told in_words()."""
+    return next((text for pattern, text in _ADVICE if pattern.search(failing)), "Keep what it depends on the same.")
 
 
 def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str) -> str:
     """What a user reads when the recompile limit is reached: where, what changed, what to do; called from C++."""
     what = in_words(failing)
-    advice = next((text for pattern, text in _ADVICE if pattern.search(what)), "Keep what it depends on the same.")
+    advice = advice_on(what)
     place = _called(code, line, first)
     return (
         f"gramme hit the recompile limit ({limit}) in {place}; last failing guard: {what}. {advice} "

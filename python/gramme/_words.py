@@ -14,12 +14,22 @@ import torch
 
 from ._stack import is_shown
 
-__all__ = ["Symbol", "advice_on", "in_words", "module_words", "nothing_captured", "recompile_limit", "symbols"]
+__all__ = [
+    "LOOP_ENDS",
+    "Symbol",
+    "advice_on",
+    "in_words",
+    "module_words",
+    "nothing_captured",
+    "recompile_limit",
+    "symbols",
+]
 
+LOOP_ENDS = "the loop has no next item"
 _LOCAL = re.compile(r"L\['(?:___caller\d+_)?([^\W\d]\w*)'\]")
 _STACK = r"(?:L\[')?(?:___caller\d+_)?___stack\d+(?:'\])?"
 _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(rf"list\({_STACK}\)\[\d+\] is gone"), "the loop has no next item"),
+    (re.compile(rf"list\({_STACK}\)\[\d+\] is gone"), LOOP_ENDS),
     (re.compile(rf"list\({_STACK}\)\[\d+\]"), "next_item"),
     (re.compile(rf"Content {_STACK} = {_STACK}"), "the loop's iterator advances"),
     (re.compile(_STACK), "value"),

@@ -6,7 +6,8 @@ import linecache
 from collections import defaultdict
 from dataclasses import dataclass
 
-from .._words import advice_on, in_words
+from .._words import advice_on
+from .places import reworded
 from .recorder import Capture, Recorded
 from .tree import Place, Totals
 
@@ -73,20 +74,19 @@ def _breaks(recorded: Recorded) -> list[Advice]:
 
 
 def _recompiles(recorded: Recorded) -> list[Advice]:
-    """One for each place that was captured again, with what changed."""
-    groups: dict[Place | None, list[Capture]] = defaultdict(list)
+    """One for each place that was captured again and each thing to do about what changed."""
+    groups: dict[tuple[Place | None, str], list[Capture]] = defaultdict(list)
     for capture in recorded.captures:
         if capture.is_recompile:
-            groups[capture.begins].append(capture)
+            groups[capture.begins, advice_on(capture.changes[0])].append(capture)
     found = []
-    for place, captures in groups.items():
-        reasons = list(dict.fromkeys(in_words(capture.reasons[0]) for capture in captures))
+    for (place, hint), captures in groups.items():
+        changes = list(dict.fromkeys(capture.changes[0] for capture in captures))
         seconds = sum(capture.seconds + capture.backend_seconds for capture in captures)
         file, line = (place[0].co_filename, place[1]) if place else ("", 0)
-        more = f" (and {len(reasons) - 3} other reasons)" if len(reasons) > 3 else ""
-        what = f"is captured again {_times(len(captures))}: {'; '.join(reasons[:3])}{more}"
-        numbers = [capture.number for capture in captures]
-        found.append(Advice("recompile", file, line, what, advice_on(reasons[0]), seconds, numbers))
+        more = f" (and {_number(len(changes) - 3, 'other change')})" if len(changes) > 3 else ""
+        what = f"is captured again {_times(len(captures))}: {'; '.join(changes[:3])}{more}"
+        found.append(Advice("recompile", file, line, what, hint, seconds, [capture.number for capture in captures]))
     return found
 
 
@@ -95,8 +95,8 @@ def _limits(recorded: Recorded) -> list[Advice]:
     for refusal in recorded.refusals:
         call = recorded.tree.at(refusal.path)
         code, line = refusal.path[-1] if refusal.path else (None, 0)
-        what = f"reached the recompile limit of {refusal.limit}: other calls run uncompiled. {in_words(refusal.reason)}"
-        hint = advice_on(in_words(refusal.reason)) + " Or raise the limit: recompile_limit= of gramme.compile."
+        what = f"reached the recompile limit of {refusal.limit}: other calls run uncompiled. {reworded(refusal.reason)}"
+        hint = advice_on(reworded(refusal.reason)) + " Or raise the limit: recompile_limit= of gramme.compile."
         file = code.co_filename if code else ""
         found.append(Advice("limit", file, line, what, hint, call.plain.seconds, []))
     return found

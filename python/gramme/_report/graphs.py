@@ -84,7 +84,7 @@ def graph_of(module: torch.fx.GraphModule, captured: _C.Captured) -> Graph:
     return graph
 
 
-class _Partitioned(Exception):
+class _PartitionedError(Exception):
     """Stops AOTAutograd once it has the backward graph."""
 
 
@@ -93,7 +93,7 @@ def backward_of(graph: Graph) -> Graph | str:
 
     A text says why there is none; it is empty if nothing is differentiated.
     """
-    from functorch.compile import aot_function, default_partition, nop
+    from functorch.compile import aot_function, default_partition, nop  # type: ignore[import-untyped]
 
     if graph.grads is None:
         return ""
@@ -102,13 +102,13 @@ def backward_of(graph: Graph) -> Graph | str:
 
     def partition(joint: torch.fx.GraphModule, joint_inputs: Any, **how: Any) -> Any:
         found.append(default_partition(joint, joint_inputs, **how)[1])
-        raise _Partitioned
+        raise _PartitionedError
 
     mode = next((x.fake_mode for x in inputs if hasattr(x, "fake_mode")), None)
     try:
         with mode or contextlib.nullcontext(), torch.enable_grad():
             aot_function(module, fw_compiler=nop, bw_compiler=nop, partition_fn=partition)(*inputs)
-    except _Partitioned:
+    except _PartitionedError:
         pass
     except Exception as error:  # whatever AOTAutograd refuses, the rest of the report stands
         return f"AOTAutograd does not trace it: {str(error).strip().partition(chr(10))[0] or type(error).__name__}"

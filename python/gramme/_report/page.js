@@ -7,19 +7,45 @@ document.getElementById("theme").onclick = () => {
   root.dataset.theme = dark ? "light" : "dark";
 };
 
-function open(target) {
+/** Text that was deflated: long parts of the page are, until somebody looks. */
+async function inflate(packed) {
+  const bytes = Uint8Array.from(atob(packed.textContent.trim()), (each) => each.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
+
+async function unpack(details) {
+  const packed = details.querySelector(":scope > script.packed");
+  if (!packed) return;
+  const made = document.createElement("template");
+  made.innerHTML = await inflate(packed);
+  if (packed.isConnected) packed.replaceWith(made.content);
+}
+addEventListener("toggle", (event) => event.target.open && unpack(event.target), true);
+
+async function open(target) {
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
-  const graph = target.querySelector(".sub");
-  if (graph) graph.open = true;
+  const first = target.classList.contains("segment") && target.querySelector(".sub");
+  if (first) first.open = true;
+  await unpack(target);
   target.scrollIntoView();
+  const graph = target.querySelector(":scope > .graph");
+  if (graph) await draw(graph);
 }
 const follow = () => {
   const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-  if (target) open(target);
-  if (target && target.classList.contains("graph")) draw(target);
+  if (target && target.tagName === "DETAILS") open(target);
 };
 addEventListener("hashchange", follow);
 addEventListener("DOMContentLoaded", follow);
+
+async function unfold(part) {
+  for (const each of part.querySelectorAll("details:not([open])")) {
+    await unpack(each);
+    each.open = true;
+    await unfold(each);
+  }
+}
+document.getElementById("unfold").onclick = () => unfold(document.getElementById("source"));
 
 document.getElementById("source").addEventListener("click", (event) => {
   const line = event.target.closest(".ln[data-s]");
@@ -29,13 +55,10 @@ document.getElementById("source").addEventListener("click", (event) => {
   else location.hash = target.id;
 });
 
-addEventListener("beforeprint", () => {
-  for (const each of document.querySelectorAll("#source details")) each.open = true;
-});
-
 let library;
-function layout() {
-  library ??= import(URL.createObjectURL(new Blob([document.getElementById("dagre").textContent], { type: "text/javascript" })));
+async function layout() {
+  library ??= inflate(document.getElementById("dagre"))
+    .then((text) => import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))));
   return library;
 }
 
@@ -52,7 +75,8 @@ function box(row, index) {
   const call = row.querySelector("code").textContent;
   const made = call.split(" = ").slice(1).join(" = ");
   const target = row.classList.contains("output") ? "output" : (made.match(/^[\w.]+/) || [row.dataset.n])[0];
-  const words = row.classList.contains("input") ? row.dataset.n : target.replace(/\.(default|Tensor|Scalar)$/, "").split(".").slice(-1)[0];
+  const operator = target.match(/^aten\.(\w+)/);
+  const words = row.classList.contains("input") ? row.dataset.n : operator ? operator[1] : target.split(".").slice(-1)[0];
   const shape = row.querySelector("u") ? row.querySelector("u").textContent : "";
   const label = words.length > 30 ? words.slice(0, 29) + "…" : words;
   const below = shape.length > 34 ? shape.slice(0, 33) + "…" : shape;

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import pathlib
 import re
 import sys
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +17,9 @@ import jinja2
 import torch
 
 from .._explain import Segment
-from .._words import in_words
 from .advice import advise
 from .graphs import Graph, backward_of
-from .places import short, words_of_place
+from .places import reworded, short, words_of_place
 from .recorder import BINS, Capture, Recorded
 from .source import Function, functions_of
 
@@ -64,7 +65,14 @@ def render(recorded: Recorded) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"hue": hue, "time": time_text, "short": short, "words": in_words, "count": count_text}
+    environment.filters |= {
+        "pack": packed,
+        "hue": hue,
+        "time": time_text,
+        "short": short,
+        "words": reworded,
+        "count": count_text,
+    }
     style, script, layout, terms = (
         (_FOLDER / name).read_text("utf-8") for name in ("page.css", "page.js", "dagre.js", "dagre.LICENSE")
     )
@@ -96,6 +104,11 @@ def time_text(seconds: float) -> str:
             value = seconds / scale
             return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
     return f"{seconds * 1e9:.0f} ns"
+
+
+def packed(text: str) -> str:
+    """A part of the page, deflated, in base64: page.js puts it back when it is opened."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def hue(label: str) -> int:
@@ -154,7 +167,9 @@ def _timeline(recorded: Recorded) -> dict[str, Any]:
         for part, count, _ in capture.bins:
             hits[part] += count
     most = max(hits.values(), default=1)
-    bars = [(part * 1000 / BINS, 1000 / BINS, 4 + 36 * (count / most) ** 0.5, count) for part, count in sorted(hits.items())]
+    bars = [
+        (part * 1000 / BINS, 1000 / BINS, 4 + 36 * (count / most) ** 0.5, count) for part, count in sorted(hits.items())
+    ]
     boxes = [
         (c, c.start / whole * 1000, max((c.seconds + c.backend_seconds) / whole * 1000, 1.5))
         for c in recorded.captures
@@ -202,7 +217,7 @@ def _panels(recorded: Recorded) -> list[Panel]:
             backward = backward_of(capture.graph) if backwards <= _MOST_BACKWARDS else "Left out: there are many."
         place = f"{short(capture.begins[0].co_filename)}:{capture.begins[1]}" if capture.begins else ""
         guards = _by_source(segment.guards) if segment else []
-        effects = [*map(in_words, segment.effects)] if segment else []
+        effects = [*map(reworded, segment.effects)] if segment else []
         panels.append(Panel(capture, segment, _title(capture), place, _end(segment), backward, guards, effects))
     return panels
 
@@ -225,7 +240,7 @@ def _by_source(guards: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Guards by the variable or the module that they are about."""
     groups: dict[str, list[str]] = defaultdict(list)
     for guard in guards:
-        text = in_words(guard)
+        text = reworded(guard)
         found = _SOURCE.search(text.partition("(")[2] if text.startswith(("type(", "len(", "id(")) else text)
         root = re.split(r"[.\[]", found[0], maxsplit=1)[0] if found else "the process"
         groups[root].append(text)

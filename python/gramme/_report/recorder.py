@@ -13,7 +13,9 @@ import torch
 from .. import _C
 from .._explain import Segment
 from .._stack import is_programs
+from .._words import LOOP_ENDS
 from .graphs import Graph, graph_of
+from .places import first_line, reworded
 from .tree import Place, Totals, Tree
 
 if TYPE_CHECKING:
@@ -62,8 +64,13 @@ class Capture:
         return outside[-1] if outside else None
 
     @property
+    def changes(self) -> list[str]:
+        """What was another thing at the captures before, in words. That a loop ended is none: it is another path."""
+        return [words for words in dict.fromkeys(map(reworded, self.reasons)) if words != LOOP_ENDS]
+
+    @property
     def is_recompile(self) -> bool:
-        return bool(self.reasons)
+        return bool(self.changes)
 
 
 @dataclass
@@ -124,7 +131,9 @@ class Recorder:
         for number, capture in self._captures.items():
             if number in alive and capture.segment is not None and alive[number]["native"] is not None:
                 capture.tape = _C.native.tape(alive[number]["native"])
-        return Recorded(said["seconds"], self._in_order(), self._refusals, self._tree(said["places"]), said["runs_kept"])
+        return Recorded(
+            said["seconds"], self._in_order(), self._refusals, self._tree(said["places"]), said["runs_kept"]
+        )
 
     def _count(self, number: int, row: dict[str, Any], alive: dict[str, Any] | None) -> None:
         """Runs of a segment, perhaps of one that was captured before the recording began."""
@@ -143,10 +152,9 @@ class Recorder:
         for path, lines, number in self._lines:
             tree.capture(path, lines, number)
         for row in places:
-            path = self._met.get((row["code"], row["line"], row["plain"]))
             totals = Totals(row["count"], row["seconds"], row["longest"], row["operations"])
-            if path:
-                (tree.ran_uncompiled if row["plain"] else tree.carried_out)(path, totals)
+            if met := self._met.get((row["code"], row["line"], row["plain"])):
+                (tree.ran_uncompiled if row["plain"] else tree.carried_out)(met, totals)
         return tree
 
     # What C++ calls; frames that are running are gramme's own up to the one that is captured.
@@ -179,7 +187,7 @@ class Recorder:
         graph, self._graph = self._graph, None
         segment = Segment.from_row({**row, "graph": None, "native": None}) if row else None
         backend = max(backend_seconds, 0.0)
-        begins = next(((at, reached) for at, reached, _ in lines if is_programs(at.co_filename)), None)
+        begins = next(((at, first_line(at, reached)) for at, reached, _ in lines if is_programs(at.co_filename)), None)
         capture = Capture(number, segment, path, begins, start, max(seconds - backend, 0.0), backend, reasons)
         capture.graph = graph if segment is not None and segment.operations else None
         self._captures[number] = capture
@@ -190,7 +198,7 @@ class Recorder:
         self._refusals.append(Refusal(self._path(code, line), limit, reason, 0.0))
 
     def met(self, code: types.CodeType, line: int, plain: bool) -> None:
-        """An instruction is about to be carried out for real, or a frame to run uncompiled, for the first time there."""
+        """Something is about to be carried out for real, or a frame to run uncompiled, for the first time there."""
         self._met[code, line, plain] = self._path(code, line)
 
     def _path(self, code: types.CodeType, line: int) -> list[Place]:

@@ -14,7 +14,7 @@ __all__ = ["Function", "Line", "functions_of"]
 
 _WHOLE = 40  # lines of a function that is shown from its first to its last
 _AROUND = 2  # lines around those that something became of, in a longer one
-_OPEN_DEPTH = 2
+_OPEN_DEPTH = 4
 
 
 @dataclass
@@ -44,14 +44,14 @@ class Line:
 
 @dataclass
 class Function:
-    """A function as called from one line."""
+    """A function as called from one line; `is_packed`: what it shows may wait until somebody opens it."""
 
     name: str
     place: str
     lines: list[Line]
     is_open: bool
     uncompiled: Totals | None
-    depth: int
+    is_packed: bool
 
     @property
     def summary(self) -> str:
@@ -68,12 +68,13 @@ class Function:
 
 def functions_of(root: Call, operations: Mapping[tuple[str, int], int]) -> list[Function]:
     """The outermost functions of the tree."""
-    return [_function(call, operations, 0) for call in root.calls.values()]
+    return [_function(call, operations, 0, True) for call in root.calls.values()]
 
 
-def _function(call: Call, operations: Mapping[tuple[str, int], int], depth: int) -> Function:
+def _function(call: Call, operations: Mapping[tuple[str, int], int], depth: int, shown: bool) -> Function:
     code = call.code
     assert code is not None
+    is_open = shown and (depth < _OPEN_DEPTH or call.is_troubled)
     called: dict[int, list[Call]] = {}
     for (_, line), each in call.calls.items():
         called.setdefault(line, []).append(each)
@@ -81,13 +82,12 @@ def _function(call: Call, operations: Mapping[tuple[str, int], int], depth: int)
         _line(call, code, number, operations) if number else Line(0, "", gap=gap)
         for number, gap in _shown(code, {*call.captured, *call.real, *called, *filter(None, [call.uncompiled])})
     ]
-    for line in lines:
-        line.calls = [_function(each, operations, depth + 1) for each in called.get(line.number, ())]
+    for made in lines:
+        made.calls = [_function(each, operations, depth + 1, is_open) for each in called.get(made.number, ())]
     _mark_bands(lines)
-    is_open = depth < _OPEN_DEPTH or call.is_troubled
     name = "module" if code.co_name == "<module>" else code.co_qualname
     place = f"{short(code.co_filename)}:{code.co_firstlineno}"
-    return Function(name, place, lines, is_open, call.plain if call.uncompiled else None, depth)
+    return Function(name, place, lines, is_open, call.plain if call.uncompiled else None, shown and not is_open)
 
 
 def _line(call: Call, code: types.CodeType, number: int, operations: Mapping[tuple[str, int], int]) -> Line:

@@ -71,7 +71,7 @@ class Call:
 
 
 class Tree:
-    """All calls; those of torch's own functions are left out, and what they call belongs to the line that called them."""
+    """All calls. Those of torch's functions are left out: what they call belongs to the line that called them."""
 
     def __init__(self) -> None:
         self.root = Call(None)

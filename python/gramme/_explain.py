@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from traceback import FrameSummary
@@ -30,6 +31,7 @@ class Segment:
 
     Attributes:
         number: among the captures of the function, in their order.
+        begins: the first line of the program's own that it stands for; None if it is not known.
         function, file: qualified name and file of the function it begins in.
         start: line at which it begins.
         line: line of that function, or of the last it returns into, at which it ends; 0 for a return.
@@ -74,6 +76,7 @@ class Segment:
     pushed: int
     goes_on: bool
     runs: int
+    begins: FrameSummary | None = None
 
     @property
     def tape(self) -> str:
@@ -81,8 +84,10 @@ class Segment:
         return _C.native.tape(self.native) if self.native is not None else ""
 
     @classmethod
-    def from_row(cls, row: dict[str, Any]) -> Segment:
-        """Makes a segment of what the extension tells of it."""
+    def from_row(cls, row: dict[str, Any], recorded: Recorded | None = None) -> Segment:
+        """Makes a segment of what the extension tells of it; `recorded`: the recording in which it was captured."""
+        begins = recorded.begins(row["recorded"]) if recorded is not None else None
+        row = {key: value for key, value in row.items() if key != "recorded"}
         innermost = _summary(row.pop("innermost"))
         shown = [frame for frame in map(_summary, row.pop("frames")) if is_shown(frame.filename)]
         places = [(frame.filename, frame.lineno) for frame in shown]
@@ -91,7 +96,10 @@ class Segment:
         frames = frames if innermost.filename else []
         row["symbols"], row["sizes"] = symbols(row["symbols"]), [*map(in_words, row["sizes"])]
         row["module"] = module_words(row["module"])
-        return cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
+        made = cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
+        if begins is not None:
+            made.begins = _summary((begins[0].co_filename, begins[1], begins[0].co_qualname))
+        return made
 
 
 @dataclass
@@ -219,13 +227,14 @@ class Explanation:
         }
         head = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
         rows = [line for segment in self.segments if not segment.goes_on for line in _rows(segment)]
-        told = [f"break {i}: {each}" for i, each in enumerate(breaks, 1)]
+        told = [f"break {i}{_times(count)}: {text}" for i, (text, count) in enumerate(_grouped(breaks), 1)]
         return "\n".join([head, *rows, *told])
 
 
 def _rows(segment: Segment) -> list[str]:
     """One line of the summary, and what varies."""
-    begin = f"{segment.function}:{segment.start}"
+    begins = segment.begins
+    begin = f"{begins.name}:{begins.lineno}" if begins is not None else f"{segment.function}:{segment.start}"
     shown = [frame for frame in segment.returns_into if is_shown(frame.filename)]
     callers = "".join(f", returns into {frame.name}:{frame.lineno}" for frame in shown)
     end = f" at line {segment.frames[0].lineno}" if segment.frames else ""
@@ -233,6 +242,15 @@ def _rows(segment: Segment) -> list[str]:
     held = f"{segment.operations} operations, {len(segment.guards)} guards"
     varies = [f"    {symbol}" for symbol in segment.symbols] + [f"    {size}" for size in segment.sizes]
     return [f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}", *varies]
+
+
+def _grouped(breaks: list[Break]) -> list[tuple[str, int]]:
+    """The text of each break, and how many are like it, layers of a model perhaps."""
+    return list(Counter(map(str, breaks)).items())
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
 
 
 def explain(
@@ -268,7 +286,7 @@ def explain(
         compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
         recorded = _recorded(lambda: compiled(*args, **kwargs))
         rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
-        return Explanation([Segment.from_row(row) for row in rows], recorded)
+        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded)
 
     return call
 

@@ -21,10 +21,10 @@ import torch
 
 from ._context import logged_id, name_of
 from ._node_meta import assign_examples, tree_of
-from ._stack import is_shown, last_frame
+from ._stack import callers_of, is_shown, last_frame
 from ._torch import names
 from ._torch.names import CompileContext, compile_context, getArtifactLogger
-from ._words import in_words, symbols
+from ._words import called_place, in_words, symbols
 
 if TYPE_CHECKING:
     from . import _C
@@ -141,29 +141,34 @@ def _sizes(name: str, graph_module: torch.fx.GraphModule) -> str:
     return f"TRACED GRAPH TENSOR SIZES\n===== {name} =====\n" + "".join(lines)
 
 
-def guards(code: types.CodeType, line: int, conditions: list[str]) -> None:
+def guards(code: types.CodeType, first: object, line: int, conditions: list[str]) -> None:
     """The conditions under which a segment is used again. `line`: where it starts."""
     text = "\n".join(conditions)
-    LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, line), textwrap.indent(text, "- ", lambda _: True))
+    LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, first, line), textwrap.indent(text, "- ", lambda _: True))
 
 
 def sizes(
-    code: types.CodeType, line: int, rows: list[tuple[str, int | None, int | None]], conditions: list[str]
+    code: types.CodeType,
+    first: object,
+    line: int,
+    rows: list[tuple[str, int | None, int | None]],
+    conditions: list[str],
 ) -> None:
     """What varies of a segment, and what it must satisfy."""
     logger = LOGGERS["dynamic"]
     for symbol in symbols(rows):
-        logger.info("create_symbol %s (%s)", symbol, _place(code, line))
+        logger.info("create_symbol %s (%s)", symbol, _place(code, first, line))
     for condition in conditions:
-        logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, line))
+        logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, first, line))
 
 
-def recompile(code: types.CodeType, line: int, reasons: list[str]) -> None:
+def recompile(code: types.CodeType, first: object, line: int, reasons: list[str]) -> None:
     """A capture although there are segments; `reasons`: what failed of each, the last used first."""
-    failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(reasons))
-    message = f"Recompiling function {_place(code, line)}\n    triggered by the following guard failure(s):\n" + (
-        textwrap.indent(failures, "    ")
-    )
+    failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(dict.fromkeys(reasons)))
+    callers = callers_of(code)[:1]
+    called = "".join(f"\n    called from {at.co_filename}:{number}{_source(at, number)}" for at, number in callers)
+    what = f"Recompiling function {_place(code, first, line)}{called}"
+    message = f"{what}\n    triggered by the following guard failure(s):\n{textwrap.indent(failures, '    ')}"
     verbose = LOGGERS["recompiles_verbose"]
     logger = verbose if verbose.isEnabledFor(logging.DEBUG) else LOGGERS["recompiles"]
     logger.debug("%s", message)
@@ -188,5 +193,11 @@ def _callers(code: types.CodeType) -> str:
     return "".join(traceback.format_list(shown))
 
 
-def _place(code: types.CodeType, line: int) -> str:
-    return f"{code.co_qualname} in {code.co_filename}:{line}"
+def _place(code: types.CodeType, first: object, line: int) -> str:
+    name, file, number = called_place(code, line, first)
+    return f"{name} in {file}:{number}"
+
+
+def _source(code: types.CodeType, line: int) -> str:
+    text = linecache.getline(code.co_filename, line).strip()
+    return f": {text}" if text else ""

@@ -48,9 +48,14 @@ class Recording:
             RuntimeError: the block is not left yet.
 
         """
+        self.recorded.save(pathlib.Path(path))
+
+    @property
+    def recorded(self) -> Recorded:
+        """What the report shows; RuntimeError before the block is left."""
         if self._recorded is None:
             raise RuntimeError("the recording has not ended: leave its block before save()")
-        self._recorded.save(pathlib.Path(path))
+        return self._recorded
 
     def _start(self, base: types.CodeType | None) -> None:
         from ._report.recorder import Recorder

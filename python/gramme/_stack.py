@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import traceback
 import types
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import torch
 
 from ._torch import names
 
-__all__ = ["FramePlace", "frame_text", "frames_of", "is_programs", "is_shown", "last_frame"]
+__all__ = ["FramePlace", "callers_of", "frame_text", "frames_of", "is_programs", "is_shown", "last_frame"]
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _GRAMME = os.path.dirname(__file__) + os.sep
@@ -83,9 +84,22 @@ class FramePlace(NamedTuple):
 _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
 
 
-def frames_of(stack: str | None) -> list[tuple[str, int]]:
-    """File and line of the program's frames in a stack trace that `frame_text` made, the outermost first."""
-    return [(file, int(line)) for file, line, _, _ in _FRAME.findall(stack or "") if is_programs(file)]
+def callers_of(code: types.CodeType, base: types.CodeType | None = None) -> list[tuple[types.CodeType, int]]:
+    """The program's frames around the one that runs the code, the innermost first, each with its line.
+
+    `base`: the function of the last one that counts.
+    """
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_stack(sys._getframe(1))]
+    codes = [each for each, _ in frames]
+    outside = frames[codes.index(code) + 1 :] if code in codes else frames
+    last = next((i for i, (each, _) in enumerate(outside) if each is base), len(outside))
+    return [(each, line) for each, line in outside[: last + 1] if is_programs(each.co_filename)]
+
+
+def frames_of(stack: str | None) -> list[FramePlace]:
+    """The program's frames in a stack trace that `frame_text` made, the outermost first."""
+    frames = [FramePlace(file, int(line), *rest) for file, line, *rest in _FRAME.findall(stack or "")]
+    return [frame for frame in frames if is_programs(frame.file)]
 
 
 def last_frame(stack: str | None) -> FramePlace | None:

@@ -18,6 +18,7 @@ __all__ = [
     "LOOP_ENDS",
     "Symbol",
     "advice_on",
+    "called_place",
     "in_words",
     "module_words",
     "nothing_captured",
@@ -104,8 +105,9 @@ def in_words(condition: str) -> str:
 
 
 def module_words(path: str) -> str:
-    """L['self'].layers.0.attn is self.layers.0.attn."""
-    return in_words(path)
+    """L['self'].layers.0.attn is self.layers.0.attn; empty for one that only a loop's iterator has."""
+    words = in_words(path)
+    return "" if words.startswith(("next_item", "value")) else words
 
 
 def advice_on(failing: str) -> str:
@@ -139,12 +141,16 @@ def nothing_captured(
     )
 
 
-def _called(code: types.CodeType, line: int, first: Any) -> str:
-    """A function with its place, or the module that torch.nn's functions were called on."""
+def called_place(code: types.CodeType, line: int, first: Any) -> tuple[str, str, int]:
+    """Name, file and line of a function, or of the module that torch.nn's functions were called on."""
     if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
-        return f"{code.co_qualname} ({code.co_filename}:{line})"
+        return code.co_qualname, code.co_filename, line
     forward = getattr(type(first).forward, "__code__", code)
-    return f"{type(first).__qualname__} ({forward.co_filename}:{forward.co_firstlineno})"
+    return type(first).__qualname__, forward.co_filename, forward.co_firstlineno
+
+
+def _called(code: types.CodeType, line: int, first: Any) -> str:
+    return "{} ({}:{})".format(*called_place(code, line, first))
 
 
 def _part(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .._logging import examples_on
-from .._stack import frames_of
+from .._stack import FramePlace, frames_of
 from .._torch.names import dtype_abbrs
 
 if TYPE_CHECKING:
@@ -51,14 +50,14 @@ class Graph:
     """The rows of a graph.
 
     Attributes:
-        operations: how many calls come from a line of the program, or from below it.
+        stacks: of each call, the frames of the program that led to it, the outermost first.
         grads: it is differentiated: fake inputs and a copy of the graph to make its backward of.
         left_out: rows that are not shown, of a graph with very many.
 
     """
 
     rows: list[Row]
-    operations: Counter[tuple[str, int]] = field(default_factory=Counter)
+    stacks: list[list[FramePlace]] = field(default_factory=list)
     grads: tuple[torch.fx.GraphModule, list[Any]] | None = None
     left_out: int = 0
 
@@ -135,14 +134,14 @@ def _rows(graph: torch.fx.Graph, values: dict[torch.fx.Node, Any]) -> Graph:
     number = {node: i for i, node in enumerate(shown)}
     made = Graph([], left_out=len(nodes) - len(shown))
     for node in shown:
-        frames = list(frames_of(node.meta.get("stack_trace")))
+        frames = frames_of(node.meta.get("stack_trace"))
         inputs = [number[source] for source in node.all_input_nodes if source in number]
         kind = {"placeholder": "input", "output": "output"}.get(node.op, "call")
-        place = frames[-1] if frames else None
+        place = (frames[-1].file, frames[-1].line) if frames else None
         call = "" if kind == "input" else _call(node)
         made.rows.append(Row(kind, node.name, shape_of(values.get(node)), call, inputs, place))
         if kind == "call":
-            made.operations.update(set(frames))
+            made.stacks.append(frames)
     return made
 
 

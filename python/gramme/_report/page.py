@@ -23,7 +23,7 @@ from .places import reworded, short, words_of_place
 from .recorder import BINS, Capture, Recorded
 from .source import Function, functions_of
 
-__all__ = ["render", "write"]
+__all__ = ["count_text", "parts_of", "render", "time_text", "totals_of", "write"]
 
 _FOLDER = pathlib.Path(__file__).parent
 _MOST_BACKWARDS = 40
@@ -82,9 +82,9 @@ def render(recorded: Recorded) -> str:
         when=datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
         versions=f"torch {torch.__version__}, Python {sys.version.split()[0]}",
         recorded=recorded,
-        totals=_totals(recorded),
+        totals=totals_of(recorded),
         advice=advise(recorded),
-        parts=_parts(recorded),
+        parts=parts_of(recorded),
         timeline=_timeline(recorded),
         events=_events(recorded)[:_MOST_EVENTS],
         events_left_out=max(len(recorded.captures) - _MOST_EVENTS, 0),
@@ -122,7 +122,7 @@ def count_text(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
-def _totals(recorded: Recorded) -> list[tuple[str, int, str]]:
+def totals_of(recorded: Recorded) -> list[tuple[str, int, str]]:
     """(words, number, kind) of the counts at the top."""
     captures = recorded.captures
     segments = [c.segment for c in captures if c.segment is not None]
@@ -130,18 +130,19 @@ def _totals(recorded: Recorded) -> list[tuple[str, int, str]]:
     first = sum(1 for c in captures if c.runs.count and c.start >= 0)
     calls = list(recorded.tree.root.walk())
     breaks = sum(totals.count for call in calls for totals in call.real.values())
-    return [
-        ("graphs", sum(1 for s in segments if s.operations), "captured"),
-        ("operations in them", sum(s.operations for s in segments), "captured"),
-        ("runs from the cache", max(runs - first, 0), "captured"),
-        ("captures", sum(1 for c in captures if c.start >= 0), "time"),
-        ("recompiles", sum(1 for c in captures if c.is_recompile), "time"),
-        ("breaks, all runs", breaks, "real"),
-        ("runs uncompiled", sum(call.plain.count for call in calls), "uncompiled"),
+    rows = [
+        ("graph", "", sum(1 for s in segments if s.operations), "captured"),
+        ("operation", " in them", sum(s.operations for s in segments), "captured"),
+        ("run", " from the cache", max(runs - first, 0), "captured"),
+        ("capture", "", sum(1 for c in captures if c.start >= 0), "time"),
+        ("recompile", "", sum(1 for c in captures if c.is_recompile), "time"),
+        ("break", " in all runs", breaks, "real"),
+        ("run", " uncompiled", sum(call.plain.count for call in calls), "uncompiled"),
     ]
+    return [(f"{what}{'s' * (number != 1)}{more}", number, kind) for what, more, number, kind in rows]
 
 
-def _parts(recorded: Recorded) -> list[Part]:
+def parts_of(recorded: Recorded) -> list[Part]:
     captures = recorded.captures
     calls = list(recorded.tree.root.walk())
     seconds = {
@@ -192,10 +193,9 @@ def _events(recorded: Recorded) -> list[tuple[Capture, str, str, str]]:
 
 
 def _functions(recorded: Recorded) -> list[Function]:
-    operations: dict[tuple[str, int], int] = defaultdict(int)
+    operations: Counter[tuple[str, int]] = Counter()
     for capture in recorded.captures:
-        for place, count in (capture.graph.operations if capture.graph else {}).items():
-            operations[place] += count
+        operations.update(capture.operations())
     return functions_of(recorded.tree.root, operations)
 
 

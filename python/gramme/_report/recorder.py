@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 import types
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import torch
 
 from .. import _C
 from .._explain import Segment
-from .._stack import is_programs
+from .._stack import FramePlace, callers_of, is_programs
 from .._words import LOOP_ENDS
 from .graphs import Graph, graph_of
 from .places import first_line, reworded
@@ -57,6 +56,14 @@ class Capture:
     bins: list[tuple[int, int, float]] = field(default_factory=list)
     tape: str = ""
 
+    def operations(self) -> Counter[tuple[str, int]]:
+        """How many of the graph's calls come from a line of the program, or from below it."""
+        found: Counter[tuple[str, int]] = Counter()
+        for stack in self.graph.stacks if self.graph is not None else ():
+            lines = {(frame.file, frame.line) for frame in stack}
+            found.update(lines | _callers_of(stack[0], self.path) if stack else lines)
+        return found
+
     @property
     def caller(self) -> Place | None:
         """The program's line that called the function in which the segment begins."""
@@ -92,6 +99,10 @@ class Recorded:
     refusals: list[Refusal]
     tree: Tree
     runs_kept: int
+
+    def begins(self, number: int) -> Place | None:
+        """The first line of the program that a segment stands for, if it was captured in the recording."""
+        return next((capture.begins for capture in self.captures if capture.number == number), None)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the report, one page of HTML that needs nothing else."""
@@ -203,17 +214,12 @@ class Recorder:
 
     def _path(self, code: types.CodeType, line: int) -> list[Place]:
         """The program's frames from the one that records to that of the code, which stands at the line."""
-        frames = [(frame.f_code, at) for frame, at in traceback.walk_stack(sys._getframe(2))]
-        codes = [each for each, _ in frames]
-        outside = frames[codes.index(code) + 1 :] if code in codes else frames
-        if self._base is not None:
-            outside = _up_to(outside, self._base)
-        shown = [(each, at) for each, at in outside if is_programs(each.co_filename)]
         own = [(code, line)] if is_programs(code.co_filename) else []
-        return [*shown[::-1], *own]
+        return [*callers_of(code, self._base)[::-1], *own]
 
 
-def _up_to(frames: list[Place], base: types.CodeType) -> list[Place]:
-    """Without what is outside of the base's frame."""
-    last = next((i for i, (code, _) in enumerate(frames) if code is base), len(frames))
-    return frames[: last + 1]
+def _callers_of(frame: FramePlace, path: list[Place]) -> set[tuple[str, int]]:
+    """The lines that led to a frame of the path: a segment may begin, and go on, deep in calls."""
+    known = [(code.co_filename, code.co_name) for code, _ in path]
+    at = next((i for i in reversed(range(len(known))) if known[i] == (frame.file, frame.function)), len(known))
+    return {(code.co_filename, line) for code, line in path[:at]}

@@ -49,6 +49,7 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   constexpr const char* kExits[] = {"return", "concrete", "handover", "yield"};
   nb::dict row;
   row["number"] = segment.number;
+  row["recorded"] = segment.recorded;
   row["function"] = nb::borrow(code->co_qualname);
   row["file"] = nb::borrow(code->co_filename);
   row["start"] = bytecode::decode(code).line(segment.start);

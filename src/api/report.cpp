@@ -91,8 +91,15 @@ void add_time(const Owned<>& metrics, const char* key, double seconds) {
 
 }  // namespace
 
+PyObject* first_of(const runtime::FrameView& frame) {
+  return frame.local_count && frame.locals[0] ? frame.locals[0] : Py_None;
+}
+
 Report::Report(const runtime::FrameView& frame)
-    : code_(frame.code), line_(bytecode::decode(frame.code).line(frame.offset)), start_(Clock::now()) {}
+    : code_(frame.code),
+      first_(first_of(frame)),
+      line_(bytecode::decode(frame.code).line(frame.offset)),
+      start_(Clock::now()) {}
 
 bool Report::shows_graphs() const { return listener() || logs_graphs(); }
 
@@ -176,12 +183,12 @@ void Report::count(const plan::Segment* segment) const {
 
 void Report::log_guards(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().print();
-  take(PyObject_CallMethod(logging_module(), "guards", "OiO", code_, line_, texts(conditions).get()));
+  take(PyObject_CallMethod(logging_module(), "guards", "OOiO", code_, first_, line_, texts(conditions).get()));
 }
 
 void Report::log_sizes(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().shapes.print();
-  take(PyObject_CallMethod(logging_module(), "sizes", "OiOO", code_, line_, symbol_rows(segment).get(),
+  take(PyObject_CallMethod(logging_module(), "sizes", "OOiOO", code_, first_, line_, symbol_rows(segment).get(),
                            texts(conditions).get()));
 }
 
@@ -227,7 +234,8 @@ bool recompiles_are_logged() {
 void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons) {
   apart_or_throw([&] {
     int line = bytecode::decode(frame.code).line(frame.offset);
-    take(PyObject_CallMethod(logging_module(), "recompile", "OiO", frame.code, line, texts(reasons).get()));
+    take(PyObject_CallMethod(logging_module(), "recompile", "OOiO", frame.code, first_of(frame), line,
+                             texts(reasons).get()));
   });
 }
 

@@ -44,6 +44,7 @@ class Report final : trace::LineListener {
   void log_break(const plan::Segment& segment) const;
 
   PyCodeObject* code_;
+  PyObject* first_;  // variable, borrowed of the frame
   int line_;
   Clock::time_point start_, graph_ready_;
   double backend_seconds_ = -1;
@@ -52,6 +53,9 @@ class Report final : trace::LineListener {
   RecordedCapture recorded_;
   runtime::Span span_;
 };
+
+/// The object that a method was called on, as a rule; borrowed. None if there is no variable.
+PyObject* first_of(const runtime::FrameView& frame);
 
 /// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
 /// once, for the reason that was told already.

@@ -3,6 +3,7 @@
 #pragma once
 #include <c10/util/ApproximateClock.h>
 
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -30,7 +31,8 @@ class Span {
   Ticks start() const { return start_; }
 
  private:
-  [[gnu::tls_model("initial-exec")]] static thread_local Ticks inside_;  // of the innermost span: what the spans in it have taken
+  // Of the innermost span: what the spans in it have taken.
+  [[gnu::tls_model("initial-exec")]] static thread_local Ticks inside_;
   Ticks around_, start_;
   bool ended_ = false;
 };

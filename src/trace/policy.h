@@ -68,10 +68,10 @@ struct Policy {
   std::unordered_set<int64_t> dynamic_values;                // sizes and ints that are one of these vary
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
-  int max_depth = 500;       // inlined calls
-  bool iterates = true;      // the segment may take items of iterators from before
-  LineListener* lines = nullptr;  // hears of each line that an attempt comes to
-  bool in_step = false;      // it begins in the middle of a method of an optimizer: locals are of its groups and state
+  int max_depth = 500;            // inlined calls
+  bool iterates = true;           // the segment may take items of iterators from before
+  LineListener* lines = nullptr;  // hears of the lines that are captured
+  bool in_step = false;  // it begins in the middle of a method of an optimizer: locals are of its groups and state
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
   size_t stop_at = SIZE_MAX;       // the root step at which the segment must end

@@ -12,7 +12,7 @@ import torch
 
 from .._logging import examples_on
 from .._stack import FramePlace, frames_of
-from .._torch.names import dtype_abbrs
+from .._torch.names import OpOverload, OpOverloadPacket, dtype_abbrs
 
 if TYPE_CHECKING:
     from .. import _C
@@ -161,7 +161,7 @@ def _target(node: torch.fx.Node) -> str:
     target = node.target
     if isinstance(target, str):
         return target
-    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+    if isinstance(target, (OpOverload, OpOverloadPacket)):
         return str(target)
     module = {"_operator": "operator"}.get(getattr(target, "__module__", None) or "", getattr(target, "__module__", ""))
     name = getattr(target, "__name__", str(target))

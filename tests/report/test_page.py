@@ -365,3 +365,16 @@ def test_breaks_that_are_alike_are_told_once() -> None:
     assert len(heads) < 5
     assert any(" times): " in head for head in heads)
     assert "___stack" not in str(told)
+
+
+def test_a_recording_inside_of_a_compiled_function(tmp_path: Path) -> None:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        with gramme.record(tmp_path / "run.html"):
+            y = programs.helper(y)
+        return y * 2
+
+    compiled = gramme.compile(run, backend="native")
+    for _ in range(2):
+        assert torch.equal(compiled(X), (X.sin().sin() + 1) * 2)
+        assert parse((tmp_path / "run.html").read_text()).id("source")

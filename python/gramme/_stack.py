@@ -17,6 +17,8 @@ __all__ = ["FramePlace", "callers_of", "frame_text", "frames_of", "is_programs",
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _GRAMME = os.path.dirname(__file__) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_LIBRARIES = tuple(_STANDARD + folder for folder in ("site-packages/", "dist-packages/"))
 _MODULES = re.compile(r".*torch/nn/modules.*")
 _HIDDEN_FOLDERS = tuple(_TORCH + folder for folder in ("_dynamo/polyfills/", "_higher_order_ops/"))
 _HIDDEN_FILES = {"<string>"} | {
@@ -51,8 +53,9 @@ def is_shown(file: str) -> bool:
 
 
 def is_programs(file: str) -> bool:
-    """Whether the file is the program's own or a library's other than torch."""
-    return is_shown(file) and not file.startswith((_TORCH, "<frozen "))
+    """Whether the file is the program's own or a library's: not torch's, nor of the standard library."""
+    standard = file.startswith(_STANDARD) and not file.startswith(_LIBRARIES)
+    return is_shown(file) and not standard and not file.startswith((_TORCH, "<frozen "))
 
 
 def frame_text(code: types.CodeType, line: int, column: int, end_line: int, end_column: int) -> str:

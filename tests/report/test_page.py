@@ -66,6 +66,8 @@ def test_operations_count_for_each_line_above_them(tmp_path: Path) -> None:
         for chip in line.all("em")
         if "operation" in chip.text and "real" not in chip.classes
     }
+    (first,) = [line for line in page.id("source").all("p", "first") if "def outer" in line.text]
+    assert any("took" in chip.attributes.get("title", "") and chip.text.endswith("s") for chip in first.all("em"))
     assert counts["y = x.sin()"] == "1 operation"
     assert counts["y = middle(x)"] == "3 operations"
     assert counts["return y.cos()"] == "1 operation"
@@ -128,6 +130,7 @@ def test_advice_names_the_line_how_often_and_what_to_do(tmp_path: Path) -> None:
     (advice,) = page.id("todo").all("li", "break")
     assert f"programs.py:{line_of('# breaks')} breaks the graph 12 times" in advice.words
     assert "time.monotonic" in advice.words
+    assert "for real 12×" in page.id("source").one("p", "ln", "real").words
     assert "measure around the compiled function" in advice.one("p", "hint").text
 
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from .._words import advice_on
-from .places import reworded
+from .places import Place, reworded
 from .recorder import Capture, Recorded
-from .tree import Place, Totals
+from .tree import Totals
 
 __all__ = ["Advice", "advise"]
 

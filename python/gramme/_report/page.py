@@ -21,7 +21,7 @@ from .advice import advise
 from .graphs import Graph, backward_of
 from .places import reworded, short, words_of_place
 from .recorder import BINS, Capture, Recorded
-from .source import Function, functions_of
+from .source import Function, Graphs, functions_of
 
 __all__ = ["count_text", "parts_of", "render", "time_text", "totals_of", "write"]
 
@@ -196,7 +196,8 @@ def _functions(recorded: Recorded) -> list[Function]:
     operations: Counter[tuple[str, int]] = Counter()
     for capture in recorded.captures:
         operations.update(capture.operations())
-    return functions_of(recorded.tree.root, operations)
+    seconds = {capture.number: capture.runs.seconds for capture in recorded.captures}
+    return functions_of(recorded.tree.root, Graphs(operations, seconds))
 
 
 def _title(capture: Capture) -> str:

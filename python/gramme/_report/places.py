@@ -8,9 +8,11 @@ import re
 import types
 
 from .._words import in_words
-from .tree import Place
 
-__all__ = ["first_line", "reworded", "short", "words_of_place"]
+__all__ = ["Place", "first_line", "reworded", "short", "words_of_place"]
+
+Place = tuple[types.CodeType, int]
+"""A line of a function that is running."""
 
 _FILE = re.compile(r"/[^\s:'\"]+(?=:\d+)")
 _LIBRARY = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")

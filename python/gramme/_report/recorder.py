@@ -14,8 +14,8 @@ from .._explain import Segment
 from .._stack import FramePlace, callers_of, is_programs
 from .._words import LOOP_ENDS
 from .graphs import Graph, graph_of
-from .places import first_line, reworded
-from .tree import Place, Totals, Tree
+from .places import Place, first_line, reworded
+from .tree import Totals, Tree
 
 if TYPE_CHECKING:
     import pathlib

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from .places import short
 from .tree import Call, Totals
 
-__all__ = ["Function", "Line", "functions_of"]
+__all__ = ["Function", "Graphs", "Line", "functions_of"]
 
 _WHOLE = 40  # lines of a function that is shown from its first to its last
 _AROUND = 2  # lines around those that something became of, in a longer one
@@ -26,6 +26,7 @@ class Line:
         begins: it is the first of its band.
         segments: what stands for it.
         operations: of graphs, from this line or below it.
+        seconds: of a band's first line: what all runs of its segments' graphs took.
         cost: what carrying it out for real took.
         calls: the functions that it calls.
 
@@ -37,6 +38,7 @@ class Line:
     begins: bool = False
     segments: list[int] = field(default_factory=list)
     operations: int = 0
+    seconds: float = 0.0
     cost: Totals | None = None
     calls: list[Function] = field(default_factory=list)
     gap: int = 0
@@ -66,12 +68,20 @@ class Function:
         return ", ".join(parts)
 
 
-def functions_of(root: Call, operations: Mapping[tuple[str, int], int]) -> list[Function]:
+@dataclass
+class Graphs:
+    """What is known of the graphs: operations of lines, by file and line; seconds of segments, by number."""
+
+    operations: Mapping[tuple[str, int], int]
+    seconds: Mapping[int, float]
+
+
+def functions_of(root: Call, graphs: Graphs) -> list[Function]:
     """The outermost functions of the tree."""
-    return [_function(call, operations, 0, True) for call in root.calls.values()]
+    return [_function(call, graphs, 0, True) for call in root.calls.values()]
 
 
-def _function(call: Call, operations: Mapping[tuple[str, int], int], depth: int, shown: bool) -> Function:
+def _function(call: Call, graphs: Graphs, depth: int, shown: bool) -> Function:
     code = call.code
     assert code is not None
     is_open = shown and (depth < _OPEN_DEPTH or call.is_troubled)
@@ -79,31 +89,33 @@ def _function(call: Call, operations: Mapping[tuple[str, int], int], depth: int,
     for (_, line), each in call.calls.items():
         called.setdefault(line, []).append(each)
     lines = [
-        _line(call, code, number, operations) if number else Line(0, "", gap=gap)
+        _line(call, code, number, graphs) if number else Line(0, "", gap=gap)
         for number, gap in _shown(code, {*call.captured, *call.real, *called, *filter(None, [call.uncompiled])})
     ]
     for made in lines:
-        made.calls = [_function(each, operations, depth + 1, is_open) for each in called.get(made.number, ())]
-    _mark_bands(lines)
+        made.calls = [_function(each, graphs, depth + 1, is_open) for each in called.get(made.number, ())]
+    _mark_bands(lines, graphs)
     name = "module" if code.co_name == "<module>" else code.co_qualname
     place = f"{short(code.co_filename)}:{code.co_firstlineno}"
     return Function(name, place, lines, is_open, call.plain if call.uncompiled else None, shown and not is_open)
 
 
-def _line(call: Call, code: types.CodeType, number: int, operations: Mapping[tuple[str, int], int]) -> Line:
+def _line(call: Call, code: types.CodeType, number: int, graphs: Graphs) -> Line:
     text = linecache.getline(code.co_filename, number).rstrip("\n")
     real, segments = call.real.get(number), sorted(call.captured.get(number, ()))
     after = bool(call.uncompiled) and number >= call.uncompiled and number in {at for _, _, at in code.co_lines()}
     kind = "real" if real else "captured" if segments else "uncompiled" if after else ""
-    inside = operations.get((code.co_filename, number), 0) if segments else 0
-    return Line(number, text, kind, False, segments, inside, real)
+    inside = graphs.operations.get((code.co_filename, number), 0) if segments else 0
+    return Line(number, text, kind, segments=segments, operations=inside, cost=real)
 
 
-def _mark_bands(lines: list[Line]) -> None:
+def _mark_bands(lines: list[Line], graphs: Graphs) -> None:
     before: tuple[str, list[int]] = ("", [])
     for line in lines:
         band = (line.kind, line.segments)
         line.begins = bool(line.kind) and band != before
+        if line.begins:
+            line.seconds = sum(graphs.seconds.get(number, 0.0) for number in line.segments)
         before = band
 
 

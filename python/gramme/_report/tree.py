@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .._stack import is_programs
+from .places import Place, first_line
 
-__all__ = ["Call", "Place", "Totals", "Tree"]
-
-Place = tuple[types.CodeType, int]
-"""A line of a function that is running."""
+__all__ = ["Call", "Totals", "Tree"]
 
 
 @dataclass
@@ -122,9 +120,9 @@ class _Open:
         return _Open(self.call.call(self.line, code), code.co_firstlineno)
 
     def reach(self, line: int, segment: int) -> None:
-        if self.is_shown:
-            self.line = line
-            self.call.captured[line].add(segment)
+        if self.is_shown and self.call.code is not None:
+            self.line = first_line(self.call.code, line)
+            self.call.captured[self.line].add(segment)
 
 
 def _returned_into(top: _Open, code: types.CodeType) -> _Open:

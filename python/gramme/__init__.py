@@ -33,6 +33,7 @@ from ._install import Installation, install, uninstall
 from ._meter import Measurement, Meter, meter
 from ._module import OptimizedModule
 from ._native import gramme_native
+from ._record import Recording, follow_environment, record
 from .errors import BackendError, CaptureError
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Measurement",
     "Meter",
     "OptimizedModule",
+    "Recording",
     "Segment",
     "Statistics",
     "compile",
@@ -54,6 +56,7 @@ __all__ = [
     "install",
     "list_backends",
     "meter",
+    "record",
     "reset",
     "statistics",
     "uninstall",
@@ -62,6 +65,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 follow_reset()
+follow_environment()
 
 
 def __getattr__(name: str) -> Any:

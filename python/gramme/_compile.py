@@ -213,7 +213,7 @@ def entry_of(compiled: Any) -> Any:
 
 
 def statistics(compiled: Any) -> Statistics:
-    """Counts of a compiled function; zeros where TORCHDYNAMO_DISABLE=1 made compile give back what it was given.
+    """Counts of a compiled function; zeros where GRAMME_DISABLE=1 made compile give back what it was given.
 
     Example:
         >>> import torch, gramme

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from traceback import FrameSummary
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,6 +19,9 @@ from ._options import Options
 from ._stack import is_shown
 from ._words import Symbol, in_words, module_words, symbols
 
+if TYPE_CHECKING:
+    from ._report.recorder import Recorded
+
 __all__ = ["Break", "Explanation", "Segment", "explain"]
 
 
@@ -25,6 +31,7 @@ class Segment:
 
     Attributes:
         number: among the captures of the function, in their order.
+        begins: the first line of the program's own that it stands for; None if it is not known.
         function, file: qualified name and file of the function it begins in.
         start: line at which it begins.
         line: line of that function, or of the last it returns into, at which it ends; 0 for a return.
@@ -69,6 +76,7 @@ class Segment:
     pushed: int
     goes_on: bool
     runs: int
+    begins: FrameSummary | None = None
 
     @property
     def tape(self) -> str:
@@ -76,8 +84,10 @@ class Segment:
         return _C.native.tape(self.native) if self.native is not None else ""
 
     @classmethod
-    def from_row(cls, row: dict[str, Any]) -> Segment:
-        """Makes a segment of what the extension tells of it."""
+    def from_row(cls, row: dict[str, Any], recorded: Recorded | None = None) -> Segment:
+        """Makes a segment of what the extension tells of it; `recorded`: the recording in which it was captured."""
+        begins = recorded.begins(row["recorded"]) if recorded is not None else None
+        row = {key: value for key, value in row.items() if key != "recorded"}
         innermost = _summary(row.pop("innermost"))
         shown = [frame for frame in map(_summary, row.pop("frames")) if is_shown(frame.filename)]
         places = [(frame.filename, frame.lineno) for frame in shown]
@@ -86,7 +96,10 @@ class Segment:
         frames = frames if innermost.filename else []
         row["symbols"], row["sizes"] = symbols(row["symbols"]), [*map(in_words, row["sizes"])]
         row["module"] = module_words(row["module"])
-        return cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
+        made = cls(returns_into=[_summary(place) for place in row.pop("returns_into")], frames=frames, **row)
+        if begins is not None:
+            made.begins = _summary((begins[0].co_filename, begins[1], begins[0].co_qualname))
+        return made
 
 
 @dataclass
@@ -149,6 +162,18 @@ class Explanation:
     """
 
     segments: list[Segment] = field(default_factory=list)
+    _recorded: Recorded | None = field(default=None, repr=False, compare=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a report of the call: the page that gramme.record writes.
+
+        Raises:
+            RuntimeError: explain was called inside a recording, whose report tells of the call.
+
+        """
+        if self._recorded is None:
+            raise RuntimeError("the call is part of a recording that was under way: its report tells of it")
+        self._recorded.save(pathlib.Path(path))
 
     @property
     def graphs(self) -> list[torch.fx.GraphModule]:
@@ -202,13 +227,14 @@ class Explanation:
         }
         head = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
         rows = [line for segment in self.segments if not segment.goes_on for line in _rows(segment)]
-        told = [f"break {i}: {each}" for i, each in enumerate(breaks, 1)]
+        told = [f"break {i}{_times(count)}: {text}" for i, (text, count) in enumerate(_grouped(breaks), 1)]
         return "\n".join([head, *rows, *told])
 
 
 def _rows(segment: Segment) -> list[str]:
     """One line of the summary, and what varies."""
-    begin = f"{segment.function}:{segment.start}"
+    begins = segment.begins
+    begin = f"{begins.name}:{begins.lineno}" if begins is not None else f"{segment.function}:{segment.start}"
     shown = [frame for frame in segment.returns_into if is_shown(frame.filename)]
     callers = "".join(f", returns into {frame.name}:{frame.lineno}" for frame in shown)
     end = f" at line {segment.frames[0].lineno}" if segment.frames else ""
@@ -216,6 +242,15 @@ def _rows(segment: Segment) -> list[str]:
     held = f"{segment.operations} operations, {len(segment.guards)} guards"
     varies = [f"    {symbol}" for symbol in segment.symbols] + [f"    {size}" for size in segment.sizes]
     return [f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}", *varies]
+
+
+def _grouped(breaks: list[Break]) -> list[tuple[str, int]]:
+    """The text of each break, and how many are like it, layers of a model perhaps."""
+    return list(Counter(map(str, breaks)).items())
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
 
 
 def explain(
@@ -249,8 +284,24 @@ def explain(
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
         compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
-        compiled(*args, **kwargs)
+        recorded = _recorded(lambda: compiled(*args, **kwargs))
         rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
-        return Explanation([Segment.from_row(row) for row in rows])
+        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded)
 
     return call
+
+
+def _recorded(call: Callable[[], Any]) -> Recorded | None:
+    """Calls it and records that, unless a recording is under way."""
+    from ._report.recorder import Recorder
+
+    if Recorder.under_way is not None:
+        call()
+        return None
+    recorder = Recorder(call.__code__)
+    recorder.start()
+    try:
+        call()
+    finally:
+        recorded = recorder.stop()
+    return recorded

@@ -21,16 +21,16 @@ import torch
 
 from ._context import logged_id, name_of
 from ._node_meta import assign_examples, tree_of
-from ._stack import is_shown, last_frame
+from ._stack import callers_of, is_shown, last_frame
 from ._torch import names
 from ._torch.names import CompileContext, compile_context, getArtifactLogger
-from ._words import in_words, symbols
+from ._words import called_place, in_words, symbols
 
 if TYPE_CHECKING:
     from . import _C
     from ._torch.names import ShapeEnv
 
-__all__ = ["LOGGERS", "bytecode", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
+__all__ = ["LOGGERS", "bytecode", "examples_on", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
 
 LOGGERS: dict[str, logging.Logger] = {
     name: getArtifactLogger(f"{names.DYNAMO}.{module}", name)
@@ -55,7 +55,7 @@ def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
     compile_id = logged_id(graph_module, captured)
     name = name_of(compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
-    with compile_context(CompileContext(compile_id)), _examples(graph_module, captured):
+    with compile_context(CompileContext(compile_id)), examples_on(graph_module, captured):
         if LOGGERS["trace_call"].isEnabledFor(logging.DEBUG):
             _calls(graph_module)
         if table.isEnabledFor(logging.DEBUG):
@@ -91,7 +91,7 @@ def bytecode(code: types.CodeType) -> None:
 
 
 @contextmanager
-def _examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
+def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
     """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
     from ._torch.names import FakeTensorMode
 
@@ -141,29 +141,34 @@ def _sizes(name: str, graph_module: torch.fx.GraphModule) -> str:
     return f"TRACED GRAPH TENSOR SIZES\n===== {name} =====\n" + "".join(lines)
 
 
-def guards(code: types.CodeType, line: int, conditions: list[str]) -> None:
+def guards(code: types.CodeType, first: object, line: int, conditions: list[str]) -> None:
     """The conditions under which a segment is used again. `line`: where it starts."""
     text = "\n".join(conditions)
-    LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, line), textwrap.indent(text, "- ", lambda _: True))
+    LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, first, line), textwrap.indent(text, "- ", lambda _: True))
 
 
 def sizes(
-    code: types.CodeType, line: int, rows: list[tuple[str, int | None, int | None]], conditions: list[str]
+    code: types.CodeType,
+    first: object,
+    line: int,
+    rows: list[tuple[str, int | None, int | None]],
+    conditions: list[str],
 ) -> None:
     """What varies of a segment, and what it must satisfy."""
     logger = LOGGERS["dynamic"]
     for symbol in symbols(rows):
-        logger.info("create_symbol %s (%s)", symbol, _place(code, line))
+        logger.info("create_symbol %s (%s)", symbol, _place(code, first, line))
     for condition in conditions:
-        logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, line))
+        logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, first, line))
 
 
-def recompile(code: types.CodeType, line: int, reasons: list[str]) -> None:
+def recompile(code: types.CodeType, first: object, line: int, reasons: list[str]) -> None:
     """A capture although there are segments; `reasons`: what failed of each, the last used first."""
-    failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(reasons))
-    message = f"Recompiling function {_place(code, line)}\n    triggered by the following guard failure(s):\n" + (
-        textwrap.indent(failures, "    ")
-    )
+    failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(dict.fromkeys(reasons)))
+    callers = callers_of(code)[:1]
+    called = "".join(f"\n    called from {at.co_filename}:{number}{_source(at, number)}" for at, number in callers)
+    what = f"Recompiling function {_place(code, first, line)}{called}"
+    message = f"{what}\n    triggered by the following guard failure(s):\n{textwrap.indent(failures, '    ')}"
     verbose = LOGGERS["recompiles_verbose"]
     logger = verbose if verbose.isEnabledFor(logging.DEBUG) else LOGGERS["recompiles"]
     logger.debug("%s", message)
@@ -188,5 +193,11 @@ def _callers(code: types.CodeType) -> str:
     return "".join(traceback.format_list(shown))
 
 
-def _place(code: types.CodeType, line: int) -> str:
-    return f"{code.co_qualname} in {code.co_filename}:{line}"
+def _place(code: types.CodeType, first: object, line: int) -> str:
+    name, file, number = called_place(code, line, first)
+    return f"{name} in {file}:{number}"
+
+
+def _source(code: types.CodeType, line: int) -> str:
+    text = linecache.getline(code.co_filename, line).strip()
+    return f": {text}" if text else ""

@@ -15,8 +15,8 @@ _numbers = itertools.count()
 
 
 def is_switched_off() -> bool:
-    """TORCHDYNAMO_DISABLE=1: compile gives back what it was given."""
-    return os.environ.get("TORCHDYNAMO_DISABLE") == "1"
+    """GRAMME_DISABLE=1 or TORCHDYNAMO_DISABLE=1: compile gives back what it was given."""
+    return "1" in (os.environ.get("GRAMME_DISABLE"), os.environ.get("TORCHDYNAMO_DISABLE"))
 
 
 def check_settings() -> None:

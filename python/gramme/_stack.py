@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import traceback
 import types
 from typing import NamedTuple
@@ -12,10 +13,12 @@ import torch
 
 from ._torch import names
 
-__all__ = ["FramePlace", "frame_text", "is_shown", "last_frame"]
+__all__ = ["FramePlace", "callers_of", "frame_text", "frames_of", "is_programs", "is_shown", "last_frame"]
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _GRAMME = os.path.dirname(__file__) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_LIBRARIES = tuple(_STANDARD + folder for folder in ("site-packages/", "dist-packages/"))
 _MODULES = re.compile(r".*torch/nn/modules.*")
 _HIDDEN_FOLDERS = tuple(_TORCH + folder for folder in ("_dynamo/polyfills/", "_higher_order_ops/"))
 _HIDDEN_FILES = {"<string>"} | {
@@ -49,6 +52,12 @@ def is_shown(file: str) -> bool:
     return _MODULES.match(file) is None
 
 
+def is_programs(file: str) -> bool:
+    """Whether the file is the program's own or a library's: not torch's, nor of the standard library."""
+    standard = file.startswith(_STANDARD) and not file.startswith(_LIBRARIES)
+    return is_shown(file) and not standard and not file.startswith((_TORCH, "<frozen "))
+
+
 def frame_text(code: types.CodeType, line: int, column: int, end_line: int, end_column: int) -> str:
     """One frame as the traceback module writes it, or "" if it is not shown. Columns in bytes; -1: unknown."""
     if not is_shown(code.co_filename):
@@ -76,6 +85,24 @@ class FramePlace(NamedTuple):
 
 
 _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n((?:    .*\n?)*)')
+
+
+def callers_of(code: types.CodeType, base: types.CodeType | None = None) -> list[tuple[types.CodeType, int]]:
+    """The program's frames around the one that runs the code, the innermost first, each with its line.
+
+    `base`: the function of the last one that counts.
+    """
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_stack(sys._getframe(1))]
+    codes = [each for each, _ in frames]
+    outside = frames[codes.index(code) + 1 :] if code in codes else frames
+    last = next((i for i, (each, _) in enumerate(outside) if each is base), len(outside))
+    return [(each, line) for each, line in outside[: last + 1] if is_programs(each.co_filename)]
+
+
+def frames_of(stack: str | None) -> list[FramePlace]:
+    """The program's frames in a stack trace that `frame_text` made, the outermost first."""
+    frames = [FramePlace(file, int(line), *rest) for file, line, *rest in _FRAME.findall(stack or "")]
+    return [frame for frame in frames if is_programs(frame.file)]
 
 
 def last_frame(stack: str | None) -> FramePlace | None:

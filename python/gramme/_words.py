@@ -14,10 +14,26 @@ import torch
 
 from ._stack import is_shown
 
-__all__ = ["Symbol", "in_words", "module_words", "nothing_captured", "recompile_limit", "symbols"]
+__all__ = [
+    "LOOP_ENDS",
+    "Symbol",
+    "advice_on",
+    "called_place",
+    "in_words",
+    "module_words",
+    "nothing_captured",
+    "recompile_limit",
+    "symbols",
+]
 
-_LOCAL = re.compile(r"L\['([^\W\d]\w*)'\]")
+LOOP_ENDS = "the loop has no next item"
+_LOCAL = re.compile(r"L\['(?:___caller\d+_)?([^\W\d]\w*)'\]")
+_STACK = r"(?:L\[')?(?:___caller\d+_)?___stack\d+(?:'\])?"
 _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (re.compile(rf"list\({_STACK}\)\[\d+\] is gone"), LOOP_ENDS),
+    (re.compile(rf"list\({_STACK}\)\[\d+\]"), "next_item"),
+    (re.compile(rf"Content {_STACK} = {_STACK}"), "the loop's iterator advances"),
+    (re.compile(_STACK), "value"),
     (_LOCAL, r"\1"),
     (re.compile(r"(?:\.__dict__)?\._(?:modules|parameters|buffers)\['(\w+)'\]"), lambda m: _part(m[1])),
     (re.compile(r"\.__dict__\['([^\W\d]\w*)'\]"), r".\1"),
@@ -89,14 +105,20 @@ def in_words(condition: str) -> str:
 
 
 def module_words(path: str) -> str:
-    """L['self'].layers.0.attn is self.layers.0.attn."""
-    return _LOCAL.sub(r"\1", path)
+    """L['self'].layers.0.attn is self.layers.0.attn; empty for one that only a loop's iterator has."""
+    words = in_words(path)
+    return "" if words.startswith(("next_item", "value")) else words
+
+
+def advice_on(failing: str) -> str:
+    """What to do about a guard that fails at each call, told in_words()."""
+    return next((text for pattern, text in _ADVICE if pattern.search(failing)), "Keep what it depends on the same.")
 
 
 def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str) -> str:
     """What a user reads when the recompile limit is reached: where, what changed, what to do; called from C++."""
     what = in_words(failing)
-    advice = next((text for pattern, text in _ADVICE if pattern.search(what)), "Keep what it depends on the same.")
+    advice = advice_on(what)
     place = _called(code, line, first)
     return (
         f"gramme hit the recompile limit ({limit}) in {place}; last failing guard: {what}. {advice} "
@@ -119,12 +141,16 @@ def nothing_captured(
     )
 
 
-def _called(code: types.CodeType, line: int, first: Any) -> str:
-    """A function with its place, or the module that torch.nn's functions were called on."""
+def called_place(code: types.CodeType, line: int, first: Any) -> tuple[str, str, int]:
+    """Name, file and line of a function, or of the module that torch.nn's functions were called on."""
     if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
-        return f"{code.co_qualname} ({code.co_filename}:{line})"
+        return code.co_qualname, code.co_filename, line
     forward = getattr(type(first).forward, "__code__", code)
-    return f"{type(first).__qualname__} ({forward.co_filename}:{forward.co_firstlineno})"
+    return type(first).__qualname__, forward.co_filename, forward.co_firstlineno
+
+
+def _called(code: types.CodeType, line: int, first: Any) -> str:
+    return "{} ({}:{})".format(*called_place(code, line, first))
 
 
 def _part(name: str) -> str:

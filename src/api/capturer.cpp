@@ -134,6 +134,17 @@ void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const sou
   }
 }
 
+/// While a capture runs, its report may hear of lines.
+class Listens {
+ public:
+  Listens(trace::Policy& policy, trace::LineListener* listener) : policy_(policy) { policy.lines = listener; }
+  ~Listens() { policy_.lines = nullptr; }
+  Listens(const Listens&) = delete;
+
+ private:
+  trace::Policy& policy_;
+};
+
 /// torch._dynamo.error_on_graph_break: its own beginning and end are carried out for real, and no breaks.
 void refuse_break(const plan::Segment& segment) {
   if (segment.exit.kind != plan::ExitKind::Concrete || segment.ending.raises || is_told(segment)) return;
@@ -299,7 +310,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   const std::shared_ptr<trace::Policy> held = policy_of(frame);
   trace::Policy& policy = *held;
   policy.iterates = frame.iterates;
-  policy.shows_lines = report.begin();
+  const Listens listens(policy, report.begin());
   policy.in_step = options_.contract.counts() && is_in_step(frame);
   set_dynamic(policy);
   // Those that call the program's operations as they are have nothing to rehearse.
@@ -332,9 +343,10 @@ bool Capturer::may_capture() const { return !captures_are_disabled(); }
 
 int Capturer::recompile_limit() const { return api::recompile_limit(options_.recompile_limit); }
 
-bool Capturer::wants_reasons() const { return recompiles_are_logged() || is_recompile_error(); }
+bool Capturer::wants_reasons() const { return listener() || recompiles_are_logged() || is_recompile_error(); }
 
 void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) {
+  if (listener()) record_recompile(frame, failing_guards);
   if (recompiles_are_logged()) log_recompile(frame, failing_guards);
   if (!is_recompile_error()) return;
   std::string message =
@@ -345,10 +357,10 @@ void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<st
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
   const bool refused = fullgraph() || is_recompile_limit_error();
-  PyObject* first = frame.local_count && frame.locals[0] ? frame.locals[0] : Py_None;
-  Owned<> told =
-      take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit, frame.code,
-                                 bytecode::decode(frame.code).line(frame.offset), first, failing_guard.c_str()));
+  if (listener()) record_limit(frame, limit, failing_guard);
+  Owned<> told = take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit,
+                                            frame.code, bytecode::decode(frame.code).line(frame.offset),
+                                            first_of(frame), failing_guard.c_str()));
   std::string message = text(told.get());
   if (refused) raise(imported("gramme.errors", "recompile_limit_error"), message);
   check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " The function runs plainly from now on.").c_str(), 1));

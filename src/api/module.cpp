@@ -8,22 +8,20 @@
 #include "api/captured.h"
 #include "api/capturer.h"
 #include "api/compiled.h"
+#include "api/describe.h"
 #include "api/instructions.h"
 #include "api/meter.h"
 #include "api/native.h"
 #include "api/pipeline.h"
-#include "api/report.h"
+#include "api/recording.h"
 #include "api/testing.h"
 #include "aten/interrupted.h"
 #include "aten/state.h"
-#include "backend/metadata.h"
 #include "base/interruption.h"
 #include "base/signals.h"
 #include "builtins/builtins.h"
-#include "bytecode/code.h"
 #include "hop/operators.h"
 #include "interp/interpreter.h"
-#include "native/executor.h"
 #include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
@@ -35,12 +33,6 @@ namespace nb = nanobind;
 
 namespace gramme::api {
 namespace {
-
-/// Families of all living entries, for reset().
-std::vector<std::weak_ptr<runtime::Family>>& families() {
-  static std::vector<std::weak_ptr<runtime::Family>> all;
-  return all;
-}
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
                       bool keep_graphs, const std::string& contract, std::optional<bool> dynamic,
@@ -89,83 +81,10 @@ nb::dict counters(nb::object entry) {
   return result;
 }
 
-/// (file, line, function)
-nb::tuple place(PyObject* code, int unit) {
-  auto* object = reinterpret_cast<PyCodeObject*>(code);
-  return nb::make_tuple(nb::borrow(object->co_filename), bytecode::decode(object).line(unit),
-                        nb::borrow(object->co_qualname));
-}
-
-/// The calls that led to the end of the segment, the innermost first.
-nb::list frames(const plan::Ending& ending) {
-  nb::list frames;
-  for (size_t i = ending.stack.size(); i-- > 0;)
-    frames.append(place(ending.stack[i].first.get(), ending.stack[i].second));
-  return frames;
-}
-
-/// The opcode of the instruction that is carried out for real; empty if the segment does not end in front of one.
-const char* instruction(PyCodeObject* code, const plan::Exit& exit) {
-  if (exit.kind != plan::ExitKind::Concrete) return "";
-  const bool pushed = !exit.pushed.empty();
-  PyCodeObject* last = pushed                 ? exit.pushed.back().code.get()
-                       : exit.callers.empty() ? code
-                                              : exit.callers.back().code.get();
-  const bytecode::Code& ends_in = bytecode::decode(last);
-  const auto at = static_cast<size_t>(ends_in.index_of(pushed ? exit.pushed.back().offset : exit.offset));
-  return opcode::name(ends_in.instructions().at(at).op);
-}
-
-nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
-  constexpr const char* kExits[] = {"return", "concrete", "handover", "yield"};
-  nb::dict row;
-  row["number"] = segment.number;
-  row["function"] = nb::borrow(code->co_qualname);
-  row["file"] = nb::borrow(code->co_filename);
-  row["start"] = bytecode::decode(code).line(segment.start);
-  row["line"] = segment.ending.line;
-  nb::list returns_into;
-  for (const plan::Caller& caller : segment.exit.callers)
-    returns_into.append(place(reinterpret_cast<PyObject*>(caller.code.get()), caller.unit));
-  row["returns_into"] = returns_into;
-  row["frames"] = frames(segment.ending);
-  row["innermost"] = nb::make_tuple(segment.ending.file, segment.ending.inner_line, segment.ending.function);
-  row["module"] = backend::module_path(segment.ending.module);
-  row["instruction"] = instruction(code, segment.exit);
-  row["pushed"] = segment.exit.pushed.size();
-  row["goes_on"] = is_told(segment);
-  row["runs"] = segment.hits + 1;
-  row["operations"] = segment.operations;
-  row["graph"] = segment.graph_module ? nb::borrow(segment.graph_module.get()) : nb::none();
-  const bool native = segment.compiled && native::is_executor(segment.compiled.get());
-  row["native"] = native ? nb::borrow(segment.compiled.get()) : nb::none();
-  nb::list guards;
-  for (const std::string& line : segment.guards.description().print()) guards.append(line);
-  row["guards"] = guards;
-  row["symbols"] = nb::steal(symbol_rows(segment).release());
-  nb::list decisions;
-  for (const std::string& line : segment.guards.description().shapes.print()) decisions.append(line);
-  row["sizes"] = decisions;
-  nb::list effects;
-  for (const std::string& effect : segment.effects) effects.append(effect);
-  row["effects"] = effects;
-  row["exit"] = kExits[static_cast<int>(segment.exit.kind)];
-  row["reason"] =
-      segment.ending.detail.empty() ? segment.ending.reason : segment.ending.reason + ": " + segment.ending.detail;
-  row["hint"] = segment.ending.hint;
-  return row;
-}
-
 /// All cached segments, in the order of their functions' lines and resume points.
 nb::list segments(nb::object entry) {
-  std::shared_ptr<runtime::Family> family = family_of(entry);
-  std::vector<std::pair<Owned<PyCodeObject>, runtime::SegmentPtr>> all;  // finalizers may change the tables meanwhile
-  for (auto& [code, table] : family->tables())
-    for (auto& point : table->points())
-      if (point)
-        for (auto& segment : point->segments) all.emplace_back(Owned<PyCodeObject>::share(code), segment);
   nb::list rows;
-  for (auto& [code, segment] : all) rows.append(describe(code.get(), *segment));
+  for (auto& [code, segment] : segments_of(*family_of(entry))) rows.append(describe(code.get(), *segment));
   return rows;
 }
 
@@ -251,6 +170,7 @@ NB_MODULE(_C, m) {
   bind_instructions(m);
   bind_native(m);
   bind_pipeline(m);
+  bind_recording(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
         nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());

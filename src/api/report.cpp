@@ -91,10 +91,19 @@ void add_time(const Owned<>& metrics, const char* key, double seconds) {
 
 }  // namespace
 
-Report::Report(const runtime::FrameView& frame)
-    : code_(frame.code), line_(bytecode::decode(frame.code).line(frame.offset)), start_(Clock::now()) {}
+PyObject* first_of(const runtime::FrameView& frame) {
+  return frame.local_count && frame.locals[0] ? frame.locals[0] : Py_None;
+}
 
-bool Report::shows_graphs() const {
+Report::Report(const runtime::FrameView& frame)
+    : code_(frame.code),
+      first_(first_of(frame)),
+      line_(bytecode::decode(frame.code).line(frame.offset)),
+      start_(Clock::now()) {}
+
+bool Report::shows_graphs() const { return listener() || logs_graphs(); }
+
+bool Report::logs_graphs() {
   bool shown = false;
   apart_or_throw([&] {
     const Artifacts& artifacts = Artifacts::get();
@@ -104,20 +113,28 @@ bool Report::shows_graphs() const {
   return shown;
 }
 
-bool Report::begin() const {
-  bool shown = false;
+trace::LineListener* Report::begin() {
   apart_or_throw([&] {
     const Artifacts& artifacts = Artifacts::get();
-    shown = artifacts.trace_source.on();
+    logs_lines_ = artifacts.trace_source.on();
     if (artifacts.bytecode.on()) take(PyObject_CallMethod(logging_module(), "bytecode", "O", code_));
   });
-  return shown;
+  return logs_lines_ || listener() ? this : nullptr;
+}
+
+void Report::begins() { recorded_.begins(); }
+
+void Report::comes_to(PyCodeObject* code, int line, int depth) {
+  if (listener()) recorded_.comes_to(code, line, depth);
+  if (logs_lines_) take(PyObject_CallMethod(logging_module(), "line", "Oii", code, line, depth));
 }
 
 void Report::graph(const Owned<>& module, PyObject* captured) {
   apart_or_throw([&] {
-    if (!module || !shows_graphs()) return;
-    take(PyObject_CallMethod(logging_module(), "graph", "OO", module.get(), captured));
+    if (!module) return;
+    const runtime::Span not_the_captures;
+    if (listener()) RecordedCapture::graph(module.get(), captured);
+    if (logs_graphs()) take(PyObject_CallMethod(logging_module(), "graph", "OO", module.get(), captured));
   });
   graph_ready_ = Clock::now();
 }
@@ -127,8 +144,9 @@ void Report::compiled(int operations) {
   operations_ = operations;
 }
 
-void Report::captured(const plan::Segment* segment) {
+void Report::captured(plan::Segment* segment) {
   if (segment && is_told(*segment)) return;
+  if (listener()) apart_or_throw([&] { record(segment); });
   apart_or_throw([&] { count(segment); });
   if (!segment) return;
   apart_or_throw([&] {
@@ -136,6 +154,11 @@ void Report::captured(const plan::Segment* segment) {
     if (!segment->guards.description().shapes.symbols.empty() && Artifacts::get().dynamic.on()) log_sizes(*segment);
     if (is_break(*segment) && Artifacts::get().graph_breaks.on()) log_break(*segment);
   });
+}
+
+void Report::record(plan::Segment* segment) {
+  const runtime::Ticks own = span_.end();
+  recorded_.end(code_, line_, segment, span_.start(), own, backend_seconds_);
 }
 
 void Report::count(const plan::Segment* segment) const {
@@ -160,12 +183,12 @@ void Report::count(const plan::Segment* segment) const {
 
 void Report::log_guards(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().print();
-  take(PyObject_CallMethod(logging_module(), "guards", "OiO", code_, line_, texts(conditions).get()));
+  take(PyObject_CallMethod(logging_module(), "guards", "OOiO", code_, first_, line_, texts(conditions).get()));
 }
 
 void Report::log_sizes(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().shapes.print();
-  take(PyObject_CallMethod(logging_module(), "sizes", "OiOO", code_, line_, symbol_rows(segment).get(),
+  take(PyObject_CallMethod(logging_module(), "sizes", "OOiOO", code_, first_, line_, symbol_rows(segment).get(),
                            texts(conditions).get()));
 }
 
@@ -211,7 +234,8 @@ bool recompiles_are_logged() {
 void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons) {
   apart_or_throw([&] {
     int line = bytecode::decode(frame.code).line(frame.offset);
-    take(PyObject_CallMethod(logging_module(), "recompile", "OiO", frame.code, line, texts(reasons).get()));
+    take(PyObject_CallMethod(logging_module(), "recompile", "OOiO", frame.code, first_of(frame), line,
+                             texts(reasons).get()));
   });
 }
 

@@ -9,18 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "api/recording.h"
 #include "plan/segment.h"
 #include "runtime/capturer.h"
+#include "trace/policy.h"
 
 namespace gramme::api {
 
 /// One capture, from where it is made.
-class Report {
+class Report final : trace::LineListener {
  public:
   explicit Report(const runtime::FrameView& frame);
-  /// Before anything is captured: logs the bytecode. Gives whether the lines that are captured are logged, too.
-  bool begin() const;
-  /// Is there a log that graph() would write to?
+  /// Before anything is captured: logs the bytecode. Gives who wants to hear of the lines that are captured, or null.
+  trace::LineListener* begin();
+  /// Is there a log that graph() would write to, or a recording?
   bool shows_graphs() const;
   /// Before the backend gets the graph, which is null if nobody looks at it. `captured`: what may be asked about it
   /// (api/captured.h).
@@ -28,21 +30,32 @@ class Report {
   /// The backend has compiled the graph.
   void compiled(int operations);
   /// The end; null if the frame runs plainly.
-  void captured(const plan::Segment* segment);
+  void captured(plan::Segment* segment);
 
  private:
   using Clock = std::chrono::steady_clock;
+  void begins() override;
+  void comes_to(PyCodeObject* code, int line, int depth) override;
+  static bool logs_graphs();
+  void record(plan::Segment* segment);
   void count(const plan::Segment* segment) const;
   void log_guards(const plan::Segment& segment) const;
   void log_sizes(const plan::Segment& segment) const;
   void log_break(const plan::Segment& segment) const;
 
   PyCodeObject* code_;
+  PyObject* first_;  // variable, borrowed of the frame
   int line_;
   Clock::time_point start_, graph_ready_;
   double backend_seconds_ = -1;
   int operations_ = 0;
+  bool logs_lines_ = false;
+  RecordedCapture recorded_;
+  runtime::Span span_;
 };
+
+/// The object that a method was called on, as a rule; borrowed. None if there is no variable.
+PyObject* first_of(const runtime::FrameView& frame);
 
 /// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
 /// once, for the reason that was told already.

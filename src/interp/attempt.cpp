@@ -35,6 +35,7 @@ size_t index_at(const bytecode::Code& code, int unit) {
 }  // namespace
 
 void Attempt::set_up() {
+  if (trace.policy.lines) trace.policy.lines->begins();
   set_up(start_.function, start_.code, start_.locals);
   push_stack(start_.stack, start_.depth);
   if (start_.exception) trace.handled = trace.wrap(start_.exception, trace.pool->exception());

@@ -70,18 +70,18 @@ bool Interpreter::count_step(Frame& frame) {
   return true;
 }
 
-/// Tells the log of a line that begins (trace_source).
+/// Tells of a line that begins.
 void Interpreter::show_line(Frame& frame) {
   const int line = frame.code->line(frame.current->at);
   if (line == frame.shown_line || line <= 0) return;
   frame.shown_line = line;
-  take(PyObject_CallFunction(imported("gramme._logging", "line").get(), "Oii", frame.object(), line, trace.depth));
+  trace.policy.lines->comes_to(frame.object(), line, trace.depth);
 }
 
 Interpreter::Outcome Interpreter::loop(Frame& frame) {
   const Handler* table = handlers();
   const std::vector<Instruction>& instructions = frame.code->instructions();
-  const bool shows_lines = trace.policy.shows_lines;
+  const bool shows_lines = trace.policy.lines != nullptr;
   for (;;) {
     const Instruction& instruction = instructions[frame.pc];
     frame.current = &instruction;

@@ -143,6 +143,7 @@ struct Segment {
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
   uint64_t number = 0;        // among the captures of its family
+  int64_t recorded = -1;      // its number in the last recording that saw it
   int64_t graph_number = -1;  // what logs, compilers and profilers call its graph; -1: none of them has yet
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/chain.h"
 #include "runtime/entry.h"
 #include "runtime/guarded.h"
+#include "runtime/recording.h"
 #include "runtime/stance.h"
 
 namespace gramme::runtime {
@@ -112,7 +113,8 @@ Answer answer(const std::shared_ptr<Family>& family, PyThreadState* thread, Resu
 
 [[gnu::cold]] PyObject* call_plainly(Family& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                                      PyObject* kwnames) {
-  family.count(&Counters::plain);
+  std::optional<TimedPlace> timed;
+  if (family.count(&Counters::plain)) timed.emplace(cpython::code_of(function), 0, true);
   if (!has_room(Room::Call)) return refuse_depth();
   return PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
 }

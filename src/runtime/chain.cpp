@@ -1,6 +1,7 @@
 #include "runtime/chain.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "aten/dispatched.h"
@@ -12,6 +13,7 @@
 #include "cpython/objects.h"
 #include "cpython/stack.h"
 #include "runtime/call.h"
+#include "runtime/recording.h"
 
 namespace gramme::runtime {
 namespace {
@@ -40,7 +42,9 @@ PyObject* Chain::run() {
       return nullptr;
     }
     plain_ = frame_.next() == 0;
-    family_->count(plain_ ? &Counters::plain : &Counters::handovers);
+    std::optional<TimedPlace> timed;
+    if (family_->count(plain_ ? &Counters::plain : &Counters::handovers))
+      timed.emplace(frame_.code(), frame_.next(), true);
     if (!failure_) return linked.evaluate();
     PlainRun plain(thread_, std::move(failure_), family_->capturer().backend());
     return plain.finish(linked.evaluate());
@@ -191,7 +195,15 @@ PyObject* call_callee(const void* context, PyObject* callable, PyObject* const* 
 }  // namespace
 
 Chain::Turn Chain::step(bool into_callee) {
-  family_->count(&Counters::steps);
+  return family_->count(&Counters::steps) ? step_watched(into_callee) : carry_out(into_callee);
+}
+
+[[gnu::cold]] Chain::Turn Chain::step_watched(bool into_callee) {
+  const TimedPlace timed(frame_.code(), frame_.next(), false);
+  return carry_out(into_callee);
+}
+
+Chain::Turn Chain::carry_out(bool into_callee) {
   const cpython::CallHook hook{call_callee, &family_};
   return after(capturing_callees([&] { return cpython::step(thread_, frame_, into_callee ? &hook : nullptr); }));
 }

@@ -77,6 +77,8 @@ class Chain {
   Turn turn();
   Turn begin();
   Turn step(bool into_callee);
+  Turn step_watched(bool into_callee);
+  Turn carry_out(bool into_callee);
   Turn push(Pushed& pushed, size_t index);
   Turn after(const cpython::StepResult& result);
   template <class CarryOut>

@@ -22,9 +22,10 @@ struct Counters {
 /// Operators that segments ran in graphs so far, in all threads; guarded by the GIL. Arithmetic on numbers is none.
 inline uint64_t operators_run = 0;
 
-/// Meters open in the process. While there is one, threads count; calls and frameless, which are a hit's, they do not.
-inline std::atomic<int> open_meters{0};
-inline bool is_metered() { return open_meters.load(std::memory_order_relaxed) > 0; }
+/// Meters and recordings open in the process. While there is one, threads count; calls and frameless, which are a
+/// hit's, they do not.
+inline std::atomic<int> watchers{0};
+inline bool is_watched() { return watchers.load(std::memory_order_relaxed) > 0; }
 
 /// This thread's, of all families. A meter takes the difference between two moments.
 Counters& thread_counters();

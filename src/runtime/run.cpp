@@ -9,6 +9,7 @@
 #include "base/interruption.h"
 #include "cpython/objects.h"
 #include "cpython/variable.h"
+#include "runtime/recording.h"
 #include "torch/names.h"
 
 namespace gramme::runtime {
@@ -117,7 +118,7 @@ cpython::Variable profiled;  // guarded by the GIL
   operators_run += segment_->operators;
   if (is_profiled()) [[unlikely]]
     return run_profiled(family);
-  return is_metered() ? run_metered(family) : run_graph(family);
+  return is_watched() ? run_watched(family) : run_graph(family);
 }
 
 /// A region that is named as PyTorch's front end names what it compiled.
@@ -127,7 +128,17 @@ cpython::Variable profiled;  // guarded by the GIL
     if (segment_->graph_number < 0) segment_->graph_number = plan::graphs_numbered++;
     aten::name(*recording, "Torch-Compiled Region: " + std::to_string(segment_->graph_number) + "/0");
   }
-  return is_metered() ? run_metered(family) : run_graph(family);
+  return is_watched() ? run_watched(family) : run_graph(family);
+}
+
+[[gnu::cold]] GraphResult SegmentRun::run_watched(const Family* family) {
+  const Recording* const recording = Recording::current();
+  if (!recording) return run_metered(family);
+  Span span;
+  const GraphResult result = watchers > 1 ? run_metered(family) : run_graph(family);
+  const Ticks own = span.end();
+  if (recording == Recording::current()) Recording::current()->ran(segment_->recorded, span.start(), own);
+  return result;
 }
 
 /// What the graph dispatches depends on the backend; what eager execution would have dispatched does not.

@@ -92,9 +92,12 @@ class Family {
   const std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>>& tables() const { return tables_; }
   /// For the garbage collector: visits each strong reference that the tables hold.
   int traverse(visitproc visit, void* arg) const;
-  void count(uint64_t Counters::* what) {
+  /// Gives whether a meter or recording is open.
+  bool count(uint64_t Counters::* what) {
     ++(counters.*what);
-    if (is_metered()) ++(thread_counters().*what);
+    if (!is_watched()) return false;
+    ++(thread_counters().*what);
+    return true;
   }
   bool has_graph() const;
   /// Why the first capture that ended inside the program did; null if none did.

@@ -30,6 +30,16 @@ struct Held {
   Owned<> code;  // of a function
 };
 
+/// Hears of the lines that are captured.
+class LineListener {
+ public:
+  virtual ~LineListener() = default;
+  /// An attempt starts, perhaps not the first.
+  virtual void begins() = 0;
+  /// `depth`: of the calls that are inlined, 1 for the frame where the segment begins.
+  virtual void comes_to(PyCodeObject* code, int line, int depth) = 0;
+};
+
 /// What the capture was told, and what earlier captures of the same resume point taught.
 struct Policy {
   // By Source::path:
@@ -58,10 +68,10 @@ struct Policy {
   std::unordered_set<int64_t> dynamic_values;                // sizes and ints that are one of these vary
   size_t max_instructions = 4'000'000;
   size_t max_nodes = 400'000;
-  int max_depth = 500;       // inlined calls
-  bool iterates = true;      // the segment may take items of iterators from before
-  bool shows_lines = false;  // logs show which lines are captured
-  bool in_step = false;      // it begins in the middle of a method of an optimizer: locals are of its groups and state
+  int max_depth = 500;            // inlined calls
+  bool iterates = true;           // the segment may take items of iterators from before
+  LineListener* lines = nullptr;  // hears of the lines that are captured
+  bool in_step = false;  // it begins in the middle of a method of an optimizer: locals are of its groups and state
   // For tests:
   Reason beyond = Reason::Budget;  // what refuses the instruction after max_instructions
   size_t stop_at = SIZE_MAX;       // the root step at which the segment must end

@@ -110,6 +110,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.library import _impls as python_kernels
     from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
     from torch.utils import _pytree as pytree
+    from torch.utils._dtype_abbrs import dtype_abbrs as dtype_abbrs
     from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as get_current_dispatch_mode_stack
     from torch.utils._pytree import tree_structure as tree_structure
@@ -213,6 +214,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "python_kernels": ("torch.library", "_impls"),
     "TorchDispatchMode": ("torch.utils._python_dispatch", "TorchDispatchMode"),
     "get_current_dispatch_mode_stack": ("torch.utils._python_dispatch", "_get_current_dispatch_mode_stack"),
+    "dtype_abbrs": ("torch.utils._dtype_abbrs", "dtype_abbrs"),
     "tree_structure": ("torch.utils._pytree", "tree_structure"),
     "int_oo": ("torch.utils._sympy.numbers", "int_oo"),
     "ValueRanges": ("torch.utils._sympy.value_ranges", "ValueRanges"),

@@ -1,0 +1,225 @@
+"""Recordings: what C++ tells of captures while one is under way, and what it has counted in the end."""
+
+from __future__ import annotations
+
+import types
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .. import _C
+from .._explain import Segment
+from .._stack import FramePlace, callers_of, is_programs
+from .._words import LOOP_ENDS
+from .graphs import Graph, graph_of
+from .places import Place, first_line, reworded
+from .tree import Totals, Tree
+
+if TYPE_CHECKING:
+    import pathlib
+
+__all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
+
+BINS = 400  # parts of the time in which runs are counted
+
+
+@dataclass
+class Capture:
+    """One capture, and what became of its segment.
+
+    Attributes:
+        number: of the segment, among all of the process; -1 if the frame runs uncompiled.
+        segment: what it came to; None likewise, and for one that was captured before the recording began and is gone.
+        path: the program's frames that were running, the outermost first.
+        begins: the first line of the program that the segment stands for; None if it stands for none.
+        start: seconds since the recording began; negative if it was captured before.
+        seconds: what gramme took for it; backend_seconds: what the backend took, within.
+        reasons: the guards that failed of the segments that were there, the last used first.
+        graph: its graph, or None if it has no operations.
+        runs: of its graph, but for the calls before the recording began.
+        bins: (part of the time, runs, seconds) for each of BINS parts in which it ran.
+
+    """
+
+    number: int
+    segment: Segment | None
+    path: list[Place]
+    begins: Place | None = None
+    start: float = -1.0
+    seconds: float = 0.0
+    backend_seconds: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+    graph: Graph | None = None
+    runs: Totals = field(default_factory=Totals)
+    bins: list[tuple[int, int, float]] = field(default_factory=list)
+    tape: str = ""
+
+    def operations(self) -> Counter[tuple[str, int]]:
+        """How many of the graph's calls come from a line of the program, or from below it."""
+        found: Counter[tuple[str, int]] = Counter()
+        for stack in self.graph.stacks if self.graph is not None else ():
+            lines = {(frame.file, frame.line) for frame in stack}
+            found.update(lines | _callers_of(stack[0], self.path) if stack else lines)
+        return found
+
+    @property
+    def caller(self) -> Place | None:
+        """The program's line that called the function in which the segment begins."""
+        outside = self.path[:-1] if self.path and self.begins and self.path[-1][0] is self.begins[0] else self.path
+        return outside[-1] if outside else None
+
+    @property
+    def changes(self) -> list[str]:
+        """What was another thing at the captures before, in words. That a loop ended is none: it is another path."""
+        return [words for words in dict.fromkeys(map(reworded, self.reasons)) if words != LOOP_ENDS]
+
+    @property
+    def is_recompile(self) -> bool:
+        return bool(self.changes)
+
+
+@dataclass
+class Refusal:
+    """A place that reached the recompile limit: calls that no segment serves run uncompiled there."""
+
+    path: list[Place]
+    limit: int
+    reason: str
+    at: float
+
+
+@dataclass
+class Recorded:
+    """A run: its captures, in their order, its tree of calls, and how long it took in seconds."""
+
+    seconds: float
+    captures: list[Capture]
+    refusals: list[Refusal]
+    tree: Tree
+    runs_kept: int
+
+    def begins(self, number: int) -> Place | None:
+        """The first line of the program that a segment stands for, if it was captured in the recording."""
+        return next((capture.begins for capture in self.captures if capture.number == number), None)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the report, one page of HTML that needs nothing else."""
+        from .page import write
+
+        write(self, path)
+
+
+class Recorder:
+    """Listens from `start` to `stop`. There is one at a time in a process."""
+
+    under_way: Recorder | None = None
+
+    def __init__(self, base: types.CodeType | None = None) -> None:
+        """`base`: the function that records; frames outside it are not shown."""
+        self._base = base
+        self._captures: dict[int, Capture] = {}
+        self._refusals: list[Refusal] = []
+        self._met: dict[tuple[types.CodeType, int, bool], list[Place]] = {}
+        self._lines: list[tuple[list[Place], Any, int]] = []
+        self._reasons: list[str] = []
+        self._graph: Graph | None = None
+        self._unnumbered = 0
+
+    def start(self) -> None:
+        """Raises ValueError if a recording is under way already."""
+        _C.start_recording(self)
+        Recorder.under_way = self
+
+    def stop(self) -> Recorded:
+        """What was recorded."""
+        Recorder.under_way = None
+        said = _C.stop_recording(BINS)
+        alive = dict(said["alive"])
+        for number, row in said["runs"].items():
+            self._count(number, row, alive.get(number))
+        for number, capture in self._captures.items():
+            if number in alive and capture.segment is not None and alive[number]["native"] is not None:
+                capture.tape = _C.native.tape(alive[number]["native"])
+        return Recorded(
+            said["seconds"], self._in_order(), self._refusals, self._tree(said["places"]), said["runs_kept"]
+        )
+
+    def _count(self, number: int, row: dict[str, Any], alive: dict[str, Any] | None) -> None:
+        """Runs of a segment, perhaps of one that was captured before the recording began."""
+        if number not in self._captures:
+            segment = Segment.from_row(alive) if alive else None
+            self._captures[number] = Capture(number, segment, [])
+        capture = self._captures[number]
+        capture.runs.add(row["count"], row["seconds"], row["longest"])
+        capture.bins = row["bins"]
+
+    def _in_order(self) -> list[Capture]:
+        return sorted(self._captures.values(), key=lambda capture: (capture.start, capture.number))
+
+    def _tree(self, places: list[dict[str, Any]]) -> Tree:
+        tree = Tree()
+        for path, lines, number in self._lines:
+            tree.capture(path, lines, number)
+        for row in places:
+            totals = Totals(row["count"], row["seconds"], row["longest"], row["operations"])
+            if met := self._met.get((row["code"], row["line"], row["plain"])):
+                (tree.ran_uncompiled if row["plain"] else tree.carried_out)(met, totals)
+        return tree
+
+    # What C++ calls; frames that are running are gramme's own up to the one that is captured.
+
+    def recompiling(self, code: types.CodeType, line: int, reasons: list[str]) -> None:
+        """A capture follows, although there are segments; `reasons`: what failed of each, the last used first."""
+        self._reasons = reasons
+
+    def graph(self, module: torch.fx.GraphModule, captured: _C.Captured) -> None:
+        """The graph of the capture under way, as its backend is about to get it."""
+        self._graph = graph_of(module, captured)
+
+    def captured(
+        self,
+        code: types.CodeType,
+        line: int,
+        number: int,
+        row: dict[str, Any] | None,
+        lines: list[tuple[types.CodeType, int, int]],
+        start: float,
+        seconds: float,
+        backend_seconds: float,
+    ) -> None:
+        """A capture has ended; `row`: its segment."""
+        path = self._path(code, line)
+        if number < 0:
+            self._unnumbered -= 1
+            number = self._unnumbered
+        reasons, self._reasons = self._reasons, []
+        graph, self._graph = self._graph, None
+        segment = Segment.from_row({**row, "graph": None, "native": None}) if row else None
+        backend = max(backend_seconds, 0.0)
+        begins = next(((at, first_line(at, reached)) for at, reached, _ in lines if is_programs(at.co_filename)), None)
+        capture = Capture(number, segment, path, begins, start, max(seconds - backend, 0.0), backend, reasons)
+        capture.graph = graph if segment is not None and segment.operations else None
+        self._captures[number] = capture
+        self._lines.append((path, lines, number))
+
+    def limit(self, code: types.CodeType, line: int, limit: int, reason: str) -> None:
+        """A resume point was captured as often as the recompile limit says."""
+        self._refusals.append(Refusal(self._path(code, line), limit, reason, 0.0))
+
+    def met(self, code: types.CodeType, line: int, plain: bool) -> None:
+        """Something is about to be carried out for real, or a frame to run uncompiled, for the first time there."""
+        self._met[code, line, plain] = self._path(code, line)
+
+    def _path(self, code: types.CodeType, line: int) -> list[Place]:
+        """The program's frames from the one that records to that of the code, which stands at the line."""
+        own = [(code, line)] if is_programs(code.co_filename) else []
+        return [*callers_of(code, self._base)[::-1], *own]
+
+
+def _callers_of(frame: FramePlace, path: list[Place]) -> set[tuple[str, int]]:
+    """The lines that led to a frame of the path: a segment may begin, and go on, deep in calls."""
+    known = [(code.co_filename, code.co_name) for code, _ in path]
+    at = next((i for i in reversed(range(len(known))) if known[i] == (frame.file, frame.function)), len(known))
+    return {(code.co_filename, line) for code, line in path[:at]}

@@ -1,0 +1,149 @@
+"""What explain advises, done: the break is gone, the result is the same."""
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gramme
+import numpy as np
+import pytest
+import torch
+
+X = torch.linspace(-1, 1, 6)
+
+
+class Case(NamedTuple):
+    """A program that breaks, words of the hint, and the program as the hint says."""
+
+    broken: Callable[..., Any]
+    hint: str
+    mended: Callable[..., Any]
+
+
+def item(x: torch.Tensor) -> torch.Tensor:
+    return x * x.sum().item()
+
+
+def item_kept(x: torch.Tensor) -> torch.Tensor:
+    return x * x.sum()
+
+
+def branch(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.sum() > 0 else x.cos()
+
+
+def branch_where(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.sum() > 0, x.sin(), x.cos())
+
+
+def branch_cond(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+
+def clock(x: torch.Tensor) -> torch.Tensor:
+    began = time.perf_counter()
+    y = x.sin() + 1
+    return y * (time.perf_counter() >= began)
+
+
+def clock_outside(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def array(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.from_numpy(np.sort(x.numpy()))
+
+
+def array_of_torch(x: torch.Tensor) -> torch.Tensor:
+    return x + x.sort().values
+
+
+def called(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    gramme.graph_break()
+    return y + 1
+
+
+def not_called(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+@gramme.disable
+def disabled_half(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+def half(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+def disabled(x: torch.Tensor) -> torch.Tensor:
+    return disabled_half(x.sin()) + 1
+
+
+def not_disabled(x: torch.Tensor) -> torch.Tensor:
+    return half(x.sin()) + 1
+
+
+def as_list(x: torch.Tensor) -> torch.Tensor:
+    return x * len(x.tolist())
+
+
+def as_length(x: torch.Tensor) -> torch.Tensor:
+    return x * len(x)
+
+
+CASES = [
+    Case(item, "Keep the value in a tensor", item_kept),
+    Case(branch, "torch.where", branch_where),
+    Case(branch, "torch.cond", branch_cond),
+    Case(clock, "measure around the compiled function", clock_outside),
+    Case(array, "use the functions of torch", array_of_torch),
+    Case(called, "Remove the call", not_called),
+    Case(disabled, "Remove the mark", not_disabled),
+    Case(as_list, "Keep the values in a tensor", as_length),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.broken.__name__}-{case.mended.__name__}")
+def test_a_hint_that_is_followed_takes_the_break_away(case: Case) -> None:
+    told = gramme.explain(case.broken)(X)
+    assert any(case.hint in each.hint for each in told.break_reasons), [each.hint for each in told.break_reasons]
+    assert gramme.explain(case.mended)(X).graph_break_count == 0
+    torch.testing.assert_close(case.mended(X), case.broken(X))
+    torch.testing.assert_close(gramme.compile(case.mended, backend="native")(X), case.broken(X))
+
+
+def stepped(f: Any, calls: list[tuple[Any, ...]]) -> int:
+    for args in calls:
+        f(*args)
+    return gramme.statistics(f).captures
+
+
+def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+    return x * by if by != 1 else x
+
+
+def scaled_by_tensor(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    return x * by
+
+
+def test_a_recompile_whose_hint_is_followed_is_gone() -> None:
+    sizes = [(torch.ones(n),) for n in (3, 4, 5)]
+    fixed = gramme.compile(not_called, backend="native", dynamic=False)
+    assert stepped(fixed, sizes) == 3
+    assert stepped(gramme.compile(not_called, backend="native", dynamic=True), sizes) == 1
+    numbers = [(X, 0.5), (X, 0.25), (X, 0.125)]
+    assert stepped(gramme.compile(scaled, backend="native", dynamic=False), numbers) == 2
+    tensors = [(x, torch.tensor(by)) for x, by in numbers]
+    assert stepped(gramme.compile(scaled_by_tensor, backend="native", dynamic=False), tensors) == 1
+
+
+def test_the_words_of_a_recompile_name_what_to_do(tmp_path: Any) -> None:
+    f = gramme.compile(not_called, backend="native", dynamic=False, recompile_limit=1)
+    f(X)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        f(torch.ones(3))
+    assert "dynamic=True" in str(said[0].message)

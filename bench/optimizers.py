@@ -172,7 +172,7 @@ def graphs_of(
 def by_graphs(*names: str, aot: bool = False, count: int = 100) -> None:
     print(f"graphs after steps 1, 2 and {count}, backend {'aot_eager' if aot else 'eager'}: gramme, torch.compile;")
     print(
-        "operations outside of them in the last step, of the two; `more` graphs where no fewer operations are outside in all"
+        "operations outside of them in the last step, of the two; `more` graphs, and no fewer operations outside in all"
     )
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)

@@ -437,7 +437,8 @@ def test_a_count_of_steps_is_one_graph_more(form: str, backend: str) -> None:
 
 
 EACH_STEP = ("sum of weights", "from zero", "tensor of a list")
-"""Of these PyTorch's front end makes a graph a step as well: AOTAutograd takes no float for an input, nor a list of them."""
+"""Of these PyTorch's front end makes a graph a step as well: AOTAutograd takes no float for an input, and no list of
+floats."""
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in EACH_STEP])

@@ -97,8 +97,7 @@ Value* make_typed_namedtuple(Trace& trace, const Args& args) {
   const Owned<> module = calling_module(trace, 0, kFunction);
   if (!name || !PyUnicode_CheckExact(name.get()) || module.get() == Py_None) cannot(Reason::CallSkipped, kFunction);
   const Owned<> fields = typed_fields(trace, args[1], kFunction);
-  Owned<> maker =
-      take(PyObject_CallFunctionObjArgs(partial, make, name.get(), fields.get(), module.get(), nullptr));
+  Owned<> maker = take(PyObject_CallFunctionObjArgs(partial, make, name.get(), fields.get(), module.get(), nullptr));
   return made_by(trace, std::move(maker), kFunction);
 }
 

@@ -88,6 +88,13 @@ def kept(x: torch.Tensor) -> Any:
     return x + 1, KEPT[-1] is c.RED, [KEPT[-1] is k for k in KEPT[:-1]]
 
 
+def flags_across_a_break(x: torch.Tensor) -> Any:
+    f = Flag("F", "A B C")
+    both = f.A | f.B
+    torch._dynamo.graph_break()
+    return x * both.value, both is (f.B | f.A), len(f._value2member_map_)
+
+
 def by_name(x: torch.Tensor, name: str = "GREEN") -> Any:
     c = colors()
     return x * c[name].value, c[name]
@@ -122,6 +129,12 @@ WHOLE: dict[str, Callable[[torch.Tensor], Any]] = {
     "names": lambda x: (x + 1, tuple(colors()._member_names_)),
     "fields": lambda x: (x + 1, namedtuple("P", "a b")._fields),
     "matched": matched,
+    "flags combined": lambda x: (lambda f: (x * (f.A | f.B).value, f.A in (f.A | f.C)))(Flag("F", "A B C")),
+    "flags that are one": lambda x: (x + 1, (lambda f: (f.A | f.B) is (f.B | f.A))(Flag("F", "A B"))),
+    "flags by number": lambda x: (x + 1, (lambda f: (f(3).name, f(3) is f(3), len(f)))(Flag("F", "A B"))),
+    "flags turned": lambda x: (x + 1, (lambda f: (~f.A).value)(Flag("F", "A B C"))),
+    "no such flag": lambda x: (x + 1, attempt(lambda: Flag("F", "A B")(8))),
+    "a member marked": lambda x: (lambda c: (setattr(c.RED, "mark", 3), x * c.RED.mark))(colors()),
     "typed fields": lambda x: (lambda p: p(x, 2).a * p(x, 3).b)(typed("P", [("a", torch.Tensor), ("b", int)])),
     "what it stands for": lambda x: (
         x + 1,
@@ -144,6 +157,13 @@ OUT: dict[str, Callable[[torch.Tensor], Any]] = {
     "changed": changed_class,
     "broken": broken,
     "kept": kept,
+    "flags and their class": lambda x: (lambda f: (x + (f.A | f.B).value, f, f(3)))(Flag("F", "A B")),
+    "a class of which flags were combined": lambda x: (lambda f: ((f.A | f.B).value * x, f))(Flag("F", "A B")),
+    "its map of flags": lambda x: (lambda f: ((f.A | f.B).value * x, len(f._value2member_map_), f._value2member_map_))(
+        Flag("F", "A B")
+    ),
+    "a marked member": lambda x: (lambda c: (x + 1, setattr(c.RED, "mark", 3), c.RED.mark, c))(colors()),
+    "flags combined across a break": flags_across_a_break,
     "flags": lambda x: (lambda f: (x + 1, (f.A | f.B).value, f(3)))(Flag("F", "A B")),
     "flags of ints": lambda x: (lambda f: (x + (f.A | f.B), f.A | f.B))(IntFlag("F", "A B")),
     "of a type": lambda x: (x + 1, Enum("T", "A B", type=int).A + 1),

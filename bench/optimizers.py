@@ -4,8 +4,10 @@ python bench/optimizers.py            # both tables
 python bench/optimizers.py capture native
 python bench/optimizers.py graphs     # graphs after steps 1, 2 and 100; pytorch_optimizer's too, if it is on PYTHONPATH
 python bench/optimizers.py graphs SOAP Kron
+python bench/optimizers.py graphs-aot # the same under aot_eager
 """
 
+import functools
 import importlib
 import logging
 import math
@@ -19,6 +21,7 @@ from typing import Any
 import gramme
 import torch
 from gramme._backends import Eager
+from gramme._meter import as_graph
 
 now = time.perf_counter
 optim = torch.optim
@@ -97,7 +100,7 @@ def by_step(count: int = 100) -> None:
 
 
 class Graphs:
-    """How many graphs the backends called eager were given."""
+    """How many graphs backends were given: the two called eager, and AOTAutograd by way of PyTorch's registry."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -112,6 +115,17 @@ class Graphs:
     def of_torch(self, module: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         self.count += 1
         return module.forward
+
+    def by_aot(self, module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        self.count += 1
+        return torch._dynamo.lookup_backend("aot_eager")(module, inputs)
+
+    def backends(self, aot: bool) -> tuple[Any, Any]:
+        """Of gramme and of torch.compile. AOTAutograd is one by name, which gramme tells from callables."""
+        if not aot:
+            return "eager", as_graph(self.of_torch)
+        torch._dynamo.register_backend(lambda module, inputs: self.by_aot(module, inputs), name="counted")
+        return "counted", as_graph(self.by_aot)
 
 
 GRAPHS = Graphs()
@@ -131,60 +145,68 @@ def of_library() -> dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.O
     return found
 
 
-def graphs_of(make: Callable[..., Any], front: Callable[..., Any] | None, count: int) -> tuple[list[int], int, Any]:
-    """Graphs after each step, operations outside of them in the last one, and all tensors at the end."""
+def graphs_of(
+    make: Callable[..., Any], front: Callable[..., Any] | None, backend: Any, count: int
+) -> tuple[list[int], list[int], Any]:
+    """Graphs after each step, operations outside of them in each, and all tensors at the end."""
     torch.manual_seed(0)
     parameters = [torch.nn.Parameter(torch.randn(size)) for size in ((8, 16), (8,), (4, 8), (4,))]
     optimizer = make(parameters)
     GRAPHS.count = 0
-    backend = "eager" if front is gramme.compile else GRAPHS.of_torch
     step = front(optimizer.step, backend=backend) if front else optimizer.step
     gradients = torch.Generator().manual_seed(1)
-    graphs, outside = [], 0
+    graphs, outside = [], []
     for i in range(count):
         for parameter in parameters:
             parameter.grad = torch.randn(parameter.shape, generator=gradients)
         torch.manual_seed(i)
         random.seed(i)
-        if i == count - 1:
-            with gramme.meter() as m:
-                step()
-            outside = m.outside
-        else:
+        with gramme.meter() as m:
             step()
+        outside.append(m.outside)
         graphs.append(GRAPHS.count)
     state = [value for of in optimizer.state.values() for value in of.values() if isinstance(value, torch.Tensor)]
     return graphs, outside, [*parameters, *state]
 
 
-def by_graphs(*names: str, count: int = 100) -> None:
-    print(f"graphs after steps 1, 2 and {count}, backend eager; operations outside of graphs in the last step")
+def by_graphs(*names: str, aot: bool = False, count: int = 100) -> None:
+    print(f"graphs after steps 1, 2 and {count}, backend {'aot_eager' if aot else 'eager'}: gramme, torch.compile;")
+    print(
+        "operations outside of them in the last step, of the two; `more` graphs, and no fewer operations outside in all"
+    )
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
+    our_backend, their_backend = GRAPHS.backends(aot)
+    equal = functools.partial(torch.allclose, rtol=1e-3, atol=1e-4) if aot else torch.equal
     worse = total = 0
     for name, make in {**FORMS, **of_library()}.items():
         if names and name not in names:
             continue
         try:
-            *_, want = graphs_of(make, None, count)
+            *_, want = graphs_of(make, None, None, count)
         except Exception:  # it asks for other arguments
             continue
         torch._dynamo.reset()
-        theirs, their_outside, _ = graphs_of(make, torch.compile, count)
-        ours, our_outside, got = graphs_of(make, gramme.compile, count)
-        same = len(got) == len(want) and all(map(torch.equal, got, want))
-        more = any(ours[i] > max(theirs[i], 1) for i in (0, 1, -1))
+        theirs, their_outside, their_values = graphs_of(make, torch.compile, their_backend, count)
+        ours, our_outside, got = graphs_of(make, gramme.compile, our_backend, count)
+        more = any(ours[i] > max(theirs[i], 1) for i in (0, 1, -1)) and sum(our_outside) >= sum(their_outside)
         worse, total = worse + more, total + 1
         row = "  ".join(f"{'/'.join(str(found[i]) for i in (0, 1, -1)):>10s}" for found in (ours, theirs))
-        outside = f"{our_outside:4d}  {their_outside:4d}"
-        print(f"  {name:22s} {row}   {outside}{'   more' * more}{'   other values' * (not same)}", flush=True)
+        outside = f"{our_outside[-1]:4d}  {their_outside[-1]:4d}"
+        marks = "   more" * more + "   other values" * (not alike(got, want, equal))
+        marks += "   torch.compile has other values" * (not alike(their_values, want, equal))
+        print(f"  {name:22s} {row}   {outside}{marks}", flush=True)
     print(f"  {worse} of {total} have more graphs than torch.compile")
+
+
+def alike(got: list[torch.Tensor], want: list[torch.Tensor], equal: Callable[..., bool]) -> bool:
+    return len(got) == len(want) and all(a.shape == b.shape and equal(a, b) for a, b in zip(got, want, strict=True))
 
 
 if __name__ == "__main__":
     tables = {"capture": by_capture, "native": by_step}
-    if sys.argv[1:2] == ["graphs"]:
-        by_graphs(*sys.argv[2:])
+    if sys.argv[1:2] in (["graphs"], ["graphs-aot"]):
+        by_graphs(*sys.argv[2:], aot=sys.argv[1] == "graphs-aot")
     else:
         for table in sys.argv[1:] or tables:
             tables[table]()

@@ -62,6 +62,9 @@ class Captured:
     @property
     def uses_what_it_writes(self) -> bool:
         """An input that is written is used otherwise, too."""
+    @property
+    def records_gradients(self) -> bool:
+        """Autograd may record one of its operations."""
     def sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
         """Rows of _sources.Row, and the row of each input."""
     def places_read_later(self) -> tuple[list[int], list[int]]: ...

@@ -155,7 +155,8 @@ def _would_save_written(inputs: list[Any], captured: _C.Captured) -> bool:
 
     It computes from that again what the graph had computed of the input before.
     """
-    return captured.uses_what_it_writes and any(isinstance(v, torch.Tensor) and v.requires_grad for v in inputs)
+    needed = any(isinstance(v, torch.Tensor) and v.requires_grad for v in inputs)
+    return needed and captured.uses_what_it_writes and captured.records_gradients
 
 
 # Freezing: parameters become part of the compiled code.

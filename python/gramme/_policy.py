@@ -162,7 +162,10 @@ def _backward(options: Any, fullgraph: bool, graph: Any) -> Callable[..., Any]:
     from ._compile import entry_of
     from ._torch.names import FailOnRecompileLimitHit
 
-    whole = dataclasses.replace(options, fullgraph=True)(graph)
+    def backward(*args: Any) -> Any:  # not graph.__call__, whose handler would be told of what a hook raises
+        return graph.forward(*args)
+
+    whole = dataclasses.replace(options, fullgraph=True)(backward)
     if fullgraph:
         return whole  # type: ignore[no-any-return]
     entry, pieces = entry_of(whole), None
@@ -176,7 +179,7 @@ def _backward(options: Any, fullgraph: bool, graph: Any) -> Callable[..., Any]:
             except (CaptureError, FailOnRecompileLimitHit):
                 if _C.counters(entry)["graph_errors"] != raised:
                     raise  # a hook's own, when the pass ran
-                pieces = dataclasses.replace(options, fullgraph=False)(graph)
+                pieces = dataclasses.replace(options, fullgraph=False)(backward)
         return pieces(*args)
 
     return call

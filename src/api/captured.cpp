@@ -58,6 +58,7 @@ void bind_captured(nb::module_& m) {
       .def_prop_ro("writes_inputs", &Captured::writes_inputs)
       .def_prop_ro("has_aliased_writes", &Captured::has_aliased_writes)
       .def_prop_ro("uses_what_it_writes", &Captured::uses_what_it_writes)
+      .def_prop_ro("records_gradients", &Captured::records_gradients)
       .def("sources", [](const Captured& self) { return guarded([&] { return self.sources(); }); })
       .def("names_read_later", [](const Captured& self) { return guarded([&] { return self.names_read_later(); }); })
       .def("places_read_later", [](const Captured& self) { return guarded([&] { return self.places_read_later(); }); })

@@ -58,6 +58,17 @@ const T& open(const T* asked) {
   return *asked;
 }
 
+/// Is one of its operands a tensor that needs a gradient, or its result? Of several results that is not known.
+bool may_need_gradient(const graph::Node* node) {
+  bool may = node->record ? node->record->requires_grad : !node->number_type;
+  meta::each_leaf(node->call, [&](const meta::Argument& leaf) {
+    const graph::Node* operand = leaf.node;
+    const bool is_number = operand->number_type || operand->kind == graph::Node::Placeholder;
+    may |= operand->record ? operand->record->requires_grad : !is_number;
+  });
+  return may;
+}
+
 template <class Visit>
 void each_symbol(shape::Expr e, Visit&& visit) {
   if (e->kind == shape::Kind::Symbol) visit(e);
@@ -131,6 +142,18 @@ bool Captured::uses_what_it_writes() const {
     else if (!node->record || records.contains(node->record))
       written.insert(node);  // it returns what it wrote to
     if (used) return true;
+  }
+  return false;
+}
+
+bool Captured::records_gradients() const {
+  if (trace().scope().graph().has_bodies()) return true;  // they may turn grad mode on
+  bool grad = trace().scope().grad_at_start();
+  for (const graph::Node* node : trace().scope().graph().nodes()) {
+    if (graph::sets_grad_mode(node))
+      grad = node->call.args[0].object == Py_True;
+    else if (grad && may_need_gradient(node))
+      return true;
   }
   return false;
 }

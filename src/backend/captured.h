@@ -43,6 +43,8 @@ class Captured {
   bool has_aliased_writes() const;
   /// Does the graph use an input, other than to write to it, that it writes to?
   bool uses_what_it_writes() const;
+  /// May autograd record one of the graph's operations?
+  bool records_gradients() const;
   /// Where the inputs come from: a list of rows (kind, row of the base or -1, key or None, index, type of the object or
   /// None), a base before its children, and a list with the row of each input.
   Owned<> sources() const;

@@ -1,8 +1,9 @@
-// Functions of the library that make a class at each call: namedtuple(), Enum(). Of constants only: the class is made
-// now, for the capture, and once more where it outlives the segment.
+// Functions of the library that make a class at each call: namedtuple(), NamedTuple(), Enum(). Of constants only: the
+// class is made now, for the capture, and once more where it outlives the segment.
 #include <algorithm>
 #include <iterator>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "builtins/python_support.h"
 
@@ -68,11 +69,44 @@ Value* make_namedtuple(Trace& trace, const Args& args) {
   return made_by(trace, maker_of(trace, args, function, nullptr, kFunction, module), kFunction);
 }
 
-/// Enum(name, names) and its kind, which EnumType.__call__ asks for. Where flags are combined their class is written.
+/// What NamedTuple() is given for fields: pairs of a name and a type, which may be any object.
+Owned<> typed_fields(Trace& trace, Value* fields, const char* function) {
+  Value* seen = trace.see(fields);
+  auto* list = value::as<value::List>(seen);
+  auto* tuple = value::as<value::Tuple>(seen);
+  if (!list && (!tuple || tuple->type != &PyTuple_Type)) cannot(Reason::CallSkipped, function);
+  const std::vector<Value*>& items = list ? list->items() : tuple->items;
+  Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto* pair = trace.see_as<value::Tuple>(items[i]);
+    if (!pair || pair->type != &PyTuple_Type || pair->items.size() != 2) cannot(Reason::CallSkipped, function);
+    const Owned<> name = inert(trace, pair->items[0]);
+    if (!name || !PyUnicode_CheckExact(name.get())) cannot(Reason::CallSkipped, function);
+    Owned<> type = inert(trace, pair->items[1]);
+    if (!type) type = share(leaf(trace, pair->items[1]));
+    PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), take(PyTuple_Pack(2, name.get(), type.get())).release());
+  }
+  return result;
+}
+
+Value* make_typed_namedtuple(Trace& trace, const Args& args) {
+  constexpr const char* kFunction = "typing.NamedTuple";
+  PyObject* const partial = once([] { return real("functools", "partial"); });
+  PyObject* const make = once([] { return imported("gramme._made_classes", "named_tuple").release(); });
+  Owned<> name = args.positional == 2 && !args.keywords ? inert(trace, args[0]) : Owned<>();
+  const Owned<> module = calling_module(trace, 0, kFunction);
+  if (!name || !PyUnicode_CheckExact(name.get()) || module.get() == Py_None) cannot(Reason::CallSkipped, kFunction);
+  const Owned<> fields = typed_fields(trace, args[1], kFunction);
+  Owned<> maker = take(PyObject_CallFunctionObjArgs(partial, make, name.get(), fields.get(), module.get(), nullptr));
+  return made_by(trace, std::move(maker), kFunction);
+}
+
+/// Enum(name, names) and its kind, which EnumType.__call__ asks for.
 Value* make_enum(Trace& trace, const Args& args) {
   constexpr const char* kFunction = "enum.EnumType._create_";
   PyObject* const known[] = {once([] { return real("enum", "Enum"); }), once([] { return real("enum", "IntEnum"); }),
-                             once([] { return real("enum", "StrEnum"); })};
+                             once([] { return real("enum", "StrEnum"); }), once([] { return real("enum", "Flag"); }),
+                             once([] { return real("enum", "IntFlag"); })};
   auto* cls = args.positional ? trace.see_as<value::Class>(args[0]) : nullptr;
   if (!cls || std::ranges::find(known, cls->object) == std::end(known)) cannot(Reason::CallSkipped, kFunction);
   PyObject* const create = once([] { return real("enum", "EnumType._create_"); });
@@ -85,6 +119,7 @@ Value* make_enum(Trace& trace, const Args& args) {
 
 void register_made_classes() {
   add_rows("collections", Takes::Asked, {{"namedtuple", &make_namedtuple}});
+  add_rows("typing", Takes::Asked, {{"NamedTuple", &make_typed_namedtuple}});
   add_rows("enum", Takes::Asked, {{"EnumType._create_", &make_enum}});
 }
 

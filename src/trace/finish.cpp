@@ -167,6 +167,11 @@ void run_checkpoints_once(Trace& trace) {
   }
 }
 
+/// A change of a part of a class that was made in the segment. Where the class outlives it the Rebuilder refuses.
+bool dies_with_its_class(const Trace& trace, const effects::Effect& effect) {
+  return effect.target && effect.target->source && trace.is_of_made(effect.target->source);
+}
+
 }  // namespace
 
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
@@ -180,6 +185,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   Rebuilder rebuild(trace);
   Lasting lasting(trace);
   for (const effects::Effect& effect : trace.effects().entries()) {
+    if (dies_with_its_class(trace, effect)) continue;
     rebuild.replay(effect);
     lasting.note(effect, rebuild);
   }

@@ -180,7 +180,9 @@ Register Rebuilder::of_data(Number* number) {
 
 Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->inner) refuse_batched(tensor);
-  if (tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed) new_leaf(tensor);
+  const bool is_leaf = tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed;
+  const bool as_eager = tensor->differentiable && trace_.contract.as_is;  // a view made with grad mode off
+  if (is_leaf && !as_eager) new_leaf(tensor);
   trace_.scope().leaves(tensor);
   Register result = output(trace_.scope().node(tensor));
   auto& read = trace_.scope().state<ReadByHooks>();

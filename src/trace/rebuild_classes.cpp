@@ -37,8 +37,19 @@ Register Rebuilder::made_by_library(Class* cls) {
   return result;
 }
 
+namespace {
+/// Is it below the class, or below a member of it?
+bool is_part_of(const Class* cls, const Value* target) {
+  const source::Source* root = target && target->source ? target->source->root() : nullptr;
+  if (!root || root->kind != source::Kind::Pinned) return false;
+  return root->key.get() == cls->object || Py_TYPE(root->key.get()) == cls->type();
+}
+}  // namespace
+
 /// A class is known by its name and bases first; its functions may refer to it by their cells only.
 Register Rebuilder::make_new(Class* cls) {
+  for (const effects::Effect& effect : trace_.effects().entries())
+    if (is_part_of(cls, effect.target)) unsupported("a class made in the segment of which a part was changed");
   if (!opened_.insert(cls).second) cannot(Reason::ReplayUnsupported, "a class that is in its own namespace");
   if (cls->maker) return made_by_library(cls);
   PyTypeObject* type = cls->type();

@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -154,7 +155,8 @@ class Case:
         strike = Strike(kind)
         result, error = strike.during(lambda: self.once(self.compiled, x), after)
         if strike.ran != 1:
-            return f"the handler ran {strike.ran} times"
+            told = "".join(traceback.format_exception(error)) if error else "nothing"
+            return f"the handler ran {strike.ran} times, and came {told}"
         if type(error) is not (kind or type(None)):
             return f"{error!r} came of {kind}"
         if state() != before:

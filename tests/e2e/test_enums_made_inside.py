@@ -1,7 +1,9 @@
-"""Enum() and its kind called in compiled code: each call makes another class, and what leaves is of that one."""
+"""Enum(), NamedTuple() and their kind called in compiled code: each call makes another class, and what leaves is of
+that one."""
 
 import collections
 import enum
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,7 @@ Enum, IntEnum, StrEnum, Flag, IntFlag = (
     library.IntFlag,
 )
 namedtuple: Any = collections.namedtuple
+typed: Any = typing.NamedTuple
 KEPT: list[Any] = []
 
 
@@ -85,6 +88,13 @@ def kept(x: torch.Tensor) -> Any:
     return x + 1, KEPT[-1] is c.RED, [KEPT[-1] is k for k in KEPT[:-1]]
 
 
+def flags_across_a_break(x: torch.Tensor) -> Any:
+    f = Flag("F", "A B C")
+    both = f.A | f.B
+    torch._dynamo.graph_break()
+    return x * both.value, both is (f.B | f.A), len(f._value2member_map_)
+
+
 def by_name(x: torch.Tensor, name: str = "GREEN") -> Any:
     c = colors()
     return x * c[name].value, c[name]
@@ -119,6 +129,18 @@ WHOLE: dict[str, Callable[[torch.Tensor], Any]] = {
     "names": lambda x: (x + 1, tuple(colors()._member_names_)),
     "fields": lambda x: (x + 1, namedtuple("P", "a b")._fields),
     "matched": matched,
+    "flags combined": lambda x: (lambda f: (x * (f.A | f.B).value, f.A in (f.A | f.C)))(Flag("F", "A B C")),
+    "flags that are one": lambda x: (x + 1, (lambda f: (f.A | f.B) is (f.B | f.A))(Flag("F", "A B"))),
+    "flags by number": lambda x: (x + 1, (lambda f: (f(3).name, f(3) is f(3), len(f)))(Flag("F", "A B"))),
+    "flags turned": lambda x: (x + 1, (lambda f: (~f.A).value)(Flag("F", "A B C"))),
+    "no such flag": lambda x: (x + 1, attempt(lambda: Flag("F", "A B")(8))),
+    "a member marked": lambda x: (lambda c: (setattr(c.RED, "mark", 3), x * c.RED.mark))(colors()),
+    "typed fields": lambda x: (lambda p: p(x, 2).a * p(x, 3).b)(typed("P", [("a", torch.Tensor), ("b", int)])),
+    "what it stands for": lambda x: (
+        x + 1,
+        (lambda p: (p.__name__, p.__module__, p.__qualname__))(typed("P", [("a", int)])),
+    ),
+    "no field": lambda x: (x + 1, len(typed("P", [])())),
 }
 # Others.
 OUT: dict[str, Callable[[torch.Tensor], Any]] = {
@@ -135,6 +157,13 @@ OUT: dict[str, Callable[[torch.Tensor], Any]] = {
     "changed": changed_class,
     "broken": broken,
     "kept": kept,
+    "flags and their class": lambda x: (lambda f: (x + (f.A | f.B).value, f, f(3)))(Flag("F", "A B")),
+    "a class of which flags were combined": lambda x: (lambda f: ((f.A | f.B).value * x, f))(Flag("F", "A B")),
+    "its map of flags": lambda x: (lambda f: ((f.A | f.B).value * x, len(f._value2member_map_), f._value2member_map_))(
+        Flag("F", "A B")
+    ),
+    "a marked member": lambda x: (lambda c: (x + 1, setattr(c.RED, "mark", 3), c.RED.mark, c))(colors()),
+    "flags combined across a break": flags_across_a_break,
     "flags": lambda x: (lambda f: (x + 1, (f.A | f.B).value, f(3)))(Flag("F", "A B")),
     "flags of ints": lambda x: (lambda f: (x + (f.A | f.B), f.A | f.B))(IntFlag("F", "A B")),
     "of a type": lambda x: (x + 1, Enum("T", "A B", type=int).A + 1),
@@ -142,6 +171,15 @@ OUT: dict[str, Callable[[torch.Tensor], Any]] = {
     "a wrong name": lambda x: (x + 1, attempt(lambda: Enum("T", 5))),
     "a name twice": lambda x: (x + 1, attempt(lambda: Enum("T", "A A"))),
     "automatic": lambda x: (x + 1, Enum("T", {"A": enum.auto(), "B": enum.auto()}).B.value),
+    "typed": lambda x: (lambda p: (x + 1, p(1, 2), p._fields, str(p.__new__.__annotations__)))(
+        typed("P", [("a", int), ("b", list[int])])
+    ),
+    "types": lambda x: (x + 1, typed("P", (("a", int), ("b", "int"))).__annotations__["b"]),
+    "a typed tuple": lambda x: typed("P", [("a", torch.Tensor), ("b", int)])(x + 1, 2),
+    "typed by keywords": lambda x: (x + 1, attempt(lambda: typed("P", a=int)(3))),
+    "typed wrongly": lambda x: (x + 1, attempt(lambda: typed("P", [("a", 3)]))),
+    "a field twice": lambda x: (x + 1, attempt(lambda: typed("P", [("a", int), ("a", int)]))),
+    "fields that are no pairs": lambda x: (x + 1, attempt(lambda: typed("P", ["ab"]))),
     "one with members": lambda x: (x + 1, attempt(lambda: ALIASED("T", "A"))),
 }
 
@@ -185,3 +223,21 @@ def test_names_that_vary() -> None:
     for names, start in ((["A", "B"], 1), (["A", "B"], 4), (["B", "A"], 4), (["A", "B", "C"], 7), (["A", "B"], 9)):
         got, want = (f(torch.ones(2), names, start) for f in (compiled, program))
         assert str(got) == str(want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_typed_tuples_leave(backend: str) -> None:
+    def program(x: torch.Tensor, of: type) -> Any:
+        made = typed("P", [("a", torch.Tensor), ("b", of)])
+        return made(x + 1, 2), made
+
+    compiled, classes = gramme.compile(program, backend=backend), []
+    for of in (int, int, float):
+        for call in (compiled, program):
+            result, made = call(torch.ones(2), of)
+            assert type(result) is made
+            assert made.__annotations__ == {"a": torch.Tensor, "b": of}
+            assert made.__module__ == __name__
+            assert str(result) == f"P(a={torch.ones(2) + 1}, b=2)"
+            classes.append(made)
+    assert len(set(classes)) == len(classes)

@@ -234,6 +234,78 @@ def test_grad_mode_on_afterwards() -> None:
     assert gramme.statistics(compiled).captures > 1
 
 
+# Graphs that run as they are give such views out.
+
+
+def used_later(v: torch.Tensor, w: torch.Tensor, x: torch.Tensor) -> Any:
+    return v.sum() + x.sum(), v
+
+
+def written_later(v: torch.Tensor, w: torch.Tensor, x: torch.Tensor) -> Any:
+    v.mul_(2)
+    return v, w * x, v._version, w._version
+
+
+def differentiated_later(v: torch.Tensor, w: torch.Tensor, x: torch.Tensor) -> Any:
+    with torch.enable_grad():
+        return (v * w.sum()).sum() + (w * x).sum()
+
+
+def base_asked_for(v: torch.Tensor, w: torch.Tensor, x: torch.Tensor) -> Any:
+    return v._base is w, v.requires_grad, v.grad_fn, v.detach() + 1
+
+
+def base_written(v: torch.Tensor, w: torch.Tensor, x: torch.Tensor) -> Any:
+    w.mul_(3)
+    return v, v._version
+
+
+LATER = [used_later, written_later, differentiated_later, base_asked_for, base_written]
+
+
+def attempted(program: Program, mode: str, needs_grad: bool) -> Any:
+    try:
+        return outcome(program, mode, needs_grad)
+    except RuntimeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native", "recorded"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("later", LATER, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("view", VIEWS)
+def test_across_a_break(view: str, later: Program, mode: str, backend: str) -> None:
+    options: dict[str, Any] = {"backend": backend}
+    if backend == "recorded":
+        options = {"backend": "native", "options": {"recorded_backward": True}}
+
+    def program(w: torch.Tensor, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            v = VIEWS[view](w)
+            torch._dynamo.graph_break()
+            return later(v, w, x)
+
+    compiled = gramme.compile(program, **options)
+    for needs_grad in (True, False, True, True):
+        assert attempted(compiled, mode, needs_grad) == attempted(program, mode, needs_grad)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_a_break_costs_one_graph(backend: str) -> None:
+    w = torch.nn.Parameter(torch.ones(4, 3))
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            v = w.expand(2, 4, 3)
+            torch._dynamo.graph_break()
+            return (x * v).sum()
+
+    compiled, x = gramme.compile(program, backend=backend), torch.ones(2, 4, 3)
+    with gramme.meter() as m:
+        compiled(x)
+    assert (m.graphs, m.outside) == (2, 0)
+
+
 # Graphs that raise.
 
 

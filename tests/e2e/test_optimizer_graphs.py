@@ -1,5 +1,6 @@
 """Graphs of optimizer steps: no more than PyTorch's front end makes, whatever the backend."""
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from torch._dynamo.utils import counters
 
 from e2e.apart import in_a_child
 
@@ -85,9 +87,13 @@ class Counter:
 
 
 def steps(
-    make: Make, compile: Callable[[Any], Any] | None, count: int, scheduled: bool = False
+    make: Make,
+    compile: Callable[[Any], Any] | None,
+    count: int,
+    scheduled: bool = False,
+    counted: Callable[[Any], int] = lambda step: gramme.statistics(step).captures,
 ) -> tuple[list[torch.Tensor], Any, list[int], optim.Optimizer]:
-    """What a training leaves, the compiled step, and its captures after each."""
+    """What a training leaves, the compiled step, its captures after each (or what is counted), and the optimizer."""
     torch.manual_seed(0)
     parameters = [torch.nn.Parameter(torch.randn(size)) for size in ((4, 6), (4,), (3, 4), (3,))]
     optimizer = make(parameters)
@@ -100,7 +106,7 @@ def steps(
         step()
         if schedule:
             schedule.step()
-        captures.append(gramme.statistics(step).captures if compile else 0)
+        captures.append(counted(step) if compile else 0)
     state = [value for of in optimizer.state.values() for value in of.values() if isinstance(value, torch.Tensor)]
     return [*parameters, *state], step, captures, optimizer
 
@@ -176,6 +182,19 @@ def test_aot_autograd_takes_the_step(name: str) -> None:
     want, *_ = steps(make, None, 3)
     got, *_ = steps(make, lambda step: gramme.compile(step, backend="aot_eager"), 3)
     assert close(got, want)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", [name for name in TABLE if "fused" not in name and "Adafactor" not in name])
+def test_no_more_graphs_for_aot_autograd(name: str) -> None:
+    make, wanted = TABLE[name]
+    before = counters["aot_autograd"]["total"]
+    want, *_ = steps(make, None, 8)
+    compile = functools.partial(gramme.compile, backend="aot_eager")
+    got, _, graphs, _ = steps(make, compile, 8, counted=lambda _: counters["aot_autograd"]["total"] - before)
+    assert close(got, want)
+    assert all(found <= limit for found, limit in zip((graphs[0], graphs[1], graphs[-1]), wanted, strict=True))
+    assert graphs[-1] > 0
 
 
 @pytest.mark.slow
@@ -436,8 +455,13 @@ def test_a_count_of_steps_is_one_graph_more(form: str, backend: str) -> None:
     assert captures[-1] <= 3 + 2 * (form == "from zero")
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("sum of weights", "from zero")])
-def test_aot_autograd_takes_a_count_of_steps(form: str) -> None:  # but no float for an input
+EACH_STEP = ("sum of weights", "from zero", "tensor of a list")
+"""Of these PyTorch's front end makes a graph a step as well: AOTAutograd takes no float for an input, and no list of
+floats."""
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in EACH_STEP])
+def test_aot_autograd_takes_a_count_of_steps(form: str) -> None:
     make = made(Counted, form=form)
     want, *_ = steps(make, None, 6)
     got, _, captures, _ = steps(make, lambda step: gramme.compile(step, backend="aot_eager", fullgraph=True), 6)

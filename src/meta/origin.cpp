@@ -73,7 +73,15 @@ bool is_operator(PyObject* object) {
   return PyObject_TypeCheck(object, overload) || PyObject_TypeCheck(object, packet);
 }
 
-bool is_of_pytorch(PyObject* callable) { return is_of_pytorch(callable, 0); }
+bool is_of_pytorch(PyObject* callable) { return is_of_pytorch(callable, 0) || is_of_numpy(callable); }
+
+bool is_of_numpy(PyObject* callable) {
+  static PyObject* const key = intern("__name__");
+  static PyObject* const module = intern("gramme._numpy");
+  if (!PyFunction_Check(callable)) return false;
+  PyObject* name = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(callable), key);
+  return name && PyUnicode_Check(name) && PyUnicode_Compare(name, module) == 0;
+}
 
 bool is_of_program(const Call& call) { return call.kind == Call::Function && !is_of_pytorch(call.target); }
 

@@ -1,0 +1,329 @@
+// Calls of NumPy's with arrays. gramme/_numpy.py says what each comes to: operations on the tensors below the arrays, and
+// what NumPy itself gives for such arrays, which the result must be.
+#include <algorithm>
+
+#include "aten/arrays.h"
+#include "base/imported.h"
+#include "base/once.h"
+#include "builtins/torch_support.h"
+#include "meta/silence.h"
+#include "protocol/numpy.h"
+#include "trace/arrays.h"
+#include "value/views.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+using trace::Array;
+using trace::Arrays;
+
+namespace {
+
+PyObject* helper(const char* name) { return imported("gramme._numpy", name).release(); }
+
+Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_GetAttrString(object, name)); }
+
+/// The sizes of now, in a tuple.
+Owned<> numbers_now(Trace& trace, const std::vector<shape::SymInt>& numbers) {
+  Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    std::optional<int64_t> now = numbers[i].number();
+    if (!now) now = trace.shapes.assumptions.hint(numbers[i].expr());
+    if (!now) cannot(Reason::UnbackedNumber, "a size of an array");
+    PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), take(PyLong_FromLongLong(*now)).release());
+  }
+  return result;
+}
+
+/// Does the graph have the tensor as NumPy would have it?
+void refuse_tensor(const Tensor* tensor, const char* wanted) {
+  const meta::Record& record = *tensor->record;
+  PyObject* const cpu = once([] {
+    Owned<> text = take(PyUnicode_FromString("cpu"));
+    return take(PyObject_CallOneArg(real("torch", "device"), text.get())).release();
+  });
+  const bool on_cpu = PyObject_RichCompareBool(meta::device_object(record), cpu, Py_EQ) == 1;
+  if (record.inner || record.is_conj || record.is_neg || tensor->altered || !on_cpu || !meta::is_strided(record))
+    cannot(Reason::CallUnknown, wanted);
+}
+
+/// The arguments of one call, as gramme._numpy is asked about them and answers.
+class Question {
+ public:
+  explicit Question(Trace& trace) : trace_(trace) {}
+
+  /// A constant as it is, for an array a Stand; null if the value is neither.
+  Owned<> describe(Value* value) {
+    Trace::Deeper deeper(trace_);
+    value = trace_.see(value);
+    if (const Array* array = trace::array_of(trace_, value)) return stand(static_cast<Object*>(value), *array);
+    if (auto* tuple = as<Tuple>(value); tuple && tuple->type == &PyTuple_Type) {
+      Owned<> items = list_of(tuple->items);
+      return items ? take(PyList_AsTuple(items.get())) : Owned<>();
+    }
+    if (auto* list = as<List>(value)) return list_of(list->items());
+    if (auto* slice = as<Slice>(value)) {
+      Owned<> start = describe(slice->start), stop = describe(slice->stop), step = describe(slice->step);
+      return start && stop && step ? take(PySlice_New(start.get(), stop.get(), step.get())) : Owned<>();
+    }
+    auto* object = as<Object>(value);
+    const bool dtype = object && object->object && std::string_view(object->type->tp_name).starts_with("numpy.dtype");
+    return dtype ? share(leaf(trace_, object)) : trace_.concrete(value);
+  }
+
+  const std::vector<Object*>& arrays() const { return arrays_; }
+  /// The place of the first array in whose memory the tensor lies; -1 if it is in none.
+  long memory_of(const Tensor* tensor) const {
+    for (size_t i = 0; i < arrays_.size(); ++i)
+      if (storage_root(below(i)) == storage_root(tensor)) return static_cast<long>(i);
+    return -1;
+  }
+  Tensor* below(size_t index) const { return trace_.scope().state<Arrays>().known.at(arrays_.at(index)).tensor; }
+
+ private:
+  Owned<> list_of(const std::vector<Value*>& values) {
+    Owned<> items = take(PyList_New(0));
+    for (Value* value : values) {
+      Owned<> item = describe(value);
+      if (!item) return {};
+      check(PyList_Append(items.get(), item.get()));
+    }
+    return items;
+  }
+
+  Owned<> stand(Object* object, const Array& array) {
+    PyObject* const type = once([] { return helper("Stand"); });
+    const auto known = std::find(arrays_.begin(), arrays_.end(), object);
+    const auto index = static_cast<long>(known - arrays_.begin());
+    if (known == arrays_.end()) arrays_.push_back(object);
+    const long memory = memory_of(array.tensor);
+    refuse_tensor(array.tensor, "an array over a tensor that has changed");
+    const meta::Record& record = *array.tensor->record;
+    Owned<> sizes = numbers_now(trace_, record.sizes), strides = numbers_now(trace_, record.strides);
+    return take(PyObject_CallFunction(type, "llOOOOi", index, memory, meta::dtype_object(record), sizes.get(),
+                                      strides.get(), reinterpret_cast<PyObject*>(object->type), array.writeable));
+  }
+
+  Trace& trace_;
+  std::vector<Object*> arrays_;
+};
+
+/// What an answer of gramme._numpy comes to in the capture.
+class Answer {
+ public:
+  Answer(Trace& trace, const Question& question) : trace_(trace), question_(question) {}
+
+  /// Carries out the calls in it.
+  Value* carry_out(PyObject* tree) {
+    PyObject* const call = once([] { return helper("Call"); });
+    if (auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tree)); type == call) return emit(tree);
+    if (is_stand(tree)) return operand(tree);
+    if (PyTuple_CheckExact(tree) || PyList_CheckExact(tree)) {
+      std::vector<Value*> items = all(tree);
+      if (PyList_CheckExact(tree)) return trace_.list(std::move(items));
+      return trace_.tuple(std::move(items));
+    }
+    if (!PySlice_Check(tree)) return trace_.adopt(share(tree));
+    auto* real = reinterpret_cast<PySliceObject*>(tree);
+    auto* slice = trace_.make<Slice>();
+    slice->start = carry_out(real->start);
+    slice->stop = carry_out(real->stop);
+    slice->step = carry_out(real->step);
+    return slice;
+  }
+
+  /// The value as the program sees it; `expected` is what NumPy gives.
+  Value* shown(PyObject* expected, Value* made) {
+    made = trace_.see(made);
+    if (expected == Py_None) return made;
+    if (expected == Py_Ellipsis) return trace_.none();
+    if (is_stand(expected)) return question_.arrays().at(index_of(expected));
+    if (!PyTuple_CheckExact(expected) && !PyList_CheckExact(expected)) return array(expected, made);
+    const std::vector<Value*>* items = items_of(made);
+    const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(expected));
+    if (!items || items->size() != count) cannot(Reason::CallUnknown, "a function of NumPy that gives others");
+    std::vector<Value*> parts;
+    for (size_t i = 0; i < count; ++i)
+      parts.push_back(shown(PySequence_Fast_GET_ITEM(expected, static_cast<Py_ssize_t>(i)), items->at(i)));
+    if (PyList_CheckExact(expected)) return trace_.list(std::move(parts));
+    return trace_.tuple(std::move(parts));
+  }
+
+ private:
+  static bool is_stand(PyObject* tree) {
+    PyObject* const stand = once([] { return helper("Stand"); });
+    return reinterpret_cast<PyObject*>(Py_TYPE(tree)) == stand;
+  }
+  static size_t index_of(PyObject* stand) { return PyLong_AsSize_t(attribute(stand, "index").get()); }
+  static const std::vector<Value*>* items_of(Value* made) {
+    if (auto* list = as<List>(made)) return &list->items();
+    auto* tuple = as<Tuple>(made);
+    return tuple ? &tuple->items : nullptr;
+  }
+
+  std::vector<Value*> all(PyObject* sequence) {
+    std::vector<Value*> items;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
+      items.push_back(carry_out(PySequence_Fast_GET_ITEM(sequence, i)));
+    return items;
+  }
+
+  /// An array knows nothing of gradients that its tensor came to need.
+  Value* operand(PyObject* stand) {
+    static PyObject* const detach = intern("detach");
+    Value* tensor = question_.below(index_of(stand));
+    const bool needs = static_cast<Tensor*>(tensor)->record->requires_grad;
+    return needs ? trace_.emit_method(detach, Args{&tensor, 1, nullptr, 0}) : tensor;
+  }
+
+  Value* emit(PyObject* call) {
+    Owned<> target = attribute(call, "target"), args = attribute(call, "args"), keywords = attribute(call, "keywords");
+    std::vector<Value*> values = all(args.get());
+    const size_t positional = values.size();
+    std::vector<PyObject*> names;
+    PyObject *name, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(keywords.get(), &at, &name, &value);) {
+      names.push_back(trace_.keep(share(name)));
+      values.push_back(carry_out(value));
+    }
+    const Args all{values.data(), positional, names.data(), names.size()};
+    return PyUnicode_Check(target.get()) ? trace_.emit_method(target.get(), all) : trace_.emit(target.get(), all);
+  }
+
+  Value* array(PyObject* expected, Value* made) {
+    static PyObject* const agrees = intern("agrees");
+    auto* tensor = as<Tensor>(made);
+    if (!tensor) cannot(Reason::CallUnknown, "a function of NumPy that gives no array");
+    const meta::Record& record = *tensor->record;
+    Owned<> sizes = numbers_now(trace_, record.sizes), strides = numbers_now(trace_, record.strides);
+    Owned<> memory = take(PyLong_FromLong(question_.memory_of(tensor)));
+    Owned<> same = take(PyObject_CallMethodObjArgs(expected, agrees, meta::dtype_object(record), sizes.get(),
+                                                   strides.get(), memory.get(), nullptr));
+    if (same.get() != Py_True) cannot(Reason::CallUnknown, "a function of NumPy whose result torch._numpy has otherwise");
+    const bool writeable = attribute(expected, "writeable").get() == Py_True;
+    auto* type = reinterpret_cast<PyTypeObject*>(attribute(expected, "type").get());
+    return trace::new_array(trace_, {tensor, writeable}, type);
+  }
+
+  Trace& trace_;
+  const Question& question_;
+};
+
+/// What gramme._numpy says of the call; null if one of its arguments cannot be described.
+Owned<> asked(Trace& trace, Question& question, PyObject* callable, const Args& args) {
+  PyObject* const answer = once([] { return helper("answer"); });
+  Owned<> positional = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional))), keywords = take(PyDict_New());
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    Owned<> described = question.describe(args.values[i]);
+    if (!described) return {};
+    if (i < args.positional)
+      PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), described.release());
+    else
+      check(PyDict_SetItem(keywords.get(), args.names[i - args.positional], described.get()));
+  }
+  meta::Silence silence;
+  Owned<> found = take(
+      PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(),
+                                   trace.contract.as_is ? Py_True : Py_False, nullptr));
+  if (silence.warned) cannot(Reason::OperatorWarns);
+  return found;
+}
+
+/// What the record of an array says, for all sizes; null if it is another attribute.
+Value* of_record(Trace& trace, PyObject* callable, Value* self) {
+  PyObject* const shape = once([] { return real("numpy", "ndarray.shape"); });
+  PyObject* const size = once([] { return real("numpy", "ndarray.size"); });
+  PyObject* const length = once([] { return real("numpy", "ndarray.__len__"); });
+  if (callable != shape && callable != size && callable != length) return nullptr;
+  const Array* array = trace::array_of(trace, self);
+  if (!array) return nullptr;
+  const meta::Record& record = *array->tensor->record;
+  if (callable == size) return element_count(trace, record);
+  if (callable == length && record.sizes.empty()) return nullptr;
+  if (callable == length) return trace.integer(record.sizes[0]);
+  Tuple* sizes = size_of(trace, record);
+  sizes->type = &PyTuple_Type;
+  return sizes;
+}
+
+Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
+  PyObject* const rows = once([] { return real("numpy", "ndarray.__iter__"); });
+  Value* self = args.positional ? trace.see(args[0]) : nullptr;
+  if (Value* found = self ? of_record(trace, callable, self) : nullptr) return found;
+  if (trace.is_confined() || !trace.scope().levels().empty()) return nullptr;
+  Question question(trace);
+  Owned<> answer = asked(trace, question, callable, args);
+  if (!answer || answer.get() == Py_None) return nullptr;
+  if (PyUnicode_Check(answer.get())) cannot(Reason::DataDependentValue, PyUnicode_AsUTF8(answer.get()));
+  Answer found(trace, question);
+  Owned<> value = attribute(answer.get(), "value"), expected = attribute(answer.get(), "expected");
+  if (expected.get() == Py_None && std::string_view(Py_TYPE(value.get())->tp_name).starts_with("numpy.dtype"))
+    return trace.see(pin(trace, std::move(value)));
+  Value* shown = found.shown(expected.get(), found.carry_out(value.get()));
+  return callable == rows ? protocol::make_iterator(trace, Iterator::Sequence, {shown}) : shown;
+}
+
+// ---- between tensors and arrays
+
+bool traces_arrays() {
+  PyObject* const traces = once([] { return helper("traces"); });
+  return take(PyObject_CallNoArgs(traces)).get() == Py_True;
+}
+
+/// tensor.numpy(): an array in the tensor's memory.
+Value* to_array(Trace& trace, const Args& args) {
+  Tensor* tensor = self_tensor(trace, args, "numpy");
+  protocol::refuse_subclass(tensor, "Tensor.numpy");
+  refuse_tensor(tensor, "Tensor.numpy of such a tensor");
+  const bool plain = args.positional == 1 && !args.keywords && !trace.scope().requires_grad(tensor);
+  if (!plain || trace.is_confined() || !traces_arrays()) cannot(Reason::DataDependentValue, "Tensor.numpy");
+  PyObject* const dtype_of = once([] { return helper("has_dtype"); });
+  if (take(PyObject_CallOneArg(dtype_of, meta::dtype_object(*tensor->record))).get() != Py_True)
+    cannot(Reason::CallUnknown, "Tensor.numpy of a dtype that NumPy lacks");
+  trace.scope().state<Arrays>().given.insert(tensor);
+  return trace::new_array(trace, {tensor, true}, aten::array_type());
+}
+
+/// The array's tensor, which is another object each time it is given out.
+Value* given_out(Trace& trace, const Array& array) {
+  static PyObject* const detach = intern("detach");
+  if (trace.scope().state<Arrays>().given.insert(array.tensor).second) return array.tensor;
+  Value* self = array.tensor;
+  return trace.emit_method(detach, Args{&self, 1, nullptr, 0});
+}
+
+/// torch.from_numpy(array), torch.as_tensor(array)
+template <Text name>
+Value* to_tensor(Trace& trace, const Args& args) {
+  const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
+  if (!array || !array->writeable || trace.see_as<Object>(args[0])->type != aten::array_type() || !traces_arrays())
+    cannot(Reason::CallUnknown, name.text);
+  refuse_tensor(array->tensor, name.text);
+  return given_out(trace, *array);
+}
+
+/// torch.as_tensor() of an array, else the call as it is.
+Value* as_tensor(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("torch", "as_tensor"); });
+  const bool array = args.positional && trace::array_of(trace, trace.see(args[0]));
+  return array ? to_tensor<"torch.as_tensor">(trace, args) : trace.emit(function, args);
+}
+
+}  // namespace
+
+Value* tensor_of_array(Trace& trace, const Args& args) {
+  static PyObject* const clone = intern("clone");
+  const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
+  if (!array || array->tensor->record->requires_grad) return nullptr;
+  refuse_tensor(array->tensor, "torch.tensor");
+  Value* self = array->tensor;
+  return trace.emit_method(clone, Args{&self, 1, nullptr, 0});
+}
+
+void register_arrays() {
+  protocol::set_array_call(&call_of_array);
+  add_rows(of_torch::type(of_torch::TensorBase), {{"numpy", &to_array}});
+  add_rows("torch", {{"from_numpy", &to_tensor<"torch.from_numpy">}, {"as_tensor", &as_tensor}});
+}
+
+}  // namespace gramme::builtins

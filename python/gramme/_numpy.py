@@ -35,9 +35,13 @@ _NUMPY_DTYPES = {of_torch: of_numpy for of_numpy, of_torch in _TORCH_DTYPES.item
 
 
 class Stand:
-    """Stands for an array of the program, or for one of NumPy's numbers: all that is known of it but its data."""
+    """Stands for an array of the program, or for one of NumPy's numbers: all that is known of it but its data.
 
-    __slots__ = ("dtype", "index", "memory", "sizes", "strides", "type", "writeable")
+    memory: the index of the first array of the call that lies in the same memory. apart: the array is a view with negative
+    strides, and its tensor a copy, which is only read.
+    """
+
+    __slots__ = ("apart", "dtype", "index", "memory", "sizes", "strides", "type", "writeable")
 
     def __init__(
         self,
@@ -48,9 +52,22 @@ class Stand:
         strides: tuple[int, ...],
         type_: type,
         writeable: bool,
+        apart: bool = False,
     ) -> None:
         self.index, self.memory, self.dtype, self.sizes, self.strides = index, memory, dtype, sizes, strides
-        self.type, self.writeable = type_, bool(writeable)
+        self.type, self.writeable, self.apart = type_, bool(writeable) and not apart, bool(apart)
+
+
+class VaryingInt(int):
+    """A number of now, which may be another one in the next call; nothing but itself stands for it."""
+
+    index: int
+
+
+class VaryingFloat(float):
+    """The same of a float."""
+
+    index: int
 
 
 class Call(NamedTuple):
@@ -70,9 +87,13 @@ class Expected(NamedTuple):
     memory: int
     type: type
     writeable: bool
+    view_of: int = -1
+    """The index of the array of which NumPy has a view that no tensor can be."""
 
     def agrees(self, dtype: torch.dtype, sizes: tuple[int, ...], strides: tuple[int, ...], memory: int) -> bool:
         """Is a tensor like this what NumPy gives?"""
+        if self.view_of >= 0:
+            return (dtype, sizes, memory) == (self.dtype, self.sizes, -1)
         if (dtype, sizes, memory) != (self.dtype, self.sizes, self.memory):
             return False
         return 0 in sizes or all(a == b for size, a, b in zip(sizes, strides, self.strides, strict=True) if size > 1)
@@ -115,12 +136,14 @@ def _like(stand: Stand, whole: int) -> Any:
     dtype = _NUMPY_DTYPES[stand.dtype]
     if stand.type is not np.ndarray:
         return dtype.type(_data(dtype, 1, whole)[0])
-    reach = 1 + sum((size - 1) * stride for size, stride in zip(stand.sizes, stand.strides, strict=True))
+    steps = [(size - 1) * stride for size, stride in zip(stand.sizes, stand.strides, strict=True)]
+    reach = 1 + sum(map(abs, steps))
     if max(reach, math.prod(stand.sizes)) > _MOST_ELEMENTS:
         raise _Unknown
     strides = tuple(stride * dtype.itemsize for stride in stand.strides)
     data = _data(dtype, 0 if 0 in stand.sizes else reach, whole)
-    like = np.lib.stride_tricks.as_strided(data, stand.sizes, strides) if data.size else np.zeros(stand.sizes, dtype)
+    start = data[-sum(step for step in steps if step < 0) :]
+    like = np.lib.stride_tricks.as_strided(start, stand.sizes, strides) if data.size else np.zeros(stand.sizes, dtype)
     if like.ndim >= 2 and like.shape[-1] == like.shape[-2] and dtype.kind in "fc":  # positive definite, as matrices may have to be
         like[...] = (like + np.swapaxes(like, -1, -2)) / 2 + 2 * like.shape[-1] * np.eye(like.shape[-1])
     if not stand.writeable:
@@ -146,6 +169,12 @@ def _mapped(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(tree)
 
 
+def _applied(function: Any) -> Callable[..., Any]:
+    if function is vars(np.ndarray)["__iter__"]:
+        return tuple
+    return function if callable(function) else function.__get__  # of a descriptor
+
+
 class _Question:
     """One call: what NumPy gives for arrays like those of the program."""
 
@@ -155,7 +184,7 @@ class _Question:
         self.likes = {index: _like(stand, whole) for index, stand in self.stands.items()}
         try:
             with np.errstate(all="ignore"):
-                self.result = function(*self.real(args), **self.real(keywords))
+                self.result = _applied(function)(*self.real(args), **self.real(keywords))
         except Exception as error:  # what NumPy raises it raises in the program
             raise _Unknown from error
 
@@ -187,6 +216,8 @@ class _Question:
 
 
 def _tensor_like(stand: Stand, whole: int) -> torch.Tensor:
+    if stand.apart:
+        return torch.from_numpy(np.array(_like(stand, whole)))
     writeable = Stand(stand.index, stand.memory, stand.dtype, stand.sizes, stand.strides, stand.type, True)
     return torch.from_numpy(np.asarray(_like(writeable, whole)))
 
@@ -198,8 +229,8 @@ class _Trial:
         self._question = question
         self._tensors = {index: _tensor_like(stand, question.whole) for index, stand in question.stands.items()}
 
-    def adapted(self, value: Any, expected: Any) -> Any:
-        """The value with calls added that give the layout and the memory which NumPy gives."""
+    def adapted(self, value: Any, expected: Any) -> Answer:
+        """With calls added that give the layout and the memory which NumPy gives."""
         try:
             made = self._carried_out(value)
         except Exception as error:
@@ -207,7 +238,7 @@ class _Trial:
         for index, like in self._question.likes.items():
             if isinstance(like, np.ndarray) and not _are_close(like, self._tensors[index].numpy()):
                 raise _Unknown
-        return self._fitted(value, made, expected, self._question.result)
+        return Answer(*self._fitted(value, made, expected, self._question.result))
 
     def _carried_out(self, tree: Any) -> Any:
         if isinstance(tree, Call):
@@ -219,29 +250,43 @@ class _Trial:
             return {key: self._carried_out(item) for key, item in tree.items()}
         return self._tensors[tree.index] if isinstance(tree, Stand) else tree
 
-    def _fitted(self, value: Any, made: Any, expected: Any, result: Any) -> Any:
+    def _fitted(self, value: Any, made: Any, expected: Any, result: Any) -> tuple[Any, Any]:
         if expected is None or expected is ... or isinstance(expected, Stand):
-            return value
+            return value, expected
         if not isinstance(expected, Expected):
-            if not isinstance(made, list | tuple) or len(made) != len(expected):
-                raise _Unknown
-            parts = value if isinstance(value, list | tuple) else [value] * len(made)
-            fitted = [self._fitted(*part) for part in zip(parts, made, expected, result, strict=True)]
-            if isinstance(value, list | tuple):
-                return type(value)(fitted)
-            if any(part is not value for part in fitted):
-                raise _Unknown
-            return value
+            return self._fitted_parts(value, made, expected, result)
         if not isinstance(made, torch.Tensor) or made.device.type != "cpu" or made.dtype != expected.dtype:
             raise _Unknown
         if tuple(made.shape) != expected.sizes or not _are_close(np.asarray(result), made.resolve_conj().numpy()):
             raise _Unknown
         memory = self._memory_of(made)
+        viewed = self._viewed(expected)
+        if viewed is not None:  # a copy is read in its place
+            expected = expected._replace(view_of=viewed.index)
+            return (Call("clone", (value,)) if memory >= 0 else value), expected
         if memory >= 0 and expected.memory < 0:
             value, made, memory = Call("clone", (value,)), made.clone(), -1
         if not expected.agrees(made.dtype, expected.sizes, made.stride(), memory) and expected.memory < 0:
             value = _laid_out(value, expected.strides)
-        return value
+        return value, expected
+
+    def _fitted_parts(self, value: Any, made: Any, expected: Any, result: Any) -> tuple[Any, Any]:
+        if not isinstance(made, list | tuple) or len(made) != len(expected):
+            raise _Unknown
+        parts = value if isinstance(value, list | tuple) else [value] * len(made)
+        fitted = [self._fitted(*part) for part in zip(parts, made, expected, result, strict=True)]
+        values, kinds = [part for part, _ in fitted], type(expected)(kind for _, kind in fitted)
+        if isinstance(value, list | tuple):
+            return type(value)(values), kinds
+        if any(part is not value for part in values):
+            raise _Unknown
+        return value, kinds
+
+    def _viewed(self, expected: Expected) -> Stand | None:
+        """The array of which this is a view that no tensor can be."""
+        stands = [stand for stand in self._question.stands.values() if stand.memory == expected.memory]
+        apart = any(stand.apart for stand in stands) or any(stride < 0 for stride in expected.strides)
+        return stands[0] if stands and apart else None
 
     def _memory_of(self, made: torch.Tensor) -> int:
         for index, tensor in self._tensors.items():
@@ -382,7 +427,7 @@ def _loop_dtype(question: _Question) -> torch.dtype:
     result = question.result
     if not hasattr(result, "dtype") or result.dtype not in _TORCH_DTYPES:
         raise _Unknown
-    likes = question.real(question.args)
+    likes = [np.asarray(like) if isinstance(like, list | tuple) else like for like in question.real(question.args)]
     common = np.result_type(*likes)
     if result.dtype.kind == "b" or (common.kind == "c" and result.dtype.kind == "f"):
         for like in likes:  # NumPy compares with whole numbers that do not fit
@@ -433,7 +478,7 @@ _OTHERWISE_NAMED = {
     **{"rint": torch.round, "fabs": torch.abs, "radians": torch.deg2rad, "degrees": torch.rad2deg},
     **{"conjugate": torch.conj_physical, "invert": torch.bitwise_not},
     **{"add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": torch.div},
-    **{"floor_divide": torch.floor_divide, "remainder": torch.remainder, "power": torch.pow},
+    **{"floor_divide": torch.floor_divide, "remainder": torch.remainder},
 }
 _OF_TENSORS = (  # operators of torch that take no Python numbers, or not on the left
     *("fmod", "maximum", "minimum", "fmax", "fmin", "arctan2", "hypot", "copysign", "logaddexp", "matmul", "gcd", "lcm"),
@@ -446,11 +491,36 @@ def _sign(tensor: torch.Tensor) -> torch.Tensor:
     return torch.where(tensor == tensor, torch.sign(tensor), tensor)
 
 
+def _power(question: _Question) -> Any:
+    """NumPy raises for a whole number to the power of a negative one; torch gives some number."""
+    exponent = question.args[1]
+    if question.result.dtype.kind not in "fc" and not (type(exponent) is int and exponent >= 0):
+        raise _Unknown
+    return _elementwise("power", torch.pow)(question)
+
+
+def _shift(direct: Callable[..., Any]) -> "_Lower":
+    """By a known number of bits: torch's operators mean nothing by more than there are."""
+
+    def lowered(question: _Question) -> Any:
+        array, bits = question.args
+        if question.keywords or not isinstance(array, Stand) or not isinstance(bits, int) or array.dtype == torch.bool:
+            raise _Unknown
+        if not 0 <= bits < 8 * question.result.itemsize or _TORCH_DTYPES[question.result.dtype] != array.dtype:
+            raise _Unknown
+        return Call(direct, (array, bits))
+
+    return lowered
+
+
 def _elementwise_table() -> dict[str, "_Lower"]:
     table = {name: _elementwise(name, getattr(torch, name)) for name in _SAME_IN_TORCH}
     table |= {name: _elementwise(name, direct) for name, direct in _OTHERWISE_NAMED.items()}
     others = {"equal": torch.eq, "absolute": torch.abs}
     table |= {name: _elementwise(name, others.get(name, getattr(torch, name)), scalars=False) for name in _OF_TENSORS}
+    table["power"] = _power
+    table["left_shift"] = _shift(torch.bitwise_left_shift)
+    table["right_shift"] = _shift(torch.bitwise_right_shift)
     table["sign"] = _elementwise("sign", _sign)
     return table
 
@@ -478,7 +548,7 @@ _METHODS = (
 _OPERATORS = {
     **{"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide"},
     **{"mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"},
-    **{"matmul": "matmul"},
+    **{"matmul": "matmul", "lshift": "left_shift", "rshift": "right_shift"},
 }
 _COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
 _UNARY_OPERATORS = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
@@ -505,9 +575,13 @@ def _is_basic(index: Any) -> bool:
 def _get(question: _Question) -> Any:
     array, index = question.args
     index = _mapped(index, _plain)
-    if _is_basic(index):
-        return Call(operator.getitem, (array, index))
-    return Call(_wrapped("getitem", _get_item), (array, index))
+    if not _is_basic(index):
+        return Call(_wrapped("getitem", _get_item), (array, index))
+    forward = _reversed_slices(index)
+    if forward is None:
+        raise _Unknown
+    read = Call(operator.getitem, (array, forward[0] if isinstance(index, tuple) else forward[0][0]))
+    return Call(torch.flip, (read, forward[1])) if forward[1] else read
 
 
 def _set(question: _Question) -> Any:
@@ -543,7 +617,7 @@ def _reshaped(question: _Question) -> Any:
     if question.keywords or not sizes:
         raise _Unknown
     whole = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes
-    return Call("reshape", (array, tuple(int(size) for size in whole)))
+    return Call("reshape", (array, tuple(_plain(size) for size in whole)))
 
 
 def _flattened(question: _Question) -> Any:
@@ -609,6 +683,25 @@ def _copied(question: _Question) -> Any:
     return _by_tnp("array", tnp.array, question.args, question.keywords, _operand)
 
 
+def _reversed_slices(index: Any) -> tuple[Any, tuple[int, ...]] | None:
+    """The subscript with steps forward, and the dimensions of the result that are to be reversed."""
+    parts = index if isinstance(index, tuple) else (index,)
+    forward, reversed_, dimension = [], [], 0
+    for place, part in enumerate(parts):
+        if part is Ellipsis:
+            dimension = -sum(1 for other in parts[place + 1 :] if not isinstance(other, int))
+            forward.append(part)
+            continue
+        if isinstance(part, slice) and part.step is not None and part.step < 0:
+            if part != slice(None, None, part.step) or part.step != -1:
+                return None
+            reversed_.append(dimension)
+            part = slice(None)
+        forward.append(part)
+        dimension += not isinstance(part, int)
+    return tuple(forward), tuple(reversed_)
+
+
 def _filled(question: _Question) -> Any:
     array, value = question.args
     return Call("fill_", (array, _plain(value)))
@@ -630,16 +723,7 @@ def _viewed(question: _Question) -> Any:
     if len(question.args) != 1 or question.keywords:
         raise _Unknown
     array = question.args[0]
-    return Call("view", (array, array.sizes)) if _is_contiguous(array) else Call("detach", (array,))
-
-
-def _is_contiguous(stand: Stand) -> bool:
-    expected = 1
-    for size, stride in zip(reversed(stand.sizes), reversed(stand.strides), strict=True):
-        if size != 1 and stride != expected:
-            return False
-        expected *= size
-    return True
+    return Call("view_as", (array, array))
 
 
 def _made(question: _Question) -> Any:
@@ -647,6 +731,8 @@ def _made(question: _Question) -> Any:
     result = question.result
     if type(result) is not np.ndarray or result.dtype not in _TORCH_DTYPES:
         raise _Unknown
+    if any(isinstance(arg, VaryingInt | VaryingFloat) for arg in [*question.args, *question.keywords.values()]):
+        return None
     keywords = {"dtype": _TORCH_DTYPES[result.dtype]}
     flat = result.reshape(-1)
     if result.size and (flat[0] == flat).all():
@@ -757,16 +843,26 @@ class _Table:
 _table = functools.cache(_Table)
 
 
-def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], as_is: bool) -> Answer | str | None:
-    """What a call of NumPy's comes to; a text: what of the data it asks for; None: it is carried out for real.
+def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
+    """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real."""
+    try:
+        return _answer(function, args, keywords)
+    except Exception:
+        if _strict:
+            raise
+        return None
 
-    as_is: whether the graph runs as it is captured.
-    """
+
+_strict = False
+"""In tests: what goes wrong here is an error, not a call carried out for real."""
+
+
+def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
     table = _table()
     if not traces():
         return None
     if function in table.of_data:
-        return f"{function.__qualname__}() of an array"
+        return function.__qualname__
     lower = table.rows.get(function)
     if lower is None and function not in table.of_types:
         return None
@@ -778,7 +874,7 @@ def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], as_is
             if question.result is NotImplemented:
                 return Answer(NotImplemented, None)
             expected = _expected(question, function)
-            return Answer(_Trial(question).adapted(lower(question), expected), expected)
+            return _Trial(question).adapted(lower(question), expected)
         except _Unknown:
             continue
     return None

@@ -1,8 +1,10 @@
 // Calls of NumPy's with arrays. gramme/_numpy.py says what each comes to: operations on the tensors below the arrays, and
 // what NumPy itself gives for such arrays, which the result must be.
 #include <algorithm>
+#include <set>
 
 #include "aten/arrays.h"
+#include "aten/dispatched.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "builtins/torch_support.h"
@@ -66,17 +68,24 @@ class Question {
       Owned<> start = describe(slice->start), stop = describe(slice->stop), step = describe(slice->step);
       return start && stop && step ? take(PySlice_New(start.get(), stop.get(), step.get())) : Owned<>();
     }
+    if (auto* number = as<Number>(value); number && number->expr) return varying(number);
     auto* object = as<Object>(value);
     const bool dtype = object && object->object && std::string_view(object->type->tp_name).starts_with("numpy.dtype");
     return dtype ? share(leaf(trace_, object)) : trace_.concrete(value);
   }
 
   const std::vector<Object*>& arrays() const { return arrays_; }
+  Number* number(size_t index) const { return numbers_.at(index); }
+  const std::vector<Number*>& numbers() const { return numbers_; }
   /// The place of the first array in whose memory the tensor lies; -1 if it is in none.
   long memory_of(const Tensor* tensor) const {
     for (size_t i = 0; i < arrays_.size(); ++i)
       if (storage_root(below(i)) == storage_root(tensor)) return static_cast<long>(i);
     return -1;
+  }
+  /// Was anything written that may lie in the tensor's memory?
+  bool is_written(const Tensor* tensor) const {
+    return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
   }
   Tensor* below(size_t index) const { return trace_.scope().state<Arrays>().known.at(arrays_.at(index)).tensor; }
 
@@ -91,6 +100,18 @@ class Question {
     return items;
   }
 
+  /// A number that may be another one in the next call: the int or float that it is now, which says so.
+  Owned<> varying(Number* number) {
+    PyObject* const whole = once([] { return helper("VaryingInt"); });
+    PyObject* const real = once([] { return helper("VaryingFloat"); });
+    if (number->type == &PyBool_Type || trace_.shapes.is_of_data(number->expr)) return trace_.concrete(number);
+    const auto index = static_cast<long>(std::find(numbers_.begin(), numbers_.end(), number) - numbers_.begin());
+    if (index == static_cast<long>(numbers_.size())) numbers_.push_back(number);
+    Owned<> now = take(PyObject_CallOneArg(number->type == &PyFloat_Type ? real : whole, number->object));
+    check(PyObject_SetAttrString(now.get(), "index", take(PyLong_FromLong(index)).get()));
+    return now;
+  }
+
   Owned<> stand(Object* object, const Array& array) {
     PyObject* const type = once([] { return helper("Stand"); });
     const auto known = std::find(arrays_.begin(), arrays_.end(), object);
@@ -98,14 +119,19 @@ class Question {
     if (known == arrays_.end()) arrays_.push_back(object);
     const long memory = memory_of(array.tensor);
     refuse_tensor(array.tensor, "an array over a tensor that has changed");
+    if (array.view_of && is_written(array.view_of))
+      cannot(Reason::MutationUnsupported, "a write to an array of which there is a view that no tensor can be");
     const meta::Record& record = *array.tensor->record;
-    Owned<> sizes = numbers_now(trace_, record.sizes), strides = numbers_now(trace_, record.strides);
-    return take(PyObject_CallFunction(type, "llOOOOi", index, memory, meta::dtype_object(record), sizes.get(),
-                                      strides.get(), reinterpret_cast<PyObject*>(object->type), array.writeable));
+    Owned<> sizes = numbers_now(trace_, record.sizes);
+    Owned<> strides = array.view_of ? share(array.strides) : numbers_now(trace_, record.strides);
+    return take(PyObject_CallFunction(type, "llOOOOii", index, memory, meta::dtype_object(record), sizes.get(),
+                                      strides.get(), reinterpret_cast<PyObject*>(object->type), array.writeable,
+                                      array.view_of != nullptr));
   }
 
   Trace& trace_;
   std::vector<Object*> arrays_;
+  std::vector<Number*> numbers_;
 };
 
 /// What an answer of gramme._numpy comes to in the capture.
@@ -118,6 +144,7 @@ class Answer {
     PyObject* const call = once([] { return helper("Call"); });
     if (auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tree)); type == call) return emit(tree);
     if (is_stand(tree)) return operand(tree);
+    if (is_varying(tree)) return varying(tree);
     if (PyTuple_CheckExact(tree) || PyList_CheckExact(tree)) {
       std::vector<Value*> items = all(tree);
       if (PyList_CheckExact(tree)) return trace_.list(std::move(items));
@@ -130,6 +157,12 @@ class Answer {
     slice->stop = carry_out(real->stop);
     slice->step = carry_out(real->step);
     return slice;
+  }
+
+  /// Numbers that the graph does not take, what it takes was computed of: they must be what they are.
+  void specialize_others() {
+    for (size_t i = 0; i < question_.numbers().size(); ++i)
+      if (!used_.contains(i)) trace_.constant_of(question_.number(i));
   }
 
   /// The value as the program sees it; `expected` is what NumPy gives.
@@ -153,6 +186,17 @@ class Answer {
   static bool is_stand(PyObject* tree) {
     PyObject* const stand = once([] { return helper("Stand"); });
     return reinterpret_cast<PyObject*>(Py_TYPE(tree)) == stand;
+  }
+  static bool is_varying(PyObject* tree) {
+    PyObject* const whole = once([] { return helper("VaryingInt"); });
+    PyObject* const real = once([] { return helper("VaryingFloat"); });
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tree));
+    return type == whole || type == real;
+  }
+  Value* varying(PyObject* number) {
+    const size_t index = index_of(number);
+    used_.insert(index);
+    return question_.number(index);
   }
   static size_t index_of(PyObject* stand) { return PyLong_AsSize_t(attribute(stand, "index").get()); }
   static const std::vector<Value*>* items_of(Value* made) {
@@ -202,15 +246,23 @@ class Answer {
     if (same.get() != Py_True) cannot(Reason::CallUnknown, "a function of NumPy whose result torch._numpy has otherwise");
     const bool writeable = attribute(expected, "writeable").get() == Py_True;
     auto* type = reinterpret_cast<PyTypeObject*>(attribute(expected, "type").get());
-    return trace::new_array(trace_, {tensor, writeable}, type);
+    Array array{tensor, writeable};
+    if (const long viewed = PyLong_AsLong(attribute(expected, "view_of").get()); viewed >= 0) {
+      array.view_of = question_.below(static_cast<size_t>(viewed));
+      array.strides = trace_.keep(attribute(expected, "strides"));
+      if (question_.is_written(array.view_of) || record.symbolic)
+        cannot(Reason::MutationUnsupported, "a view of an array that no tensor can be");
+    }
+    return trace::new_array(trace_, array, type);
   }
 
   Trace& trace_;
   const Question& question_;
+  std::set<size_t> used_;
 };
 
-/// What gramme._numpy says of the call; null if one of its arguments cannot be described.
-Owned<> asked(Trace& trace, Question& question, PyObject* callable, const Args& args) {
+/// What gramme._numpy says of the call; null if nothing, or if one of its arguments cannot be described.
+Owned<> asked(Question& question, PyObject* callable, const Args& args) {
   PyObject* const answer = once([] { return helper("answer"); });
   Owned<> positional = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional))), keywords = take(PyDict_New());
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
@@ -222,9 +274,8 @@ Owned<> asked(Trace& trace, Question& question, PyObject* callable, const Args& 
       check(PyDict_SetItem(keywords.get(), args.names[i - args.positional], described.get()));
   }
   meta::Silence silence;
-  Owned<> found = take(
-      PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(),
-                                   trace.contract.as_is ? Py_True : Py_False, nullptr));
+  aten::Uncounted uncounted;
+  Owned<> found = take(PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(), nullptr));
   if (silence.warned) cannot(Reason::OperatorWarns);
   return found;
 }
@@ -246,20 +297,33 @@ Value* of_record(Trace& trace, PyObject* callable, Value* self) {
   return sizes;
 }
 
+/// What a method gives that asks for the data of an array: "ndarray.item".
+Value* of_data(Trace& trace, const Args& args, const std::string& name) {
+  const bool alone = args.positional == 1 && !args.keywords;
+  const Array* array = alone ? trace::array_of(trace, trace.see(args[0])) : nullptr;
+  const bool one = array && array->tensor->record->sizes.empty();
+  if (name.ends_with(".__bool__")) cannot(Reason::DataDependentBranch, name);
+  if (!one || !name.ends_with(".item")) cannot(Reason::DataDependentValue, name);
+  return protocol::item(trace, array->tensor, name);
+}
+
 Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   PyObject* const rows = once([] { return real("numpy", "ndarray.__iter__"); });
   Value* self = args.positional ? trace.see(args[0]) : nullptr;
   if (Value* found = self ? of_record(trace, callable, self) : nullptr) return found;
   if (trace.is_confined() || !trace.scope().levels().empty()) return nullptr;
   Question question(trace);
-  Owned<> answer = asked(trace, question, callable, args);
+  Owned<> answer = asked(question, callable, args);
   if (!answer || answer.get() == Py_None) return nullptr;
-  if (PyUnicode_Check(answer.get())) cannot(Reason::DataDependentValue, PyUnicode_AsUTF8(answer.get()));
+  if (PyUnicode_Check(answer.get())) return of_data(trace, args, PyUnicode_AsUTF8(answer.get()));
   Answer found(trace, question);
   Owned<> value = attribute(answer.get(), "value"), expected = attribute(answer.get(), "expected");
+  if (callable == rows) trace.fixed(trace::array_of(trace, self)->tensor->record->sizes.at(0));
   if (expected.get() == Py_None && std::string_view(Py_TYPE(value.get())->tp_name).starts_with("numpy.dtype"))
     return trace.see(pin(trace, std::move(value)));
-  Value* shown = found.shown(expected.get(), found.carry_out(value.get()));
+  Value* made = found.carry_out(value.get());
+  found.specialize_others();
+  Value* shown = found.shown(expected.get(), made);
   return callable == rows ? protocol::make_iterator(trace, Iterator::Sequence, {shown}) : shown;
 }
 
@@ -296,7 +360,7 @@ Value* given_out(Trace& trace, const Array& array) {
 template <Text name>
 Value* to_tensor(Trace& trace, const Args& args) {
   const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
-  if (!array || !array->writeable || trace.see_as<Object>(args[0])->type != aten::array_type() || !traces_arrays())
+  if (!array || !array->writeable || array->view_of || trace.see_as<Object>(args[0])->type != aten::array_type() || !traces_arrays())
     cannot(Reason::CallUnknown, name.text);
   refuse_tensor(array->tensor, name.text);
   return given_out(trace, *array);
@@ -314,7 +378,7 @@ Value* as_tensor(Trace& trace, const Args& args) {
 Value* tensor_of_array(Trace& trace, const Args& args) {
   static PyObject* const clone = intern("clone");
   const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
-  if (!array || array->tensor->record->requires_grad) return nullptr;
+  if (!array || array->view_of || array->tensor->record->requires_grad) return nullptr;
   refuse_tensor(array->tensor, "torch.tensor");
   Value* self = array->tensor;
   return trace.emit_method(clone, Args{&self, 1, nullptr, 0});

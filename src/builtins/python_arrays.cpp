@@ -1,5 +1,5 @@
-// Calls of NumPy's with arrays. gramme/_numpy.py says what each comes to: operations on the tensors below the arrays, and
-// what NumPy itself gives for such arrays, which the result must be.
+// Calls of NumPy's with arrays. gramme/_numpy.py says what each comes to: operations on the tensors below the arrays,
+// and what NumPy itself gives for such arrays, which the result must be.
 #include <algorithm>
 #include <set>
 
@@ -124,9 +124,10 @@ class Question {
     const meta::Record& record = *array.tensor->record;
     Owned<> sizes = numbers_now(trace_, record.sizes);
     Owned<> strides = array.view_of ? share(array.strides) : numbers_now(trace_, record.strides);
-    return take(PyObject_CallFunction(type, "llOOOOii", index, memory, meta::dtype_object(record), sizes.get(),
+    const bool fresh = !storage_root(array.tensor)->existing();
+    return take(PyObject_CallFunction(type, "llOOOOiii", index, memory, meta::dtype_object(record), sizes.get(),
                                       strides.get(), reinterpret_cast<PyObject*>(object->type), array.writeable,
-                                      array.view_of != nullptr));
+                                      array.view_of != nullptr, fresh));
   }
 
   Trace& trace_;
@@ -243,7 +244,8 @@ class Answer {
     Owned<> memory = take(PyLong_FromLong(question_.memory_of(tensor)));
     Owned<> same = take(PyObject_CallMethodObjArgs(expected, agrees, meta::dtype_object(record), sizes.get(),
                                                    strides.get(), memory.get(), nullptr));
-    if (same.get() != Py_True) cannot(Reason::CallUnknown, "a function of NumPy whose result torch._numpy has otherwise");
+    if (same.get() != Py_True)
+      cannot(Reason::CallUnknown, "a function of NumPy whose result torch._numpy has otherwise");
     const bool writeable = attribute(expected, "writeable").get() == Py_True;
     auto* type = reinterpret_cast<PyTypeObject*>(attribute(expected, "type").get());
     Array array{tensor, writeable};
@@ -360,7 +362,8 @@ Value* given_out(Trace& trace, const Array& array) {
 template <Text name>
 Value* to_tensor(Trace& trace, const Args& args) {
   const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
-  if (!array || !array->writeable || array->view_of || trace.see_as<Object>(args[0])->type != aten::array_type() || !traces_arrays())
+  if (!array || !array->writeable || array->view_of || trace.see_as<Object>(args[0])->type != aten::array_type() ||
+      !traces_arrays())
     cannot(Reason::CallUnknown, name.text);
   refuse_tensor(array->tensor, name.text);
   return given_out(trace, *array);

@@ -46,7 +46,7 @@ bool is_of_numpy(PyObject* callable) {
                           type == &PyMemberDescr_Type;
   if (descriptor) return starts(PyDescr_TYPE(callable)->tp_name);
   if (PyType_Check(callable)) return starts(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
-  PyObject* module = PyCFunction_Check(callable)   ? reinterpret_cast<PyCFunctionObject*>(callable)->m_module
+  PyObject* module = PyCFunction_Check(callable)  ? reinterpret_cast<PyCFunctionObject*>(callable)->m_module
                      : PyFunction_Check(callable) ? PyDict_GetItemWithError(PyFunction_GET_GLOBALS(callable), name)
                                                   : nullptr;
   if (!module || !PyUnicode_Check(module)) return starts(type->tp_name);

@@ -13,8 +13,8 @@ class Trace;
 struct Array {
   value::Tensor* tensor;
   bool writeable;
-  // Where NumPy has a view that no tensor can be (its strides are negative), and `tensor` a copy: what it is a view of, and
-  // its strides (a tuple, kept by the trace). It may be read while nobody writes to that memory.
+  // Where NumPy has a view that no tensor can be (its strides are negative), and `tensor` a copy: what it is a view of,
+  // and its strides (a tuple, kept by the trace). It may be read while nobody writes to that memory.
   value::Tensor* view_of = nullptr;
   PyObject* strides = nullptr;
 };

@@ -1,4 +1,4 @@
-"""First outcomes: `python -m arrays.outcomes` (in tests) compares eager, torch.compile and gramme, program by program."""
+"""`python -m arrays.outcomes` (in tests) compares eager, torch.compile and gramme, program by program."""
 
 import sys
 import warnings

@@ -2,7 +2,6 @@
 
 import math
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
@@ -108,7 +107,15 @@ def chooses(a):
 
 @program()
 def reshapes(a):
-    return a.reshape(4, 3), a.T.reshape(-1), a.ravel(), a.flatten(), a.transpose(1, 0), np.expand_dims(a, 0), a.squeeze()
+    return (
+        a.reshape(4, 3),
+        a.T.reshape(-1),
+        a.ravel(),
+        a.flatten(),
+        a.transpose(1, 0),
+        np.expand_dims(a, 0),
+        a.squeeze(),
+    )
 
 
 @program(lambda n: (floats(n, 2, 3), floats(n + 1, 2, 3)))
@@ -124,7 +131,14 @@ def splits(a):
 
 @program(lambda n: (floats(n, 3, 4), floats(n + 1, 4, 2)))
 def products(a, b):
-    return a @ b, np.dot(a, b), np.matmul(a, b), np.einsum("ij,jk->ik", a, b), np.outer(a[0], b[:, 0]), np.tensordot(a, b, 1)
+    return (
+        a @ b,
+        np.dot(a, b),
+        np.matmul(a, b),
+        np.einsum("ij,jk->ik", a, b),
+        np.outer(a[0], b[:, 0]),
+        np.tensordot(a, b, 1),
+    )
 
 
 @program(lambda n: (floats(n, 4), floats(n + 1, 4)))
@@ -172,7 +186,13 @@ def makes_of_lists(a, x):
 
 @program()
 def converts(a):
-    return a.astype(np.float32), a.astype(int), a.astype("float32"), a.astype(bool), np.float32(2) * a.astype(np.float32)
+    return (
+        a.astype(np.float32),
+        a.astype(int),
+        a.astype("float32"),
+        a.astype(bool),
+        np.float32(2) * a.astype(np.float32),
+    )
 
 
 @program()
@@ -180,9 +200,15 @@ def sorts(a):
     return np.sort(a, axis=1), np.argsort(a, axis=0), np.cumsum(a, axis=1), np.cumprod(a), np.diff(a)
 
 
-@program()
+@program(graphs=0, why="views with negative strides are returned")
 def flips(a):
     return np.flip(a), np.roll(a, 1), np.rot90(a), np.tile(a, (2, 1)), np.repeat(a, 2, axis=0), a[:, ::-1]
+
+
+@program()
+def reversed_copies(a):
+    b = a[:, ::-1].copy()
+    return b, np.ascontiguousarray(np.flip(a, 0)) + 1, a[..., ::-1] * a[::-1], np.flip(a).sum(axis=0)
 
 
 @program()
@@ -355,7 +381,7 @@ def backward_array(a):
     return a * 2
 
 
-@program(lambda n: (np.float64(n + 0.5), floats(n, 3)))
+@program(lambda n: (np.float64(n + 0.5), floats(n, 3)), graphs=0, why="a number of NumPy's is a constant")
 def scalar_argument(s, a):
     return a * s, s * 2, s + a.sum(), math.sin(s)
 

@@ -68,7 +68,7 @@ class Question {
       Owned<> start = describe(slice->start), stop = describe(slice->stop), step = describe(slice->step);
       return start && stop && step ? take(PySlice_New(start.get(), stop.get(), step.get())) : Owned<>();
     }
-    if (auto* number = as<Number>(value); number && number->expr) return varying(number);
+    if (auto* number = as<Number>(value)) return varying(number);
     auto* object = as<Object>(value);
     const bool dtype = object && object->object && std::string_view(object->type->tp_name).starts_with("numpy.dtype");
     return dtype ? share(leaf(trace_, object)) : trace_.concrete(value);
@@ -104,7 +104,8 @@ class Question {
   Owned<> varying(Number* number) {
     PyObject* const whole = once([] { return helper("VaryingInt"); });
     PyObject* const real = once([] { return helper("VaryingFloat"); });
-    if (number->type == &PyBool_Type || trace_.shapes.is_of_data(number->expr)) return trace_.concrete(number);
+    const bool of_data = number->expr ? trace_.shapes.is_of_data(number->expr) : trace_.scope().is_data(number);
+    if (of_data || number->type == &PyBool_Type || !number->object) return trace_.concrete(number);
     const auto index = static_cast<long>(std::find(numbers_.begin(), numbers_.end(), number) - numbers_.begin());
     if (index == static_cast<long>(numbers_.size())) numbers_.push_back(number);
     Owned<> now = take(PyObject_CallOneArg(number->type == &PyFloat_Type ? real : whole, number->object));
@@ -239,6 +240,7 @@ class Answer {
     static PyObject* const agrees = intern("agrees");
     auto* tensor = as<Tensor>(made);
     if (!tensor) cannot(Reason::CallUnknown, "a function of NumPy that gives no array");
+    refuse_tensor(tensor, "a function of NumPy that gives a tensor which is none of its arrays");
     const meta::Record& record = *tensor->record;
     Owned<> sizes = numbers_now(trace_, record.sizes), strides = numbers_now(trace_, record.strides);
     Owned<> memory = take(PyLong_FromLong(question_.memory_of(tensor)));

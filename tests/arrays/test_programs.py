@@ -79,7 +79,7 @@ def test_another_type_or_flag_is_another_capture() -> None:
     assert backend.graphs == 5
 
 
-def test_trace_numpy_is_obeyed() -> None:
+def test_trace_numpy_is_honoured() -> None:
     backend = Counting()
     with torch._dynamo.config.patch(trace_numpy=False):
         assert gramme.compile(lambda a: np.square(a), backend=backend)(np.ones(2)).tolist() == [1, 1]

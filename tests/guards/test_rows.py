@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -369,6 +370,7 @@ SOURCES: dict[str, list[Case]] = {
         ),
     ],
     "Grad": [Case(graded, below(("Grad",)), with_grad)],
+    "ArrayTensor": [Case(lambda: [np.ones(3)], below(("ArrayTensor", 1)), lambda x: x[0].setflags(write=False))],
     "DefaultFactory": [
         Case(lambda: [collections.defaultdict(int)], below(("DefaultFactory",)), assign("default_factory", list))
     ],

@@ -42,7 +42,7 @@ def has_dtype(dtype: torch.dtype) -> bool:
     return dtype in NUMPY_DTYPES
 
 
-_table = functools.cache(Table)
+_known = functools.cache(Table)
 
 
 def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
@@ -60,7 +60,7 @@ _strict = False
 
 
 def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
-    table = _table()
+    table = _known()
     if not traces():
         return None
     if function in table.of_data:

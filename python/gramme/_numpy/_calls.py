@@ -21,8 +21,11 @@ def _tensors(result: Any) -> Any:
     return result
 
 
+_array_of: Callable[[torch.Tensor], Any] = torch_numpy_array
+
+
 def _arrays(tree: Any) -> Any:
-    return mapped(tree, lambda leaf: torch_numpy_array(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+    return mapped(tree, lambda leaf: _array_of(leaf) if isinstance(leaf, torch.Tensor) else leaf)
 
 
 @functools.cache
@@ -88,10 +91,10 @@ def function_of(name: str, function: Callable[..., Any], leaf: Callable[[Any], A
     return _without_output(lambda question: by_tnp(name, function, question.args, question.keywords, leaf))
 
 
-def ufunc(name: str, direct: Callable[..., Any] | None = None, *, scalars: bool = True) -> Lower:
+def ufunc(name: str, direct: Callable[..., Any] | None = None, *, scalars: bool = True, right: bool = False) -> Lower:
     """A ufunc whose operands NumPy converts to the dtype in which it computes.
 
-    direct: the operator of torch; scalars: whether it takes Python numbers, too.
+    direct: the operator of torch; scalars: whether it takes Python numbers, too; right: on the right.
     """
     call = direct or wrapped(name, getattr(tnp, name))
 
@@ -99,13 +102,10 @@ def ufunc(name: str, direct: Callable[..., Any] | None = None, *, scalars: bool 
         if question.keywords:
             return by_tnp(name, getattr(tnp, name), question.args, question.keywords, operand)
         dtype = _loop_dtype(question)
-        return Call(call, tuple(converted(arg, dtype, scalars) for arg in question.args))
+        operands = enumerate(question.args)
+        return Call(call, tuple(converted(arg, dtype, scalars or (right and place > 0)) for place, arg in operands))
 
     return _without_output(lowered)
-
-
-def _dtype_of(dtype: "np.dtype[Any]") -> torch.dtype:
-    return TORCH_DTYPES[dtype]
 
 
 def _loop_dtype(question: Question) -> torch.dtype:
@@ -123,8 +123,8 @@ def _loop_dtype(question: Question) -> torch.dtype:
                 and not np.iinfo(common).min <= like <= np.iinfo(common).max
             ):
                 raise UnknownCallError
-        return _dtype_of(common)
-    return _dtype_of(result.dtype)
+        return TORCH_DTYPES[common]
+    return TORCH_DTYPES[result.dtype]
 
 
 def converted(leaf: Any, dtype: torch.dtype, scalars: bool) -> Any:

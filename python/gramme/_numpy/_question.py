@@ -146,6 +146,11 @@ class Trial:
             raise UnknownCallError
         if tuple(made.shape) != expected.sizes or not _are_close(np.asarray(result), made.resolve_conj().numpy()):
             raise UnknownCallError
+        if made.is_conj() or made.is_neg():
+            value, made = (
+                Call(torch.resolve_neg, (Call(torch.resolve_conj, (value,)),)),
+                made.resolve_conj().resolve_neg(),
+            )
         memory = self._memory_of(made)
         viewed = self._view_of(expected)
         if viewed is not None:  # a copy is read in its place

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gramme._numpy._calls import Lower, function_of, in_place, swapped, ufunc
+from gramme._numpy._calls import Lower, function_of, in_place, plain, swapped, ufunc
 from gramme._numpy._forms import (
     as_type,
     copied,
@@ -65,8 +65,17 @@ _OF_TENSORS = (  # operators of torch that take no Python numbers, or not on the
         "lcm",
     ),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor"),
-    *("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"),
 )
+_COMPARED = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")
+
+
+_REDUCTIONS: dict[str, Any] = {
+    **{name: getattr(torch, name) for name in ("sum", "mean", "prod", "var", "std", "argmax", "argmin", "any", "all")},
+    "max": torch.amax,
+    "min": torch.amin,
+    "amax": torch.amax,
+    "amin": torch.amin,
+}
 
 
 def _sign(tensor: torch.Tensor) -> torch.Tensor:
@@ -95,11 +104,33 @@ def _shift(direct: Callable[..., Any]) -> "Lower":
     return lowered
 
 
+def _reduction(name: str) -> Lower:
+    """Over all elements, or along axes that are known."""
+    direct = _REDUCTIONS[name]
+    by_name = function_of(name, getattr(tnp, name))
+
+    def lowered(question: Question) -> Any:
+        names = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
+        array, *axes = question.args
+        given = dict(question.keywords) | ({"axis": axes[0]} if len(axes) == 1 else {})
+        known = name in ("var", "std") or "ddof" not in given
+        if len(axes) > 1 or not isinstance(array, Stand) or not given.keys() <= names.keys() or not known:
+            return by_name(question)
+        if name in ("var", "std"):
+            given.setdefault("ddof", 0)
+        elif given.get("axis") is None:
+            return by_name(question) if given.keys() - {"axis"} else Call(direct, (array,))
+        return Call(direct, (array,), {names[key]: plain(value) for key, value in given.items()})
+
+    return lowered
+
+
 def _elementwise_table() -> dict[str, "Lower"]:
     table = {name: ufunc(name, getattr(torch, name)) for name in _SAME_IN_TORCH}
     table |= {name: ufunc(name, direct) for name, direct in _OTHERWISE_NAMED.items()}
-    others = {"equal": torch.eq, "absolute": torch.abs}
-    table |= {name: ufunc(name, others.get(name, getattr(torch, name)), scalars=False) for name in _OF_TENSORS}
+    table |= {name: ufunc(name, getattr(torch, name), scalars=False) for name in _OF_TENSORS}
+    compared = {name: torch.eq if name == "equal" else getattr(torch, name) for name in _COMPARED}
+    table |= {name: ufunc(name, direct, scalars=False, right=True) for name, direct in compared.items()}
     table["power"] = _power
     table["left_shift"] = _shift(torch.bitwise_left_shift)
     table["right_shift"] = _shift(torch.bitwise_right_shift)
@@ -108,8 +139,7 @@ def _elementwise_table() -> dict[str, "Lower"]:
 
 
 _FUNCTIONS = (
-    *("sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "ptp", "argmax", "argmin", "all", "any"),
-    *("cumsum", "cumprod", "count_nonzero", "average"),
+    *("ptp", "cumsum", "cumprod", "count_nonzero", "average"),
     *("sort", "argsort", "searchsorted", "round", "around", "clip", "take", "take_along_axis"),
     *("transpose", "swapaxes", "moveaxis", "rollaxis", "squeeze", "expand_dims", "broadcast_to"),
     *("concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"),
@@ -150,7 +180,7 @@ _FFT = (
 )
 
 _METHODS = (
-    *("sum", "prod", "mean", "var", "std", "max", "min", "ptp", "argmax", "argmin", "all", "any", "cumsum", "cumprod"),
+    *("ptp", "cumsum", "cumprod"),
     *("argsort", "searchsorted", "round", "clip", "take", "transpose", "swapaxes", "squeeze"),
     *("repeat", "diagonal", "trace", "dot", "conj", "conjugate", "copy"),
 )
@@ -200,6 +230,8 @@ class Table:
             self.rows[getattr(np, name)] = lower
         for name in _FUNCTIONS:
             self.rows[getattr(np, name)] = function_of(name, getattr(tnp, name))
+        for name in _REDUCTIONS:
+            self.rows[getattr(np, name)] = _reduction(name)
         for name in _LINALG:
             self.rows[getattr(np.linalg, name)] = function_of(name, getattr(tnp.linalg, name))
         for name in _FFT:
@@ -233,6 +265,8 @@ class Table:
             self._add(cls, f"__{name}__", elementwise[of_numpy])
         for name in _METHODS:
             self._add(cls, name, function_of(name, getattr(torch_numpy_array, name)))
+        for name in _REDUCTIONS:
+            self._add(cls, name, _reduction(name))
         for name in ("real", "imag"):
             self._add(cls, name, function_of(name, getattr(tnp, name)))
         self._add(cls, "T", transposed)

@@ -13,7 +13,7 @@ MOST_ELEMENTS = 1 << 24
 MOST_COMPARED = 4096
 """Elements of a result that is compared with NumPy's."""
 
-TORCH_DTYPES = {
+TORCH_DTYPES: dict[Any, torch.dtype] = {
     np.dtype(name): getattr(torch, name if name != "bool" else "bool")
     for name in (
         *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),

@@ -179,7 +179,7 @@ def makes_alike(a):
     return np.zeros_like(a), np.ones_like(a), np.full_like(a, 2.0)
 
 
-@program(lambda n: (floats(n, 4), float(n)))
+@program(lambda n: (floats(n, 4), float(n)), graphs=2, why="a number becomes one that varies")
 def makes_of_lists(a, x):
     return np.array([1.0, 2.0, 3.0, 4.0]) + a, np.asarray([1, 2, 3, 4]) * a, np.array(x) * a
 

@@ -370,7 +370,6 @@ SOURCES: dict[str, list[Case]] = {
         ),
     ],
     "Grad": [Case(graded, below(("Grad",)), with_grad)],
-    "ArrayTensor": [Case(lambda: [np.ones(3)], below(("ArrayTensor", 1)), lambda x: x[0].setflags(write=False))],
     "DefaultFactory": [
         Case(lambda: [collections.defaultdict(int)], below(("DefaultFactory",)), assign("default_factory", list))
     ],
@@ -383,6 +382,13 @@ SOURCES: dict[str, list[Case]] = {
     "WeakTarget": [reborn_below(lambda i: weakref.ref(VALUE_OBJECTS[i], noted), ("WeakTarget",))],
     "CacheTable": [reborn_below(cached, ("CacheTable", 0))],
     "CacheResult": [Case(lambda: [cached(0)], below(*CACHED, ("CacheResult",)), again)],
+    "ArrayTensor": [  # another tensor each time
+        Case(
+            lambda: [np.ones(3)],
+            lambda x: [((*HERE, ("ArrayTensor", 1)), "Present", None)],
+            lambda x: x[0].setflags(write=False),
+        )
+    ],
 }
 
 

@@ -20,7 +20,7 @@ struct ArrayObject {
   PyObject *base, *description;
   int flags;
 };
-constexpr int kWriteable = 0x0400;
+constexpr int kAligned = 0x0100, kWriteable = 0x0400;
 
 }  // namespace
 
@@ -31,6 +31,7 @@ PyTypeObject* array_type() {
 bool is_writeable(PyObject* array) { return reinterpret_cast<ArrayObject*>(array)->flags & kWriteable; }
 
 Owned<> tensor_over(PyObject* array) {
+  if (!(reinterpret_cast<ArrayObject*>(array)->flags & kAligned)) return {};
   try {
     return object_of(torch::utils::tensor_from_numpy(array, /*warn_if_not_writeable=*/false));
   } catch (const std::exception&) {

@@ -280,7 +280,10 @@ Owned<> asked(Question& question, PyObject* callable, const Args& args) {
   meta::Silence silence;
   aten::Uncounted uncounted;
   Owned<> found = take(PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(), nullptr));
-  if (silence.warned) cannot(Reason::OperatorWarns);
+  if (silence.warned) {  // it would not be told again
+    PyDict_Clear(once([] { return helper("answers"); }));
+    cannot(Reason::OperatorWarns);
+  }
   return found;
 }
 

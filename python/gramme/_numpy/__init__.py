@@ -25,6 +25,7 @@ from gramme._numpy._values import (
     UnknownCallError,
     VaryingFloat,
     VaryingInt,
+    key_of,
 )
 from gramme._torch.names import DYNAMO_CONFIG
 
@@ -47,12 +48,27 @@ _known = functools.cache(Table)
 
 def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
     """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real."""
+    if not traces():
+        return None
+    key = key_of((function, args, dict(keywords)))
+    if key in answers:
+        return answers[key]
     try:
-        return _answer(function, args, keywords)
+        found = _answer(function, args, keywords)
     except Exception:
         if _strict:
             raise
         return None
+    if len(answers) >= _MOST_ANSWERS:
+        answers.clear()
+    if key is not None:
+        answers[key] = found
+    return found
+
+
+answers: dict[Any, Answer | str | None] = {}
+"""What was answered so far, by all that an answer depends on."""
+_MOST_ANSWERS = 10_000
 
 
 _strict = False
@@ -61,8 +77,6 @@ _strict = False
 
 def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
     table = _known()
-    if not traces():
-        return None
     if function in table.of_data:
         return str(function.__qualname__)
     lower = table.rows.get(function)

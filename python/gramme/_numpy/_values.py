@@ -1,6 +1,6 @@
 """What the capture and the tables of NumPy's calls tell each other."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -95,6 +95,24 @@ class Answer(NamedTuple):
 
     value: Any
     expected: Any
+
+
+def key_of(tree: Any) -> Any:
+    """A key that equal trees of Stands and constants share; None of what has none."""
+    if isinstance(tree, Stand):
+        return tuple(getattr(tree, name) for name in Stand.__slots__)
+    if isinstance(tree, list | tuple):
+        parts = tuple(map(key_of, tree))
+        return None if None in parts else (type(tree), parts)
+    if isinstance(tree, dict):
+        return key_of([*tree, *tree.values()])
+    if isinstance(tree, slice):
+        return key_of((slice, tree.start, tree.stop, tree.step))
+    if isinstance(tree, VaryingInt | VaryingFloat):
+        return (type(tree), repr(tree), tree.index)
+    if isinstance(tree, float | complex | np.generic):
+        return (type(tree), repr(tree))  # -0.0 is another number
+    return (type(tree), tree) if isinstance(tree, Hashable) else None
 
 
 class UnknownCallError(Exception):

@@ -13,7 +13,7 @@ inline bool is_array(PyObject* object) { return Py_IS_TYPE(object, array_type())
 /// May it be written? Of an array.
 bool is_writeable(PyObject* array);
 /// A new tensor over the array's memory, as torch.from_numpy() makes it; null, without an exception, for arrays of
-/// which there is none: other dtypes, negative strides. Runs no Python.
+/// which there is none: other dtypes, negative strides, unaligned data. Runs no Python.
 Owned<> tensor_over(PyObject* array);
 
 }  // namespace gramme::aten

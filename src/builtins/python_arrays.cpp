@@ -304,6 +304,18 @@ Value* of_record(Trace& trace, PyObject* callable, Value* self) {
   return sizes;
 }
 
+/// Under numpy.errstate() values may raise, or call something: answers are for a state in which they do not, and hold
+/// in that alone.
+void guard_error_state(Trace& trace) {
+  PyObject* const variable = once([] { return helper("ERROR_STATE"); });
+  if (!PyContextVar_CheckExact(variable)) return;
+  PyObject* now = nullptr;
+  check(PyContextVar_Get(variable, nullptr, &now));
+  if (!now) return;
+  const source::Source* source = trace.pool->child(trace.pool->pinned(variable), source::Kind::ContextValue, 1);
+  trace.guard({source, guards::Kind::Identity, Owned<>::steal(now)});
+}
+
 /// What a method gives that asks for the data of an array: "ndarray.item".
 Value* of_data(Trace& trace, const Args& args, const std::string& name) {
   const bool alone = args.positional == 1 && !args.keywords;
@@ -323,6 +335,7 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   Owned<> answer = asked(question, callable, args);
   if (!answer || answer.get() == Py_None) return nullptr;
   if (PyUnicode_Check(answer.get())) return of_data(trace, args, PyUnicode_AsUTF8(answer.get()));
+  if (!question.arrays().empty()) guard_error_state(trace);
   Answer found(trace, question);
   Owned<> value = attribute(answer.get(), "value"), expected = attribute(answer.get(), "expected");
   if (callable == rows) trace.fixed(trace::array_of(trace, self)->tensor->record->sizes.at(0));

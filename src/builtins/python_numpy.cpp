@@ -1,4 +1,4 @@
-// NumPy on numbers that are known: scalars, and functions that give one. Arrays end the segment.
+// NumPy on numbers that are known: scalars, and functions that give one. Arrays are in python_arrays.cpp.
 #include <cstring>
 
 #include "base/once.h"

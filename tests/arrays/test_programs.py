@@ -1,5 +1,7 @@
 """Programs with NumPy's arrays do under gramme what they do eagerly, in as many graphs as they say."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -84,3 +86,26 @@ def test_trace_numpy_is_honoured() -> None:
     with torch._dynamo.config.patch(trace_numpy=False):
         assert gramme.compile(lambda a: np.square(a), backend=backend)(np.ones(2)).tolist() == [1, 1]
     assert backend.graphs == 0
+
+
+def test_values_raise_where_numpy_is_told_so() -> None:
+    def divided(a: Any) -> Any:
+        return 1 / a
+
+    backend = Counting()
+    compiled = gramme.compile(divided, backend=backend)
+    a = np.array([0.0, 1.0])
+    with np.errstate(divide="ignore"):
+        assert compiled(a)[0] == np.inf
+    for _ in range(2):
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            compiled(a)
+    with np.errstate(all="ignore"):
+        assert compiled(a)[0] == np.inf
+    assert backend.graphs
+
+
+def test_programs_without_arrays_import_no_table_of_numpy() -> None:
+    code = "import gramme, torch, sys; gramme.compile(lambda x: x + 1, backend='eager')(torch.ones(2)); "
+    code += "assert 'gramme._numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

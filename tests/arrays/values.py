@@ -67,6 +67,24 @@ def a_number_that_is_used_on(a):
     return (a - m) / (a.std() + 1e-6), m * 2, np.sqrt(m * m)
 
 
+@program(graphs=0, why="numbers of data in Python")
+def numbers_in_python(a):
+    m, i = a.mean(), a.argmax()
+    found = [round(m, 3), f"{m:.3f}", max(m, 0.0), sum([m, m]), m == m, m in (1.0, m), hash(m) == hash(float(m))]
+    if 0 < abs(m) < 9 and i >= 0:
+        found += [math.floor(m), [10, 20, 30][i % 3], {i: 1}[int(i)], np.float32(m), complex(m).real, m.real, -m, m**2]
+    return found, m.dtype, m.shape, str(m.dtype), bool(m), m.item(), [m][0] is m
+
+
+@program(graphs=0, why="a comparison of numbers of data")
+def iterates_until(a):
+    n = 0
+    while np.abs(a).max() > 0.1 and n < 50:
+        a = a * 0.5
+        n += 1
+    return a, n
+
+
 @program()
 def types_of_results(a):
     m = a.mean()

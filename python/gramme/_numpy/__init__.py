@@ -38,6 +38,14 @@ def traces() -> bool:
     return config is None or bool(config.trace_numpy)
 
 
+ERROR_STATE: Any = getattr(sys.modules.get("numpy._core.umath"), "_extobj_contextvar", None)
+"""The context variable that `numpy.errstate()` sets; None where NumPy has none."""
+
+
+def _values_may_raise() -> bool:
+    return not {"warn", "ignore"}.issuperset(np.geterr().values())
+
+
 def has_dtype(dtype: torch.dtype) -> bool:
     """True if NumPy has arrays of it, with which captures go on."""
     return dtype in NUMPY_DTYPES
@@ -48,7 +56,7 @@ _known = functools.cache(Table)
 
 def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
     """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real."""
-    if not traces():
+    if not traces() or _values_may_raise():
         return None
     key = key_of((function, args, dict(keywords)))
     if key in answers:

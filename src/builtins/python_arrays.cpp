@@ -1,5 +1,7 @@
 // Calls of NumPy's with arrays. gramme/_numpy.py says what each comes to: operations on the tensors below the arrays,
 // and what NumPy itself gives for such arrays, which the result must be.
+#include "builtins/python_arrays.h"
+
 #include <algorithm>
 #include <set>
 
@@ -7,7 +9,6 @@
 #include "aten/dispatched.h"
 #include "base/imported.h"
 #include "base/once.h"
-#include "builtins/torch_support.h"
 #include "meta/silence.h"
 #include "protocol/numpy.h"
 #include "trace/arrays.h"
@@ -21,8 +22,6 @@ using trace::Arrays;
 
 namespace {
 
-PyObject* helper(const char* name) { return imported("gramme._numpy", name).release(); }
-
 Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_GetAttrString(object, name)); }
 
 /// The sizes of now, in a tuple.
@@ -35,18 +34,6 @@ Owned<> numbers_now(Trace& trace, const std::vector<shape::SymInt>& numbers) {
     PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), take(PyLong_FromLongLong(*now)).release());
   }
   return result;
-}
-
-/// Does the graph have the tensor as NumPy would have it?
-void refuse_tensor(const Tensor* tensor, const char* wanted) {
-  const meta::Record& record = *tensor->record;
-  PyObject* const cpu = once([] {
-    Owned<> text = take(PyUnicode_FromString("cpu"));
-    return take(PyObject_CallOneArg(real("torch", "device"), text.get())).release();
-  });
-  const bool on_cpu = PyObject_RichCompareBool(meta::device_object(record), cpu, Py_EQ) == 1;
-  if (record.inner || record.is_conj || record.is_neg || tensor->altered || !on_cpu || !meta::is_strided(record))
-    cannot(Reason::CallUnknown, wanted);
 }
 
 /// The arguments of one call, as gramme._numpy is asked about them and answers.
@@ -347,68 +334,23 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   return callable == rows ? protocol::make_iterator(trace, Iterator::Sequence, {shown}) : shown;
 }
 
-// ---- between tensors and arrays
-
-bool traces_arrays() {
-  PyObject* const traces = once([] { return helper("traces"); });
-  return take(PyObject_CallNoArgs(traces)).get() == Py_True;
-}
-
-/// tensor.numpy(): an array in the tensor's memory.
-Value* to_array(Trace& trace, const Args& args) {
-  Tensor* tensor = self_tensor(trace, args, "numpy");
-  protocol::refuse_subclass(tensor, "Tensor.numpy");
-  refuse_tensor(tensor, "Tensor.numpy of such a tensor");
-  const bool plain = args.positional == 1 && !args.keywords && !trace.scope().requires_grad(tensor);
-  if (!plain || trace.is_confined() || !traces_arrays()) cannot(Reason::DataDependentValue, "Tensor.numpy");
-  PyObject* const dtype_of = once([] { return helper("has_dtype"); });
-  if (take(PyObject_CallOneArg(dtype_of, meta::dtype_object(*tensor->record))).get() != Py_True)
-    cannot(Reason::CallUnknown, "Tensor.numpy of a dtype that NumPy lacks");
-  trace.scope().state<Arrays>().given.insert(tensor);
-  return trace::new_array(trace, {tensor, true}, aten::array_type());
-}
-
-/// The array's tensor, which is another object each time it is given out.
-Value* given_out(Trace& trace, const Array& array) {
-  static PyObject* const detach = intern("detach");
-  if (trace.scope().state<Arrays>().given.insert(array.tensor).second) return array.tensor;
-  Value* self = array.tensor;
-  return trace.emit_method(detach, Args{&self, 1, nullptr, 0});
-}
-
-/// torch.from_numpy(array), torch.as_tensor(array)
-template <Text name>
-Value* to_tensor(Trace& trace, const Args& args) {
-  const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
-  if (!array || !array->writeable || array->view_of || trace.see_as<Object>(args[0])->type != aten::array_type() ||
-      !traces_arrays())
-    cannot(Reason::CallUnknown, name.text);
-  refuse_tensor(array->tensor, name.text);
-  return given_out(trace, *array);
-}
-
-/// torch.as_tensor() of an array, else the call as it is.
-Value* as_tensor(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("torch", "as_tensor"); });
-  const bool array = args.positional && trace::array_of(trace, trace.see(args[0]));
-  return array ? to_tensor<"torch.as_tensor">(trace, args) : trace.emit(function, args);
-}
-
 }  // namespace
 
-Value* tensor_of_array(Trace& trace, const Args& args) {
-  static PyObject* const clone = intern("clone");
-  const Array* array = args.positional == 1 && !args.keywords ? trace::array_of(trace, trace.see(args[0])) : nullptr;
-  if (!array || array->view_of || array->tensor->record->requires_grad) return nullptr;
-  refuse_tensor(array->tensor, "torch.tensor");
-  Value* self = array->tensor;
-  return trace.emit_method(clone, Args{&self, 1, nullptr, 0});
+/// Does the graph have the tensor as NumPy would have it?
+void refuse_tensor(const Tensor* tensor, const char* wanted) {
+  const meta::Record& record = *tensor->record;
+  PyObject* const cpu = once([] {
+    Owned<> text = take(PyUnicode_FromString("cpu"));
+    return take(PyObject_CallOneArg(real("torch", "device"), text.get())).release();
+  });
+  const bool on_cpu = PyObject_RichCompareBool(meta::device_object(record), cpu, Py_EQ) == 1;
+  if (record.inner || record.is_conj || record.is_neg || tensor->altered || !on_cpu || !meta::is_strided(record))
+    cannot(Reason::CallUnknown, wanted);
 }
 
 void register_arrays() {
   protocol::set_array_call(&call_of_array);
-  add_rows(of_torch::type(of_torch::TensorBase), {{"numpy", &to_array}});
-  add_rows("torch", {{"from_numpy", &to_tensor<"torch.from_numpy">}, {"as_tensor", &as_tensor}});
+  register_tensors_of_arrays();
 }
 
 }  // namespace gramme::builtins

@@ -13,8 +13,8 @@ bool is_numpy_scalar(Value* seen);
 /// program gives it at each call. `apply` answers a new reference or null with an exception.
 Value* computed_by_numpy(Trace& trace, const std::function<PyObject*()>& apply);
 
-/// What an operator or comparison gives of which an operand, both seen, is a scalar of NumPy. Null if the other one is an array or
-/// a tensor: then the scalar was replaced by a number. Ends the segment for other operands than numbers.
+/// What an operator or comparison gives of which an operand, both seen, is a scalar of NumPy. Null if the other one is
+/// an array or a tensor: then the scalar was replaced by a number. Ends the segment for other operands than numbers.
 using NumpyOperator = PyObject* (*)(int op, PyObject* left, PyObject* right);
 Value* numpy_operator(Trace& trace, NumpyOperator apply, int op, Value*& left, Value*& right);
 

@@ -55,6 +55,7 @@ void register_torch() {
   register_torch_state();
   register_torch_dynamo();
   register_torch_functorch();
+  register_arrays();
 }
 
 }  // namespace gramme::builtins

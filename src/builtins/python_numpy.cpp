@@ -1,9 +1,11 @@
-// NumPy on numbers that are known: scalars, and functions that give one. Arrays end the segment.
+// NumPy on numbers that are known: scalars, and functions that give one. Arrays are in python_arrays.cpp.
 #include <cstring>
 
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "protocol/numpy.h"
 #include "source/constant.h"
+#include "trace/arrays.h"
 
 namespace gramme::builtins {
 namespace {
@@ -12,6 +14,8 @@ namespace {
 template <Text name>
 Value* make_scalar(Trace& trace, const Args& args) {
   PyObject* const type = once([] { return real("numpy", name.text); });
+  if (args.positional && trace::array_of(trace, trace.see(args[0])))
+    if (Value* converted = protocol::array_call(trace, type, args)) return converted;
   return fold_or_stop(trace, type, args, "a scalar of NumPy");
 }
 

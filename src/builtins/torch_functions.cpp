@@ -111,6 +111,7 @@ struct Alike {
 Value* make_tensor(Trace& trace, const Args& args) {
   PyObject* const tensor = once([] { return real("torch", "tensor"); });
   Value* data = args.positional ? args[0] : args.keyword("data");
+  if (Value* copied = tensor_of_array(trace, args)) return copied;
   if (!data || trace.see(data)->kind == Kind::Tensor || !holds_tensor(trace, data, true))
     return trace.emit(tensor, args);
   if (trace.contract.as_is && holds_tensor(trace, data, false) && !(args.keywords == 0 && Alike().holds(trace, data)))
@@ -258,7 +259,6 @@ void register_makers() {
                      {"device", &folded<"torch", "device">},
                      {"finfo", &folded<"torch", "finfo">},
                      {"iinfo", &folded<"torch", "iinfo">},
-                     {"from_numpy", &refuse<Reason::CallUnknown, "torch.from_numpy">},
                      {"frombuffer", &refuse<Reason::CallUnknown, "torch.frombuffer">},
                      {"Tensor", &refuse<Reason::CallUnknown, "torch.Tensor(…)">},
                      {"Generator", &refuse<Reason::CallUnknown, "torch.Generator(…)">}});

@@ -154,8 +154,7 @@ void register_forms(PyTypeObject* base) {
 void register_refused(PyTypeObject* base) {
   constexpr Reason data = Reason::DataDependentValue, unknown = Reason::CallUnknown,
                    write = Reason::MutationUnsupported;
-  add_rows(base, {{"numpy", &refuse<data, "Tensor.numpy">},
-                  {"__bool__", &refuse<Reason::DataDependentBranch, "Tensor.__bool__">},
+  add_rows(base, {{"__bool__", &refuse<Reason::DataDependentBranch, "Tensor.__bool__">},
                   {"__nonzero__", &refuse<Reason::DataDependentBranch, "Tensor.__nonzero__">},
                   {"is_nonzero", &refuse<Reason::DataDependentBranch, "Tensor.is_nonzero">},
                   {"__int__", &as_number<"__int__", PyLong_Type>},

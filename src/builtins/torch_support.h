@@ -79,6 +79,9 @@ void register_torch_leaves();
 void register_torch_legacy();
 /// torch.tensor() or torch.empty(), as older constructors take their arguments: sizes, or lists of numbers.
 Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* device, bool whole);
+void register_arrays();
+/// torch.tensor(array); null of anything else.
+Value* tensor_of_array(Trace& trace, const Args& args);
 void register_torch_methods();
 void register_torch_modes();
 void register_torch_optim();

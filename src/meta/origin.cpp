@@ -73,7 +73,16 @@ bool is_operator(PyObject* object) {
   return PyObject_TypeCheck(object, overload) || PyObject_TypeCheck(object, packet);
 }
 
-bool is_of_pytorch(PyObject* callable) { return is_of_pytorch(callable, 0); }
+bool is_of_pytorch(PyObject* callable) { return is_of_pytorch(callable, 0) || is_of_numpy(callable); }
+
+bool is_of_numpy(PyObject* callable) {
+  static PyObject* const key = intern("__name__");
+  if (!PyFunction_Check(callable)) return false;
+  PyObject* name = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(callable), key);
+  const char* module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!module) PyErr_Clear();  // lone surrogates
+  return module && std::string_view(module).starts_with("gramme._numpy");
+}
 
 bool is_of_program(const Call& call) { return call.kind == Call::Function && !is_of_pytorch(call.target); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "aten/arrays.h"
 #include "base/type_dict.h"
 #include "plan/fields.h"
 
@@ -114,6 +115,13 @@ READ(ContextValue) {
   if (PyContextVar_Get(base, step.index == 0 ? missing : nullptr, &now) < 0) PyErr_Clear();
   Owned<> held = Owned<>::steal(now);
   return found(now == missing ? nullptr : now, value);
+}
+READ(ArrayTensor) {
+  if (!aten::is_array(base) || aten::is_writeable(base) != (step.index == 1)) return Outcome::Unreadable;
+  Owned<> tensor = aten::tensor_over(base);
+  if (!tensor) return Outcome::Unreadable;
+  made_by_reading.push_back(std::move(tensor));
+  return found(made_by_reading.back().get(), value);
 }
 READ(TokenPart) {
   if (!PyContextToken_CheckExact(base)) return Outcome::Unreadable;

@@ -30,7 +30,7 @@ inline PyObject* read_root(const Step& step, const Roots& roots) {
   return (step.kind == Kind::Local ? of.locals : of.stack)[index];
 }
 
-/// Numbers that exist because a source was read, kept until the check is over.
+/// Objects that exist because a source was read, kept until the check is over.
 extern std::vector<Owned<>> made_by_reading;
 /// What the step's source reads of its base; `value` is null unless found.
 Outcome read_child(const Step& step, PyObject* base, PyObject** value);

@@ -4,6 +4,7 @@
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
+#include "protocol/numpy.h"
 #include "protocol/subscript.h"
 #include "source/constant.h"
 #include "trace/shown.h"
@@ -51,6 +52,8 @@ Value* c_descriptor(Trace& trace, Object* object, PyObject* found, PyObject* nam
   if (name == k_class) return class_value(trace, object->type);
   if (PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return exception_attribute(trace, object, name);
+  Value* self = object;
+  if (Value* result = array_call(trace, found, Args{&self, 1, nullptr, 0})) return result;
   cannot(Reason::AttributeUnknown, std::string(object->type->tp_name) + "." + text_of(name));
 }
 

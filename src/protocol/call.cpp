@@ -9,6 +9,7 @@
 #include "protocol/attributes.h"
 #include "protocol/call_rules.h"
 #include "protocol/names.h"
+#include "protocol/numpy.h"
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
 #include "source/constant.h"
@@ -146,6 +147,7 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
       case Treatment::Substituted:
         return call_substitute(trace, function->object, args);
       case Treatment::RunForReal:
+        if (Value* result = array_call(trace, function->object, args)) return result;
         cannot(Reason::CallSkipped, callable_name(function->object));
       case Treatment::Inline:
         break;
@@ -208,6 +210,7 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bou
   if (tensor) return trace.emit_method(PyDescr_NAME(callable), args);
   if (is_pure(callable))
     if (Value* result = fold(trace, callable, args)) return result;
+  if (Value* result = array_call(trace, callable, args)) return result;
   switch (treatment(callable)) {
     case Treatment::InGraph:
       return trace.emit(callable, args);
@@ -324,6 +327,7 @@ Value* called(Trace& trace, BuiltinMethod* method, const Args& args, Path) {
 Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   refuse_unseen_type(trace, cls->object);
   if (auto model = find_model(cls->object)) return model(trace, args);
+  if (Value* result = array_call(trace, cls->object, args)) return result;
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)
     if (!trace::show_as_constant(trace.scope(), args[i])) break;

@@ -6,6 +6,7 @@
 #include "meta/silence.h"
 #include "protocol/special.h"
 #include "source/constant.h"
+#include "trace/arrays.h"
 
 namespace gramme::protocol {
 
@@ -33,6 +34,25 @@ class Strict {
   Owned<> state_;
 };
 
+ArrayCall calls_of_arrays = nullptr;
+
+/// Is it NumPy's, by its type or by the class that has it?
+bool is_of_numpy(PyObject* callable) {
+  static PyObject* const name = intern("__name__");
+  static PyObject* const numpy = intern("numpy");
+  const auto starts = [](const char* text) { return std::string_view(text).starts_with("numpy."); };
+  PyTypeObject* type = Py_TYPE(callable);
+  const bool descriptor = type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyGetSetDescr_Type ||
+                          type == &PyMemberDescr_Type;
+  if (descriptor) return starts(PyDescr_TYPE(callable)->tp_name);
+  if (PyType_Check(callable)) return starts(reinterpret_cast<PyTypeObject*>(callable)->tp_name);
+  PyObject* module = PyCFunction_Check(callable)  ? reinterpret_cast<PyCFunctionObject*>(callable)->m_module
+                     : PyFunction_Check(callable) ? PyDict_GetItemWithError(PyFunction_GET_GLOBALS(callable), name)
+                                                  : nullptr;
+  if (!module || !PyUnicode_Check(module)) return starts(type->tp_name);
+  return PyUnicode_Tailmatch(module, numpy, 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
 bool is_number(Value* seen) {
   if (seen->kind == Kind::Number || is_numpy_scalar(seen)) return true;
   return seen->kind == Kind::Constant && (PyBool_Check(seen->object) || PyLong_CheckExact(seen->object) ||
@@ -40,6 +60,12 @@ bool is_number(Value* seen) {
 }
 
 }  // namespace
+
+void set_array_call(ArrayCall call) { calls_of_arrays = call; }
+
+Value* array_call(Trace& trace, PyObject* callable, const Args& args) {
+  return calls_of_arrays && is_of_numpy(callable) ? calls_of_arrays(trace, callable, args) : nullptr;
+}
 
 bool is_numpy_scalar(Value* seen) {
   return seen->kind == Kind::Object && seen->object && source::is_leaf(seen->object);
@@ -66,6 +92,7 @@ Value* computed_by_numpy(Trace& trace, const std::function<PyObject*()>& apply) 
 Value* numpy_operator(Trace& trace, NumpyOperator apply, int op, Value*& left, Value*& right) {
   const bool on_left = is_numpy_scalar(left);
   Value *&scalar = on_left ? left : right, *other = on_left ? right : left;
+  if (trace::array_of(trace, other)) return nullptr;
   auto* tensor = as<Tensor>(other);
   if (tensor && aten::is_exact_tensor_type(tensor->record->type) && trace.scope().function_modes().empty()) {
     if (Value* number = trace.python_number(scalar)) return scalar = number, nullptr;

@@ -145,6 +145,7 @@ std::string own_text(const Source& source) {
       return ".storage_offset()";
     case Kind::ProxyMapping:
     case Kind::CacheResult:
+    case Kind::ArrayTensor:
       break;  // read like what is behind it
     case Kind::Value:
     case Kind::Contents:

@@ -257,7 +257,6 @@ bool may_be_refused(const std::vector<Tensor*>& leaves) {
 }
 }  // namespace
 
-/// Was memory that the tensor shares written in the segment?
 bool Scope::is_written_around(const Tensor* tensor) const {
   tensor = storage_root(tensor);
   return tensor->memory_written || (tensor->existing() && std::ranges::any_of(writes_, [&](const Write& write) {

@@ -9,6 +9,8 @@ namespace gramme::trace {
 /// The value cannot be made again when a segment has run: the segment ends before it.
 [[noreturn]] inline void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
 
+struct Array;
+
 class Rebuilder {
  public:
   explicit Rebuilder(Trace& trace);
@@ -78,6 +80,7 @@ class Rebuilder {
   void store_attribute(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
   void store_slot(plan::Register target, PyObject* name, Value* value, PyTypeObject* type);
   plan::Register make_new(value::Object* object);
+  plan::Register make_array(const value::Object* object, const Array& array);
   plan::Register make_new(value::Class* cls);
   plan::Register made_by_library(value::Class* cls);
   static PyObject* init_abstract();

@@ -1,7 +1,9 @@
 // How functions, instances and their attributes come into being when a segment has run.
+#include "aten/arrays.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
+#include "trace/arrays.h"
 #include "trace/made_by_graph.h"
 #include "trace/rebuild.h"
 
@@ -80,9 +82,23 @@ void Rebuilder::store_slot(Register target, PyObject* name, Value* value, PyType
   store.object = share(member);
 }
 
+/// tensor.numpy(), which shares memory; of NumPy's numbers the item of that.
+Register Rebuilder::make_array(const Object* object, const Array& array) {
+  if (array.tensor->record->requires_grad || array.tensor->altered) unsupported("an array over a changed tensor");
+  if (array.view_of)
+    trace_.stop_at(array.tensor->made_at, Reason::ReplayUnsupported, "a view of an array that no tensor can be");
+  PyTypeObject* const tensor = once([] { return imported_type("torch", "Tensor"); });
+  PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
+  const Register whole = call_method(tensor, "numpy", {(*this)(array.tensor)});
+  if (object->type != aten::array_type()) return call(getitem, {whole, constant(take(PyTuple_New(0)).get())});
+  if (!array.writeable) call_method(aten::array_type(), "setflags", {whole, constant(Py_False)});
+  return whole;
+}
+
 Register Rebuilder::make_new(Object* object) {
   const auto& of_graph = trace_.scope().state<MadeByGraph>().nodes;
   if (const auto made = of_graph.find(object); made != of_graph.end()) return output(made->second);
+  if (const Array* array = array_of(trace_, object)) return make_array(object, *array);
   bool exception = PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if (object->type == &PyTraceBack_Type) unsupported("a traceback");
   if (object->type == &_PyWeakref_RefType || is_address(object)) {

@@ -110,6 +110,8 @@ class Scope {
   void keep_unwritten(value::Tensor* tensor);
 
   // ---- inputs
+  /// Was memory that the tensor shares written in the segment?
+  bool is_written_around(const value::Tensor* tensor) const;
   /// The real object behind a placeholder.
   PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
   bool inputs_written() const { return inputs_written_; }  // some graph input was written in place
@@ -278,7 +280,6 @@ class Scope {
   void note_leaf(const meta::Result& result);
   bool is_leaf_view(const value::Tensor* tensor) const;
   bool is_special_to_autograd(const value::Tensor& tensor) const;
-  bool is_written_around(const value::Tensor* tensor) const;
   bool is_refused(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
   /// May the kernel raise since an operand shares a part of the memory that is written? Ends the segment if it will.
   bool overlaps_in_part(const meta::Call& call, const meta::Outcome& outcome,

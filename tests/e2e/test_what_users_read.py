@@ -95,7 +95,7 @@ def test_hints_fit() -> None:
             return x + 1
 
     def reads(x: torch.Tensor) -> Any:
-        return x.numpy()
+        return x.numpy().tolist()
 
     def trains(x: torch.Tensor) -> None:
         (x * 2).sum().backward()  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -380,6 +381,13 @@ SOURCES: dict[str, list[Case]] = {
     "WeakTarget": [reborn_below(lambda i: weakref.ref(VALUE_OBJECTS[i], noted), ("WeakTarget",))],
     "CacheTable": [reborn_below(cached, ("CacheTable", 0))],
     "CacheResult": [Case(lambda: [cached(0)], below(*CACHED, ("CacheResult",)), again)],
+    "ArrayTensor": [  # another tensor each time
+        Case(
+            lambda: [np.ones(3)],
+            lambda x: [((*HERE, ("ArrayTensor", 1)), "Present", None)],
+            lambda x: x[0].setflags(write=False),
+        )
+    ],
 }
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._dynamo.exc as dynamo_exc
     import torch._dynamo.source as dynamo_source
     import torch._inductor.config as inductor_config
+    import torch._numpy as torch_numpy
     from torch import _check as check
     from torch import _TorchCompileAOTInductorWrapper as TorchCompileAOTInductorWrapper
     from torch import _TorchCompileInductorWrapper as TorchCompileInductorWrapper
@@ -86,6 +87,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._higher_order_ops.wrap import wrap as wrap
     from torch._library.custom_ops import OPDEFS as OPDEFS
     from torch._logging._internal import getArtifactLogger as getArtifactLogger
+    from torch._numpy._ndarray import ndarray as torch_numpy_array
     from torch._ops import HigherOrderOperator as HigherOrderOperator
     from torch._ops import OpOverload as OpOverload
     from torch._ops import OpOverloadPacket as OpOverloadPacket
@@ -217,6 +219,8 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "dtype_abbrs": ("torch.utils._dtype_abbrs", "dtype_abbrs"),
     "tree_structure": ("torch.utils._pytree", "tree_structure"),
     "int_oo": ("torch.utils._sympy.numbers", "int_oo"),
+    "torch_numpy": ("torch._numpy", ""),
+    "torch_numpy_array": ("torch._numpy._ndarray", "ndarray"),
     "ValueRanges": ("torch.utils._sympy.value_ranges", "ValueRanges"),
 }
 

@@ -1,0 +1,124 @@
+"""What calls of NumPy's with arrays come to in a graph: operations on the tensors below the arrays.
+
+NumPy itself is asked first, with arrays that are like those of the program in all but their data: what it gives says
+the result's class, dtype, sizes, strides, whose memory it shares and whether it may be written. What the graph would
+compute is tried on such arrays, too, and must agree with it, else the call is carried out for real. So the tables say
+what is computed, never what its type is. Frequent calls are operators of torch; for the rest functions of torch._numpy
+stand in the graph.
+"""
+
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+
+from gramme._numpy._question import Question, Trial
+from gramme._numpy._table import Table
+from gramme._numpy._values import (
+    NUMPY_DTYPES,
+    TORCH_DTYPES,
+    Answer,
+    Call,
+    Stand,
+    UnknownCallError,
+    VaryingFloat,
+    VaryingInt,
+    key_of,
+)
+from gramme._torch.names import DYNAMO_CONFIG
+
+__all__ = ["Answer", "Call", "Stand", "VaryingFloat", "VaryingInt", "answer", "has_dtype", "traces"]
+
+
+def traces() -> bool:
+    """Are calls of NumPy's captured? `torch._dynamo.config.trace_numpy` says so."""
+    config = sys.modules.get(DYNAMO_CONFIG)
+    return config is None or bool(config.trace_numpy)
+
+
+ERROR_STATE: Any = getattr(sys.modules.get("numpy._core.umath"), "_extobj_contextvar", None)
+"""The context variable that `numpy.errstate()` sets; None where NumPy has none."""
+
+
+def _values_may_raise() -> bool:
+    return not {"warn", "ignore"}.issuperset(np.geterr().values())
+
+
+def has_dtype(dtype: torch.dtype) -> bool:
+    """True if NumPy has arrays of it, with which captures go on."""
+    return dtype in NUMPY_DTYPES
+
+
+_known = functools.cache(Table)
+
+
+def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
+    """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real."""
+    if not traces() or _values_may_raise():
+        return None
+    key = key_of((function, args, dict(keywords)))
+    if key in answers:
+        return answers[key]
+    try:
+        found = _answer(function, args, keywords)
+    except Exception:
+        if _strict:
+            raise
+        return None
+    if len(answers) >= _MOST_ANSWERS:
+        answers.clear()
+    if key is not None:
+        answers[key] = found
+    return found
+
+
+answers: dict[Any, Answer | str | None] = {}
+"""What was answered so far, by all that an answer depends on."""
+_MOST_ANSWERS = 10_000
+
+
+_strict = False
+"""In tests: what goes wrong here is an error, not a call carried out for real."""
+
+
+def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
+    table = _known()
+    if function in table.of_data:
+        return str(function.__qualname__)
+    lower = table.rows.get(function)
+    if lower is None and function not in table.of_types:
+        return None
+    for whole in (0, 1):  # the one is a subscript, the other a divisor
+        try:
+            question = Question(function, args, keywords, whole)
+            if lower is None:
+                return _of_types(question, function)
+            if question.result is NotImplemented:
+                return Answer(NotImplemented, None)
+            expected = _expected(question, function)
+            return Trial(question).adapted(lower(question), expected)
+        except UnknownCallError:
+            continue
+    return None
+
+
+def _expected(question: Question, function: Any) -> Any:
+    if function in (vars(np.ndarray)["__setitem__"], vars(np.ndarray)["fill"], vars(np.ndarray)["sort"], np.copyto):
+        return ...
+    if function is vars(np.ndarray)["__iter__"]:
+        return tuple(question.expected(item) for item in question.result)
+    return question.expected(question.result)
+
+
+def _of_types(question: Question, function: Any) -> Answer | None:
+    """What types and sizes say, whatever the data."""
+    if isinstance(function, type) and issubclass(function, np.generic):
+        if len(question.args) == 1 and isinstance(question.args[0], Stand) and not question.keywords:
+            array = question.args[0]
+            dtype = TORCH_DTYPES[np.dtype(function)]
+            value = Call("clone", (array,)) if dtype == array.dtype else Call("to", (array, dtype))
+            return Answer(value, question.expected(question.result))
+        return None
+    return Answer(question.result, None)

@@ -1,0 +1,137 @@
+"""What the capture and the tables of NumPy's calls tell each other."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+MOST_ELEMENTS = 1 << 24
+"""Of one array that NumPy is asked about."""
+
+MOST_COMPARED = 4096
+"""Elements of a result that is compared with NumPy's."""
+
+TORCH_DTYPES: dict[Any, torch.dtype] = {
+    np.dtype(name): getattr(torch, name if name != "bool" else "bool")
+    for name in (
+        *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),
+        *("complex64", "complex128"),
+    )
+}
+NUMPY_DTYPES = {of_torch: of_numpy for of_numpy, of_torch in TORCH_DTYPES.items()}
+
+
+class Stand:
+    """Stands for an array of the program, or for one of NumPy's numbers: all that is known of it but its data.
+
+    memory: the index of the first array of the call that lies in the same memory. apart: the array is a view with
+    negative strides, and its tensor a copy, which is only read. fresh: the graph made its memory.
+    """
+
+    __slots__ = ("apart", "dtype", "fresh", "index", "memory", "sizes", "strides", "type", "writeable")
+
+    def __init__(
+        self,
+        index: int,
+        memory: int,
+        dtype: torch.dtype,
+        sizes: tuple[int, ...],
+        strides: tuple[int, ...],
+        type_: type,
+        writeable: bool,
+        apart: bool = False,
+        fresh: bool = False,
+    ) -> None:
+        self.index, self.memory, self.dtype, self.sizes, self.strides = index, memory, dtype, sizes, strides
+        self.type, self.writeable = type_, bool(writeable) and not apart
+        self.apart, self.fresh = bool(apart), bool(fresh)
+
+
+class VaryingInt(int):
+    """A number of now, which may be another one in the next call; nothing but itself stands for it."""
+
+    index: int
+
+
+class VaryingFloat(float):
+    """The same of a float."""
+
+    index: int
+
+
+class Call(NamedTuple):
+    """A call that the graph makes: of a function, or of the method of that name."""
+
+    target: Callable[..., Any] | str
+    args: tuple[Any, ...]
+    keywords: Mapping[str, Any] = MappingProxyType({})
+
+
+class Expected(NamedTuple):
+    """An array, or a number of NumPy's, that a call gives."""
+
+    dtype: torch.dtype
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    memory: int
+    type: type
+    writeable: bool
+    view_of: int = -1
+    """The index of the array of which NumPy has a view that no tensor can be."""
+
+    def agrees(self, dtype: torch.dtype, sizes: tuple[int, ...], strides: tuple[int, ...], memory: int) -> bool:
+        """True of a tensor like what NumPy gives."""
+        if self.view_of >= 0:
+            return (dtype, sizes, memory) == (self.dtype, self.sizes, -1)
+        if (dtype, sizes, memory) != (self.dtype, self.sizes, self.memory):
+            return False
+        return 0 in sizes or all(a == b for size, a, b in zip(sizes, strides, self.strides, strict=True) if size > 1)
+
+
+class Answer(NamedTuple):
+    """`value`: constants, Stands and Calls. `expected`: of the same form; None of what is no array, ... for None."""
+
+    value: Any
+    expected: Any
+
+
+def key_of(tree: Any) -> Any:
+    """A key that equal trees of Stands and constants share; None of what has none."""
+    if isinstance(tree, Stand):
+        return tuple(getattr(tree, name) for name in Stand.__slots__)
+    if isinstance(tree, list | tuple):
+        parts = tuple(map(key_of, tree))
+        return None if None in parts else (type(tree), parts)
+    if isinstance(tree, dict):
+        return key_of([*tree, *tree.values()])
+    if isinstance(tree, slice):
+        return key_of((slice, tree.start, tree.stop, tree.step))
+    if isinstance(tree, VaryingInt | VaryingFloat):
+        return (type(tree), repr(tree), tree.index)
+    if isinstance(tree, float | complex | np.generic):
+        return (type(tree), repr(tree))  # -0.0 is another number
+    return (type(tree), tree) if isinstance(tree, Hashable) else None
+
+
+class UnknownCallError(Exception):
+    """The call is carried out for real."""
+
+
+def stands_in(tree: Any) -> Iterator[Stand]:
+    if isinstance(tree, Stand):
+        yield tree
+    elif isinstance(tree, list | tuple):
+        for item in tree:
+            yield from stands_in(item)
+    elif isinstance(tree, Mapping):
+        yield from stands_in(list(tree.values()))
+
+
+def mapped(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    if isinstance(tree, list | tuple):
+        return type(tree)(mapped(item, leaf) for item in tree)
+    if isinstance(tree, Mapping):
+        return {key: mapped(value, leaf) for key, value in tree.items()}
+    return leaf(tree)

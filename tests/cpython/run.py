@@ -176,7 +176,8 @@ COMPARISONS = {
     "split, begun": Comparison("the same, the frame begun without a hook", "plain", same, ""),
     "all split": Comparison("all frames split, as compiled", "hook", same, ""),
     "all split, safe": Comparison(
-        "all frames split, written anew at each instruction", "hook", same_but_counts, "what CPython loads without a reference has one"
+        "all frames split, written anew at each instruction", "hook", same_but_counts,
+        "what CPython loads without a reference has one",
     ),
     "watched": Comparison("somebody begins to watch, unseen", "plain", lambda *_: True, "events are missed"),
     "watched, aware": Comparison("somebody begins to watch, CPython goes on", "plain", same, ""),

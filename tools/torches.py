@@ -1,8 +1,8 @@
 """Other versions of torch beside the one in .venv: environments, builds, a sample of the quick tests.
 
-    python tools/torches.py set-up 2.15.0          an environment in build/torches/2.15, gramme built against its torch
-    python tools/torches.py set-up 2.15.0 3.14     the same in build/torches/3.14-2.15, with that CPython (tools/pythons.py)
-    python tools/torches.py test [COUNT]           what of it is there is built again, and runs COUNT (2,000) quick tests
+    python tools/torches.py set-up 2.15.0        an environment in build/torches/2.15, gramme built against its torch
+    python tools/torches.py set-up 2.15.0 3.14   in build/torches/3.14-2.15, for that CPython (tools/pythons.py)
+    python tools/torches.py test [COUNT]         what of it is there is built again, runs COUNT (2,000) quick tests
 
 An environment is set up from what pip finds, as pip is configured. Wheels of torch for CUDA need no CUDA: what its
 libraries ask of others when they are loaded is a stub that aborts, but for the runtime and CUPTI. The last lines say of

@@ -1,9 +1,6 @@
 #include "cpython/entries.h"
 
-#undef HAVE_STD_ATOMIC  // <stdatomic.h> of C; the builtin atomics have the same layout
-#define Py_BUILD_CORE 1
-#include <internal/pycore_dict.h>
-#undef Py_BUILD_CORE
+#include "cpython/internal.h"
 
 namespace gramme::cpython {
 

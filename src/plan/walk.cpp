@@ -158,13 +158,13 @@ PyObject** name_address(PyObject* base, int64_t index) {
   }
   if (!PyFunction_Check(base)) return nullptr;
   PyFunctionObject* function = cpython::as_function(base);
-  PyObject** const fields[] = {&function->func_name, &function->func_qualname, &function->func_module,
-                               &function->func_doc,
+  PyObject** const fields[] = {
+      &function->func_name,       &function->func_qualname, &function->func_module, &function->func_doc,
 #if GRAMME_PYTHON_TYPE_PARAMETERS
-                               &function->func_typeparams,
+      &function->func_typeparams,
 #endif
 #if GRAMME_PYTHON_ANNOTATE
-                               &function->func_annotate,
+      &function->func_annotate,
 #endif
   };
   return fields[index];

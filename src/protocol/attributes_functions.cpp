@@ -42,9 +42,7 @@ bool is_later_field(PyObject* name) {
 }
 
 /// By the index of plan::name_address.
-int64_t field_index(PyObject* name) {
-  return name == k_module ? 2 : name == k_doc ? 3 : name == k_type_params ? 4 : 5;
-}
+int64_t field_index(PyObject* name) { return name == k_module ? 2 : name == k_doc ? 3 : name == k_type_params ? 4 : 5; }
 
 /// __module__, __doc__ and their like, which the program may write.
 Value* function_field(Trace& trace, Function* function, PyObject* name) {

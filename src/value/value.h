@@ -219,13 +219,13 @@ struct Function : ValueOf<Function> {
   Value* globals = nullptr;  // Namespace
   PyObject *name = nullptr, *qualname = nullptr;
   Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
-  Value* annotate = nullptr;  // of a new one: what makes the annotations when they are asked for
-  std::vector<Value*> closure;                                               // Cells
-  bool described = false;  // existing: the fields above are filled and guarded
-  bool called = false;     // stands in the graph: what its body looks up by name is guarded
-  Attributes fields;       // of a new one: __doc__ and __module__, where the program set them
-  Attributes attributes;   // its dict: as of Object
-  Value* dict = nullptr;   // its InstanceDict once asked for
+  Value* annotate = nullptr;    // of a new one: what makes the annotations when they are asked for
+  std::vector<Value*> closure;  // Cells
+  bool described = false;       // existing: the fields above are filled and guarded
+  bool called = false;          // stands in the graph: what its body looks up by name is guarded
+  Attributes fields;            // of a new one: __doc__ and __module__, where the program set them
+  Attributes attributes;        // its dict: as of Object
+  Value* dict = nullptr;        // its InstanceDict once asked for
 };
 
 struct Cell : ValueOf<Cell> {

@@ -70,6 +70,11 @@ class Question {
       if (storage_root(below(i)) == storage_root(tensor)) return static_cast<long>(i);
     return -1;
   }
+  /// Has the program a tensor in that memory? A write by NumPy leaves its version as it is.
+  bool is_seen(const Tensor* tensor) const {
+    return std::ranges::any_of(trace_.scope().state<Arrays>().given,
+                               [&](const Tensor* given) { return storage_root(given) == storage_root(tensor); });
+  }
   /// Was anything written that may lie in the tensor's memory?
   bool is_written(const Tensor* tensor) const {
     return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
@@ -113,9 +118,9 @@ class Question {
     Owned<> sizes = numbers_now(trace_, record.sizes);
     Owned<> strides = array.view_of ? share(array.strides) : numbers_now(trace_, record.strides);
     const bool fresh = !storage_root(array.tensor)->existing();
-    return take(PyObject_CallFunction(type, "llOOOOiii", index, memory, meta::dtype_object(record), sizes.get(),
+    return take(PyObject_CallFunction(type, "llOOOOiiii", index, memory, meta::dtype_object(record), sizes.get(),
                                       strides.get(), reinterpret_cast<PyObject*>(object->type), array.writeable,
-                                      array.view_of != nullptr, fresh));
+                                      array.view_of != nullptr, fresh, is_seen(array.tensor)));
   }
 
   Trace& trace_;

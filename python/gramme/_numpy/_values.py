@@ -28,9 +28,10 @@ class Stand:
 
     memory: the index of the first array of the call that lies in the same memory. apart: the array is a view with
     negative strides, and its tensor a copy, which is only read. fresh: the graph made its memory.
+    seen: the program has a tensor in it, too, whose version a write by NumPy leaves as it is.
     """
 
-    __slots__ = ("apart", "dtype", "fresh", "index", "memory", "sizes", "strides", "type", "writeable")
+    __slots__ = ("apart", "dtype", "fresh", "index", "memory", "seen", "sizes", "strides", "type", "writeable")
 
     def __init__(
         self,
@@ -43,10 +44,11 @@ class Stand:
         writeable: bool,
         apart: bool = False,
         fresh: bool = False,
+        seen: bool = False,
     ) -> None:
         self.index, self.memory, self.dtype, self.sizes, self.strides = index, memory, dtype, sizes, strides
         self.type, self.writeable = type_, bool(writeable) and not apart
-        self.apart, self.fresh = bool(apart), bool(fresh)
+        self.apart, self.fresh, self.seen = bool(apart), bool(fresh), bool(seen)
 
 
 class VaryingInt(int):

@@ -56,10 +56,11 @@ bench: build
 figures: build
 	@$(PY) bench/figures.py --inductor --write
 
-# Another torch beside the one in .venv (TORCH=2.15.0); `make test` then runs a sample of the quick tests on it.
+# Another torch beside the one in .venv (TORCH=2.15.0), and another CPython (PYTHON=3.14, from `make pythons`); `make test`
+# then runs a sample of the quick tests on it.
 TORCH ?= 2.15.0
 torches: $(STAMP)
-	@$(PY) tools/torches.py set-up $(TORCH)
+	@$(PY) tools/torches.py set-up $(TORCH) $(PYTHON)
 
 # Other versions of CPython; `make test` then runs the module without torch on each.
 pythons: $(STAMP)

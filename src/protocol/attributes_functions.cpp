@@ -107,8 +107,8 @@ void store_function_field(Trace& trace, Function* function, PyObject* name, Valu
   bool fits = name == k_defaults                              ? !content || kind == Kind::Tuple
               : name == k_kwdefaults || name == k_annotations ? !content || kind == Kind::Dict
               : name == k_annotate                            ? !content || kind == Kind::Function
-              : name == k_type_params                         ? content && kind == Kind::Tuple
-                                                              : true;
+              : name == k_type_params ? content && (kind == Kind::Tuple || (text && PyTuple_Check(text)))
+                                      : true;
   if (!fits) cannot(Reason::MutationUnsupported, "a function's " + text_of(name) + " of another type");
   if (name == k_name && text)
     function->name = text;

@@ -187,14 +187,11 @@ def sample(folder: Path, count: int) -> bool:
     return done.returncode == 0
 
 
-def title(version: str) -> str:
-    of_python, _, torch = version.rpartition("-")
-    return f"torch {torch}" + (f" for CPython {of_python}" if of_python else "")
-
-
-def how_to_set_up(version: str) -> str:
-    of_python, _, torch = version.rpartition("-")
-    return f"tools/torches.py set-up {torch}.0 {of_python}".strip()
+def in_words(environment: str) -> tuple[str, str]:
+    """What an environment of VERSIONS is, and the command that sets it up."""
+    of_python, _, torch = environment.rpartition("-")
+    title = f"torch {torch}" + (f" for CPython {of_python}" if of_python else "")
+    return title, f"tools/torches.py set-up {torch}.0 {of_python}".strip()
 
 
 def main(arguments: list[str]) -> int:
@@ -210,16 +207,17 @@ def main(arguments: list[str]) -> int:
     count, failed, told = int((arguments[1:] or [str(SAMPLE)])[0]), False, []
     for version in VERSIONS:
         folder, began = FOLDER / version, time.monotonic()
+        title, command = in_words(version)
         try:
             if not (folder / READY).exists():
-                raise SkippedError(f"no environment in {folder}; {how_to_set_up(version)}")
+                raise SkippedError(f"no environment in {folder}; {command}")
             build(folder)
         except SkippedError as why:
-            told.append(f"{title(version)} SKIPPED: {why}")
+            told.append(f"{title} SKIPPED: {why}")
             continue
         passed = sample(folder, count)
         failed |= not passed
-        told.append(f"{title(version)} {'passed' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s")
+        told.append(f"{title} {'passed' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s")
     print("\n".join(told))
     return int(failed)
 

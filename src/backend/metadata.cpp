@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/code_unit.h"
 #include "base/imported.h"
-#include "base/integer.h"
 #include "base/once.h"
 #include "meta/targets.h"
 #include "torch/names.h"

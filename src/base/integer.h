@@ -19,7 +19,4 @@ inline bool same_int(PyObject* a, PyObject* b) {
   return !a_beyond || PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
-/// Bytes of a unit of code: an instruction, or a word of its cache. CPython's functions count bytes.
-constexpr int kCodeUnit = 2;
-
 }  // namespace gramme

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/code_unit.h"
 #include "base/error.h"
 #include "base/ref.h"
 #include "cpython/code_object.h"
@@ -44,16 +45,17 @@ const Handler* Code::handler(int at) const {
 
 /// CPython looks through the table of lines from its start: a long function with many breaks asks often.
 int Code::line(int unit) const {
-  constexpr int kSize = sizeof(cpython::RawUnit), kOften = 64;
-  if (lines_.empty() && (++line_requests_ < kOften || PyErr_Occurred())) return PyCode_Addr2Line(code_, unit * kSize);
+  constexpr int kOften = 64;
+  if (lines_.empty() && (++line_requests_ < kOften || PyErr_Occurred()))
+    return PyCode_Addr2Line(code_, unit * kCodeUnit);
   if (lines_.empty()) {
     lines_.assign(index_of_.size(), -1);
     Owned<> ranges = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(code_), "co_lines", nullptr));
     while (auto range = Owned<>::steal(PyIter_Next(ranges.get()))) {
       PyObject* line = PyTuple_GET_ITEM(range.get(), 2);
       if (line == Py_None) continue;
-      auto from = lines_.begin() + PyLong_AsLong(PyTuple_GET_ITEM(range.get(), 0)) / kSize;
-      auto to = lines_.begin() + PyLong_AsLong(PyTuple_GET_ITEM(range.get(), 1)) / kSize;
+      auto from = lines_.begin() + PyLong_AsLong(PyTuple_GET_ITEM(range.get(), 0)) / kCodeUnit;
+      auto to = lines_.begin() + PyLong_AsLong(PyTuple_GET_ITEM(range.get(), 1)) / kCodeUnit;
       std::fill(from, to, static_cast<int>(PyLong_AsLong(line)));
     }
     PyErr_Clear();

@@ -77,7 +77,8 @@
 #define GRAMME_PYTHON_LOCAL_HAS_DICTS (PY_VERSION_HEX >= 0x030D0000)
 /// BINARY_OP lets go of its left operand first, unlike instructions around it.
 #define GRAMME_PYTHON_BINARY_DROPS_LEFT (PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000)
-/// What is called by a function's code takes its arguments over, and CPython exports how.
+/// The frame of a Python function that is called takes over the references to its arguments, and CPython exports the
+/// function that begins such a frame.
 #define GRAMME_PYTHON_MOVES_ARGUMENTS (PY_VERSION_HEX >= 0x030E0000)
 /// CPython exports what its evaluator calls for operators, patterns, exceptions' classes and errors.
 #define GRAMME_PYTHON_EXPORTED_HELPERS (PY_VERSION_HEX >= 0x030D0000)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/code_unit.h"
 #include "cpython/clear_frame.h"
 #include "cpython/code_object.h"
 #include "cpython/generator_image.h"
@@ -111,7 +112,7 @@ Owned<> traceback_entry(PyObject* inner, PyCodeObject* code, int unit, PyObject*
   if (!held || !give_cells(FrameImage(frame->f_frame))) return {};
   // At its first instruction a frame would still take the cells from a closure, and this one has none.
   if (unit >= 0 || code->co_nfreevars) FrameImage(frame->f_frame).set_current(std::max(unit, 0));
-  const int byte = unit < 0 ? 0 : unit * static_cast<int>(sizeof(_Py_CODEUNIT));
+  const int byte = unit < 0 ? 0 : unit * kCodeUnit;
   const int line = unit < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, byte);
   return Owned<>::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii",
                                               inner ? inner : Py_None, held.get(), byte, line));

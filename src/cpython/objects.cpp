@@ -6,6 +6,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
+#include "cpython/entries.h"
 #include "cpython/internal.h"
 
 namespace gramme::cpython {
@@ -170,7 +171,7 @@ bool is_inert_key(PyObject* key) {
     Py_ssize_t position = 0;
     PyObject* item;
     Py_hash_t hash;
-    while (_PySet_NextEntry(key, &position, &item, &hash))
+    while (next_member(key, &position, &item, &hash))
       if (!is_inert_key(item)) return false;
     return true;
   }

@@ -1,6 +1,7 @@
 // The places of a set's members in its table, on which the order of going through it depends.
 #include <cstring>
 
+#include "cpython/entries.h"
 #include "cpython/internal.h"
 #include "cpython/objects.h"
 
@@ -61,7 +62,7 @@ PyObject* set_member(PyObject* set, Py_ssize_t index) {
   Py_ssize_t at = 0;
   PyObject* key = nullptr;
   Py_hash_t hash;
-  while (_PySet_NextEntry(set, &at, &key, &hash))
+  while (next_member(set, &at, &key, &hash))
     if (index-- == 0) return key;
   return nullptr;
 }

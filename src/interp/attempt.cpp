@@ -204,7 +204,8 @@ bool runs_for_real(PyObject* function) {
   }
 }
 
-/// Where CPython tells the index of an instruction from an int, what a frame is left with tells it, too.
+/// From 3.14 on the index of an instruction that a handler keeps on the stack is no object. Segments write objects, so
+/// none ends where such an index lies on the stack.
 void check_indices(const bytecode::Code& code, int offset, size_t depth) {
   if (!cpython::kStack.tagged_index) return;
   const std::vector<bool> indices = bytecode::saved_indices(code, offset);

@@ -1,7 +1,7 @@
 // What is asked about the frames under way: by builtins of their variables, by the trace where they stand.
 #include <algorithm>
 
-#include "base/integer.h"
+#include "base/code_unit.h"
 #include "base/text.h"
 #include "bytecode/idioms.h"
 #include "cpython/features.h"

@@ -11,9 +11,10 @@ namespace gramme::plan {
 
 enum class DictEvidence : uint8_t { Tags, Slots };
 
-/// What bound forms made from now on rest on: GRAMME_EVIDENCE at import ("tags", "slots"), else tags.
+/// What bound forms made from now on rest on: GRAMME_EVIDENCE at import ("tags", "slots"), else tags where the version
+/// of CPython has them.
 extern DictEvidence dict_evidence;
-/// False if there is none of that name.
+/// False if this version has none of that name.
 bool use_evidence(const std::string& name);
 
 }  // namespace gramme::plan

@@ -25,8 +25,9 @@ Dict* new_annotations(Trace& trace, Value* made) {
 
 Value* function_annotations(Trace& trace, Function* function) {
   if (!function->existing()) {
+    constexpr long kValues = 1;  // annotationlib.Format.VALUE
     const bool is_asked = !function->annotations && function->annotate;
-    Value* made = is_asked ? call(trace, function->annotate, {trace.constant(take(PyLong_FromLong(1)))})
+    Value* made = is_asked ? call(trace, function->annotate, {trace.constant(take(PyLong_FromLong(kValues)))})
                            : new_annotations(trace, function->annotations);
     return function->annotations = made;
   }

@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 ALL = pytest.mark.parametrize("version", [*pythons.OF_MACHINE, *pythons.SUITES])
 
 
-def run(version: str, *script: str) -> subprocess.CompletedProcess[str]:
-    """A script of this folder with the version's own modules."""
+def run(version: str, ending: str, *script: str) -> None:
+    """A script of this folder passes with the version's own modules, and its output ends so."""
     python = pythons.interpreters().get(version)
     if not python:
         pytest.skip(f"no CPython {version}; tools/pythons.py set-up {version}")
@@ -25,31 +25,27 @@ def run(version: str, *script: str) -> subprocess.CompletedProcess[str]:
         pytest.skip(f"CPython {version} has no headers")
     env = os.environ | {"PYTHONPATH": str(pythons.compile_module(version, python))}
     command = [str(python), "-W", "ignore", str(HERE / script[0]), *script[1:]]
-    return subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+    done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+    assert done.stdout.endswith(ending), done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.returncode == 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @ALL
 def test_taken_frames_keep_lifetimes(version):
-    done = run(version, "run.py")
-    assert done.stdout.endswith("0 wrong\n"), done.stdout[-4000:] + done.stderr[-2000:]
-    assert done.returncode == 0
+    run(version, "0 wrong\n", "run.py")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @ALL
 def test_code_is_decoded_as_cpython_has_it(version):
-    done = run(version, "decoding.py", "--every", "4")
-    assert done.stdout.endswith(" 0 refused\n"), done.stdout[-4000:] + done.stderr[-2000:]
-    assert done.returncode == 0
+    run(version, " 0 refused\n", "decoding.py", "--every", "4")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @ALL
 def test_rooms_do_what_python_does(version):
-    done = run(version, "rooms.py")
-    assert done.stdout.endswith(" 0 wrong\n"), done.stdout[-4000:] + done.stderr[-2000:]
-    assert done.returncode == 0
+    run(version, " 0 wrong\n", "rooms.py")

@@ -87,7 +87,6 @@ class Refusal:
     path: list[Place]
     limit: int
     reason: str
-    at: float
 
 
 @dataclass
@@ -206,7 +205,7 @@ class Recorder:
 
     def limit(self, code: types.CodeType, line: int, limit: int, reason: str) -> None:
         """A resume point was captured as often as the recompile limit says."""
-        self._refusals.append(Refusal(self._path(code, line), limit, reason, 0.0))
+        self._refusals.append(Refusal(self._path(code, line), limit, reason))
 
     def met(self, code: types.CodeType, line: int, plain: bool) -> None:
         """Something is about to be carried out for real, or a frame to run uncompiled, for the first time there."""

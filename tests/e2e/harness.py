@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from device import streams
 from programs import Program, Tensors
 
 from e2e.describe import describe, describe_copies
@@ -72,7 +73,7 @@ def _seed(seed: int) -> None:
 
 def _streams() -> str:
     """Where the process' random streams stand."""
-    states = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state().tolist()}
+    states = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": [s.tolist() for s in streams()]}
     return "\n".join(f"{k} {hashlib.md5(repr(v).encode()).hexdigest()}" for k, v in states.items())
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from device import DEVICE
 
 from graph.binding import testing
 from graph.test_infer import MODES, compare, metadata, tensors, version
@@ -36,9 +37,9 @@ def fresh(value: Any, in_place: bool) -> Any:
 
 
 def calls(op: Any, samples: int) -> Iterator[tuple[Any, bool, tuple[Any, ...], dict[str, Any]]]:
-    for dtype in {torch.float32, torch.int64, torch.complex64} & op.supported_dtypes("cpu"):
+    for dtype in {torch.float32, torch.int64, torch.complex64} & op.supported_dtypes(DEVICE):
         grad = dtype.is_floating_point and op.supports_autograd
-        for sample in itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=grad), samples):
+        for sample in itertools.islice(op.sample_inputs(DEVICE, dtype, requires_grad=grad), samples):
             args = (sample.input, *sample.args)
             if any(leaf.layout != torch.strided for leaf in tensors([args, sample.kwargs])):
                 continue

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gramme
 import torch
 import torch.utils._pytree as pytree
+from device import DEVICE, placed
 
 from native.same import nodes, twin, values_of
 
@@ -22,7 +23,7 @@ class Training(NamedTuple):
 # Nodes that models have, and the tables make in no call that is recorded.
 MORE: list[tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]]] = [
     ("x[:]", lambda x: x[:], ((3, 4),)),
-    ("x[..., rows]", lambda x: x[:, torch.tensor([2, 0, 2])], ((3, 4),)),
+    ("x[..., rows]", lambda x: x[:, torch.tensor([2, 0, 2], device=x.device)], ((3, 4),)),
 ]
 
 
@@ -33,22 +34,22 @@ class Trained(NamedTuple):
 
 def operators(entry: Any, samples: int) -> Iterator[Training]:
     """Calls of an entry of op_db of which gradients can be taken."""
-    if not entry.supports_autograd or torch.float32 not in entry.supported_dtypes("cpu"):
+    if not entry.supports_autograd or torch.float32 not in entry.supported_dtypes(DEVICE):
         return
     torch.manual_seed(1)
     random.seed(1)
-    for sample in itertools.islice(entry.sample_inputs("cpu", torch.float32, requires_grad=True), samples):
+    for sample in itertools.islice(entry.sample_inputs(DEVICE, torch.float32, requires_grad=True), samples):
         yield Training(entry.name, entry.op, ((sample.input, *sample.args), dict(sample.kwargs)))
 
 
 def modules(entry: Any) -> Iterator[Training]:
     """Calls of an entry of module_db in training, its parameters being inputs."""
     torch.manual_seed(1)
-    for given in entry.module_inputs_func(entry, "cpu", torch.float32, requires_grad=True, training=True):
+    for given in entry.module_inputs_func(entry, DEVICE, torch.float32, requires_grad=True, training=True):
         if given.forward_input is None:
             continue
         made = given.constructor_input
-        module = entry.module_cls(*made.args, **made.kwargs)
+        module = placed(entry.module_cls(*made.args, **made.kwargs))
 
         def call(parameters: Any, args: Any, kwargs: Any, module: Any = module) -> Any:
             return torch.func.functional_call(module, parameters, args, kwargs)
@@ -60,7 +61,7 @@ def modules(entry: Any) -> Iterator[Training]:
 def more() -> Iterator[Training]:
     for name, call, sizes in MORE:
         torch.manual_seed(1)
-        yield Training(name, call, (tuple(torch.randn(*size).requires_grad_() for size in sizes), {}))
+        yield Training(name, call, (tuple(placed(torch.randn(*size)).requires_grad_() for size in sizes), {}))
 
 
 def joined(value: Any, earlier: torch.Tensor, whole: bool) -> Any:
@@ -125,7 +126,7 @@ def step(call: Callable[..., Any], leaves: list[Any], number: int) -> tuple[Any,
     loss = sum((o.abs() if o.is_complex() else o).double().sum() for o in outputs)
     loss.backward()  # type: ignore[union-attr]
     grads = [x.grad for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
-    told = [None if g is None else (g.nan_to_num(7e7).contiguous().numpy().tobytes(), g.stride()) for g in grads]
+    told = [None if g is None else (g.nan_to_num(7e7).contiguous().cpu().numpy().tobytes(), g.stride()) for g in grads]
     return told, seen
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from device import DEVICE, streams
 
 
 def twin(value: Any) -> Any:
@@ -20,7 +21,9 @@ def twin(value: Any) -> Any:
             copy = torch._neg_view(twin(torch._neg_view(value.detach())))
         else:
             storage = value.untyped_storage().clone()
-            copy = torch.empty(0, dtype=value.dtype).set_(storage, value.storage_offset(), value.shape, value.stride())
+            copy = torch.empty(0, dtype=value.dtype, device=value.device).set_(
+                storage, value.storage_offset(), value.shape, value.stride()
+            )
     return copy.requires_grad_(value.requires_grad)
 
 
@@ -38,6 +41,8 @@ def values_of(tensor: torch.Tensor) -> Any:
         return values_of(tensor.int_repr())
     if tensor.layout != torch.strided:
         return values_of(tensor.to_dense())
+    if tensor.device.type == DEVICE:
+        tensor = tensor.cpu()
     if tensor.device.type != "cpu":
         return None
     if tensor.is_complex():
@@ -63,6 +68,7 @@ def facts_of(tensor: torch.Tensor, inputs: Sequence[torch.Tensor]) -> dict[str, 
         return {
             "type": type(tensor),
             "dtype": tensor.dtype,
+            "device": tensor.device,
             "sizes": None if plain.is_nested else tuple(plain.shape),
             "strides": plain.stride() if strided else None,
             "offset": plain.storage_offset() if strided else None,
@@ -148,7 +154,7 @@ def outcome(
     except Exception as error:
         text = str(error).split("\nException raised from")[0]  # some tell the C++ frames that they were raised in
         return {"raised": (type(error).__name__, text), "state": torch.is_grad_enabled()}
-    random = torch.get_rng_state().numpy().tobytes()
+    random = [stream.numpy().tobytes() for stream in streams()]
     outputs = tensors_in(result)
     return {
         "result": describe(result, tensors),

@@ -6,6 +6,8 @@ from typing import Any
 import gramme
 import pytest
 import torch
+import torch.utils._pytree as pytree
+from device import placed, streams
 from gramme import _C
 from gramme._compile import entry_of
 
@@ -29,7 +31,7 @@ class Run:
 
     def __init__(self, make: Callable[[], Any], arguments: Callable[[int], Any], train: bool, backend: str | None):
         torch.manual_seed(0)
-        self.model = make()
+        self.model = placed(make())
         self.module = self.model if isinstance(self.model, torch.nn.Module) else torch.nn.Module()
         self.module.train(train)
         self.call = gramme.compile(self.model, backend=backend) if backend else self.model
@@ -37,7 +39,7 @@ class Run:
 
     def step(self, seed: int) -> dict[str, Any]:
         torch.manual_seed(seed)
-        args, kwargs = self.arguments(seed)
+        args, kwargs = pytree.tree_map(placed, self.arguments(seed))
         self.module.zero_grad()
         with torch.set_grad_enabled(self.train):
             output = self.call(*args, **kwargs)
@@ -50,7 +52,7 @@ class Run:
             "outputs": [facts(t) for t in found],
             "grad": [facts(p.grad) for p in (*self.module.parameters(), *leaves)],
             "buffers": [facts(b) for b in self.module.buffers()],
-            "random": torch.get_rng_state().tolist(),
+            "random": [stream.tolist() for stream in streams()],
         }
 
     @property

@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.fx as fx
 import torch.utils._pytree as pytree
+from device import DEVICE
 from sampling import SOAK
 
 from native.same import difference, outcome, twin
@@ -48,7 +49,7 @@ def name_of(entry: Any) -> str:
 
 
 def dtype_of(entry: Any) -> torch.dtype | None:
-    supported = sorted(entry.supported_dtypes("cpu"), key=str)
+    supported = sorted(entry.supported_dtypes(DEVICE), key=str)
     return torch.float32 if torch.float32 in supported else next(iter(supported), None)
 
 
@@ -88,7 +89,7 @@ def cases_of(entry: Any) -> Iterator[Case]:
     requires_grad = entry.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     torch.manual_seed(1)
     random.seed(1)
-    samples = list(itertools.islice(entry.sample_inputs("cpu", dtype, requires_grad=requires_grad), SAMPLES))
+    samples = list(itertools.islice(entry.sample_inputs(DEVICE, dtype, requires_grad=requires_grad), SAMPLES))
     for variant, target, in_place in targets_of(entry):
         for i, sample in enumerate(samples):
             args = (sample.input, *sample.args)

@@ -10,6 +10,7 @@ import gramme
 import pytest
 import torch
 import torch.nn.functional as F
+from device import placed
 
 from native.programs import PROGRAMS, Cube, Program
 from native.same import difference, outcome, twin
@@ -22,7 +23,9 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 def inputs(seed: int, requires_grad: bool) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(*sizes, generator=generator).requires_grad_(requires_grad) for sizes in ((3, 4), (4, 4))]
+    return [
+        placed(torch.randn(*sizes, generator=generator)).requires_grad_(requires_grad) for sizes in ((3, 4), (4, 4))
+    ]
 
 
 class Collected:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from device import placed
 
 ON_BREAKS = ("across_breaks", "vmap_breaks")  # side effects where the subject is a break: no one graph is wanted
 CATEGORIES = (
@@ -56,10 +57,10 @@ class Tensors:
 
     def __call__(self, *shape: int, dtype: torch.dtype = torch.float32, grad: bool = False) -> torch.Tensor:
         values = torch.randn(shape or (self.n,), generator=self._generator)
-        return values.to(dtype).requires_grad_(grad)
+        return placed(values.to(dtype)).requires_grad_(grad)
 
     def ints(self, *shape: int, below: int = 10) -> torch.Tensor:
-        return torch.randint(below, shape or (self.n,), generator=self._generator)
+        return placed(torch.randint(below, shape or (self.n,), generator=self._generator))
 
     def bools(self, *shape: int) -> torch.Tensor:
         return self.ints(*shape, below=2).bool()
@@ -68,7 +69,7 @@ class Tensors:
         """What `make` returns, its parameters of reproducible values."""
         with torch.random.fork_rng():
             torch.manual_seed(self.n)
-            return make()
+            return placed(make())
 
 
 @dataclass(frozen=True)

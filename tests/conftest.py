@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from device import DEVICE
 from sampling import EVEN, SEED, SOAK, evenly, some
 
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -91,6 +92,18 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
         assert marker is not None
         left_out.update(set(group).difference(some(group, *marker.args, name)))
     return left_out
+
+
+if DEVICE != "cpu":
+
+    @pytest.fixture(autouse=True)
+    def _device_is_usable() -> Iterator[None]:
+        """A kernel's assertion ends all that the process does with the device: another worker goes on."""
+        yield
+        try:
+            torch.accelerator.synchronize()
+        except RuntimeError:
+            os._exit(3)
 
 
 @pytest.fixture

@@ -17,8 +17,15 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 Call = Callable[..., Any]
 Case = Callable[[], tuple[Call, Callable[[int], tuple[Any, ...]]]]
 PROGRAMS: dict[str, Case] = {}
-# A break ends a segment at its instruction, where PyTorch's front end ends a graph earlier or gives the frame up.
-MORE = {"sizes_from_data", "on_another_stream", "with_events", "from_a_generator_of_its_own"}
+# Calls that run for real between two graphs; PyTorch's front end has them in its graph, or gives the frame up.
+MORE = {
+    "sizes_from_data",
+    "on_another_stream",
+    "with_events",
+    "from_a_generator_of_its_own",
+    "waits_for_the_device",
+    "raises_in_the_middle",
+}
 
 
 def program(make: Case) -> Case:

@@ -21,16 +21,26 @@ std::string_view first_component(std::string_view path) {
   return path.ends_with(".py") ? path.substr(0, path.size() - 3) : path;
 }
 
+/// A loaded module's __file__; empty if it has none.
+std::string file_of(const char* module) {
+  PyObject* object = known_module(module);
+  Owned<> file = Owned<>::steal(object ? PyObject_GetAttrString(object, "__file__") : nullptr);
+  if (file && PyUnicode_Check(file.get())) return utf8_of(file.get());
+  PyErr_Clear();
+  return {};
+}
+
+/// Is the file of the package, which is loaded? It may lie in any folder of the program's path.
+bool is_of_package(std::string_view file, const std::string& name) {
+  const std::string path = file_of(name.c_str());
+  const std::string_view folder = std::string_view(path).substr(0, path.rfind('/') + 1);
+  return path.ends_with("/__init__.py") ? starts_with(file, folder) : !path.empty() && file == path;
+}
+
 }  // namespace
 
 std::string directory_of(const char* module) {
-  PyObject* object = known_module(module);
-  Owned<> file = Owned<>::steal(object ? PyObject_GetAttrString(object, "__file__") : nullptr);
-  if (!file || !PyUnicode_Check(file.get())) {
-    PyErr_Clear();
-    return {};
-  }
-  std::string path = utf8_of(file.get());
+  const std::string path = file_of(module);
   return path.substr(0, path.rfind('/') + 1);
 }
 
@@ -88,7 +98,7 @@ bool FileRules::find_runs(std::string_view file) const {
       return package_run_.contains(std::string(first_component(file.substr(at + packages.size()))));
   if (!stdlib_.empty() && starts_with(file, stdlib_))
     return stdlib_run_.contains(std::string(first_component(file.substr(stdlib_.size()))));
-  return false;
+  return std::ranges::any_of(package_run_, [&](const std::string& name) { return is_of_package(file, name); });
 }
 
 bool FileRules::torch_runs(std::string_view path) const {

@@ -20,6 +20,7 @@ struct Options {
   trace::Contract contract = trace::kClosed;
   std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
   Owned<> guard_filter = {};    // callable, or null
+  std::vector<trace::NamedSource> varies = {};  // sizes and ints that do, of a capture that is not run
 };
 
 class Capturer final : public runtime::Capturer {

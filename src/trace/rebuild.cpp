@@ -167,7 +167,7 @@ Register Rebuilder::make_new(Number* value) {
   if (!value->expr) return trace_.scope().is_data(value) ? of_data(value) : output(trace_.scope().node(value));
   const bool is_of_data = trace_.shapes.is_of_data(value->expr);
   if (is_of_data && value->type == &PyFloat_Type) return of_data(value);
-  if (is_of_data || value->type == &PyFloat_Type) return output(trace_.scope().node(value));
+  if (is_of_data || value->type == &PyFloat_Type || !trace_.contract.runs) return output(trace_.scope().node(value));
   return kNumber * kSort + number(value->expr);
 }
 
@@ -182,7 +182,7 @@ Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->inner) refuse_batched(tensor);
   const bool is_leaf = tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed;
   const bool as_eager = tensor->differentiable && trace_.contract.as_is;  // a view made with grad mode off
-  if (is_leaf && !as_eager) new_leaf(tensor);
+  if (is_leaf && !as_eager && trace_.contract.runs) new_leaf(tensor);
   trace_.scope().leaves(tensor);
   Register result = output(trace_.scope().node(tensor));
   auto& read = trace_.scope().state<ReadByHooks>();

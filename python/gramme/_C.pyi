@@ -79,6 +79,8 @@ class Captured:
         """
     def symbol_sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int | None]]:
         """Rows of _sources.Row, and the row of each symbol; None for those that come out of data."""
+    def guarded_sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
+        """Rows of _sources.Row, and those of the tensors and constants that the capture looked at."""
     def conditions(self, values: list[Any]) -> list[tuple[Any, str, str]]:
         """(what `values`, by symbol, make of it, the program's place, in words) for each that was decided by."""
     def reason(self) -> tuple[str | None, str, int, str]:

@@ -240,6 +240,13 @@ Owned<> Captured::symbol_sources() const {
   return take(PyTuple_Pack(2, PyTuple_GET_ITEM(rows.get(), 0), numbers.get()));
 }
 
+Owned<> Captured::guarded_sources() const {
+  std::vector<const Source*> sources;
+  for (const guards::Fact& fact : guards().facts)
+    if (fact.kind == guards::Kind::Tensor || fact.kind == guards::Kind::Constant) sources.push_back(fact.source);
+  return source_rows(guards(), sources);
+}
+
 Owned<> Captured::conditions(PyObject* values) const {
   const guards::ShapeGuards& shapes = guards().shapes;
   const std::vector<std::string> names = shapes.names();

@@ -31,7 +31,8 @@ Rebuilder::Rebuilder(Trace& trace) : trace_(trace) {
 Register Rebuilder::operator()(Value* value) {
   if (auto* lazy = as<Lazy>(value)) {
     if (lazy->target && !lazy->target->source) return (*this)(lazy->target);
-    if (trace_.is_of_made(lazy->source)) return (*this)(trace_.see(lazy));
+    const bool varies = !trace_.contract.runs && PyLong_CheckExact(lazy->object);  // perhaps
+    if (varies || trace_.is_of_made(lazy->source)) return (*this)(trace_.see(lazy));
     return read(lazy->source);
   }
   if (value->kind == Kind::Null) return kNull;
@@ -132,7 +133,8 @@ void Rebuilder::refuse_batched(const Tensor* tensor) {
 }
 
 Register Rebuilder::make(Value* value) {
-  if (value->source) {
+  const bool computed = !trace_.contract.runs && value->kind == Kind::Number;
+  if (value->source && !computed) {
     if (trace_.is_of_made(value->source)) {  // names and numbers are equal ones there
       auto* tuple = as<Tuple>(value);
       const bool known = value->kind == Kind::Constant || (tuple && tuple->type == &PyTuple_Type);

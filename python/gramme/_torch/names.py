@@ -93,6 +93,16 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._ops import OpOverloadPacket as OpOverloadPacket
     from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
     from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+    import torch.export._trace as export_trace
+    from torch._export.non_strict_utils import make_fake_inputs as make_fake_inputs
+    from torch._export.non_strict_utils import produce_guards_and_solve_constraints as produce_guards_and_solve_constraints
+    from torch._export.wrappers import _wrap_submodules as wrap_submodules
+    from torch._dynamo.eval_frame import argument_names as argument_names
+    from torch._dynamo.eval_frame import check_user_input_output as check_user_input_output
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError as ConstraintViolationError
+    from torch.fx.graph import _PyTreeCodeGen as PyTreeCodeGen
+    from torch.fx.graph import _PyTreeInfo as PyTreeInfo
+    from torch.utils._sympy.value_ranges import ValueRangeError as ValueRangeError
     from torch.amp.autocast_mode import _enter_autocast as enter_autocast
     from torch.amp.autocast_mode import _exit_autocast as exit_autocast
     from torch.autograd.grad_mode import _enter_inference_mode as enter_inference_mode
@@ -120,6 +130,16 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.utils._sympy.value_ranges import ValueRanges as ValueRanges
 
 NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for the module itself)
+    "export_trace": ("torch.export._trace", ""),
+    "make_fake_inputs": ("torch._export.non_strict_utils", "make_fake_inputs"),
+    "produce_guards_and_solve_constraints": ("torch._export.non_strict_utils", "produce_guards_and_solve_constraints"),
+    "wrap_submodules": ("torch._export.wrappers", "_wrap_submodules"),
+    "argument_names": ("torch._dynamo.eval_frame", "argument_names"),
+    "check_user_input_output": ("torch._dynamo.eval_frame", "check_user_input_output"),
+    "ConstraintViolationError": ("torch.fx.experimental.symbolic_shapes", "ConstraintViolationError"),
+    "PyTreeCodeGen": ("torch.fx.graph", "_PyTreeCodeGen"),
+    "PyTreeInfo": ("torch.fx.graph", "_PyTreeInfo"),
+    "ValueRangeError": ("torch.utils._sympy.value_ranges", "ValueRangeError"),
     "FunctionBase": ("torch._C", "_FunctionBase"),
     "TorchCompileAOTInductorWrapper": ("torch", "_TorchCompileAOTInductorWrapper"),
     "TorchCompileInductorWrapper": ("torch", "_TorchCompileInductorWrapper"),

@@ -1,0 +1,163 @@
+"""gramme in the place of the front end of torch.export(strict=True); everything below it is torch.export's."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+
+from .._torch.names import (
+    ConstraintViolationError,
+    GuardOnDataDependentSymNode,
+    UserError,
+    UserErrorType,
+    ValueRangeError,
+    check_user_input_output,
+    dynamo_config,
+    export_trace,
+    make_fake_inputs,
+    produce_guards_and_solve_constraints,
+    pytree,
+    wrap_submodules,
+)
+from ._call import Call, Place, capture
+from ._program import torch_graph
+
+__all__ = ["front_end"]
+
+_active: ContextVar[bool] = ContextVar("gramme.export", default=False)
+_graph: ContextVar[Any] = ContextVar("gramme.export.graph", default=None)
+
+
+@contextlib.contextmanager
+def front_end() -> Iterator[None]:
+    """In the scope, torch.export.export(strict=True) captures by gramme on this thread."""
+    _stand_in_front()
+    token = _active.set(True)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+@functools.cache
+def _stand_in_front() -> None:
+    strict, to_torch = export_trace._strict_export, export_trace._export_to_torch_ir
+
+    @functools.wraps(strict)
+    def strict_export(**given: Any) -> Any:
+        if not _active.get():
+            return strict(**given)
+        with _user_errors():
+            return _export(strict, **given)
+
+    @functools.wraps(to_torch)
+    def export_to_torch_ir(*args: Any, **given: Any) -> Any:
+        made = _graph.get()
+        return to_torch(*args, **given) if made is None else made
+
+    export_trace._strict_export, export_trace._export_to_torch_ir = strict_export, export_to_torch_ir
+
+
+@contextlib.contextmanager
+def _user_errors() -> Iterator[None]:
+    """What torch.export's callers catch."""
+    try:
+        yield
+    except (ConstraintViolationError, ValueRangeError) as error:
+        raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error)) from error
+    except GuardOnDataDependentSymNode as error:
+        text = f"Consider annotating your code using torch._check*(). {error}"
+        raise UserError(UserErrorType.ANTI_PATTERN, text, case_name="constrain_as_size_example") from error
+
+
+def _export(strict: Callable[..., Any], **given: Any) -> Any:
+    """_strict_export, whose graph is captured here, and whose guards are solved when it is lowered."""
+    module, args, kwargs = given["mod"], given["args"], given["kwargs"] or {}
+    if not isinstance(args, tuple):
+        text = f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
+        raise UserError(UserErrorType.INVALID_INPUT, text)
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    check_user_input_output(leaves, UserErrorType.INVALID_INPUT)
+    deferred = given["prefer_deferred_runtime_asserts_over_guards"]
+    mode, fake_args, fake_kwargs, equalities, signature, shapes = make_fake_inputs(
+        module, args, kwargs, given["dynamic_shapes"], prefer_deferred_runtime_asserts_over_guards=deferred
+    )
+    fakes = pytree.tree_leaves((fake_args, fake_kwargs))
+    specs = export_trace._ExportModuleSpecTrackerDict()
+    with _settings(deferred), wrap_submodules(module, given["preserve_module_call_signature"], specs):
+        with _without_marks(leaves):
+            call = capture(module, leaves, spec, fakes)
+    graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)
+    _require(call, leaves, fakes)
+
+    def solve(lowered: torch.fx.GraphModule) -> None:
+        produce_guards_and_solve_constraints(
+            fake_mode=mode,
+            gm=lowered,
+            dynamic_shapes=shapes,
+            equalities_inputs=equalities,
+            original_signature=signature,
+        )
+
+    given["_to_aten_func"] = functools.partial(given["_to_aten_func"], produce_guards_callback=solve)
+    token = _graph.set(graph)
+    try:
+        return strict(**given)
+    finally:
+        _graph.reset(token)
+
+
+def _settings(deferred: bool) -> Any:
+    """What torch.export asks of its front end."""
+    asked = dataclasses.asdict(export_trace.DEFAULT_EXPORT_DYNAMO_CONFIG)
+    asked["prefer_deferred_runtime_asserts_over_guards"] = deferred
+    asked["side_effect_replay_policy"] = "silent"  # told in other words
+    return dynamo_config.patch(asked)
+
+
+_MARKS = re.compile(r"_dynamo_\w+_(indices|range)|_has_dynamo_dim_marking")
+
+
+@contextlib.contextmanager
+def _without_marks(leaves: list[Any]) -> Iterator[None]:
+    """What torch.export has written on tensors for its own front end; the fakes know it."""
+    hidden = []
+    for tensor in leaves:
+        if isinstance(tensor, torch.Tensor):
+            marks = {name: value for name, value in vars(tensor).items() if _MARKS.fullmatch(name)}
+            hidden += [(tensor, name, value) for name, value in marks.items()]
+            for name in marks:
+                delattr(tensor, name)
+    try:
+        yield
+    finally:
+        for tensor, name, value in hidden:
+            setattr(tensor, name, value)
+
+
+def _require(call: Call, leaves: list[Any], fakes: list[Any]) -> None:
+    """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints."""
+    for condition in call.conditions:
+        if condition.holds is not None and not bool(condition.holds):
+            raise AssertionError(f"gramme: {condition.words} does not hold of the fakes")
+    for place in _fixed(call, fakes):
+        known = place.of(leaves)
+        if not bool(place.of(fakes) == known):
+            raise AssertionError(f"gramme: {place} is {known}")
+
+
+def _fixed(call: Call, fakes: list[Any]) -> Iterator[Place]:
+    """Sizes and ints that may vary, and that the graph is for one value of."""
+    for i in call.looked_at:
+        fake = fakes[i]
+        places = [Place(i)] if isinstance(fake, torch.SymInt) else []
+        if isinstance(fake, torch.Tensor):
+            places = [Place(i, "size", d) for d, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
+        yield from (place for place in places if place not in call.varying)

@@ -112,7 +112,7 @@ def mismatched(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(never, "data"), (raises, "ValueError: not 2"), (mismatched, "size")],
+    [(never, "data"), (raises, "ValueError: not 2"), (mismatched, "cannot be multiplied")],
 )
 def test_a_call_that_is_no_graph_is_an_error_with_its_line(function: Any, said: str) -> None:
     with pytest.raises(gramme.CaptureError, match=said) as raised:

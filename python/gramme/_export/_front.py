@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -32,7 +32,6 @@ from ._program import torch_graph
 __all__ = ["front_end"]
 
 _active: ContextVar[bool] = ContextVar("gramme.export", default=False)
-_graph: ContextVar[Any] = ContextVar("gramme.export.graph", default=None)
 
 
 @contextlib.contextmanager
@@ -48,21 +47,24 @@ def front_end() -> Iterator[None]:
 
 @functools.cache
 def _stand_in_front() -> None:
-    strict, to_torch = export_trace._strict_export, export_trace._export_to_torch_ir
+    """Once in a process; elsewhere than in the scope nothing is different."""
+    original = export_trace._export_to_torch_ir
 
-    @functools.wraps(strict)
-    def strict_export(**given: Any) -> Any:
+    @functools.wraps(original)
+    def export_to_torch_ir(module: Any, args: Any, kwargs: Any = None, shapes: Any = None, **given: Any) -> Any:
         if not _active.get():
-            return strict(**given)
+            return original(module, args, kwargs, shapes, **given)
         with _user_errors():
-            return _export(strict, **given)
+            return _torch_graph(
+                module,
+                args,
+                kwargs or {},
+                shapes,
+                given.get("preserve_module_call_signature", ()),
+                given.get("prefer_deferred_runtime_asserts_over_guards", False),
+            )
 
-    @functools.wraps(to_torch)
-    def export_to_torch_ir(*args: Any, **given: Any) -> Any:
-        made = _graph.get()
-        return to_torch(*args, **given) if made is None else made
-
-    export_trace._strict_export, export_trace._export_to_torch_ir = strict_export, export_to_torch_ir
+    export_trace._export_to_torch_ir = export_to_torch_ir
 
 
 @contextlib.contextmanager
@@ -77,41 +79,27 @@ def _user_errors() -> Iterator[None]:
         raise UserError(UserErrorType.ANTI_PATTERN, text, case_name="constrain_as_size_example") from error
 
 
-def _export(strict: Callable[..., Any], **given: Any) -> Any:
-    """_strict_export, whose graph is captured here, and whose guards are solved when it is lowered."""
-    module, args, kwargs = given["mod"], given["args"], given["kwargs"] or {}
+def _torch_graph(
+    module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any, preserved: tuple[str, ...], deferred: bool
+) -> torch.fx.GraphModule:
+    """What torch.export lowers: the captured graph, when its sizes are known to vary as `shapes` has it."""
     if not isinstance(args, tuple):
         text = f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
         raise UserError(UserErrorType.INVALID_INPUT, text)
     leaves, spec = pytree.tree_flatten((args, kwargs))
     check_user_input_output(leaves, UserErrorType.INVALID_INPUT)
-    deferred = given["prefer_deferred_runtime_asserts_over_guards"]
     mode, fake_args, fake_kwargs, equalities, signature, shapes = make_fake_inputs(
-        module, args, kwargs, given["dynamic_shapes"], prefer_deferred_runtime_asserts_over_guards=deferred
+        module, args, kwargs, shapes, prefer_deferred_runtime_asserts_over_guards=deferred
     )
     fakes = pytree.tree_leaves((fake_args, fake_kwargs))
     specs = export_trace._ExportModuleSpecTrackerDict()
-    with _settings(deferred), wrap_submodules(module, given["preserve_module_call_signature"], specs):
-        with _without_marks(leaves):
-            call = capture(module, leaves, spec, fakes)
-    graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)
+    with _settings(deferred), wrap_submodules(module, preserved, specs), _without_marks(leaves):
+        call = capture(module, leaves, spec, fakes)
     _require(call, leaves, fakes)
-
-    def solve(lowered: torch.fx.GraphModule) -> None:
-        produce_guards_and_solve_constraints(
-            fake_mode=mode,
-            gm=lowered,
-            dynamic_shapes=shapes,
-            equalities_inputs=equalities,
-            original_signature=signature,
-        )
-
-    given["_to_aten_func"] = functools.partial(given["_to_aten_func"], produce_guards_callback=solve)
-    token = _graph.set(graph)
-    try:
-        return strict(**given)
-    finally:
-        _graph.reset(token)
+    graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)
+    produce_guards_and_solve_constraints(mode, graph, shapes, equalities, signature)
+    mode.shape_env.frozen = False  # for the numbers out of data that are found when the graph is lowered
+    return graph
 
 
 def _settings(deferred: bool) -> Any:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import inspect
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import noop_context_fn
 
-from .._torch.names import PyTreeCodeGen, PyTreeInfo, argument_names, check_user_input_output, pytree
-from .._torch.names import UserErrorType
+from .._torch.names import (
+    PyTreeCodeGen,
+    PyTreeInfo,
+    UserErrorType,
+    argument_names,
+    check_user_input_output,
+    pytree,
+    tag_activation_checkpoint,
+)
 from ._call import Call, Change, Place
 
 __all__ = ["torch_graph"]
@@ -37,8 +45,7 @@ class _Builder:
         for node, fake in zip(self._users, fakes, strict=True):
             node.meta["val"] = fake
         self._of_leaf = {id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v)}
-        named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-        self._state = {id(tensor): name for name, tensor in reversed(named)}
+        self._state = {id(tensor): name for name, tensor in reversed([*_tensors_of(module)])}
         self._made: dict[int, torch.fx.Node] = {}
         self._nodes: dict[torch.fx.Node, Any] = {}
 
@@ -88,8 +95,7 @@ class _Builder:
         known = self._made.get(id(tensor))
         if known is not None:
             return known
-        path = self._state.get(id(tensor))
-        name = path.replace(".", "_") if path else f"constant_{len(self._made)}"
+        name = self._state.get(id(tensor), "constant").replace(".", "_")
         while hasattr(self._root, name):
             name += "_"
         if isinstance(tensor, torch.nn.Parameter):
@@ -115,6 +121,11 @@ class _Builder:
                 continue
             made = self.graph.node_copy(node, lambda n: self._nodes[n])
             made.meta["stack_trace"] = _without_ours(made.meta.get("stack_trace"))
+            stack = made.meta.get("nn_module_stack", {})  # torch.export adds the root, under its own name
+            made.meta["nn_module_stack"] = {key: row for key, row in stack.items() if row[0] != "L['self']"}
+            if node.target is tag_activation_checkpoint:
+                body = getattr(self._root, node.args[0].target)
+                body.meta.setdefault("_checkpoint_context_fn", noop_context_fn)
             self._nodes[node] = made
 
     def _is_shared(self, attribute: torch.fx.Node, direct: list[Any]) -> bool:
@@ -123,6 +134,16 @@ class _Builder:
             return True
         users = [user for old, new in self._nodes.items() if new is attribute for user in old.users]
         return any(user.op != "call_function" or user.target not in _NEW for user in users)
+
+
+def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters, buffers, and other attributes that are tensors."""
+    yield from module.named_parameters(remove_duplicate=False)
+    yield from module.named_buffers(remove_duplicate=False)
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            if _is_tensor(value):
+                yield (f"{path}.{name}" if path else name), value
 
 
 def _is_tensor(value: Any) -> bool:

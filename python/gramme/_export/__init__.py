@@ -45,9 +45,9 @@ def export(
         torch.Size([4, 2])
 
     """
-    from ._front import front_end
+    from ._front import front_end, marks_put_back
 
-    with front_end():
+    with front_end(), marks_put_back((args, kwargs)):
         return torch.export.export(
             module,
             args,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import re
@@ -29,8 +30,9 @@ from .._torch.names import (
 from ._call import Call, Place, capture
 from ._program import torch_graph
 
-__all__ = ["front_end"]
+__all__ = ["captured_graph", "front_end", "marks_put_back", "stand_everywhere"]
 
+_everywhere = False
 _active: ContextVar[bool] = ContextVar("gramme.export", default=False)
 
 
@@ -45,6 +47,14 @@ def front_end() -> Iterator[None]:
         _active.reset(token)
 
 
+def stand_everywhere(stand: bool) -> None:
+    """Whether torch.export.export(strict=True) captures by gramme wherever it is called."""
+    global _everywhere
+    if stand:
+        _stand_in_front()
+    _everywhere = stand
+
+
 @functools.cache
 def _stand_in_front() -> None:
     """Once in a process; elsewhere than in the scope nothing is different."""
@@ -52,17 +62,16 @@ def _stand_in_front() -> None:
 
     @functools.wraps(original)
     def export_to_torch_ir(module: Any, args: Any, kwargs: Any = None, shapes: Any = None, **given: Any) -> Any:
-        if not _active.get():
+        if not (_active.get() or _everywhere):
             return original(module, args, kwargs, shapes, **given)
-        with _user_errors():
-            return _torch_graph(
-                module,
-                args,
-                kwargs or {},
-                shapes,
-                given.get("preserve_module_call_signature", ()),
-                given.get("prefer_deferred_runtime_asserts_over_guards", False),
-            )
+        return captured_graph(
+            module,
+            args,
+            kwargs or {},
+            shapes,
+            given.get("preserve_module_call_signature", ()),
+            given.get("prefer_deferred_runtime_asserts_over_guards", False),
+        )
 
     export_trace._export_to_torch_ir = export_to_torch_ir
 
@@ -79,10 +88,23 @@ def _user_errors() -> Iterator[None]:
         raise UserError(UserErrorType.ANTI_PATTERN, text, case_name="constrain_as_size_example") from error
 
 
-def _torch_graph(
+def captured_graph(
     module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any, preserved: tuple[str, ...], deferred: bool
 ) -> torch.fx.GraphModule:
-    """What torch.export lowers: the captured graph, when its sizes are known to vary as `shapes` has it."""
+    """What torch.export lowers: the captured graph, when its sizes are known to vary as `shapes` has it.
+
+    Raises:
+        CaptureError: the call is not one graph.
+        torch._dynamo.exc.UserError: arguments, results or sizes that cannot be exported.
+
+    """
+    with _user_errors():
+        return _captured_graph(module, args, kwargs, shapes, preserved, deferred)
+
+
+def _captured_graph(
+    module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any, preserved: tuple[str, ...], deferred: bool
+) -> torch.fx.GraphModule:
     if not isinstance(args, tuple):
         text = f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
         raise UserError(UserErrorType.INVALID_INPUT, text)
@@ -110,24 +132,39 @@ def _settings(deferred: bool) -> Any:
     return dynamo_config.patch(asked)
 
 
-_MARKS = re.compile(r"_dynamo_\w+_(indices|range)|_has_dynamo_dim_marking")
+_MARKS = re.compile(r"_dynamo_\w+_(indices|range)|_has_dynamo_dim_marking|_specialize_on")
+
+
+def _marks(tensor: torch.Tensor) -> dict[str, Any]:
+    return {name: value for name, value in vars(tensor).items() if _MARKS.fullmatch(name)}
 
 
 @contextlib.contextmanager
 def _without_marks(leaves: list[Any]) -> Iterator[None]:
     """What torch.export has written on tensors for its own front end; the fakes know it."""
-    hidden = []
-    for tensor in leaves:
-        if isinstance(tensor, torch.Tensor):
-            marks = {name: value for name, value in vars(tensor).items() if _MARKS.fullmatch(name)}
-            hidden += [(tensor, name, value) for name, value in marks.items()]
-            for name in marks:
-                delattr(tensor, name)
+    hidden = [(tensor, _marks(tensor)) for tensor in leaves if isinstance(tensor, torch.Tensor)]
+    for tensor, marks in hidden:
+        for name in marks:
+            delattr(tensor, name)
     try:
         yield
     finally:
-        for tensor, name, value in hidden:
-            setattr(tensor, name, value)
+        for tensor, marks in hidden:
+            vars(tensor).update(marks)
+
+
+@contextlib.contextmanager
+def marks_put_back(arguments: Any) -> Iterator[None]:
+    """Behind the scope tensors have the marks that they had before, which torch.export reads, writes and drops."""
+    before = [(leaf, _marks(leaf)) for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
+    kept = [(tensor, {name: copy.copy(value) for name, value in marks.items()}) for tensor, marks in before]
+    try:
+        yield
+    finally:
+        for tensor, marks in kept:
+            for name in _marks(tensor):
+                delattr(tensor, name)
+            vars(tensor).update(marks)
 
 
 def _require(call: Call, leaves: list[Any], fakes: list[Any]) -> None:

@@ -94,6 +94,8 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
     from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
     import torch.export._trace as export_trace
+    from torch._dynamo.eval_frame import ExportResult as ExportResult
+    from torch._guards import GuardsSet as GuardsSet
     from torch._export.non_strict_utils import make_fake_inputs as make_fake_inputs
     from torch._export.non_strict_utils import produce_guards_and_solve_constraints as produce_guards_and_solve_constraints
     from torch._export.wrappers import _wrap_submodules as wrap_submodules
@@ -131,6 +133,8 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
 
 NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for the module itself)
     "export_trace": ("torch.export._trace", ""),
+    "ExportResult": ("torch._dynamo.eval_frame", "ExportResult"),
+    "GuardsSet": ("torch._guards", "GuardsSet"),
     "make_fake_inputs": ("torch._export.non_strict_utils", "make_fake_inputs"),
     "produce_guards_and_solve_constraints": ("torch._export.non_strict_utils", "produce_guards_and_solve_constraints"),
     "wrap_submodules": ("torch._export.wrappers", "_wrap_submodules"),

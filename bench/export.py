@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/export.py [--runs 3] [NAME ...]
 
-The front end is what makes the graph of torch's calls: all below it is torch.export's in both. Each export is made anew,
-the best of the runs counts. The last row is a transformer of 32 layers of a 7B model on the meta device.
+The front end is what makes the graph of torch's calls: all below it is torch.export's in both. Each export is made
+anew, the best of the runs counts. The last row is a transformer of 32 layers of a 7B model on the meta device.
 """
 
 from __future__ import annotations

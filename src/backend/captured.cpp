@@ -235,8 +235,7 @@ Owned<> Captured::symbol_sources() const {
   Owned<> rows = source_rows(guards(), known), numbers = take(PyList_New(0));
   Py_ssize_t next = 0;
   for (const Source* source : guards().shapes.symbols)
-    check(PyList_Append(numbers.get(),
-                        source ? PyList_GET_ITEM(PyTuple_GET_ITEM(rows.get(), 1), next++) : Py_None));
+    check(PyList_Append(numbers.get(), source ? PyList_GET_ITEM(PyTuple_GET_ITEM(rows.get(), 1), next++) : Py_None));
   return take(PyTuple_Pack(2, PyTuple_GET_ITEM(rows.get(), 0), numbers.get()));
 }
 

@@ -267,8 +267,8 @@ const meta::Record* as_real(PyObject* object, const meta::Record* record) {
   if (!fake || !Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(fake))) return record;
   static PyObject* const mark = of_torch::attribute(of_torch::IsParam);
   PyObject* found = nullptr;
-  const bool parameter = cpython::instance_attribute(object, mark, &found) == cpython::Lookup::Found &&
-                         found == Py_True;
+  const bool parameter =
+      cpython::instance_attribute(object, mark, &found) == cpython::Lookup::Found && found == Py_True;
   PyTypeObject* const type = parameter ? once([] { return imported_type("torch.nn.parameter", "Parameter"); })
                                        : once([] { return imported_type("torch", "Tensor"); });
   return meta::with_type(record, type);

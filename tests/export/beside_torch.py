@@ -115,7 +115,8 @@ def assert_same(got: Any, expected: Any) -> None:
             torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-6)
             assert left.requires_grad == right.requires_grad
         else:
-            assert left == right and type(left) is type(right)
+            assert left == right
+            assert type(left) is type(right)
 
 
 def buffers(module: Any) -> dict[str, torch.Tensor]:
@@ -147,7 +148,9 @@ def assert_untouched(before: tuple[Any, ...], module: torch.nn.Module) -> None:
         assert attributes.keys() == parts[path].keys()
         for name, value in attributes.items():
             assert parts[path][name] is value, f"{path}.{name}"
-    for (name, identity, value, version), (other, other_identity, now, now_version) in zip(before[1], tensors, strict=True):
+    for (name, identity, value, version), (other, other_identity, now, now_version) in zip(
+        before[1], tensors, strict=True
+    ):
         assert (name, identity, version) == (other, other_identity, now_version)
         torch.testing.assert_close(now, value, rtol=0, atol=0, equal_nan=True)
 

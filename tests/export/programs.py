@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from export.beside_torch import Program
 from torch import nn
 from torch.export import Dim
+
+from export.beside_torch import Program
 
 PROGRAMS: dict[str, Program] = {}
 
@@ -73,8 +74,6 @@ class Nested(nn.Module):
 class Point(NamedTuple):
     x: Any
     y: Any
-
-
 
 
 @program(lambda: (Point(vector(), vector()),), loads=False)
@@ -423,7 +422,11 @@ class IntVaries(nn.Module):
         return x * k, k, k + 1
 
 
-@program(lambda n=4: ([torch.randn(n, 2), torch.randn(n, 2)], {"a": torch.randn(3, n)}), ([{0: Dim.AUTO}, {0: Dim.AUTO}], {"a": {1: Dim.AUTO}}), (2, 9))
+@program(
+    lambda n=4: ([torch.randn(n, 2), torch.randn(n, 2)], {"a": torch.randn(3, n)}),
+    ([{0: Dim.AUTO}, {0: Dim.AUTO}], {"a": {1: Dim.AUTO}}),
+    (2, 9),
+)
 class NestedVaries(nn.Module):
     def forward(self, xs: Any, d: Any) -> Any:
         return d["a"] @ (xs[0] + xs[1])
@@ -454,6 +457,36 @@ class Attention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, n, c)
 
 
+@program(rows, AUTO, (4, 9))
+class Fractions(nn.Module):
+    def forward(self, x: Any) -> Any:
+        n = x.shape[0]
+        y = x * 2 if n / 2 > 1.5 else x
+        return y[: int(n * 0.5)], x * max(n, 3)
+
+
+@program(rows, VARIES, (2, 9), differs="it asks the tensor for its number of elements")
+class Elements(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.numel(), x.reshape(-1, 3, 1).size(), x * (x.numel() / 2)
+
+
+@program(
+    lambda n=4: (torch.randn(2, 3, n, n),), {"x": {2: Dim.AUTO, 3: Dim.AUTO}}, (4, 6), differs="it has other guards"
+)
+class Resized(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return F.interpolate(x, scale_factor=2.0, mode="nearest"), F.avg_pool2d(x, 2)
+
+
+@program(rows, VARIES, (2, 9))
+class Asked(nn.Module):
+    def forward(self, x: Any) -> Any:
+        if torch.compiler.is_exporting() and torch.compiler.is_compiling():
+            return x + 1
+        return x - 1
+
+
 # ---- operators with bodies, and numbers out of data
 
 
@@ -472,9 +505,7 @@ class CondOnState(Buffered):
 @program(vector)
 class WhileLoop(nn.Module):
     def forward(self, x: Any) -> Any:
-        return torch._higher_order_ops.while_loop(
-            lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (torch.tensor(0), x)
-        )
+        return torch._higher_order_ops.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (torch.tensor(0), x))
 
 
 @program(rows)

@@ -66,19 +66,25 @@ def test_what_a_call_would_return_and_change(device: str) -> None:
     before = dict(vars(module)), module.mean, module.mean._version
     result, changes, keep = capture(call_two, module, x, 2)
     assert list(result) == ["y", "weight", "same", "k"]
-    assert isinstance(result["y"], torch.fx.Node) and result["y"].target is torch._C._nn.linear
-    assert result["weight"] is module.linear.weight and result["same"] is x
+    assert isinstance(result["y"], torch.fx.Node)
+    assert result["y"].target is torch._C._nn.linear
+    assert result["weight"] is module.linear.weight
+    assert result["same"] is x
     assert result["k"] == (2, [None, "text"])
     assert (dict(vars(module)), module.mean, module.mean._version) == before
-    assert module.lines == [] and module.count == 0 and module.cache is None
+    assert module.lines == []
+    assert module.count == 0
+    assert module.cache is None
     by_target = {(change[0], id(change[1])): change for change in changes}
     stored = [change for change in changes if change[0] == "StoreAttr"]
     assert [(change[1], change[2]) for change in stored] == [(module, "count"), (module, "cache")]
     assert stored[0][3] == [2]
-    assert isinstance(stored[1][3][0][0], torch.fx.Node) and stored[1][3][0][1] == "old"
+    assert isinstance(stored[1][3][0][0], torch.fx.Node)
+    assert stored[1][3][0][1] == "old"
     assert by_target["FillList", id(module.lines)][3] == ["called"]
     name, value = by_target["FillDict", id(module._buffers)][3]
-    assert name == "mean" and isinstance(value, torch.fx.Node)
+    assert name == "mean"
+    assert isinstance(value, torch.fx.Node)
 
 
 def scaled(x: torch.Tensor, n: int) -> Any:
@@ -95,7 +101,8 @@ def test_sizes_and_ints_that_vary_are_outputs_of_the_graph() -> None:
     assert result[1].op == "placeholder"
     assert (True, "L['x'].size()[0] >= 4") in [(holds, words) for holds, _, words in keep.conditions]
     plain, _, keep = capture(scaled, x, 5)
-    assert plain[1:] == (5, 18) and keep.conditions == []
+    assert plain[1:] == (5, 18)
+    assert keep.conditions == []
 
 
 def never(x: torch.Tensor) -> torch.Tensor:

@@ -64,4 +64,5 @@ def test_torch_dynamo_export(static: bool) -> None:
         x, y = torch.randn(6, 5), torch.randn(6, 5)
         torch.testing.assert_close(graph(x, y), function(x, y))
     result = again.graph_module(torch.ones(4, 3), scale=3.0)
-    assert sorted(result) == ["rows", "y"] and result["rows"] == 4
+    assert sorted(result) == ["rows", "y"]
+    assert result["rows"] == 4

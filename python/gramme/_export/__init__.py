@@ -31,7 +31,7 @@ def export(
         prefer_deferred_runtime_asserts_over_guards: as torch.export.export takes it.
 
     Returns:
-        A torch.export.ExportedProgram: `save`, `load`, `unflatten` and `run_decompositions` work as with torch.export's.
+        A torch.export.ExportedProgram: save, load, unflatten and run_decompositions work as with torch.export's.
 
     Raises:
         CaptureError: the call is not one graph; it is a torch._dynamo.exc.Unsupported too.

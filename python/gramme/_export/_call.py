@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import torch
 from .. import _C
 from .._torch.names import pytree
 
-__all__ = ["Call", "Change", "Place", "capture"]
+__all__ = ["Call", "Change", "Place", "capture", "varying_dimensions"]
 
 
 class Change(NamedTuple):
@@ -142,8 +143,14 @@ def _varies(fakes: Sequence[Any]) -> list[tuple[re.Pattern[str], int | None]]:
         if isinstance(fake, torch.SymInt):
             found.append((pattern, None))
         if isinstance(fake, torch.Tensor):
-            found += [(pattern, d) for d, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
+            found += [(pattern, d) for d in varying_dimensions(fake)]
     return found
+
+
+def varying_dimensions(fake: torch.Tensor) -> list[int]:
+    """Those whose size is a symbol."""
+    sizes: tuple[Any, ...] = tuple(fake.shape)
+    return [d for d, size in enumerate(sizes) if isinstance(size, torch.SymInt)]
 
 
 def capture(module: Callable[..., Any], leaves: Sequence[Any], spec: Any, fakes: Sequence[Any]) -> Call:
@@ -159,6 +166,7 @@ def capture(module: Callable[..., Any], leaves: Sequence[Any], spec: Any, fakes:
         return self(*args, **kwargs)
 
     keep = _Keep(fakes)
+    assert isinstance(call, types.FunctionType)
     result, changes = _C.capture_whole(call, module, tuple(leaves), backend=keep, varies=_varies(fakes))
     keep.call.result = result
     keep.call.changes = [Change(*change) for change in changes]

@@ -6,7 +6,9 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 import re
+import types
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -27,7 +29,7 @@ from .._torch.names import (
     pytree,
     wrap_submodules,
 )
-from ._call import Call, Place, capture
+from ._call import Call, Place, capture, varying_dimensions
 from ._program import torch_graph
 
 __all__ = ["captured_graph", "front_end", "marks_put_back", "stand_everywhere"]
@@ -73,7 +75,7 @@ def _stand_in_front() -> None:
             given.get("prefer_deferred_runtime_asserts_over_guards", False),
         )
 
-    export_trace._export_to_torch_ir = export_to_torch_ir
+    export_trace._export_to_torch_ir = export_to_torch_ir  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
@@ -110,7 +112,7 @@ def _captured_graph(
         raise UserError(UserErrorType.INVALID_INPUT, text)
     leaves, spec = pytree.tree_flatten((args, kwargs))
     check_user_input_output(leaves, UserErrorType.INVALID_INPUT)
-    mode, fake_args, fake_kwargs, equalities, signature, shapes = make_fake_inputs(
+    mode, fake_args, fake_kwargs, equalities, signature, shapes = make_fake_inputs(  # type: ignore[no-untyped-call]
         module, args, kwargs, shapes, prefer_deferred_runtime_asserts_over_guards=deferred
     )
     fakes = pytree.tree_leaves((fake_args, fake_kwargs))
@@ -169,13 +171,38 @@ def marks_put_back(arguments: Any) -> Iterator[None]:
 
 def _require(call: Call, leaves: list[Any], fakes: list[Any]) -> None:
     """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints."""
+    fixed = [*_fixed(call, fakes)]
     for condition in call.conditions:
-        if condition.holds is not None and not bool(condition.holds):
+        holds = _of_floats(condition.words, fakes) if condition.holds is None else condition.holds
+        if holds is None:  # no guard says it for other numbers than these
+            fixed += _places_in(condition.words)
+        elif not bool(holds):
             raise AssertionError(f"gramme: {condition.words} does not hold of the fakes")
-    for place in _fixed(call, fakes):
+    for place in fixed:
         known = place.of(leaves)
         if not bool(place.of(fakes) == known):
             raise AssertionError(f"gramme: {place} is {known}")
+
+
+_MATH = types.SimpleNamespace(trunc=math.trunc, floor=math.floor, ceil=math.ceil, sqrt=torch.sym_sqrt)
+_FUNCTIONS = {"math": _MATH, "float": torch.sym_float, "min": torch.sym_min, "max": torch.sym_max, "round": round}
+
+
+def _of_floats(words: str, fakes: list[Any]) -> Any:
+    """What a condition about floats is of the fakes: its words are Python. None if they cannot be computed."""
+    try:
+        return eval(words, {"__builtins__": {}, **_FUNCTIONS, "L": {"leaves": fakes}})
+    except (ArithmeticError, NameError, NotImplementedError, SyntaxError, TypeError, ValueError):
+        return None
+
+
+_PLACE = re.compile(r"L\['leaves'\]\[(\d+)\](?:\.(size|stride|storage_offset)\(\)(?:\[(\d+)\])?)?")
+
+
+def _places_in(words: str) -> list[Place]:
+    """The places that a condition is about."""
+    found = [match.groups() for match in _PLACE.finditer(words)]
+    return [Place(int(leaf), (what or "").removeprefix("storage_"), int(dim or 0)) for leaf, what, dim in found]
 
 
 def _fixed(call: Call, fakes: list[Any]) -> Iterator[Place]:
@@ -184,5 +211,5 @@ def _fixed(call: Call, fakes: list[Any]) -> Iterator[Place]:
         fake = fakes[i]
         places = [Place(i)] if isinstance(fake, torch.SymInt) else []
         if isinstance(fake, torch.Tensor):
-            places = [Place(i, "size", d) for d, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
+            places = [Place(i, "size", d) for d in varying_dimensions(fake)]
         yield from (place for place in places if place not in call.varying)

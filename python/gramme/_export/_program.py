@@ -50,7 +50,8 @@ class _Builder:
         self._nodes: dict[torch.fx.Node, Any] = {}
 
     def build(self, assigned: dict[str, Any]) -> torch.fx.GraphModule:
-        flat, self.out_spec = pytree.tree_flatten(self._call.result)
+        result = pytree.tree_map(_as_tuple, self._call.result, is_leaf=_is_size)
+        flat, self.out_spec = pytree.tree_flatten(result)
         check_user_input_output([v for v in flat if not _is_node(v)], UserErrorType.INVALID_OUTPUT)
         self._inputs()
         direct = [*flat, *assigned.values()]
@@ -74,7 +75,7 @@ class _Builder:
                 self._nodes[node] = given  # a number
 
     def _at(self, place: Place) -> torch.fx.Node:
-        leaf = self._users[place.leaf]
+        leaf: torch.fx.Node = self._users[place.leaf]
         if not place.what:
             return self._of_leaf.get(id(self._leaves[place.leaf]), leaf)
         if place.what == "size":
@@ -89,7 +90,8 @@ class _Builder:
             return self._nodes.get(value)
         if not _is_tensor(value):
             return value
-        return self._of_leaf.get(id(value)) or self._attribute(value)
+        of_leaf = self._of_leaf.get(id(value))
+        return self._attribute(value) if of_leaf is None else of_leaf
 
     def _attribute(self, tensor: torch.Tensor) -> torch.fx.Node:
         known = self._made.get(id(tensor))
@@ -129,7 +131,7 @@ class _Builder:
             self._nodes[node] = made
 
     def _is_shared(self, attribute: torch.fx.Node, direct: list[Any]) -> bool:
-        """May something share the memory of a buffer that gets its new content at the end?"""
+        """Whether something may share the memory of a buffer that gets its new content at the end."""
         if any(_is_tensor(value) and self._made.get(id(value)) is attribute for value in direct):
             return True
         users = [user for old, new in self._nodes.items() if new is attribute for user in old.users]
@@ -148,6 +150,14 @@ def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, torch.Size)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if _is_size(value) else value
 
 
 def _is_node(value: Any) -> bool:
@@ -189,7 +199,7 @@ def _assigned_buffers(module: torch.nn.Module, call: Call, changes: list[Change]
 
 
 def _fits(call: Call, mode: Any, buffer: torch.Tensor, value: Any) -> bool:
-    """Can the buffer hold what was assigned, without being another tensor?"""
+    """Whether the buffer can hold what was assigned, without being another tensor."""
     if _is_node(value):
         nodes = [node for node in call.graph_module.graph.nodes if node.op != "output"]
         value = call.fakes(mode)[nodes.index(value)]

@@ -262,6 +262,19 @@ class BatchNorm(nn.Module):
         return self.norm(x).relu()
 
 
+@program(lambda n=2: (torch.randn(n, 3, 8, 8),), {"x": {0: Dim("batch", min=2, max=64)}}, (2, 9))
+class Convolutions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3, stride=2), nn.BatchNorm2d(4)),
+            *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)),
+        )
+
+    def forward(self, x: Any) -> Any:
+        return self.layers(x)
+
+
 # ---- state
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 from unittest import mock
 
@@ -9,7 +11,7 @@ import gramme
 import pytest
 import torch
 from gramme._export import _front
-from torch.export import Dim
+from torch.export import Dim, _trace
 
 
 class Scaled(torch.nn.Module):
@@ -45,6 +47,18 @@ def test_torch_export_strict_is_by_gramme_until_undone() -> None:
         assert gramme.install(export=True) is gramme.install()
         assert captures(exported) == 1
     assert captures(exported) == 0
+
+
+def test_it_captures_whatever_stands_in_torchs_place() -> None:
+    """Who puts torch's own function back, or a wrapper around gramme's, does not switch gramme.export off."""
+    given = (Scaled(), (torch.ones(4, 3),))
+    assert captures(lambda: gramme.export(*given)) == 1
+    original = inspect.unwrap(_trace._export_to_torch_ir)
+    with mock.patch.object(_trace, "_export_to_torch_ir", original):
+        assert captures(lambda: gramme.export(*given)) == 1
+    with mock.patch.object(_trace, "_export_to_torch_ir", functools.wraps(original)(lambda *a, **k: original(*a, **k))):
+        assert captures(lambda: gramme.export(*given)) == 1
+    assert captures(lambda: gramme.export(*given)) == 1
 
 
 def function(x: torch.Tensor, y: torch.Tensor | None = None) -> Any:

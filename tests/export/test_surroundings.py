@@ -10,10 +10,11 @@ from typing import Any
 import gramme
 import pytest
 import torch
-from export.beside_torch import assert_same, assert_untouched, loaded, quietly, snapshot
 from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.export import Dim
+
+from export.beside_torch import assert_same, assert_untouched, loaded, quietly, snapshot
 
 
 class Part(nn.Module):
@@ -129,9 +130,55 @@ def test_other_attributes_are_named_by_a_warning() -> None:
     module = Stores()
     with pytest.warns(UserWarning, match=r"self\.last, self\.inner\.seen, self\.grows"):
         exported = gramme.export(module, (rows(),))
-    assert module.last is None and not hasattr(module.inner, "seen") and module.grows.shape == (1,)
+    assert module.last is None
+    assert not hasattr(module.inner, "seen")
+    assert module.grows.shape == (1,)
     x = rows()
     torch.testing.assert_close(exported.module()(x), Stores()(x))
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        return x + self.count
+
+
+def test_what_a_program_counts_is_a_constant_of_the_first_call() -> None:
+    module = Counter()
+    with pytest.warns(UserWarning, match=r"self\.count"):
+        exported = gramme.export(module, (rows(),))
+    assert module.count == 0
+    x = rows()
+    for _ in range(2):
+        torch.testing.assert_close(exported.module()(x), x + 1)
+
+
+def bert() -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=99
+    )
+    torch.manual_seed(0)
+    ids = torch.randint(0, 99, (2, 7))
+    return transformers.BertModel(config).eval(), (ids,), {"attention_mask": torch.ones(2, 7, dtype=torch.long)}
+
+
+@pytest.mark.slow
+def test_bert() -> None:
+    module, args, kwargs = bert()
+    before = snapshot(module)
+    with quietly():
+        exported = gramme.export(module, args, kwargs)
+        theirs = torch.export.export(module, args, kwargs, strict=True)
+    assert_untouched(before, module)
+    assert sorted(calls(exported)) == sorted(calls(theirs))
+    result, expected = exported.module()(*args, **kwargs), module(*args, **kwargs)
+    assert type(result) is type(expected)
+    torch.testing.assert_close(result.last_hidden_state, expected.last_hidden_state)
 
 
 @pytest.mark.parametrize("export", [gramme.export, torch.export.export])
@@ -232,7 +279,8 @@ def test_what_nodes_say_of_the_program() -> None:
     first = next(node for node in exported.graph.nodes if node.op == "call_function")
     assert [path for path, _ in first.meta["nn_module_stack"].values()] == ["", "part", "part.linear"]
     lines = [line for line in first.meta["stack_trace"].splitlines() if line.startswith("  File ")]
-    assert all(__file__ in line for line in lines) and len(lines) == 2
+    assert all(__file__ in line for line in lines)
+    assert len(lines) == 2
     assert first.meta["source_fn_stack"][-1][1] is nn.Linear
 
 

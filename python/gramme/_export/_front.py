@@ -57,10 +57,11 @@ def stand_everywhere(stand: bool) -> None:
     _everywhere = stand
 
 
-@functools.cache
 def _stand_in_front() -> None:
-    """Once in a process; elsewhere than in the scope nothing is different."""
+    """From now on; outside of the scope nothing is different. Again if somebody has put another function there."""
     original = export_trace._export_to_torch_ir
+    if hasattr(original, "_of_gramme"):  # wrappers of others have what they wrap
+        return
 
     @functools.wraps(original)
     def export_to_torch_ir(module: Any, args: Any, kwargs: Any = None, shapes: Any = None, **given: Any) -> Any:
@@ -75,6 +76,7 @@ def _stand_in_front() -> None:
             given.get("prefer_deferred_runtime_asserts_over_guards", False),
         )
 
+    export_to_torch_ir._of_gramme = True  # type: ignore[attr-defined]
     export_trace._export_to_torch_ir = export_to_torch_ir  # type: ignore[assignment]
 
 

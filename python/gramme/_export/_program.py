@@ -44,7 +44,9 @@ class _Builder:
         self._users = [self.graph.placeholder(f"arg_{i}") for i in range(len(leaves))]
         for node, fake in zip(self._users, fakes, strict=True):
             node.meta["val"] = fake
-        self._of_leaf = {id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v)}
+        self._of_leaf: dict[int, torch.fx.Node] = {
+            id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v)
+        }
         self._state = {id(tensor): name for name, tensor in reversed([*_tensors_of(module)])}
         self._made: dict[int, torch.fx.Node] = {}
         self._nodes: dict[torch.fx.Node, Any] = {}

@@ -51,6 +51,7 @@ class Buffered(nn.Module):
 
 
 VARIES = {"x": {0: Dim("rows", min=2, max=64)}}
+A = Dim.AUTO
 AUTO = {"x": {0: Dim.AUTO}}
 DYNAMIC = {"x": {0: Dim.DYNAMIC}}
 
@@ -632,3 +633,79 @@ class Local(nn.Module):
         box = Box(x)
         box.value = box.value + 1
         return box.value
+
+
+# ---- operators
+
+
+@program(lambda n=4: (torch.randn(n, 4), torch.randn(4, n)), {"x": {0: A}, "y": {1: A}}, (2, 9))
+class Einsum(nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        return torch.einsum("ij,jk->ik", x, y)
+
+
+@program(lambda n=4: (torch.randn(n, 3), torch.tensor([0, 1])), {"x": {0: A}, "i": None}, (2, 9))
+class Indexes(nn.Module):
+    def forward(self, x: Any, i: Any) -> Any:
+        return x[i], x.index_select(0, i), torch.gather(x, 0, i[:, None].expand(-1, 3))
+
+
+@program(rows, AUTO, (3, 9))
+class WritesViews(nn.Module):
+    def forward(self, x: Any) -> Any:
+        y = x.clone()
+        y[1:] += 1
+        y.t().mul_(2)
+        return y
+
+
+@program(lambda: (torch.tensor([3]), torch.randn(6)))
+class SlicesByData(nn.Module):
+    def forward(self, n: Any, x: Any) -> Any:
+        k = n.item()
+        torch._check(k >= 0)
+        torch._check(k <= x.shape[0])
+        return x[:k].sum(), torch.arange(k)
+
+
+@program(lambda: (torch.tensor([1, 2, 3]), torch.randn(6)), differs="it has one assertion less")
+class SplitsByData(nn.Module):
+    def forward(self, n: Any, x: Any) -> Any:
+        a, b, c = n.tolist()
+        for size in (a, b, c):
+            torch._check(size >= 0)
+        torch._check(a + b + c == 6)
+        return torch.split(x, [a, b, c])
+
+
+@program(rows, VARIES, (3, 9))
+class Rearranges(nn.Module):
+    def forward(self, x: Any) -> Any:
+        parts = x.repeat(2, 1), x.expand(3, -1, -1), torch.stack([x, x]).flatten(0, 1), x.unsqueeze(0).chunk(1)
+        return parts, F.one_hot(torch.arange(x.shape[0]) % 3, 3), x.cumsum(0), x.std(0), F.layer_norm(x, (3,))
+
+
+@program(rows, VARIES, (3, 9))
+class Causal(nn.Module):
+    def forward(self, x: Any) -> Any:
+        n = torch.arange(x.shape[0])
+        return torch.where(n[None] <= n[:, None], 0.0, -1.0) @ x
+
+
+@program(lambda n=8: (torch.randn(2, 3, n, n),), {"x": {2: A, 3: A}}, (6, 10))
+class Images(nn.Module):
+    def forward(self, x: Any) -> Any:
+        small = F.max_pool2d(F.conv2d(x, torch.ones(4, 3, 3, 3), padding=1), 2)
+        return small, F.interpolate(x, size=(4, 4), mode="bilinear"), F.pad(x, (1, 1))
+
+
+@program(rows)
+class Mapped(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.vmap(lambda row: row.sin().sum())(x)
+
+
+@program(rows, AUTO, (3, 9), differs="its sizes are operands of the operator")
+class CondOnSizes(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos() * v.shape[0], (x,))

@@ -77,6 +77,12 @@ class Captured:
 
         Where they cannot be computed, the symbols become constants.
         """
+    def symbol_sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int | None]]:
+        """Rows of _sources.Row, and the row of each symbol; None for those that come out of data."""
+    def guarded_sources(self) -> tuple[list[tuple[str, int, Any, int, type | None]], list[int]]:
+        """Rows of _sources.Row, and those of the tensors and constants that the capture looked at."""
+    def conditions(self, values: list[Any]) -> list[tuple[Any, str, str]]:
+        """(what `values`, by symbol, make of it, the program's place, in words) for each that was decided by."""
     def reason(self) -> tuple[str | None, str, int, str]:
         """(why the segment ends before the function returns or None, file, line, function)."""
     def examples(self) -> Examples:
@@ -106,6 +112,15 @@ class Meter:
     def open(self) -> None: ...
     def close(self) -> None: ...
     def read(self) -> dict[str, int]: ...
+
+def capture_whole(
+    function: FunctionType, *arguments: Any, backend: Callable[..., Any], varies: list[tuple[Any, int | None]]
+) -> tuple[Any, list[tuple[str, Any, Any, list[Any], int]]]:
+    """What the call would return, and what it would change: (kind of plan/replay.def, target, key, values, number).
+
+    Nothing of it runs. The backend gives a function that is called once, for what stands for the graph's outputs.
+    `varies`: patterns of sources, and the dimension of a tensor's size that does.
+    """
 
 def run_as_graph(function: Callable[..., Any], args: tuple[Any, ...]) -> Any: ...
 def make_entry(

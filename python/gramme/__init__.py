@@ -29,6 +29,7 @@ from ._backends import list_backends
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._dynamo_names import follow_reset
 from ._explain import Break, Explanation, Segment, explain
+from ._export import export
 from ._install import Installation, install, uninstall
 from ._meter import Measurement, Meter, meter
 from ._module import OptimizedModule
@@ -51,6 +52,7 @@ __all__ = [
     "compile",
     "disable",
     "explain",
+    "export",
     "gramme_native",
     "graph_break",
     "install",

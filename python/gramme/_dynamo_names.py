@@ -36,14 +36,15 @@ _KEYWORDS = {
 class DynamoNames:
     """gramme's functions under PyTorch's names, from the import of torch._dynamo on, until `undo()`."""
 
-    def __init__(self) -> None:
+    def __init__(self, makers: dict[str, Callable[[Any], Any]] | None = None) -> None:
+        self._makers = _MAKERS if makers is None else makers
         self._before: dict[str, Any] = {}
         self._ours: dict[str, Any] = {}
         _when_imported(self._put)
 
     def _put(self, module: types.ModuleType) -> None:
-        self._before = {name: getattr(module, name) for name in _MAKERS}
-        self._ours = {name: _MAKERS[name](before) for name, before in self._before.items()}
+        self._before = {name: getattr(module, name) for name in self._makers}
+        self._ours = {name: self._makers[name](before) for name, before in self._before.items()}
         for name, function in self._ours.items():
             setattr(module, name, function)
 

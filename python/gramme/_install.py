@@ -39,6 +39,16 @@ class Installation:
             names.ignored_attributes.append("_compiled_call_impl")
         self._our_reset = torch.compiler.reset = _torch_reset(self._reset)
         self._names = DynamoNames()
+        self._export: DynamoNames | None = None
+
+    def add_export(self) -> None:
+        """Behind torch.export.export(strict=True) and torch._dynamo.export, too."""
+        if self._export is None:
+            from ._export._dynamo import dynamo_export
+            from ._export._front import stand_everywhere
+
+            stand_everywhere(True)
+            self._export = DynamoNames({"export": dynamo_export})
 
     def callers(self, frame: types.FrameType | None) -> list[str]:
         """The modules that torch.compile was called from: the next one, behind wrappers that stayed."""
@@ -62,6 +72,11 @@ class Installation:
         if torch.compiler.reset is self._our_reset:
             torch.compiler.reset = self._reset
         self._names.undo()
+        if self._export is not None:
+            from ._export._front import stand_everywhere
+
+            stand_everywhere(False)
+            self._export.undo()
         _current = None
 
     def __enter__(self) -> Installation:
@@ -170,13 +185,16 @@ def _torch_reset(original: Callable[[], None]) -> Callable[[], None]:
     return torch_reset
 
 
-def install() -> Installation:
+def install(*, export: bool = False) -> Installation:
     """Put gramme behind torch.compile, torch.nn.Module.compile and torch.compiler.reset.
 
     And behind optimize, optimize_assert, explain and run of torch._dynamo, where the program calls them.
     Code that calls torch.compile needs no change. With shapes_spec (from torch 2.14 on dynamic_shapes) it stays
     PyTorch's front end, and so do torch.cond, map, scan, while_loop and flex_attention where they run eagerly: PyTorch
     compiles them then.
+
+    Args:
+        export: behind torch.export.export(strict=True) and torch._dynamo.export, too; imports torch._dynamo.
 
     Returns:
         An Installation; its `undo()`, `gramme.uninstall()` or the end of a `with` block puts PyTorch's back.
@@ -193,6 +211,8 @@ def install() -> Installation:
     global _current
     if _current is None:
         _current = Installation()
+    if export:
+        _current.add_export()
     return _current
 
 

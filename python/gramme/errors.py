@@ -63,7 +63,8 @@ class CaptureError(RuntimeError):
         self.module = module_words(module)
         shown = f"\n    {self.source_line}" if self.source_line else ""
         advice = f"\n  hint: {hint}" if hint else ""
-        calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if stack.count("  File ") > 1 else ""
+        more = stack.count("  File ") > 1 or (stack and f'File "{file}"' not in stack)  # it is in a library
+        calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if more else ""
         within = f", in module {self.module}" if module else ""
         place = f'File "{file}", line {line}{within}{shown}'
         RuntimeError.__init__(self, f"cannot capture {function}: {reason}\n  {place}{advice}{calls}")

@@ -66,6 +66,12 @@ void bind_captured(nb::module_& m) {
       .def(
           "sizes", [](Captured& self, nb::list values) { return guarded([&] { return self.sizes(values.ptr()); }); },
           nb::arg("values"))
+      .def("symbol_sources", [](const Captured& self) { return guarded([&] { return self.symbol_sources(); }); })
+      .def("guarded_sources", [](const Captured& self) { return guarded([&] { return self.guarded_sources(); }); })
+      .def(
+          "conditions",
+          [](const Captured& self, nb::list values) { return guarded([&] { return self.conditions(values.ptr()); }); },
+          nb::arg("values"))
       .def("reason", [](const Captured& self) { return guarded([&] { return self.reason(); }); })
       .def("examples", &Captured::examples)
       .def("give_number", &Captured::give_number)

@@ -206,9 +206,11 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
   policy.contract = options_.contract;
   policy.automatic = options_.dynamic ? *options_.dynamic : automatic.is_set(true);
   policy.all_dynamic = options_.dynamic ? *options_.dynamic : !fixed.is_set(true);
-  policy.whole_numbers_vary = !ints_fixed.is_set(false);
+  policy.whole_numbers_vary = !ints_fixed.is_set(false) || !options_.varies.empty();
   policy.module_numbers_vary = module_ints_vary.is_set(false);
   policy.named_dynamic = named_sources(dynamic_sources);
+  for (const trace::NamedSource& named : options_.varies)
+    policy.named_dynamic.push_back({share(named.pattern.get()), named.dim});
   policy.named_unbacked = named_sources(unbacked_sources);
   if (static_sources.exists()) policy.named_static = named_sources(static_sources);
   policy.dynamic_values = numbers_of(dynamic_values);
@@ -274,7 +276,9 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
     ending.function = text(frame.code->co_qualname);
     raise_capture_error(ending);
   }
-  if (segment->exit.kind == plan::ExitKind::Concrete) raise_capture_error(segment->ending);
+  const bool whole = options_.contract.runs ? segment->exit.kind != plan::ExitKind::Concrete
+                                            : segment->exit.kind == plan::ExitKind::Return;
+  if (!whole) raise_capture_error(segment->ending);
 }
 
 const std::shared_ptr<trace::Policy>& Capturer::policy_of(const runtime::FrameView& frame) {

@@ -18,8 +18,9 @@ struct Options {
   std::optional<int> recompile_limit;  // none: PyTorch's, now
   bool keep_graphs = false;            // for explain()
   trace::Contract contract = trace::kClosed;
-  std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
-  Owned<> guard_filter = {};    // callable, or null
+  std::optional<bool> dynamic;                  // may sizes vary: all, none, or those that changed
+  Owned<> guard_filter = {};                    // callable, or null
+  std::vector<trace::NamedSource> varies = {};  // sizes and ints that do, of a capture that is not run
 };
 
 class Capturer final : public runtime::Capturer {

@@ -15,6 +15,7 @@
 #include "api/pipeline.h"
 #include "api/recording.h"
 #include "api/testing.h"
+#include "api/whole.h"
 #include "aten/interrupted.h"
 #include "aten/state.h"
 #include "base/interruption.h"
@@ -171,6 +172,7 @@ NB_MODULE(_C, m) {
   bind_native(m);
   bind_pipeline(m);
   bind_recording(m);
+  bind_whole(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
         nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());

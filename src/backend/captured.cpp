@@ -228,6 +228,38 @@ Owned<> Captured::sizes(PyObject* values) {
   return result;
 }
 
+Owned<> Captured::symbol_sources() const {
+  std::vector<const Source*> known;
+  for (const Source* source : guards().shapes.symbols)
+    if (source) known.push_back(source);
+  Owned<> rows = source_rows(guards(), known), numbers = take(PyList_New(0));
+  Py_ssize_t next = 0;
+  for (const Source* source : guards().shapes.symbols)
+    check(PyList_Append(numbers.get(), source ? PyList_GET_ITEM(PyTuple_GET_ITEM(rows.get(), 1), next++) : Py_None));
+  return take(PyTuple_Pack(2, PyTuple_GET_ITEM(rows.get(), 0), numbers.get()));
+}
+
+Owned<> Captured::guarded_sources() const {
+  std::vector<const Source*> sources;
+  for (const guards::Fact& fact : guards().facts)
+    if (fact.kind == guards::Kind::Tensor || fact.kind == guards::Kind::Constant) sources.push_back(fact.source);
+  return source_rows(guards(), sources);
+}
+
+Owned<> Captured::conditions(PyObject* values) const {
+  const guards::ShapeGuards& shapes = guards().shapes;
+  const std::vector<std::string> names = shapes.names();
+  Computed computed(values);
+  Owned<> result = take(PyList_New(0));
+  for (const guards::ShapeGuards::Condition& condition : shapes.conditions) {
+    PyObject* value = computed.of(condition.holds);
+    Owned<> row = take(Py_BuildValue("(Oss)", value ? value : Py_None, condition.place.c_str(),
+                                     shape::print(condition.holds, names).c_str()));
+    check(PyList_Append(result.get(), row.get()));
+  }
+  return result;
+}
+
 std::string full_reason(const plan::Ending& ending) {
   return ending.detail.empty() ? ending.reason : ending.reason + ": " + ending.detail;
 }

@@ -55,6 +55,13 @@ class Captured {
   /// `values`, which has an object for each symbol; None for the other inputs. Where Python cannot, the symbols become
   /// constants.
   Owned<> sizes(PyObject* values);
+  /// Where each symbol comes from, as sources() says it of inputs; None for those that come out of data.
+  Owned<> symbol_sources() const;
+  /// Tensors and constants that the capture looked at, and is bound to, as sources() says it of inputs.
+  Owned<> guarded_sources() const;
+  /// A list of (what Python computes of `values` for a condition that the capture decided by, the program's place or
+  /// "", the condition in words). None for what Python has no operator for.
+  Owned<> conditions(PyObject* values) const;
   /// (why the segment ends before the function returns or None, file, line, function).
   Owned<> reason() const;
   /// What the graph's nodes give; may be asked after the backend has returned.

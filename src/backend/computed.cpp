@@ -11,10 +11,22 @@ Operator operator_of(shape::Operation operation) {
                                                           {O::Subtract, PyNumber_Subtract},
                                                           {O::Multiply, PyNumber_Multiply},
                                                           {O::FloorDivide, PyNumber_FloorDivide},
-                                                          {O::Modulo, PyNumber_Remainder}};
+                                                          {O::Modulo, PyNumber_Remainder},
+                                                          {O::And, PyNumber_And},
+                                                          {O::Or, PyNumber_Or}};
   for (const auto& [known, function] : kOperators)
     if (known == operation) return function;
   return nullptr;
+}
+
+/// What a comparison of two numbers gives; null for other operations.
+Owned<> compared(shape::Operation operation, PyObject* a, PyObject* b) {
+  using O = shape::Operation;
+  static constexpr std::pair<O, int> kComparisons[] = {
+      {O::AtMost, Py_LE}, {O::AtLeast, Py_GE}, {O::Equal, Py_EQ}, {O::NotEqual, Py_NE}};
+  for (const auto& [known, comparison] : kComparisons)
+    if (known == operation) return take(PyObject_RichCompare(a, b, comparison));
+  return {};
 }
 
 }  // namespace
@@ -43,8 +55,10 @@ Computed::Value Computed::leaf(shape::Expr e) {
 }
 
 Computed::Value Computed::compute(shape::Operation operation, Value a, Value b) {
-  const Operator function = operator_of(operation);
-  return function && a && b ? made(take(function(a, b))) : nullptr;
+  if (!a || !b) return nullptr;
+  if (const Operator function = operator_of(operation)) return made(take(function(a, b)));
+  Owned<> answer = compared(operation, a, b);
+  return answer ? made(std::move(answer)) : nullptr;
 }
 
 Computed::Value Computed::made(Owned<> value) {

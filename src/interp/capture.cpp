@@ -27,7 +27,7 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
 /// nothing behind.
 bool compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
   trace.scope().put_back();
-  if (trace.scope().graph().empty()) return true;
+  if (trace.scope().graph().empty() && trace.contract.runs) return true;
   return aten::keeping_modes([&] { return compile(trace, example_inputs(trace), segment); });
 }
 
@@ -202,8 +202,8 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   // Where to end instead. Gives what becomes of the frame if there is no such place.
   auto refused = [&](Attempt& attempt, const CannotCapture& reason) -> std::optional<std::unique_ptr<plan::Segment>> {
     if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) return std::nullopt;
-    if (!policy.contract.breaks && (reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized))
-      return hand_over(start, attempt);
+    const bool raises = reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized;
+    if (raises && !policy.contract.breaks && policy.contract.runs) return hand_over(start, attempt);
     if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
     if (reason.reason == Reason::Budget && policy.contract.breaks) return hand_over(start, attempt, ending);
     bool rebuilding = reason.reason == Reason::ReplayUnsupported;

@@ -21,19 +21,13 @@ thread_local int capture_depth = 0;
 /// While a capture runs: other threads leave the resume point alone, and this thread calls entries plainly.
 class CaptureScope {
  public:
-  explicit CaptureScope(ResumePoint& point) : point_(point) {
-    point.capturing = true;
-    ++capture_depth;
-  }
-  ~CaptureScope() {
-    point_.capturing = false;
-    --capture_depth;
-  }
+  explicit CaptureScope(ResumePoint& point) : point_(point) { point.capturing = true; }
+  ~CaptureScope() { point_.capturing = false; }
   CaptureScope(const CaptureScope&) = delete;
 
  private:
   ResumePoint& point_;
-  aten::Uncounted uncounted_;
+  Capturing capturing_;
 };
 
 constexpr int kFailuresBeforeFreeze = 2;
@@ -75,6 +69,8 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 }  // namespace
 
 [[gnu::hot]] bool capturing() { return capture_depth > 0; }
+Capturing::Capturing() { ++capture_depth; }
+Capturing::~Capturing() { --capture_depth; }
 
 /// Sources of callers can be read only where the callers are those of the capture.
 std::string Chain::why_not(const plan::Segment& segment) {

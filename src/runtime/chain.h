@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "aten/dispatched.h"
 #include "bytecode/code.h"
 #include "cpython/concrete.h"
 #include "runtime/callees.h"
@@ -14,6 +15,17 @@ namespace gramme::runtime {
 
 /// Is this thread in the middle of a capture? Calls of entries then run plainly.
 bool capturing();
+
+/// While a capture runs on this thread.
+class Capturing {
+ public:
+  Capturing();
+  ~Capturing();
+  Capturing(const Capturing&) = delete;
+
+ private:
+  aten::Uncounted uncounted_;
+};
 
 /// What a segment leaves in the frames that it made and that go on; they take it one after the other, outermost first.
 class Pushed {

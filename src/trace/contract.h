@@ -7,7 +7,7 @@ namespace gramme::trace {
 
 /// See contract.def.
 struct Contract {
-  bool as_is, locates, differentiates, functionalizes, symbols;
+  bool as_is, locates, differentiates, functionalizes, symbols, runs;
   bool breaks = true;  // the program may become more than one graph: fullgraph=False
   /// May graphs compute of numbers of optimizers' steps, whose bounds are guarded?
   bool counts() const { return as_is || symbols; }
@@ -15,8 +15,8 @@ struct Contract {
 
 /// The row of this attribute; none if there is no such row.
 constexpr std::optional<Contract> contract_named(std::string_view name) {
-#define CONTRACT(row, attribute, as_is, locates, differentiates, functionalizes, symbols) \
-  if (name == attribute) return Contract{as_is, locates, differentiates, functionalizes, symbols};
+#define CONTRACT(row, attribute, as_is, locates, differentiates, functionalizes, symbols, runs) \
+  if (name == attribute) return Contract{as_is, locates, differentiates, functionalizes, symbols, runs};
 #include "trace/contract.def"
 #undef CONTRACT
   return std::nullopt;

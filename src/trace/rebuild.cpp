@@ -31,7 +31,8 @@ Rebuilder::Rebuilder(Trace& trace) : trace_(trace) {
 Register Rebuilder::operator()(Value* value) {
   if (auto* lazy = as<Lazy>(value)) {
     if (lazy->target && !lazy->target->source) return (*this)(lazy->target);
-    if (trace_.is_of_made(lazy->source)) return (*this)(trace_.see(lazy));
+    const bool varies = !trace_.contract.runs && PyLong_CheckExact(lazy->object);  // perhaps
+    if (varies || trace_.is_of_made(lazy->source)) return (*this)(trace_.see(lazy));
     return read(lazy->source);
   }
   if (value->kind == Kind::Null) return kNull;
@@ -132,7 +133,8 @@ void Rebuilder::refuse_batched(const Tensor* tensor) {
 }
 
 Register Rebuilder::make(Value* value) {
-  if (value->source) {
+  const bool computed = !trace_.contract.runs && value->kind == Kind::Number;
+  if (value->source && !computed) {
     if (trace_.is_of_made(value->source)) {  // names and numbers are equal ones there
       auto* tuple = as<Tuple>(value);
       const bool known = value->kind == Kind::Constant || (tuple && tuple->type == &PyTuple_Type);
@@ -167,7 +169,7 @@ Register Rebuilder::make_new(Number* value) {
   if (!value->expr) return trace_.scope().is_data(value) ? of_data(value) : output(trace_.scope().node(value));
   const bool is_of_data = trace_.shapes.is_of_data(value->expr);
   if (is_of_data && value->type == &PyFloat_Type) return of_data(value);
-  if (is_of_data || value->type == &PyFloat_Type) return output(trace_.scope().node(value));
+  if (is_of_data || value->type == &PyFloat_Type || !trace_.contract.runs) return output(trace_.scope().node(value));
   return kNumber * kSort + number(value->expr);
 }
 
@@ -182,7 +184,7 @@ Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->record->inner) refuse_batched(tensor);
   const bool is_leaf = tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed;
   const bool as_eager = tensor->differentiable && trace_.contract.as_is;  // a view made with grad mode off
-  if (is_leaf && !as_eager) new_leaf(tensor);
+  if (is_leaf && !as_eager && trace_.contract.runs) new_leaf(tensor);
   trace_.scope().leaves(tensor);
   Register result = output(trace_.scope().node(tensor));
   auto& read = trace_.scope().state<ReadByHooks>();

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._dynamo.source as dynamo_source
     import torch._inductor.config as inductor_config
     import torch._numpy as torch_numpy
+    import torch.export._trace as export_trace
     from torch import _check as check
     from torch import _TorchCompileAOTInductorWrapper as TorchCompileAOTInductorWrapper
     from torch import _TorchCompileInductorWrapper as TorchCompileInductorWrapper
@@ -47,6 +48,9 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.backends.registry import lookup_backend as lookup_backend
     from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
     from torch._dynamo.decorators import mark_unbacked as mark_unbacked
+    from torch._dynamo.eval_frame import ExportResult as ExportResult
+    from torch._dynamo.eval_frame import argument_names as argument_names
+    from torch._dynamo.eval_frame import check_user_input_output as check_user_input_output
     from torch._dynamo.exc import FailOnRecompileLimitHit as FailOnRecompileLimitHit
     from torch._dynamo.exc import InvalidBackend as InvalidBackend
     from torch._dynamo.exc import UncapturedHigherOrderOpError as UncapturedHigherOrderOpError
@@ -66,10 +70,16 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.types import GuardFilterEntry as GuardFilterEntry
     from torch._dynamo.utils import clone_inputs as clone_inputs
     from torch._dynamo.utils import same as same
+    from torch._export.non_strict_utils import make_fake_inputs as make_fake_inputs
+    from torch._export.non_strict_utils import (
+        produce_guards_and_solve_constraints as produce_guards_and_solve_constraints,
+    )
+    from torch._export.wrappers import _wrap_submodules as wrap_submodules
     from torch._guards import CompileContext as CompileContext
     from torch._guards import CompileId as CompileId
     from torch._guards import Guard as Guard
     from torch._guards import GuardEnvExpr as GuardEnvExpr
+    from torch._guards import GuardsSet as GuardsSet
     from torch._guards import Source as Source
     from torch._guards import StorageOverlap as StorageOverlap
     from torch._guards import TracingContext as TracingContext
@@ -101,12 +111,15 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.distributed.pipelining._utils import generate_stage_to_rank_mapping as generate_stage_to_rank_mapping
     from torch.fx._lazy_graph_module import _LazyGraphModule as _LazyGraphModule
     from torch.fx.experimental._backward_state import BackwardState as BackwardState
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError as ConstraintViolationError
     from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
     from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings as compute_unbacked_bindings
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols as free_unbacked_symbols
+    from torch.fx.graph import _PyTreeCodeGen as PyTreeCodeGen
+    from torch.fx.graph import _PyTreeInfo as PyTreeInfo
     from torch.fx.proxy import _COPY_META_FIELDS as COPY_META_FIELDS
     from torch.jit._recursive import ignored_attributes as ignored_attributes
     from torch.library import _impls as python_kernels
@@ -117,9 +130,22 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as get_current_dispatch_mode_stack
     from torch.utils._pytree import tree_structure as tree_structure
     from torch.utils._sympy.numbers import int_oo as int_oo
+    from torch.utils._sympy.value_ranges import ValueRangeError as ValueRangeError
     from torch.utils._sympy.value_ranges import ValueRanges as ValueRanges
 
 NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for the module itself)
+    "export_trace": ("torch.export._trace", ""),
+    "ExportResult": ("torch._dynamo.eval_frame", "ExportResult"),
+    "GuardsSet": ("torch._guards", "GuardsSet"),
+    "make_fake_inputs": ("torch._export.non_strict_utils", "make_fake_inputs"),
+    "produce_guards_and_solve_constraints": ("torch._export.non_strict_utils", "produce_guards_and_solve_constraints"),
+    "wrap_submodules": ("torch._export.wrappers", "_wrap_submodules"),
+    "argument_names": ("torch._dynamo.eval_frame", "argument_names"),
+    "check_user_input_output": ("torch._dynamo.eval_frame", "check_user_input_output"),
+    "ConstraintViolationError": ("torch.fx.experimental.symbolic_shapes", "ConstraintViolationError"),
+    "PyTreeCodeGen": ("torch.fx.graph", "_PyTreeCodeGen"),
+    "PyTreeInfo": ("torch.fx.graph", "_PyTreeInfo"),
+    "ValueRangeError": ("torch.utils._sympy.value_ranges", "ValueRangeError"),
     "FunctionBase": ("torch._C", "_FunctionBase"),
     "TorchCompileAOTInductorWrapper": ("torch", "_TorchCompileAOTInductorWrapper"),
     "TorchCompileInductorWrapper": ("torch", "_TorchCompileInductorWrapper"),

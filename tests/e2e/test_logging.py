@@ -306,6 +306,12 @@ class TestCounters:
         assert 0 < times["OutputGraph.call_user_compiler"] < times["_compile.compile_inner"]
 
 
+def asks_for_a_break(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    gramme.graph_break()
+    return y * 3
+
+
 def test_lines_have_the_ids_of_their_captures() -> None:
     """PyTorch's formatter writes the compile id under which a line is logged."""
     found: list[tuple[str, str]] = []
@@ -319,7 +325,7 @@ def test_lines_have_the_ids_of_their_captures() -> None:
     logger = logging.getLogger("torch._dynamo")
     with logs(guards=True, graph_breaks=True, recompiles=True, graph_code=True):
         logger.addHandler(handler)
-        f = compiled(breaks, dynamic=False)
+        f = compiled(asks_for_a_break, dynamic=False)
         f(torch.ones(2))
         f(torch.ones(3))
         logger.removeHandler(handler)

@@ -132,7 +132,7 @@ def printed(x: torch.Tensor) -> torch.Tensor:
 
 def logged(x: torch.Tensor) -> torch.Tensor:
     y = x.sin()
-    logging.getLogger("of_the_program").debug("at %d", 3)
+    logging.getLogger("of_the_program").warning("at %d", 3)
     return y + 1
 
 
@@ -179,20 +179,6 @@ def python_factor(x: torch.Tensor) -> torch.Tensor:
     return x * 1.5
 
 
-def deep(x: torch.Tensor) -> torch.Tensor:
-    def down(n: int) -> torch.Tensor:
-        return down(n - 1) + 1 if n else x.sin()
-
-    return down(400)
-
-
-def looped(x: torch.Tensor) -> torch.Tensor:
-    y = x.sin()
-    for _ in range(400):
-        y = y + 1
-    return y
-
-
 CASES = [
     Case(selected, "The shape of its result is data", selected_by_mask),
     Case(of_math, "torch has the functions of math", of_torch),
@@ -205,7 +191,6 @@ CASES = [
     Case(copied, "Call it before the compiled function", not_called),
     Case(substituted, "Call it before the compiled function", substituted_before),
     Case(decimal_factor, "Write it with Python or PyTorch operations", python_factor),
-    Case(deep, "Turn the recursion into a loop", looped),
     Case(item, "Keep the value in a tensor", item_kept),
     Case(branch, "torch.where", branch_where),
     Case(branch, "torch.cond", branch_cond),

@@ -42,7 +42,7 @@ class Segment:
         graph: its graph, or None if it has no operations.
         native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
-        check_seconds: what checking them took, the shortest of some times, where it was captured in a recording; else 0.
+        check_seconds: what checking them took, the shortest of some times, if it was captured in a recording; else 0.
         symbols: the sizes, strides, offsets and ints that may be others at its next run.
         sizes: conditions on those, as the program would write them, with the line that asked.
         effects: what it changes besides returning, as text, in order.

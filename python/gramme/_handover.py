@@ -92,8 +92,12 @@ class Backend:
             before = compiled_before(key)
             if before is not None:
                 return modes.around(distinct(before))
-            with compiling(self.__name__, str(context.compiles.compile_id), len(graph_module.graph.nodes)):
-                compiled = self._checked(graph_module, inputs if kept is None else [inputs[i] for i in kept])
+            given = inputs if kept is None else [inputs[i] for i in kept]
+            if self.of_torch:
+                with compiling(self.__name__, context.compiles.compile_id):
+                    compiled = self._checked(graph_module, given)
+            else:
+                compiled = self._checked(graph_module, given)
         if not callable(compiled):
             return compiled
         if context.read_by_aot:

@@ -20,9 +20,9 @@ _log = logging.getLogger("gramme")
 
 
 @contextmanager
-def compiling(backend: str, graph: str, operations: int) -> Iterator[None]:
-    """While a backend compiles the graph of that name."""
-    what = f"{backend} compiles graph {graph} ({operations} operations)"
+def compiling(backend: str, compile_id: object) -> Iterator[None]:
+    """While a backend compiles the graph of that id."""
+    what = f"{backend} compiles graph {compile_id}"
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     timer = threading.Timer(AFTER, _say, [f"gramme: {what}, {AFTER:.0f} s so far ..."]) if on_terminal else None
     began = time.perf_counter()

@@ -51,8 +51,10 @@ def compile_id_of(numbers: Id) -> CompileId:
 
 def context_of(captured: _C.Captured) -> CompileContext:
     """Who compiles or logs in its scope does it for the graph."""
-    context = CompileContext(compile_id_of(captured.compile_id))
-    context.attempt = captured.attempt
+    frame, number = captured.compile_id
+    context = CompileContext(CompileId(frame_id=frame, frame_compile_id=number))
+    if captured.attempt:
+        context.attempt = 1
     return context
 
 

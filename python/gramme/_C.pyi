@@ -87,8 +87,12 @@ class Captured:
         """(why the segment ends before the function returns or None, file, line, function)."""
     def examples(self) -> Examples:
         """What the graph's nodes give; may be asked after the backend has returned."""
-    def give_number(self) -> int:
-        """A new number: the graph's in logs, in metadata and for its compiler, and in profiles when it runs."""
+    @property
+    def compile_id(self) -> tuple[int, int]:
+        """(frame id, number at the frame): the graph's in logs, in metadata, for its compiler and in profiles."""
+    @property
+    def attempt(self) -> int:
+        """1 if the graph ends at a break, up to which it was captured a second time."""
     def freeze(self, index: int) -> None:
         """The input of that index becomes part of the compiled code: the segment is for this very object."""
     def require(self, expressions: list[Any], names: dict[str, int]) -> None:
@@ -142,7 +146,10 @@ def tensor_type(tensor: Tensor) -> tuple[int, int] | None:
     """What tells a tensor from others, but for its data: numbers of its type and keys; None if only its class knows."""
 
 def start_recording(listener: Any) -> None:
-    """The listener hears of captures, and of places where something is carried out for real when they are met."""
+    """The listener, an _events.Listener, hears of captures.
+
+    It hears of places, too, where something is carried out for real, when they are met.
+    """
 
 def stop_recording(bins: int) -> dict[str, Any]:
     """Seconds of the recording, places, runs of segments by number, and what is in the caches."""

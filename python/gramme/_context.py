@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import re
 import traceback
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,34 +33,32 @@ from ._torch.names import (
 
 if TYPE_CHECKING:
     from . import _C
+    from ._events import Id
     from ._graph_module import LazyGraphModule
     from ._sources import Row
     from ._symbols import Symbols
     from ._torch.names import FakeTensorMode, StatefulSymbolicContext
 
-__all__ = ["Context", "handing_over", "logged_id", "name_of", "note_break"]
+__all__ = ["Context", "compile_id_of", "context_of", "handing_over", "name_of", "note_break"]
 
 Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
-_known_ids: weakref.WeakKeyDictionary[torch.fx.GraphModule, CompileId] = weakref.WeakKeyDictionary()
+
+def compile_id_of(numbers: Id) -> CompileId:
+    """What logs, compilers and profilers call a capture."""
+    return CompileId(frame_id=numbers[0], frame_compile_id=numbers[1])
 
 
-def logged_id(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> CompileId:
-    """The graph's id for a log that names it before its backend gets it."""
-    made = _known_ids[graph_module] = _new_id(captured)
-    return made
+def context_of(captured: _C.Captured) -> CompileContext:
+    """Who compiles or logs in its scope does it for the graph."""
+    frame, number = captured.compile_id
+    context = CompileContext(CompileId(frame_id=frame, frame_compile_id=number))
+    if captured.attempt:
+        context.attempt = 1
+    return context
 
 
-def _new_id(captured: _C.Captured) -> CompileId:
-    return CompileId(frame_id=captured.give_number(), frame_compile_id=0)
-
-
-def _compile_id(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> CompileId:
-    known = _known_ids.pop(graph_module, None) if _known_ids else None
-    return known or _new_id(captured)
-
-
-def name_of(compile_id: CompileId) -> str:
+def name_of(compile_id: CompileId | None) -> str:
     """What a graph is called."""
     return f"__compiled_fn_{compile_id}"
 
@@ -69,7 +66,7 @@ def name_of(compile_id: CompileId) -> str:
 @contextlib.contextmanager
 def handing_over(context: Context) -> Iterator[None]:
     """While a backend compiles."""
-    with tracing(context), compile_context(CompileContext(context.compile_id)):
+    with tracing(context), compile_context(context.compiles):
         try:
             yield
         finally:
@@ -94,7 +91,7 @@ class Context(TracingContext):
         self._fake_mode: FakeTensorMode | None = None
         self._is_open = True
         super().__init__(None)
-        self.compile_id = _compile_id(graph_module, captured)
+        self.compiles = context_of(captured)
         self._nodes = nodes
         self._tree: Tree | None = None
         self._is_late = False  # it may be filled after it was released
@@ -156,7 +153,7 @@ class Context(TracingContext):
             nodes = [node for node, _ in tree]
             for number in narrowed(graph_module.graph):
                 self.symbols.specialize_input(nodes.index(number))
-        _mark_as_captured(graph_module, _reason(*known.reason), self.sources, self.compile_id)
+        _mark_as_captured(graph_module, _reason(*known.reason), self.sources, self.compiles.compile_id)
 
     def _bind_unbacked(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
         """What nodes give and bring, where sizes or numbers come out of data; as PyTorch's passes find it."""
@@ -375,7 +372,7 @@ def _named_parts(sources: Sequence[Source | None]) -> Iterator[tuple[str, Source
 
 
 def _mark_as_captured(
-    graph_module: torch.fx.GraphModule, reason: Any, sources: Sequence[Source | None], compile_id: CompileId
+    graph_module: torch.fx.GraphModule, reason: Any, sources: Sequence[Source | None], compile_id: CompileId | None
 ) -> None:
     """What tells AOTAutograd that sources are known.
 

@@ -31,6 +31,8 @@ class Segment:
 
     Attributes:
         number: among the captures of the function, in their order.
+        compile_id: what logs, profilers and tlparse call it: "3/1" is the second capture at the resume point that was
+            the fourth to be captured. Empty for one that only goes on with another's break.
         begins: the first line of the program's own that it stands for; None if it is not known.
         function, file: qualified name and file of the function it begins in.
         start: line at which it begins.
@@ -40,11 +42,14 @@ class Segment:
         graph: its graph, or None if it has no operations.
         native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
+        check_seconds: what checking them took, the shortest of some times, if it was captured in a recording; else 0.
         symbols: the sizes, strides, offsets and ints that may be others at its next run.
         sizes: conditions on those, as the program would write them, with the line that asked.
         effects: what it changes besides returning, as text, in order.
         exit: "return", "concrete" (one instruction is run for real), "handover" or "yield".
         reason, hint: why it ended, and what to do about it.
+        kind, subject: the reason for programs that read it: a name that stays when words change, and what it is about,
+            "Tensor.item" perhaps. No kind where the program raises.
         frames: the calls that led to its end, the innermost line of the program's own first; empty for a return.
         module: path of the module that is called there, as far as the segment knows it.
         instruction: opcode that is run for real; empty if none is.
@@ -55,6 +60,7 @@ class Segment:
     """
 
     number: int
+    compile_id: str
     function: str
     file: str
     start: int
@@ -64,11 +70,14 @@ class Segment:
     graph: torch.fx.GraphModule | None
     native: Any
     guards: list[str]
+    check_seconds: float
     symbols: list[Symbol]
     sizes: list[str]
     effects: list[str]
     exit: str
     reason: str
+    kind: str
+    subject: str
     hint: str
     frames: list[FrameSummary]
     module: str

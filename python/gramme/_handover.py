@@ -17,6 +17,7 @@ from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
 from ._originals import keep_metadata
+from ._progress import compiling
 from ._regions import share_regions
 from ._shared import as_results, compiled_before, remember, spelling
 from ._torch import names
@@ -91,7 +92,12 @@ class Backend:
             before = compiled_before(key)
             if before is not None:
                 return modes.around(distinct(before))
-            compiled = self._checked(graph_module, inputs if kept is None else [inputs[i] for i in kept])
+            given = inputs if kept is None else [inputs[i] for i in kept]
+            if self.of_torch:
+                with compiling(self.__name__, context.compiles.compile_id):
+                    compiled = self._checked(graph_module, given)
+            else:
+                compiled = self._checked(graph_module, given)
         if not callable(compiled):
             return compiled
         if context.read_by_aot:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ._context import logged_id, name_of
+from ._context import compile_id_of, context_of, name_of
 from ._node_meta import assign_examples, tree_of
 from ._stack import callers_of, is_shown, last_frame
 from ._torch import names
@@ -28,9 +28,22 @@ from ._words import called_place, in_words, symbols
 
 if TYPE_CHECKING:
     from . import _C
+    from ._events import BreakRow, Id
     from ._torch.names import ShapeEnv
 
-__all__ = ["LOGGERS", "bytecode", "examples_on", "graph", "graph_break", "guards", "line", "recompile", "sizes"]
+__all__ = [
+    "LOGGERS",
+    "break_text",
+    "bytecode",
+    "examples_on",
+    "graph",
+    "graph_break",
+    "guards",
+    "keep_examples",
+    "line",
+    "recompile",
+    "sizes",
+]
 
 LOGGERS: dict[str, logging.Logger] = {
     name: getArtifactLogger(f"{names.DYNAMO}.{module}", name)
@@ -52,10 +65,10 @@ LOGGERS["dynamic"] = logging.getLogger(names.SYMBOLIC_SHAPES)
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
     """A captured graph, as its backend is about to get it."""
-    compile_id = logged_id(graph_module, captured)
-    name = name_of(compile_id)
+    context = context_of(captured)
+    name = name_of(context.compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
-    with compile_context(CompileContext(compile_id)), examples_on(graph_module, captured):
+    with compile_context(context), examples_on(graph_module, captured):
         if LOGGERS["trace_call"].isEnabledFor(logging.DEBUG):
             _calls(graph_module)
         if table.isEnabledFor(logging.DEBUG):
@@ -93,6 +106,16 @@ def bytecode(code: types.CodeType) -> None:
 @contextmanager
 def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
     """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
+    given = keep_examples(graph_module, captured)
+    try:
+        yield
+    finally:
+        for node in given:
+            del node.meta["example_value"]
+
+
+def keep_examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> list[torch.fx.Node]:
+    """Fake tensors on the nodes, of a graph that is kept to be looked at. Called from C++, too."""
     from ._torch.names import FakeTensorMode
 
     env, values = _symbols(captured)
@@ -101,11 +124,7 @@ def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> It
     for node, example in assign_examples(tree_of(graph_module), fakes):
         node.meta["example_value"] = example
         given.append(node)
-    try:
-        yield
-    finally:
-        for node in given:
-            del node.meta["example_value"]
+    return given
 
 
 def _symbols(captured: _C.Captured) -> tuple[ShapeEnv | None, list[Any]]:
@@ -141,13 +160,20 @@ def _sizes(name: str, graph_module: torch.fx.GraphModule) -> str:
     return f"TRACED GRAPH TENSOR SIZES\n===== {name} =====\n" + "".join(lines)
 
 
-def guards(code: types.CodeType, first: object, line: int, conditions: list[str]) -> None:
+def _under(numbers: Id) -> Any:
+    """What is logged in the scope is the capture's: PyTorch's formatter writes its compile id."""
+    return compile_context(CompileContext(compile_id_of(numbers) if numbers[0] >= 0 else None))
+
+
+def guards(numbers: Id, code: types.CodeType, first: object, line: int, conditions: list[str]) -> None:
     """The conditions under which a segment is used again. `line`: where it starts."""
-    text = "\n".join(conditions)
-    LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, first, line), textwrap.indent(text, "- ", lambda _: True))
+    text = textwrap.indent("\n".join(conditions), "- ", lambda _: True)
+    with _under(numbers):
+        LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, first, line), text)
 
 
 def sizes(
+    numbers: Id,
     code: types.CodeType,
     first: object,
     line: int,
@@ -156,13 +182,14 @@ def sizes(
 ) -> None:
     """What varies of a segment, and what it must satisfy."""
     logger = LOGGERS["dynamic"]
-    for symbol in symbols(rows):
-        logger.info("create_symbol %s (%s)", symbol, _place(code, first, line))
-    for condition in conditions:
-        logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, first, line))
+    with _under(numbers):
+        for symbol in symbols(rows):
+            logger.info("create_symbol %s (%s)", symbol, _place(code, first, line))
+        for condition in conditions:
+            logger.info("eval %s [guard added] (%s)", in_words(condition), _place(code, first, line))
 
 
-def recompile(code: types.CodeType, first: object, line: int, reasons: list[str]) -> None:
+def recompile(numbers: Id, code: types.CodeType, first: object, line: int, reasons: list[str]) -> None:
     """A capture although there are segments; `reasons`: what failed of each, the last used first."""
     failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(dict.fromkeys(reasons)))
     callers = callers_of(code)[:1]
@@ -171,21 +198,28 @@ def recompile(code: types.CodeType, first: object, line: int, reasons: list[str]
     message = f"{what}\n    triggered by the following guard failure(s):\n{textwrap.indent(failures, '    ')}"
     verbose = LOGGERS["recompiles_verbose"]
     logger = verbose if verbose.isEnabledFor(logging.DEBUG) else LOGGERS["recompiles"]
-    logger.debug("%s", message)
+    with _under(numbers):
+        logger.debug("%s", message)
 
 
-def graph_break(code: types.CodeType, file: str, line: int, reason: str, hint: str, stack: str) -> None:
-    """A segment that ends inside its function. `stack`: the frames from the captured one, of `code`, inwards."""
+def graph_break(numbers: Id, row: BreakRow) -> None:
+    """A segment that ends inside its function."""
+    with _under(numbers):
+        LOGGERS["graph_breaks"].debug("%s", break_text(*row))
+
+
+def break_text(code: types.CodeType, file: str, line: int, reason: str, hint: str, stack: str) -> str:
+    """What is told of such a segment. `stack`: the frames from the captured one, of `code`, inwards."""
     parts = [f"Graph break in user code at {file}:{line}", f"Graph Break Reason: {reason}"]
     if hint:
         parts.append(f"  Hint: {hint}")
     parts.append("User code traceback:")
-    LOGGERS["graph_breaks"].debug("%s", "\n".join(parts) + "\n" + _callers(code) + stack)
+    return "\n".join(parts) + "\n" + _callers(code) + stack
 
 
 def _callers(code: types.CodeType) -> str:
     """The frames outside the captured one, which is running."""
-    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe(2))]
+    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))]
     codes = [frame.f_code for frame in frames]
     outside = frames[codes.index(code) + 1 :] if code in codes else frames
     frame = next((frame for frame in outside if is_shown(frame.f_code.co_filename)), None)

@@ -32,7 +32,8 @@ nb::object tensor_type(nb::handle tensor) {
 }  // namespace
 
 CapturedForPython::CapturedForPython(const trace::Trace& trace, const plan::Segment& segment)
-    : captured_(std::make_shared<backend::Captured>(trace, segment.guards.description(), segment.ending)),
+    : captured_(
+          std::make_shared<backend::Captured>(trace, segment.guards.description(), segment.ending, segment.compile_id)),
       object_(nb::cast(captured_)) {}
 
 void bind_captured(nb::module_& m) {
@@ -74,7 +75,10 @@ void bind_captured(nb::module_& m) {
           nb::arg("values"))
       .def("reason", [](const Captured& self) { return guarded([&] { return self.reason(); }); })
       .def("examples", &Captured::examples)
-      .def("give_number", &Captured::give_number)
+      .def_prop_ro(
+          "compile_id",
+          [](const Captured& self) { return nb::make_tuple(self.compile_id().frame, self.compile_id().recompile); })
+      .def_prop_ro("attempt", &Captured::attempt)
       .def("freeze", &Captured::freeze, nb::arg("index"))
       .def(
           "require",

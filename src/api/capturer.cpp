@@ -4,13 +4,16 @@
 
 #include "api/captured.h"
 #include "api/filter.h"
+#include "api/listeners.h"
 #include "api/native.h"
 #include "api/settings.h"
 #include "aten/classes.h"
+#include "aten/recorded.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
+#include "base/interruption.h"
 #include "base/once.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
@@ -145,6 +148,14 @@ class Listens {
   trace::Policy& policy_;
 };
 
+/// The nodes of a graph that is kept say what they give.
+void keep_examples(const Owned<>& module, PyObject* captured) {
+  apart_or_throw([&] {
+    take(PyObject_CallFunctionObjArgs(imported("gramme._logging", "keep_examples").get(), module.get(), captured,
+                                      nullptr));
+  });
+}
+
 /// torch._dynamo.error_on_graph_break: its own beginning and end are carried out for real, and no breaks.
 void refuse_break(const plan::Segment& segment) {
   if (segment.exit.kind != plan::ExitKind::Concrete || segment.ending.raises || is_told(segment)) return;
@@ -165,15 +176,16 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
     module = backend::to_fx(trace.scope().graph(), inputs);
   if (options_.keep_graphs) segment.graph_module = module;
   judge_effects(trace);
+  segment.compile_id = report.id();
   CapturedForPython captured(trace, segment);
   report.graph(module, captured.object());
+  if (options_.keep_graphs) keep_examples(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));
     segment.compiled =
         native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
                               {native::Trust::Guarded, caches_memory(compiler), records_backward(compiler)});
     segment.call = native::call_graph;
-    segment.graph_number = (*captured).number();
     report.compiled(segment.operations);
     return true;
   }
@@ -187,7 +199,6 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   require_frozen(*captured, trace.scope().graph(), inputs, segment);
   if (!(*captured).conditions().empty()) segment.guards.require((*captured).conditions());
   segment.compiled = std::move(compiled.function);
-  segment.graph_number = (*captured).number();
   report.compiled(segment.operations);
   return true;
 }
@@ -281,10 +292,10 @@ void Capturer::insist_on_whole(const runtime::FrameView& frame, const plan::Segm
   if (!whole) raise_capture_error(segment->ending);
 }
 
-const std::shared_ptr<trace::Policy>& Capturer::policy_of(const runtime::FrameView& frame) {
-  std::shared_ptr<trace::Policy>& known =
+const std::shared_ptr<Capturer::Point>& Capturer::point_of(const runtime::FrameView& frame) {
+  std::shared_ptr<Point>& known =
       points_[reinterpret_cast<uint64_t>(frame.code) * 65599 + static_cast<uint64_t>(frame.offset)];
-  if (!known) known = std::make_shared<trace::Policy>(frame.offset == 0 ? at_start_ : later_);
+  if (!known) known = std::make_shared<Point>(Point{frame.offset == 0 ? at_start_ : later_, {}});
   return known;
 }
 
@@ -292,27 +303,43 @@ void Capturer::look(const runtime::FrameView& frame) {
   source::Pool pool;
   for (int i = 0; i < frame.local_count; ++i)
     if (frame.locals[i])
-      note(*policy_of(frame), frame.locals[i], pool,
+      note(point_of(frame)->policy, frame.locals[i], pool,
            pool.local(i, PyTuple_GET_ITEM(frame.code->co_localsplusnames, i)));
 }
 
 bool Capturer::generalize(const runtime::FrameView& frame) {
-  trace::Policy& policy = *policy_of(frame);
+  trace::Policy& policy = point_of(frame)->policy;
   const bool was = std::exchange(policy.general, true);
   return !was && options_.contract.breaks && options_.contract.symbols && policy.automatic &&
          !policy.times_fixed.empty();
 }
 
 std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame) {
+  const std::shared_ptr<Point> point = point_of(frame);
   Compilation compilation(frame);
-  Report report(frame);
+  Report report(frame, point->ids);
+  const aten::RecordingPtr profiled = aten::start_recording();
+  if (profiled) aten::name(*profiled, "gramme capture: " + place_of(frame));
+  std::unique_ptr<plan::Segment> segment;
+  try {
+    segment = capture(frame, point->policy, report);
+  } catch (const PythonError&) {
+    report.failed();
+    throw;
+  }
+  report.captured(segment.get());
+  compilation.finish();
+  if (frame.offset == 0) warn_of_settings();
+  return segment;
+}
+
+std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame, trace::Policy& policy,
+                                                 Report& report) const {
   interp::Start start{frame.function, frame.code,      frame.locals, frame.stack, frame.depth,
                       frame.offset,   frame.exception, frame.outer,  {}};
   for (const runtime::WaitingView& caller : frame.callers)
     start.callers.push_back(
         {caller.function, caller.code, caller.locals, caller.stack, caller.depth, caller.unit, caller.gives});
-  const std::shared_ptr<trace::Policy> held = policy_of(frame);
-  trace::Policy& policy = *held;
   policy.iterates = frame.iterates;
   const Listens listens(policy, report.begin());
   policy.in_step = options_.contract.counts() && is_in_step(frame);
@@ -330,16 +357,12 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     segment = interp::capture(start, policy, compile);
   } catch (const trace::Unguardable&) {
     insist_on_whole(frame, nullptr);
-    report.captured(nullptr);
     return nullptr;
   }
   insist_on_whole(frame, segment.get());
   if (segment) refuse_break(*segment);
   if (segment && options_.guard_filter) filter_guards(options_.guard_filter.get(), *segment);
   if (segment) learn(policy, *segment);
-  report.captured(segment.get());
-  compilation.finish();
-  if (frame.offset == 0) warn_of_settings();
   return segment;
 }
 
@@ -347,21 +370,22 @@ bool Capturer::may_capture() const { return !captures_are_disabled(); }
 
 int Capturer::recompile_limit() const { return api::recompile_limit(options_.recompile_limit); }
 
-bool Capturer::wants_reasons() const { return listener() || recompiles_are_logged() || is_recompile_error(); }
+bool Capturer::wants_reasons() const { return has_listeners() || recompiles_are_logged() || is_recompile_error(); }
 
-void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) {
-  if (listener()) record_recompile(frame, failing_guards);
-  if (recompiles_are_logged()) log_recompile(frame, failing_guards);
+void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed) {
+  const plan::CompileId id = point_of(frame)->ids.next();
+  if (has_listeners()) tell_recompile(frame, missed, id);
+  if (recompiles_are_logged()) log_recompile(frame, missed, id);
   if (!is_recompile_error()) return;
   std::string message =
       "Recompiling function " + place_of(frame) + "\n    triggered by the following guard failure(s):";
-  for (const std::string& guard : failing_guards) message += "\n    - " + guard;
+  for (const runtime::Missed& each : missed) message += "\n    - " + each.why;
   raise(share(of_torch::object(of_torch::RecompileError)), message);
 }
 
 bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
   const bool refused = fullgraph() || is_recompile_limit_error();
-  if (listener()) record_limit(frame, limit, failing_guard);
+  if (has_listeners()) tell_limit(frame, limit, failing_guard, point_of(frame)->ids.take());
   Owned<> told = take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit,
                                             frame.code, bytecode::decode(frame.code).line(frame.offset),
                                             first_of(frame), failing_guard.c_str()));

@@ -32,7 +32,7 @@ class Capturer final : public runtime::Capturer {
   bool generalize(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
   bool wants_reasons() const override;
-  void recompiling(const runtime::FrameView& frame, const std::vector<std::string>& failing_guards) override;
+  void recompiling(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed) override;
   cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
   int recompile_limit() const override;
   bool fullgraph() const override { return !options_.contract.breaks; }
@@ -54,7 +54,12 @@ class Capturer final : public runtime::Capturer {
   /// Gets the backend to compile the trace's graph.
   bool compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
                plan::Segment& segment, Report& report) const;
-  const std::shared_ptr<trace::Policy>& policy_of(const runtime::FrameView& frame);
+  struct Point {
+    trace::Policy policy;
+    CompileIds ids;
+  };
+  const std::shared_ptr<Point>& point_of(const runtime::FrameView& frame);
+  std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame, trace::Policy& policy, Report& report) const;
   void set_dynamic(trace::Policy& policy) const;
   /// torch._dynamo.config.side_effect_replay_policy: warns of what the segment changes, or raises.
   static void judge_effects(const trace::Trace& trace);
@@ -64,7 +69,7 @@ class Capturer final : public runtime::Capturer {
   Options options_;
   trace::Policy at_start_, later_;
   // What earlier captures taught, by resume point. A capture under way keeps its own over a reset.
-  std::unordered_map<uint64_t, std::shared_ptr<trace::Policy>> points_;
+  std::unordered_map<uint64_t, std::shared_ptr<Point>> points_;
 };
 
 }  // namespace gramme::api

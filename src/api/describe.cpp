@@ -46,6 +46,7 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   nb::dict row;
   row["number"] = segment.number;
   row["recorded"] = segment.recorded;
+  row["compile_id"] = segment.compile_id.given() ? segment.compile_id.print() : "";
   row["function"] = nb::borrow(code->co_qualname);
   row["file"] = nb::borrow(code->co_filename);
   row["start"] = bytecode::decode(code).line(segment.start);
@@ -68,6 +69,7 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   nb::list guards;
   for (const std::string& line : segment.guards.description().print()) guards.append(line);
   row["guards"] = guards;
+  row["check_seconds"] = segment.check_seconds;
   row["symbols"] = nb::steal(symbol_rows(segment).release());
   nb::list decisions;
   for (const std::string& line : segment.guards.description().shapes.print()) decisions.append(line);
@@ -78,6 +80,8 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   row["exit"] = kExits[static_cast<int>(segment.exit.kind)];
   row["reason"] =
       segment.ending.detail.empty() ? segment.ending.reason : segment.ending.reason + ": " + segment.ending.detail;
+  row["kind"] = segment.ending.kind;
+  row["subject"] = segment.ending.detail;
   row["hint"] = segment.ending.hint;
   return row;
 }

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "api/describe.h"
-#include "base/interruption.h"
 #include "bytecode/code.h"
 
 namespace nb = nanobind;
@@ -145,46 +144,14 @@ void RecordedCapture::comes_to(PyCodeObject* code, int line, int depth) {
   if (lines_.size() < kMost) lines_.push_back({Owned<PyCodeObject>::share(code), line, depth});
 }
 
-void RecordedCapture::graph(PyObject* module, PyObject* captured) {
-  const Owned<> hears = share(listener());
-  if (hears) take(PyObject_CallMethod(hears.get(), "graph", "OO", module, captured));
-}
-
-void RecordedCapture::end(PyCodeObject* code, int line, plan::Segment* segment, Ticks start, Ticks own,
-                          double backend_seconds) {
-  const Owned<> hears = share(listener());
-  if (!hears) return;
-  nb::object row = nb::none();
-  int64_t number = -1;
-  if (segment) {
-    number = segment->recorded = Recording::give_number();
-    row = describe(code, *segment);
-  }
-  Owned<> lines = take(PyList_New(0));
+void RecordedCapture::add_to(nb::dict& event, Ticks start, Ticks own) const {
+  nb::list lines;
   for (const Line& each : lines_)
-    check(PyList_Append(lines.get(), take(Py_BuildValue("(Oii)", each.code.get(), each.line, each.depth)).get()));
+    lines.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(each.code.get())), each.line, each.depth));
   const Clock clock(*open());
-  take(PyObject_CallMethod(hears.get(), "captured", "OiLOOddd", code, line, static_cast<long long>(number), row.ptr(),
-                           lines.get(), clock.since_start(start), clock.length(static_cast<double>(own)),
-                           backend_seconds));
-}
-
-namespace {
-int line_of(const runtime::FrameView& frame) { return bytecode::decode(frame.code).line(frame.offset); }
-}  // namespace
-
-void record_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons) {
-  apart_or_throw([&] {
-    const Owned<> hears = share(listener());
-    take(PyObject_CallMethod(hears.get(), "recompiling", "OiO", frame.code, line_of(frame), nb::cast(reasons).ptr()));
-  });
-}
-
-void record_limit(const runtime::FrameView& frame, int limit, const std::string& reason) {
-  apart_or_throw([&] {
-    const Owned<> hears = share(listener());
-    take(PyObject_CallMethod(hears.get(), "limit", "Oiis", frame.code, line_of(frame), limit, reason.c_str()));
-  });
+  event["lines"] = lines;
+  event["start"] = clock.since_start(start);
+  event["seconds"] = clock.length(static_cast<double>(own));
 }
 
 void bind_recording(nb::module_& m) {

@@ -13,7 +13,7 @@ namespace gramme::api {
 
 void bind_recording(nanobind::module_& m);
 
-/// Who hears of captures while there is a recording, or null.
+/// The recording under way as a listener, or null.
 PyObject* listener();
 
 /// One capture as the listener hears of it.
@@ -26,18 +26,11 @@ class RecordedCapture {
   };
   void begins() { lines_.clear(); }
   void comes_to(PyCodeObject* code, int line, int depth);
-  /// Before the backend gets the graph.
-  static void graph(PyObject* module, PyObject* captured);
-  /// Numbers the segment, which is null if the frame runs uncompiled.
-  void end(PyCodeObject* code, int line, plan::Segment* segment, runtime::Ticks start, runtime::Ticks own,
-           double backend_seconds);
+  /// The lines and when it was, for the recording under way.
+  void add_to(nanobind::dict& event, runtime::Ticks start, runtime::Ticks own) const;
 
  private:
   std::vector<Line> lines_;
 };
-
-/// Why none of the segments there could be used; a capture follows, or the limit is reached and none does.
-void record_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons);
-void record_limit(const runtime::FrameView& frame, int limit, const std::string& reason);
 
 }  // namespace gramme::api

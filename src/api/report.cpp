@@ -1,5 +1,7 @@
 #include "api/report.h"
 
+#include "api/describe.h"
+#include "api/listeners.h"
 #include "backend/captured.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
@@ -7,6 +9,8 @@
 #include "base/once.h"
 #include "bytecode/code.h"
 #include "torch/names.h"
+
+namespace nb = nanobind;
 
 namespace gramme::api {
 namespace {
@@ -59,9 +63,6 @@ Owned<> texts(const std::vector<std::string>& strings) {
   return list;
 }
 
-/// Is the end of the segment one that the user may want to do something about?
-bool is_break(const plan::Segment& segment) { return !segment.ending.file.empty() && !segment.ending.raises; }
-
 }  // namespace
 
 bool is_told(const plan::Segment& segment) {
@@ -95,13 +96,19 @@ PyObject* first_of(const runtime::FrameView& frame) {
   return frame.local_count && frame.locals[0] ? frame.locals[0] : Py_None;
 }
 
-Report::Report(const runtime::FrameView& frame)
-    : code_(frame.code),
+Report::Report(const runtime::FrameView& frame, CompileIds& ids)
+    : ids_(&ids),
+      code_(frame.code),
       first_(first_of(frame)),
       line_(bytecode::decode(frame.code).line(frame.offset)),
       start_(Clock::now()) {}
 
-bool Report::shows_graphs() const { return listener() || logs_graphs(); }
+const plan::CompileId& Report::id() {
+  if (!id_.given()) id_ = ids_->take();
+  return id_;
+}
+
+bool Report::shows_graphs() const { return has_listeners() || logs_graphs(); }
 
 bool Report::logs_graphs() {
   bool shown = false;
@@ -133,7 +140,12 @@ void Report::graph(const Owned<>& module, PyObject* captured) {
   apart_or_throw([&] {
     if (!module) return;
     const runtime::Span not_the_captures;
-    if (listener()) RecordedCapture::graph(module.get(), captured);
+    if (has_listeners()) {
+      nb::dict event = this->event();
+      event["module"] = nb::borrow(module.get());
+      event["captured"] = nb::borrow(captured);
+      tell("graph", event);
+    }
     if (logs_graphs()) take(PyObject_CallMethod(logging_module(), "graph", "OO", module.get(), captured));
   });
   graph_ready_ = Clock::now();
@@ -146,19 +158,52 @@ void Report::compiled(int operations) {
 
 void Report::captured(plan::Segment* segment) {
   if (segment && is_told(*segment)) return;
-  if (listener()) apart_or_throw([&] { record(segment); });
+  if (segment) segment->compile_id = id();
+  if (has_listeners()) apart_or_throw([&] { tell_captured(segment); });
   apart_or_throw([&] { count(segment); });
   if (!segment) return;
   apart_or_throw([&] {
     if (Artifacts::get().guards.on()) log_guards(*segment);
     if (!segment->guards.description().shapes.symbols.empty() && Artifacts::get().dynamic.on()) log_sizes(*segment);
-    if (is_break(*segment) && Artifacts::get().graph_breaks.on()) log_break(*segment);
+    if (backend::is_break(segment->ending) && Artifacts::get().graph_breaks.on()) log_break(*segment);
   });
 }
 
-void Report::record(plan::Segment* segment) {
+nb::dict Report::event() {
+  nb::dict event;
+  event["code"] = nb::borrow(reinterpret_cast<PyObject*>(code_));
+  event["line"] = line_;
+  event["compile_id"] = as_tuple(id());
+  event["elapsed"] = std::chrono::duration<double>(Clock::now() - start_).count();
+  return event;
+}
+
+void Report::tell_captured(plan::Segment* segment) {
   const runtime::Ticks own = span_.end();
-  recorded_.end(code_, line_, segment, span_.start(), own, backend_seconds_);
+  nb::dict event = this->event();
+  event["backend_seconds"] = backend_seconds_;
+  if (segment && listener()) segment->recorded = runtime::Recording::give_number();
+  event["number"] = segment ? segment->recorded : -1;
+  event["breaks"] = segment && backend::is_break(segment->ending) ? nb::object(break_row(*segment)) : nb::none();
+  event["row"] = segment ? nb::object(describe(code_, *segment)) : nb::none();
+  if (listener()) recorded_.add_to(event, span_.start(), own);
+  tell("captured", event);
+}
+
+void Report::failed() {
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  PyErr_NormalizeException(&type, &error, &traceback);
+  const bool told = !error || apart([&] {
+    if (!has_listeners()) return;
+    nb::dict event = this->event();
+    event["error"] = nb::borrow(error);
+    tell("failed", event);
+  });
+  if (told) return PyErr_Restore(type, error, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(error);
+  Py_XDECREF(traceback);
 }
 
 void Report::count(const plan::Segment* segment) const {
@@ -167,7 +212,7 @@ void Report::count(const plan::Segment* segment) const {
   Owned<> counters = attribute(utils.get(), "counters"), metrics = attribute(utils.get(), "compilation_time_metrics");
   add(counters, "frames", text("total"), 1);
   if (segment) add(counters, "frames", text("ok"), 1);
-  if (segment && is_break(*segment)) {
+  if (segment && backend::is_break(segment->ending)) {
     const plan::Ending& ending = segment->ending;
     const Owned<> reason = text(backend::full_reason(ending));
     add(counters, "graph_break", reason, 1);
@@ -183,13 +228,14 @@ void Report::count(const plan::Segment* segment) const {
 
 void Report::log_guards(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().print();
-  take(PyObject_CallMethod(logging_module(), "guards", "OOiO", code_, first_, line_, texts(conditions).get()));
+  take(PyObject_CallMethod(logging_module(), "guards", "OOOiO", as_tuple(segment.compile_id).ptr(), code_, first_,
+                           line_, texts(conditions).get()));
 }
 
 void Report::log_sizes(const plan::Segment& segment) const {
   const std::vector<std::string> conditions = segment.guards.description().shapes.print();
-  take(PyObject_CallMethod(logging_module(), "sizes", "OOiOO", code_, first_, line_, symbol_rows(segment).get(),
-                           texts(conditions).get()));
+  take(PyObject_CallMethod(logging_module(), "sizes", "OOOiOO", as_tuple(segment.compile_id).ptr(), code_, first_,
+                           line_, symbol_rows(segment).get(), texts(conditions).get()));
 }
 
 Owned<> symbol_rows(const plan::Segment& segment) {
@@ -208,12 +254,19 @@ Owned<> symbol_rows(const plan::Segment& segment) {
   return rows;
 }
 
-void Report::log_break(const plan::Segment& segment) const {
+/// gramme._logging.break_text's arguments.
+nb::tuple Report::break_row(const plan::Segment& segment) const {
   const plan::Ending& ending = segment.ending;
   PyObject* outermost = ending.stack.empty() ? reinterpret_cast<PyObject*>(code_) : ending.stack.front().first.get();
-  take(PyObject_CallMethod(logging_module(), "graph_break", "OOiOOO", outermost, text(ending.file).get(),
-                           ending.inner_line, text(backend::full_reason(ending)).get(), text(ending.hint).get(),
-                           stack_text(ending).get()));
+  return nb::steal<nb::tuple>(
+      take(Py_BuildValue("OOiOOO", outermost, text(ending.file).get(), ending.inner_line,
+                         text(backend::full_reason(ending)).get(), text(ending.hint).get(), stack_text(ending).get()))
+          .release());
+}
+
+void Report::log_break(const plan::Segment& segment) const {
+  take(PyObject_CallMethod(logging_module(), "graph_break", "OO", as_tuple(segment.compile_id).ptr(),
+                           break_row(segment).ptr()));
 }
 
 Owned<> stack_text(const plan::Ending& ending) {
@@ -231,11 +284,14 @@ bool recompiles_are_logged() {
   return logged;
 }
 
-void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons) {
+void log_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
+                   const plan::CompileId& id) {
   apart_or_throw([&] {
     int line = bytecode::decode(frame.code).line(frame.offset);
-    take(PyObject_CallMethod(logging_module(), "recompile", "OOiO", frame.code, first_of(frame), line,
-                             texts(reasons).get()));
+    std::vector<std::string> reasons;
+    for (const runtime::Missed& each : missed) reasons.push_back(each.why);
+    take(PyObject_CallMethod(logging_module(), "recompile", "OOOiO", as_tuple(id).ptr(), frame.code, first_of(frame),
+                             line, texts(reasons).get()));
   });
 }
 

@@ -16,10 +16,32 @@
 
 namespace gramme::api {
 
+/// What the captures at a resume point are called. Guarded by the GIL.
+class CompileIds {
+ public:
+  /// What the next capture will be called.
+  plan::CompileId next() {
+    if (frame_ < 0) frame_ = frames_++;
+    return {frame_, captures_};
+  }
+  plan::CompileId take() {
+    const plan::CompileId id = next();
+    ++captures_;
+    return id;
+  }
+
+ private:
+  int64_t frame_ = -1, captures_ = 0;
+  static inline int64_t frames_ = 0;
+};
+
 /// One capture, from where it is made.
 class Report final : trace::LineListener {
  public:
-  explicit Report(const runtime::FrameView& frame);
+  /// `ids` outlive it.
+  Report(const runtime::FrameView& frame, CompileIds& ids);
+  /// What the capture is called, from the first time on that somebody asks.
+  const plan::CompileId& id();
   /// Before anything is captured: logs the bytecode. Gives who wants to hear of the lines that are captured, or null.
   trace::LineListener* begin();
   /// Is there a log that graph() would write to, or a recording?
@@ -31,18 +53,24 @@ class Report final : trace::LineListener {
   void compiled(int operations);
   /// The end; null if the frame runs plainly.
   void captured(plan::Segment* segment);
+  /// The end of one that raises: the exception that is set stays.
+  void failed();
 
  private:
   using Clock = std::chrono::steady_clock;
   void begins() override;
   void comes_to(PyCodeObject* code, int line, int depth) override;
   static bool logs_graphs();
-  void record(plan::Segment* segment);
+  nanobind::dict event();
+  void tell_captured(plan::Segment* segment);
   void count(const plan::Segment* segment) const;
   void log_guards(const plan::Segment& segment) const;
   void log_sizes(const plan::Segment& segment) const;
+  nanobind::tuple break_row(const plan::Segment& segment) const;
   void log_break(const plan::Segment& segment) const;
 
+  CompileIds* ids_;
+  plan::CompileId id_;
   PyCodeObject* code_;
   PyObject* first_;  // variable, borrowed of the frame
   int line_;
@@ -69,6 +97,7 @@ Owned<> stack_text(const plan::Ending& ending);
 
 /// Is it worth while to say why known segments could not be used?
 bool recompiles_are_logged();
-void log_recompile(const runtime::FrameView& frame, const std::vector<std::string>& reasons);
+void log_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
+                   const plan::CompileId& id);
 
 }  // namespace gramme::api

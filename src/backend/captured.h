@@ -17,14 +17,18 @@ namespace gramme::backend {
 /// Why a segment ends: the reason, and what of the program it is about.
 std::string full_reason(const plan::Ending& ending);
 
+/// Is the end one that the user may want to do something about?
+inline bool is_break(const plan::Ending& ending) { return !ending.file.empty() && !ending.raises; }
+
 /// (rows of gramme._sources, the row of each source).
 Owned<> source_rows(const plan::GuardDescription& guards, const std::vector<const source::Source*>& sources);
 
 class Captured {
  public:
   /// Refers to all three until closed.
-  Captured(const trace::Trace& trace, const plan::GuardDescription& guards, const plan::Ending& ending)
-      : trace_(&trace), guards_(&guards), ending_(&ending) {}
+  Captured(const trace::Trace& trace, const plan::GuardDescription& guards, const plan::Ending& ending,
+           plan::CompileId compile_id)
+      : trace_(&trace), guards_(&guards), ending_(&ending), compile_id_(compile_id) {}
   /// The call of the backend is over: nothing can be asked any more.
   void close() {
     trace_ = nullptr;
@@ -73,9 +77,10 @@ class Captured {
   /// Places of inputs and of outputs that hooks read when gradients are computed.
   Owned<> places_read_later() const;
 
-  /// The graph's number in logs, in metadata and for its compiler; -1 as long as nobody has asked for one.
-  int64_t give_number() { return number_ = plan::graphs_numbered++; }
-  int64_t number() const { return number_; }
+  /// What logs, metadata and the compiler call it.
+  const plan::CompileId& compile_id() const { return compile_id_; }
+  /// Which attempt at the capture it is: one that breaks is the second, up to where the first could not go on.
+  int attempt() const { return is_break(*ending_) ? 1 : 0; }
 
   /// The input is part of the compiled code: the segment is for this very object.
   void freeze(size_t input) { frozen_.push_back(input); }
@@ -103,7 +108,7 @@ class Captured {
   const trace::Trace* trace_;
   const plan::GuardDescription* guards_;
   const plan::Ending* ending_;
-  int64_t number_ = -1;
+  plan::CompileId compile_id_;
   std::vector<size_t> frozen_;
   std::vector<guards::ShapeGuards::Condition> conditions_;
   std::vector<const source::Source*> constants_;

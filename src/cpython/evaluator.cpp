@@ -350,7 +350,8 @@ void Untraced::resume() {
     thread_->c_tracefunc = trace_;
     thread_->c_traceobj = trace_object_.release();
   }
-  if (profile_ && !thread_->c_profilefunc && !thread_->c_profileobj) {
+  const bool ended = profiler_ == Profiler::HoldsItsObject && profile_object_ && Py_REFCNT(profile_object_.get()) == 1;
+  if (profile_ && !ended && !thread_->c_profilefunc && !thread_->c_profileobj) {
     thread_->c_profilefunc = profile_;
     thread_->c_profileobj = profile_object_.release();
   }

@@ -80,7 +80,11 @@ class TakesFrames {
 /// others were set meanwhile. Costs a comparison where there are none.
 class Untraced {
  public:
-  explicit Untraced(PyThreadState* thread) : thread_(thread) {
+  /// Is the profile function's object alive as long as it is to be called? Who lets go of it before has ended: it must
+  /// not hear again.
+  enum class Profiler : uint8_t { MayBeOurs, HoldsItsObject };
+  explicit Untraced(PyThreadState* thread, Profiler profiler = Profiler::MayBeOurs)
+      : thread_(thread), profiler_(profiler) {
     if (thread->c_tracefunc || thread->c_profilefunc) [[unlikely]]
       suspend();
   }
@@ -94,6 +98,7 @@ class Untraced {
   void suspend();
   void resume();
   PyThreadState* thread_;
+  Profiler profiler_;
   bool suspended_ = false;
   Py_tracefunc trace_ = nullptr, profile_ = nullptr;
   Owned<> trace_object_, profile_object_;

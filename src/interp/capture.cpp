@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "interp/attempt.h"
+#include "interp/module_path.h"
 #include "torch/names.h"
 #include "trace/failures.h"
 #include "trace/prepared.h"
@@ -60,9 +61,18 @@ std::string text_of(PyObject* text) {
   return "?";
 }
 
+/// One that comes out of an iterator is found where the program keeps it.
+std::string module_path(const Start& start, const graph::ModuleCall& call) {
+  const std::string path = call.path->print();
+  if (path.find("list(") == path.npos) return path;
+  const std::string found = path_from_frames(start, call.module);
+  return found.empty() ? path : found;
+}
+
 plan::Ending describe_ending(const CannotCapture& reason, const Start& start, Attempt& attempt) {
   Interpreter& interp = attempt.interp;
   plan::Ending ending{reason_text(reason.reason), reason.detail, reason_hint(reason.reason, reason.detail)};
+  ending.kind = reason_name(reason.reason);
   ending.unbacked = reason.reason == Reason::UnbackedCondition || reason.reason == Reason::UnbackedNumber;
   ending.line = interp.root_line();
   auto [code, line] = interp.stopped_in();
@@ -70,7 +80,7 @@ plan::Ending describe_ending(const CannotCapture& reason, const Start& start, At
   ending.function = text_of(code->co_qualname);
   ending.inner_line = line;
   ending.operation = attempt.trace.scope().refused_by();
-  if (interp.stopped_module()) ending.module = interp.stopped_module()->path->print();
+  if (const graph::ModuleCall* call = interp.stopped_module()) ending.module = module_path(start, *call);
   for (size_t i = start.callers.size(); i-- > attempt.returned();)
     ending.stack.emplace_back(share(reinterpret_cast<PyObject*>(start.callers[i].code)), start.callers[i].unit);
   for (const auto& [frame_code, unit] : interp.stopped_stack()) ending.stack.emplace_back(frame_code, unit);

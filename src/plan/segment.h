@@ -78,6 +78,7 @@ struct Exit {
 /// For messages and explain(): why the segment ended.
 struct Ending {
   std::string reason, detail, hint;
+  const char* kind = "";  // the reason's name in reasons.def; empty for what the program raises
   bool unbacked = false;  // a number that comes out of data had to be known
   bool raises = false;    // the program does, there: nothing that could not be captured
   int line = 0;           // of the frame that was captured
@@ -113,6 +114,14 @@ struct LastingWrites {
   std::vector<Happened> happened;
 };
 
+/// What logs, compilers and profilers call a capture, as in PyTorch's front end: "3/1" is the second capture at the
+/// resume point that was the fourth to be captured.
+struct CompileId {
+  int64_t frame = -1, recompile = 0;
+  bool given() const { return frame >= 0; }
+  std::string print() const { return std::to_string(frame) + "/" + std::to_string(recompile); }
+};
+
 /// Calls what a backend returned, past Python's protocol: its outputs, new references, go to `outputs`. False with an
 /// error set if it raises, or gives another number of them; `*failed` is then the node that raised, if that is known.
 using CallGraph = bool (*)(PyObject* compiled, PyObject* const* inputs, size_t input_count, PyObject** outputs,
@@ -142,12 +151,10 @@ struct Segment {
   uint64_t operators = 0;            // that eager execution asks the dispatcher for in the graph's place
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
-  uint64_t number = 0;        // among the captures of its family
-  int64_t recorded = -1;      // its number in the last recording that saw it
-  int64_t graph_number = -1;  // what logs, compilers and profilers call its graph; -1: none of them has yet
+  uint64_t number = 0;       // among the captures of its family
+  double check_seconds = 0;  // that its guards take; 0 unless it was captured in a recording
+  int64_t recorded = -1;     // its number in the last recording that saw it
+  CompileId compile_id;      // none where another segment at once goes on with what this one is about
 };
-
-/// Graphs have numbers in the order in which somebody asks for them. Guarded by the GIL.
-inline int64_t graphs_numbered = 0;
 
 }  // namespace gramme::plan

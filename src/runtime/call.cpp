@@ -1,6 +1,7 @@
 #include "runtime/call.h"
 
 #include <optional>
+#include <string_view>
 
 #include "aten/dispatched.h"
 #include "aten/state.h"
@@ -15,6 +16,7 @@
 #include "runtime/guarded.h"
 #include "runtime/recording.h"
 #include "runtime/stance.h"
+#include "torch/names.h"
 
 namespace gramme::runtime {
 namespace {
@@ -58,6 +60,12 @@ bool runs_plainly(PyThreadState* thread) {
   if (std::exchange(told, true)) return true;
   const cpython::Untraced scope(thread);
   return static_cast<bool>(Owned<>::steal(PyObject_CallNoArgs(imported("gramme._words", "tell_of_tracer").get())));
+}
+
+/// Is torch.profiler(with_stack=True) all that watches? It is to see compiled code, as it would without stacks.
+[[gnu::cold]] bool is_only_profiled(PyThreadState* thread) {
+  return !thread->c_tracefunc && thread->c_profileobj &&
+         std::string_view(Py_TYPE(thread->c_profileobj)->tp_name) == of_torch::kProfilerContext;
 }
 
 /// The frames of a generator are chains of its family's segments. It holds the entry, which the collector knows.
@@ -177,7 +185,9 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   PyThreadState* thread = PyThreadState_Get();
   std::optional<cpython::Untraced> untraced;
   if (cpython::is_observed(thread) && !capturing() && stance != Stance::ForceEager) [[unlikely]] {
-    if (family->capturer().fullgraph())  // what is refused is refused whoever looks on
+    if (is_only_profiled(thread))
+      untraced.emplace(thread, cpython::Untraced::Profiler::HoldsItsObject);
+    else if (family->capturer().fullgraph())  // what is refused is refused whoever looks on
       untraced.emplace(thread);
     else if (!tell_of_tracer(thread))
       return nullptr;

@@ -36,6 +36,12 @@ struct FrameView {
   bool rehearses = false;                 // aot_eager gets the graph in place of the compiler
 };
 
+/// A segment that could not be used, and why.
+struct Missed {
+  plan::CompileId id;
+  std::string why;
+};
+
 /// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.
 class Capturer {
  public:
@@ -55,7 +61,7 @@ class Capturer {
   /// Before a capture where there are segments already, if somebody wants to hear why none of them could be used.
   virtual bool wants_reasons() const { return false; }
   /// May raise instead.
-  virtual void recompiling(const FrameView&, const std::vector<std::string>& /*failing_guards*/) {}
+  virtual void recompiling(const FrameView&, const std::vector<Missed>&) {}
   /// What becomes of a function that begins while an instruction is carried out for real, as far as it is the
   /// function's to say. May throw.
   virtual cpython::FrameRule rule_of(PyFunctionObject*) { return cpython::FrameRule::Take; }

@@ -1,5 +1,6 @@
 // Captures at a resume point of a live frame: whether there is one, and what becomes of it.
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "runtime/chain.h"
+#include "runtime/recording.h"
 #include "runtime/stance.h"
 
 namespace gramme::runtime {
@@ -128,9 +130,9 @@ bool Chain::may_capture(ResumePoint& point) {
 void Chain::tell_reasons(const ResumePoint& point) {
   Capturer& capturer = family_->capturer();
   if (point.segments.empty() || !capturer.wants_reasons()) return;
-  std::vector<std::string> failing;
-  for (const SegmentPtr& segment : point.segments) failing.push_back(why_not(*segment));
-  capturer.recompiling(view(), failing);
+  std::vector<Missed> missed;
+  for (const SegmentPtr& segment : point.segments) missed.push_back({segment->compile_id, why_not(*segment)});
+  capturer.recompiling(view(), missed);
 }
 
 Chain::Turn Chain::capture(ResumePoint& point) {
@@ -174,7 +176,25 @@ Chain::Turn Chain::handle_signals() {
   }
 }
 
+/// What the guards cost a hit, in seconds: the shortest of some checks of them.
+double Chain::time_check(const SegmentPtr& segment) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTimes = 8;
+  Clock::duration shortest = Clock::duration::max();
+  for (int i = 0; i < kTimes; ++i) {
+    SegmentRun trial;
+    plan::Dropped dropped;
+    trial.begin(segment);
+    const plan::Roots seen = roots();
+    const Clock::time_point start = Clock::now();
+    if (!trial.check(seen, dropped)) return 0;
+    shortest = std::min(shortest, Clock::now() - start);
+  }
+  return std::chrono::duration<double>(shortest).count();
+}
+
 Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
+  if (Recording::current()) segment->check_seconds = time_check(segment);
   SegmentRun run;
   run.begin(segment);
   plan::Dropped dropped;

@@ -124,10 +124,7 @@ cpython::Variable profiled;  // guarded by the GIL
 /// A region that is named as PyTorch's front end names what it compiled.
 [[gnu::cold]] GraphResult SegmentRun::run_profiled(const Family* family) {
   const aten::RecordingPtr recording = aten::start_recording();
-  if (recording) {
-    if (segment_->graph_number < 0) segment_->graph_number = plan::graphs_numbered++;
-    aten::name(*recording, "Torch-Compiled Region: " + std::to_string(segment_->graph_number) + "/0");
-  }
+  if (recording) aten::name(*recording, "Torch-Compiled Region: " + segment_->compile_id.print());
   return is_watched() ? run_watched(family) : run_graph(family);
 }
 

@@ -52,6 +52,9 @@ enum Message : uint16_t {
 enum PlaceGroup : uint8_t { SetsState, WrapperOfOperator, MakesState, Capturable };
 enum TextGroup : uint8_t { OfTools, OfModels, OfOperators, PackageOfOperators };
 
+/// The type of the object that torch.profiler(with_stack=True) gives CPython with its profile function.
+inline constexpr const char* kProfilerContext = "TraceContext";
+
 /// A module or a file, and a qualified name in it.
 struct Place {
   const char *where, *name;

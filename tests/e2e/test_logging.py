@@ -304,3 +304,37 @@ class TestCounters:
         headers, values = compile_times(repr="csv")
         times = dict(zip(headers, map(float, values), strict=True))
         assert 0 < times["OutputGraph.call_user_compiler"] < times["_compile.compile_inner"]
+
+
+def asks_for_a_break(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    gramme.graph_break()
+    return y * 3
+
+
+def test_lines_have_the_ids_of_their_captures() -> None:
+    """PyTorch's formatter writes the compile id under which a line is logged."""
+    found: list[tuple[str, str]] = []
+
+    class Ids(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            kind = record.name.rpartition("__")[2]
+            found.append((kind, str(torch._guards.CompileContext.current_compile_id())))
+
+    handler = Ids()
+    logger = logging.getLogger("torch._dynamo")
+    with logs(guards=True, graph_breaks=True, recompiles=True, graph_code=True):
+        logger.addHandler(handler)
+        f = compiled(asks_for_a_break, dynamic=False)
+        f(torch.ones(2))
+        f(torch.ones(3))
+        logger.removeHandler(handler)
+    frames = list(dict.fromkeys(at.split("/")[0] for _, at in found))
+    ids = {(kind, f"{frames.index(at.split('/')[0])}/{at.split('/')[1]}") for kind, at in found}
+    both = {(kind, f"{frame}/{number}") for kind in ("guards", "graph_code") for frame in (0, 1) for number in (0, 1)}
+    assert ids == both | {
+        ("graph_breaks", "0/0"),
+        ("graph_breaks", "0/1"),
+        ("recompiles", "0/1"),
+        ("recompiles", "1/1"),
+    }

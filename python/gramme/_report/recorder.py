@@ -20,6 +20,8 @@ from .tree import Totals, Tree
 if TYPE_CHECKING:
     import pathlib
 
+    from .._events import Missed
+
 __all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
 
 BINS = 400  # parts of the time in which runs are counted
@@ -139,7 +141,10 @@ class Recorder:
         for number, row in said["runs"].items():
             self._count(number, row, alive.get(number))
         for number, capture in self._captures.items():
-            if number in alive and capture.segment is not None and alive[number]["native"] is not None:
+            if number not in alive or capture.segment is None:
+                continue
+            capture.segment.check_seconds = alive[number]["check_seconds"]
+            if alive[number]["native"] is not None:
                 capture.tape = _C.native.tape(alive[number]["native"])
         return Recorded(
             said["seconds"], self._in_order(), self._refusals, self._tree(said["places"]), said["runs_kept"]
@@ -167,18 +172,20 @@ class Recorder:
                 (tree.ran_uncompiled if row["plain"] else tree.carried_out)(met, totals)
         return tree
 
-    # What C++ calls; frames that are running are gramme's own up to the one that is captured.
+    # What C++ calls (_events.py); `met` is a recording's alone.
 
-    def recompiling(self, code: types.CodeType, line: int, reasons: list[str]) -> None:
-        """A capture follows, although there are segments; `reasons`: what failed of each, the last used first."""
-        self._reasons = reasons
+    def recompiling(self, *, reasons: list[Missed], **_: Any) -> None:
+        self._reasons = [why for _, why in reasons]
 
-    def graph(self, module: torch.fx.GraphModule, captured: _C.Captured) -> None:
-        """The graph of the capture under way, as its backend is about to get it."""
+    def graph(self, *, module: torch.fx.GraphModule, captured: _C.Captured, **_: Any) -> None:
         self._graph = graph_of(module, captured)
+
+    def failed(self, **_: Any) -> None:
+        self._reasons, self._graph = [], None
 
     def captured(
         self,
+        *,
         code: types.CodeType,
         line: int,
         number: int,
@@ -187,8 +194,8 @@ class Recorder:
         start: float,
         seconds: float,
         backend_seconds: float,
+        **_: Any,
     ) -> None:
-        """A capture has ended; `row`: its segment."""
         path = self._path(code, line)
         if number < 0:
             self._unnumbered -= 1
@@ -203,8 +210,7 @@ class Recorder:
         self._captures[number] = capture
         self._lines.append((path, lines, number))
 
-    def limit(self, code: types.CodeType, line: int, limit: int, reason: str) -> None:
-        """A resume point was captured as often as the recompile limit says."""
+    def limit(self, *, code: types.CodeType, line: int, limit: int, reason: str, **_: Any) -> None:
         self._refusals.append(Refusal(self._path(code, line), limit, reason))
 
     def met(self, code: types.CodeType, line: int, plain: bool) -> None:

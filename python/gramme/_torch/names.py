@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.source import TensorPropertySource as TensorPropertySource
     from torch._dynamo.trace_rules import _allowed_callable_ids as allowed_callable_ids
     from torch._dynamo.types import GuardFilterEntry as GuardFilterEntry
+    from torch._dynamo.utils import CompilationMetrics as CompilationMetrics
     from torch._dynamo.utils import clone_inputs as clone_inputs
     from torch._dynamo.utils import same as same
     from torch._export.non_strict_utils import make_fake_inputs as make_fake_inputs
@@ -97,6 +98,8 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._higher_order_ops.wrap import wrap as wrap
     from torch._library.custom_ops import OPDEFS as OPDEFS
     from torch._logging._internal import getArtifactLogger as getArtifactLogger
+    from torch._logging._internal import trace_structured as trace_structured
+    from torch._logging.structured import intern_string as intern_string
     from torch._numpy._ndarray import ndarray as torch_numpy_array
     from torch._ops import HigherOrderOperator as HigherOrderOperator
     from torch._ops import OpOverload as OpOverload
@@ -196,6 +199,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "trace_wrapped": ("torch._dynamo._trace_wrapped_higher_order_op", "trace_wrapped"),
     "allowed_callable_ids": ("torch._dynamo.trace_rules", "_allowed_callable_ids"),
     "GuardFilterEntry": ("torch._dynamo.types", "GuardFilterEntry"),
+    "CompilationMetrics": ("torch._dynamo.utils", "CompilationMetrics"),
     "clone_inputs": ("torch._dynamo.utils", "clone_inputs"),
     "same": ("torch._dynamo.utils", "same"),
     "CompileContext": ("torch._guards", "CompileContext"),
@@ -219,6 +223,8 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "wrap": ("torch._higher_order_ops.wrap", "wrap"),
     "inductor_config": ("torch._inductor.config", ""),
     "OPDEFS": ("torch._library.custom_ops", "OPDEFS"),
+    "trace_structured": ("torch._logging._internal", "trace_structured"),
+    "intern_string": ("torch._logging.structured", "intern_string"),
     "getArtifactLogger": ("torch._logging._internal", "getArtifactLogger"),
     "HigherOrderOperator": ("torch._ops", "HigherOrderOperator"),
     "OpOverload": ("torch._ops", "OpOverload"),

@@ -1,0 +1,66 @@
+"""What listeners of captures are called with: recordings and the structured log. C++ calls them (src/api/listeners.h).
+
+Each method gets its arguments by keyword and ignores those that it has no use for. Frames that are running are gramme's
+own up to the one that is captured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import types
+
+    import torch
+
+    from . import _C
+
+__all__ = ["BreakRow", "Id", "Listener", "Missed"]
+
+Id = tuple[int, int]  # of a capture: torch._guards.CompileId's frame_id and frame_compile_id; (-1, 0) if it has none
+Missed = tuple[Id, str]  # a segment that could not be used, and why
+
+BreakRow = tuple["types.CodeType", str, int, str, str, str]  # what _logging.break_text takes
+
+
+class Listener(Protocol):
+    """Who hears of captures; `compile_id` is what logs, compilers and profilers call the capture."""
+
+    def recompiling(self, *, code: types.CodeType, line: int, compile_id: Id, reasons: list[Missed], **_: Any) -> None:
+        """A capture follows, although there are segments; `reasons`: what failed of each, the last used first."""
+
+    def graph(
+        self, *, module: torch.fx.GraphModule, captured: _C.Captured, code: types.CodeType, line: int, **_: Any
+    ) -> None:
+        """The graph of the capture under way, as its backend is about to get it."""
+
+    def captured(
+        self,
+        *,
+        code: types.CodeType,
+        line: int,
+        compile_id: Id,
+        breaks: BreakRow | None,
+        row: dict[str, Any] | None,
+        elapsed: float,
+        backend_seconds: float,
+        **recorded: Any,
+    ) -> None:
+        """A capture has ended.
+
+        Args:
+            code, line: where it began.
+            breaks: where the program cannot be captured, if it ends there: up to that it was made a second time.
+            row: its segment, as Segment.from_row takes it; None if the frame runs uncompiled.
+            elapsed: seconds that it took, with those of the backend; `backend_seconds` is negative if none was asked.
+            recorded: what only recordings are told: number, lines, start, seconds.
+
+        """
+
+    def failed(
+        self, *, code: types.CodeType, line: int, compile_id: Id, elapsed: float, error: BaseException, **_: Any
+    ) -> None:
+        """A capture raises, or its backend did."""
+
+    def limit(self, *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: str, **_: Any) -> None:
+        """A resume point was captured as often as the recompile limit says."""

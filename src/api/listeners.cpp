@@ -1,0 +1,84 @@
+#include "api/listeners.h"
+
+#include <nanobind/stl/string.h>
+
+#include "api/recording.h"
+#include "base/imported.h"
+#include "base/interruption.h"
+#include "base/once.h"
+#include "bytecode/code.h"
+#include "torch/names.h"
+
+namespace nb = nanobind;
+
+namespace gramme::api {
+namespace {
+
+/// PyTorch's own handler is there in every process and writes nothing without a folder; it finds that out when it gets
+/// its first entry.
+bool writes(PyObject* handler) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(handler)) != of_torch::object(of_torch::TraceLogHandler)) return true;
+  PyObject* const name = once([] { return PyUnicode_InternFromString("root_dir"); });
+  return take(PyObject_GetAttr(handler, name)).get() != Py_None;
+}
+
+bool log_is_written() {
+  PyObject* const name = once([] { return PyUnicode_InternFromString("handlers"); });
+  const Owned<> handlers = take(PyObject_GetAttr(of_torch::object(of_torch::TraceLog), name));
+  for (Py_ssize_t i = 0; PyList_Check(handlers.get()) && i < PyList_GET_SIZE(handlers.get()); ++i)
+    if (writes(PyList_GET_ITEM(handlers.get(), i))) return true;
+  return false;
+}
+
+bool is_logged() {
+  bool written = false;
+  apart_or_throw([&] { written = log_is_written(); });
+  return written;
+}
+
+void call(PyObject* listener, const char* method, const nb::dict& event) {
+  const Owned<> function = take(PyObject_GetAttrString(listener, method)), none = take(PyTuple_New(0));
+  take(PyObject_Call(function.get(), none.get(), event.ptr()));
+}
+
+/// Where the frame stands.
+nb::dict place(const runtime::FrameView& frame, const plan::CompileId& id) {
+  nb::dict event;
+  event["code"] = nb::borrow(reinterpret_cast<PyObject*>(frame.code));
+  event["line"] = bytecode::decode(frame.code).line(frame.offset);
+  event["compile_id"] = as_tuple(id);
+  return event;
+}
+
+}  // namespace
+
+bool has_listeners() { return listener() || is_logged(); }
+
+void tell(const char* method, const nb::dict& event) {
+  if (const Owned<> recording = share(listener())) call(recording.get(), method, event);
+  if (is_logged()) call(take(import_module("gramme._trace")).get(), method, event);
+}
+
+nb::tuple as_tuple(const plan::CompileId& id) { return nb::make_tuple(id.frame, id.recompile); }
+
+void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
+                    const plan::CompileId& id) {
+  apart_or_throw([&] {
+    nb::list reasons;
+    for (const runtime::Missed& each : missed) reasons.append(nb::make_tuple(as_tuple(each.id), each.why));
+    nb::dict event = place(frame, id);
+    event["reasons"] = reasons;
+    tell("recompiling", event);
+  });
+}
+
+void tell_limit(const runtime::FrameView& frame, int limit, const std::string& reason, const plan::CompileId& id) {
+  apart_or_throw([&] {
+    nb::dict event = place(frame, id);
+    event["limit"] = limit;
+    event["reason"] = reason;
+    tell("limit", event);
+  });
+}
+
+}  // namespace gramme::api

@@ -1,0 +1,25 @@
+// Who hears of captures: the recording under way (gramme.record), and PyTorch's structured log while it is written
+// (TORCH_TRACE). Both are objects of Python that are called alike; python/gramme/_events.py says with what.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "plan/segment.h"
+#include "runtime/capturer.h"
+
+namespace gramme::api {
+
+bool has_listeners();
+
+/// Calls the method of each, in the scope of apart_or_throw.
+void tell(const char* method, const nanobind::dict& event);
+
+/// (frame, recompile)
+nanobind::tuple as_tuple(const plan::CompileId& id);
+
+/// Why none of the segments there could be used; a capture follows, which will be called so.
+void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
+                    const plan::CompileId& id);
+/// A resume point was captured as often as it may.
+void tell_limit(const runtime::FrameView& frame, int limit, const std::string& reason, const plan::CompileId& id);
+
+}  // namespace gramme::api

@@ -1,0 +1,13 @@
+// What a module is called that the capture met on the way, out of a loop's iterator perhaps.
+#pragma once
+#include <string>
+
+#include "interp/capture.h"
+
+namespace gramme::interp {
+
+/// The module's path from a variable of the frames that the capture starts in, the outermost first, spelled as a
+/// source: L['self']._modules['layers']._modules['1']. Empty if none of them has it. Runs no code of the program.
+std::string path_from_frames(const Start& start, PyObject* module);
+
+}  // namespace gramme::interp

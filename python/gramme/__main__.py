@@ -22,7 +22,9 @@ def _arguments() -> argparse.Namespace:
         "captured, what broke the graph and what to do about it.",
     )
     parser.add_argument("--report", metavar="PAGE", help="write a report, one HTML page (as GRAMME_REPORT=PAGE does)")
-    parser.add_argument("-m", dest="module", action="store_true", help="the program is the name of a module, as of python -m")
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="the program is the name of a module, as of python -m"
+    )
     parser.add_argument("program", help="a Python file; `explain` may stand before it")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     said = parser.parse_args()

@@ -231,6 +231,9 @@ class Explanation:
         return "\n".join([head, *rows, *told])
 
 
+_EXITS = {"return": "returns", "yield": "yields", "concrete": "breaks", "handover": "runs uncompiled from here"}
+
+
 def _rows(segment: Segment) -> list[str]:
     """One line of the summary, and what varies."""
     begins = segment.begins
@@ -241,7 +244,7 @@ def _rows(segment: Segment) -> list[str]:
     reason = f": {segment.reason}" if segment.reason else ""
     held = f"{segment.operations} operations, {len(segment.guards)} guards"
     varies = [f"    {symbol}" for symbol in segment.symbols] + [f"    {size}" for size in segment.sizes]
-    return [f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}", *varies]
+    return [f"  {begin}{callers}: {held}, {_EXITS[segment.exit]}{end}{reason}", *varies]
 
 
 def _grouped(breaks: list[Break]) -> list[tuple[str, int]]:

@@ -159,8 +159,8 @@ CASES = [
     Case(item, "Keep the value in a tensor", item_kept),
     Case(branch, "torch.where", branch_where),
     Case(branch, "torch.cond", branch_cond),
-    Case(clock, "measure around the compiled function", clock_outside),
-    Case(array, "use the function of torch", array_of_torch),
+    Case(clock, "Measure time around the call", clock_outside),
+    Case(array, "Use the function of torch", array_of_torch),
     Case(called, "Remove the call", not_called),
     Case(disabled, "Remove the mark", not_disabled),
     Case(as_list, "Keep the values in a tensor", as_length),
@@ -222,8 +222,17 @@ def test_reasons_that_a_setting_takes_away() -> None:
     with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
         for broken in (item, truncated, nonzero):
             assert gramme.explain(broken)(X).graph_break_count == 0
+
+
+def test_printing_after_the_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    def prints_sum(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print("sum", y.sum() * 0)
+        return y + 1
+
     with torch._dynamo.config.patch(reorderable_logging_functions={print}):
-        assert gramme.explain(prints)(X).graph_break_count == 0
+        assert gramme.explain(prints_sum)(X).graph_break_count == 0
+    assert capsys.readouterr().out.startswith("sum tensor(")
 
 
 def test_an_iterator_from_outside_is_a_list() -> None:

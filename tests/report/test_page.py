@@ -131,7 +131,7 @@ def test_advice_names_the_line_how_often_and_what_to_do(tmp_path: Path) -> None:
     assert f"programs.py:{line_of('# breaks')} breaks the graph 12 times" in advice.words
     assert "time.monotonic" in advice.words
     assert "in Python 12×" in page.id("source").one("p", "ln", "real").words
-    assert "measure around the compiled function" in advice.one("p", "hint").text
+    assert "Measure time around the call" in advice.one("p", "hint").text
 
 
 def test_the_dearest_comes_first(tmp_path: Path) -> None:

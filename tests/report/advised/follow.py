@@ -1,7 +1,7 @@
 """Follows the report's advice: records a program, makes the edit that the first piece of advice asks for, and again.
 
-A program is a file in `programs`: a title, the source, which has `calls(compile)`, how many graphs torch.compile makes
-of the edited program, and edits. An edit says which advice it obeys, by the line that the advice names and words of its
+A program is a file in `programs`: a title, the source, which has `calls(compile)`, how many graphs the edited program
+needs at least, and edits. An edit says which advice it obeys, by the line that the advice names and words of its
 hint, and which lines it takes away (-) and puts in their place (+); @@ stands between two places.
 
 From the folder tests: python -m report.advised.follow [name ...] prints each step.
@@ -48,7 +48,7 @@ class Edit:
 
 @dataclass
 class Program:
-    """A program as users write it, the edits, and the number of graphs that torch.compile makes of the edited one."""
+    """A program as users write it, the edits, and the number of graphs that the edited one needs at least."""
 
     title: str
     source: str

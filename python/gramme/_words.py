@@ -145,7 +145,7 @@ def nothing_captured(
     why = f"{reason}: {detail}" if detail else reason
     advice = f" {hint}" if hint else ""
     return (
-        f"gramme captured no operation of {place}: it runs uncompiled (eager). First break: {why}, at "
+        f"gramme captured no operation of {place}: all of it runs in Python. First break: {why}, at "
         f"{file}:{line}.{advice} gramme.explain(it)(*args) lists all breaks."
     )
 

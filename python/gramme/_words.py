@@ -59,8 +59,8 @@ _ADVICE: list[tuple[re.Pattern[str], str]] = [
         "Pass it as a tensor, or do what depends on it outside of the compiled function.",
     ),
     (re.compile(r"changed from (<|'?[A-Z]\w+\()"), "Pass the same object at each call."),
-    (re.compile(r" exists now| is gone"), "Create it before the first call, and keep it."),
-    (re.compile(r"keys|length|len\("), "Pass containers of one length and with the same keys."),
+    (re.compile(r" exists now| is gone|changed from None to "), "Create it before the first call, and keep it."),
+    (re.compile(r"keys|length|len\(|^list\("), "Pass containers of one length and with the same keys."),
 ]
 _PLACE = re.compile(r" \((.*):(\d+)\)$")
 
@@ -120,7 +120,8 @@ def module_words(path: str) -> str:
 def advice_on(failing: str) -> str:
     """What to do about a guard that fails at each call, told in_words()."""
     return next(
-        (text for pattern, text in _ADVICE if pattern.search(failing)), "Keep this value the same at each call."
+        (text for pattern, text in _ADVICE if pattern.search(failing)),
+        "Keep this value the same at each call, or use one compiled function for each value.",
     )
 
 

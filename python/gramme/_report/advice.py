@@ -51,7 +51,8 @@ class Advice:
 
 def advise(recorded: Recorded) -> list[Advice]:
     """The most expensive first; what may only follow from a break comes after the breaks of its file."""
-    breaks, recompiles = _breaks(recorded), _recompiles(recorded)
+    breaks = _breaks(recorded)
+    recompiles = _recompiles(recorded, {(each.file, each.line) for each in breaks})
     least: dict[str, float] = {}
     for each in breaks:
         least[each.file] = min(each.seconds, least.get(each.file, each.seconds))
@@ -96,13 +97,14 @@ def _place_of(frames: list[FrameSummary], path: list[Place]) -> tuple[str, int]:
     return frames[0].filename, frames[0].lineno or 0
 
 
-def _recompiles(recorded: Recorded) -> list[tuple[Advice, bool]]:
+def _recompiles(recorded: Recorded, broken: set[tuple[str, int]]) -> list[tuple[Advice, bool]]:
     """One for each place that was captured again and each thing to do about it; whether it begins behind a break."""
     groups: dict[tuple[Place | None, str, bool], list[Capture]] = defaultdict(list)
     for capture in recorded.captures:
         if capture.is_recompile and not _is_of_0_or_1(capture.changes[0]):
             place = capture.begins or capture.caller
-            follows = capture.begins is not None and not _is_at_start(capture.begins)
+            breaks_there = place is not None and (place[0].co_filename, place[1]) in broken
+            follows = breaks_there or (capture.begins is not None and not _is_at_start(capture.begins))
             groups[place, _BEHIND if follows else advice_on(capture.changes[0]), follows].append(capture)
     found = []
     for (place, hint, follows), captures in groups.items():

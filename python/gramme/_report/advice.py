@@ -16,7 +16,8 @@ from .tree import Totals
 
 __all__ = ["Advice", "advise"]
 
-_NOTABLE = 0.2  # of the time: what takes less is no matter
+_NOTABLE = 0.2  # of the time: what takes less does not matter
+_LEAST = 0.01  # seconds: neither does what takes less in a short recording
 _PER_BREAK = 2e-6  # seconds: what a break costs beside its instruction
 _BEHIND = "It begins behind a break: remove the break first, and this may go with it."
 _SHAPES = re.compile(r": shape changed from \[([\d, ]*)\] to \[([\d, ]*)\]$")
@@ -148,7 +149,7 @@ def _limits(recorded: Recorded) -> list[Advice]:
 def _compiling(recorded: Recorded) -> list[Advice]:
     """A backend that takes much of the time."""
     backend = sum(capture.backend_seconds for capture in recorded.captures)
-    if backend < _NOTABLE * recorded.seconds:
+    if backend < max(_LEAST, _NOTABLE * recorded.seconds):
         return []
     slow = sorted(recorded.captures, key=lambda capture: -capture.backend_seconds)[:3]
     graphs = sum(1 for capture in recorded.captures if capture.graph is not None)

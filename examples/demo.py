@@ -1,21 +1,27 @@
-"""BERT, GPT-2, Llama and small programs: run by the native executor, then captured beside PyTorch's own front end."""
+"""A report of a training run; BERT, GPT-2, Llama and small programs, run natively and captured beside torch.compile."""
 
 import contextlib
 import io
 import logging
+import runpy
 import statistics
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import gramme
 import torch
+from gramme._report.summary import text_of
 from rich.console import Console
 from rich.table import Table
 
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "build" / "demo.html"
 clock = time.perf_counter
+Call = Callable[..., Any]
 
 
 def x_plus_1(x):
@@ -37,7 +43,7 @@ def loop_with_print(x):
     return x
 
 
-def transformer(name: str, **sizes: int) -> Callable[..., Any]:
+def transformer(name: str, **sizes: int) -> Call:
     """A model of transformers with random weights; nothing is downloaded."""
     import transformers
 
@@ -50,45 +56,35 @@ def transformer(name: str, **sizes: int) -> Callable[..., Any]:
 @dataclass
 class Program:
     title: str
-    make: Callable[[], Callable[..., Any]]
-    args: tuple[Any, ...] = ()
+    make: Callable[[], Call]
+    args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
 
+    def run(self, function: Call) -> Any:
+        return function(*self.args, **self.kwargs)
 
-def ids() -> torch.Tensor:
-    return torch.arange(16)[None]
 
-
+IDS = torch.arange(16)[None]
 SIZES = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+NO_CACHE = {"use_cache": False}
 PROGRAMS = [
     Program("x + 1", lambda: x_plus_1, (torch.ones(4),)),
-    Program("python_heavy", lambda: python_heavy, (torch.ones(4),)),
-    Program("loop_with_print", lambda: loop_with_print, (torch.randn(8),)),
-    Program("BERT, 12 layers", lambda: transformer("BertModel", num_hidden_layers=12, **SIZES), (ids(),)),
+    Program("3,000 Python iterations", lambda: python_heavy, (torch.ones(4),)),
+    Program("a loop that prints", lambda: loop_with_print, (torch.linspace(-1, 1, 8),)),
+    Program("BERT, 12 layers", lambda: transformer("BertModel", num_hidden_layers=12, **SIZES), (IDS,)),
     Program(
         "GPT-2, 12 layers",
         lambda: transformer("GPT2LMHeadModel", n_embd=64, n_layer=12, n_head=4),
-        (ids(),),
-        {"use_cache": False},
+        (IDS,),
+        NO_CACHE,
     ),
     Program(
         "Llama, 16 layers",
         lambda: transformer("LlamaForCausalLM", num_hidden_layers=16, **SIZES),
-        (ids(),),
-        {"use_cache": False},
+        (IDS,),
+        NO_CACHE,
     ),
 ]
-
-
-@dataclass
-class Run:
-    """What one front end made of one program."""
-
-    capture: float = 0.0
-    hit: float = 0.0
-    graphs: list[int] = field(default_factory=list)
-    guards: int = 0
-    equal: bool = False
 
 
 def same(left: Any, right: Any) -> bool:
@@ -108,99 +104,73 @@ def medians(calls: list[Callable[[], Any]]) -> list[float]:
     return [statistics.median(taken) for taken in times]
 
 
-def native_row(table: Table, program: Program) -> None:
-    function = program.make()
-    compiled = gramme.compile(function, backend="native")
+def captured(front: Call, program: Program) -> tuple[float, int]:
+    """Seconds of a first call without those of its graphs, and the number of graphs."""
+    graphs, inside = 0, 0.0
 
-    def run(target: Callable[..., Any]) -> Any:
-        return target(*program.args, **program.kwargs)
-
-    run(function)
-    start = clock()
-    result = run(compiled)
-    first = clock() - start
-    eager, native = medians([lambda: run(function), lambda: run(compiled)])
-    equal = same(result, run(function)) and same(run(compiled), result)
-    table.add_row(
-        program.title,
-        f"{1e6 * eager:,.1f}",
-        f"{1e3 * first:,.1f}",
-        f"{1e6 * native:,.1f}",
-        f"[bold]{eager / native:,.1f}",
-        "[green]yes" if equal else "[red]NO",
-    )
-
-
-def native_table() -> Table:
-    table = Table(title='gramme.compile(…, backend="native"): no compiler, the bits of eager')
-    for column in ("program", "eager, us", "first call, ms", "native, us", "times faster", "equal bits"):
-        table.add_column(column, justify="left" if column == "program" else "right")
-    native_row(Table(), Program("", lambda: lambda x: x * 2, (torch.ones(2),)))  # imports
-    for program in PROGRAMS:
-        native_row(table, program)
-    return table
-
-
-def count_guards(front: Callable[..., Any], function: Callable[..., Any], program: Program) -> int:
-    if front is gramme.compile:
-        return sum(len(s.guards) for s in gramme.explain(function)(*program.args, **program.kwargs).segments)
-    return len(torch._dynamo.explain(function)(*program.args, **program.kwargs).out_guards or ())
-
-
-def measure(front: Callable[..., Any], program: Program) -> Run:
-    run, function, in_graphs = Run(), program.make(), [0.0]
-
-    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        run.graphs.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
-        graph.real_recompile()
-        forward = graph.forward
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Call:
+        nonlocal graphs
+        graphs += 1
 
         def timed(*args: Any) -> Any:
+            nonlocal inside
             start = clock()
-            result = forward(*args)
-            in_graphs[0] += clock() - start
+            result = graph.forward(*args)
+            inside += clock() - start
             return result
 
         return timed
 
-    def call() -> Any:
-        return compiled(*program.args, **program.kwargs)
-
-    compiled = front(function, backend=backend)
+    compiled = front(program.make(), backend=backend)
     start = clock()
-    result = call()
-    run.capture = clock() - start - in_graphs[0]
-    run.equal = same(result, function(*program.args, **program.kwargs)) and same(call(), result)
-    hits = []
-    for _ in range(200):
-        in_graphs[0] = 0.0
-        start = clock()
-        call()
-        hits.append(clock() - start - in_graphs[0])
-    run.hit = statistics.median(hits)
-    run.guards = count_guards(front, function, program)
-    return run
+    program.run(compiled)
+    return clock() - start - inside, graphs
 
 
-def add_rows(table: Table, program: Program, theirs: Run, ours: Run) -> None:
-    for title, run in (("torch.compile", theirs), ("gramme", ours)):
-        table.add_row(
-            program.title if run is theirs else "",
-            title,
-            f"{1e3 * run.capture:,.2f}",
-            f"{1e6 * run.hit:,.1f}",
-            str(len(run.graphs)),
-            str(sum(run.graphs)),
-            str(run.guards),
-            "[green]yes" if run.equal else "[red]NO",
-        )
-    table.add_row(
-        "",
-        "[bold]times faster",
-        f"{theirs.capture / ours.capture:,.0f}",
-        f"{theirs.hit / ours.hit:,.1f}",
-        end_section=True,
+def row(program: Program) -> tuple[str, ...]:
+    function = program.make()
+    native = gramme.compile(function, backend="native")
+    equal = same(program.run(native), program.run(function)) and same(program.run(native), program.run(function))
+    eager_time, native_time = medians([lambda: program.run(function), lambda: program.run(native)])
+    theirs, their_graphs = captured(torch.compile, program)
+    ours, our_graphs = captured(gramme.compile, program)
+    return (
+        program.title,
+        f"{1e6 * eager_time:,.0f} / {1e6 * native_time:,.0f}",
+        f"[bold]{eager_time / native_time:,.1f}x",
+        "[green]yes" if equal else "[red]NO",
+        f"{1e3 * theirs:,.1f} / {1e3 * ours:,.1f}",
+        f"[bold]{theirs / ours:,.0f}x",
+        f"{their_graphs} / {our_graphs}",
     )
+
+
+def speed() -> Table:
+    table = Table(title=f"Small programs on one thread, PyTorch {torch.__version__}", box=None, header_style="dim")
+    table.add_column("program")
+    for column in (
+        "a call, µs:\neager / native",
+        "\nfaster",
+        "equal\nbits",
+        "capture, ms:\ntorch.compile / gramme",
+        "\nfaster",
+        "\ngraphs",
+    ):
+        table.add_column(column, justify="right")
+    warm = Program("", lambda: lambda x: x * 2, (torch.ones(2),))
+    row(warm)  # imports
+    for program in PROGRAMS:
+        table.add_row(*row(program))
+    return table
+
+
+def report() -> str:
+    """Records a training run; what the page says first."""
+    PAGE.parent.mkdir(exist_ok=True)
+    recording = gramme.record(PAGE)
+    with recording:
+        runpy.run_path(str(ROOT / "docs" / "gallery" / "programs" / "training.py"), run_name="__main__")
+    return text_of(recording.recorded)
 
 
 def main() -> None:
@@ -208,28 +178,13 @@ def main() -> None:
     logging.disable(logging.ERROR)
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    console = Console(width=max(Console().width, 120))
+    console = Console(width=max(Console().width, 110), highlight=False)
     with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-        native = native_table()
-    console.print(native)
-    table = Table(title=f"gramme beside torch.compile, torch {torch.__version__}, backend that runs the graph as it is")
-    columns = (
-        "program",
-        "front end",
-        "first call less its graph, ms",
-        "a hit less its graph, us",
-        "graphs",
-        "ops",
-        "guards",
-    )
-    for column in (*columns, "as eager"):
-        table.add_column(column, justify="left" if column in columns[:2] else "right")
-    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-        for front in (torch.compile, gramme.compile):
-            measure(front, Program("", lambda: lambda x: x * 2, (torch.ones(2),)))  # imports
-        for program in PROGRAMS:
-            add_rows(table, program, measure(torch.compile, program), measure(gramme.compile, program))
+        table = speed()
     console.print(table)
+    console.print("\nA training run, recorded:")
+    console.print(report(), markup=False, end="", soft_wrap=True)
+    console.print(f"The whole report: [bold]{PAGE.relative_to(Path.cwd())}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs a program with gramme behind torch.compile, and says what became of it.
+"""Runs a program with gramme behind torch.compile, and reports what was captured.
 
 python -m gramme train.py --epochs 2
 python -m gramme explain train.py --epochs 2
@@ -21,10 +21,12 @@ def _arguments() -> argparse.Namespace:
         description="Runs a Python program with gramme behind torch.compile. With `explain` first, prints what was "
         "captured, what broke the graph and what to do about it.",
     )
-    parser.add_argument("--report", metavar="PAGE", help="write a report, one page of HTML (GRAMME_REPORT does, too)")
-    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module's name")
-    parser.add_argument("program", help="the program, or `explain` before it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the program's own")
+    parser.add_argument("--report", metavar="PAGE", help="write a report, one HTML page (as GRAMME_REPORT=PAGE does)")
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="the program is the name of a module, as of python -m"
+    )
+    parser.add_argument("program", help="a Python file; `explain` may stand before it")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     said = parser.parse_args()
     said.explains = said.program == "explain"
     if said.explains:

@@ -107,7 +107,7 @@ def compile(
 
     Args:
         model: a function, method or callable object; without it, a decorator is returned.
-        fullgraph: raise CaptureError instead of running an instruction for real.
+        fullgraph: raise CaptureError where an instruction cannot be captured, instead of running it in Python.
         dynamic: True: sizes and ints vary from the first call on; None: those that changed do; False: none does.
         backend: "inductor" or another name of torch.compiler.list_backends, or a callable that takes
             (torch.fx.GraphModule, list of example inputs) and returns a callable taking the same inputs and returning
@@ -115,7 +115,8 @@ def compile(
         mode, options: of inductor, or passed on to the backend; not both.
         name: a name for logs.
         disable: return the model as it is.
-        recompile_limit: captures for one place before it runs plainly; None: torch._dynamo.config's at each capture, 8.
+        recompile_limit: captures of one place, after which other calls run uncompiled (eager); None:
+            torch._dynamo.config's at each capture, 8.
         isolate_recompiles: either way every compiled function has a cache and a count of captures of its own.
 
     Returns:
@@ -177,12 +178,12 @@ class Statistics:
     """What a compiled function did so far.
 
     Attributes:
-        hits: calls answered from the cache without a capture, instructions carried out for real in between or not.
+        hits: calls answered from the cache without a capture; some of their instructions may have run in Python.
         captures: captures made, of callees that are captured on their own too.
         segments: segments in the cache.
         plain_runs: calls that CPython ran from the start: of asynchronous generators, while a debugger traces, where
             a capture was refused, gave nothing or met the recompile limit, and after a first graph that raised.
-        steps: instructions carried out for real between segments.
+        steps: instructions run in Python between segments.
         handovers: calls that CPython ran to their end from somewhere in their middle.
         graph_errors: graphs that raised.
 
@@ -234,7 +235,7 @@ def reset() -> None:
 
 
 def disable(function: Function) -> Function:
-    """Marks a function to run plainly, never captured nor traced into.
+    """Marks a function to run uncompiled (eager), never captured nor traced into.
 
     Raises:
         TypeError: function is not callable.

@@ -46,13 +46,13 @@ class Segment:
         symbols: the sizes, strides, offsets and ints that may be others at its next run.
         sizes: conditions on those, as the program would write them, with the line that asked.
         effects: what it changes besides returning, as text, in order.
-        exit: "return", "concrete" (one instruction is run for real), "handover" or "yield".
+        exit: "return", "concrete" (one instruction runs in Python), "handover" or "yield".
         reason, hint: why it ended, and what to do about it.
         kind, subject: the reason for programs that read it: a name that stays when words change, and what it is about,
             "Tensor.item" perhaps. No kind where the program raises.
         frames: the calls that led to its end, the innermost line of the program's own first; empty for a return.
         module: path of the module that is called there, as far as the segment knows it.
-        instruction: opcode that is run for real; empty if none is.
+        instruction: opcode that runs in Python; empty if none is.
         pushed: frames of callees that are made again to run it.
         goes_on: it is the rest of the call that the segment before it ends at.
         runs: how often it has run.
@@ -119,9 +119,9 @@ class Break:
         reason, hint: why, and what to do about it.
         frames: the calls that led there, the innermost line of the program's own first.
         module: path of the module that is called there, as far as it is known.
-        instruction: opcode of the instruction that is run for real.
+        instruction: opcode of the instruction that runs in Python.
         instructions: how many are.
-        pushed: frames of callees that are made again to run them.
+        pushed: frames of callees that are rebuilt to run them.
 
     """
 
@@ -146,8 +146,8 @@ class Break:
             lines.append(f"  {'called from' if len(lines) > 1 else 'at'} {place}{_code(frame)}")
         if self.module:
             lines.append(f"  in module {self.module}")
-        cost = f"{self.instructions} instruction{'s' * (self.instructions > 1)} run for real, from {self.instruction}"
-        again = f", {self.pushed} frame{'s' * (self.pushed > 1)} made again" if self.pushed else ""
+        cost = f"{self.instructions} instruction{'s' * (self.instructions > 1)} run in Python, from {self.instruction}"
+        again = f", {self.pushed} frame{'s' * (self.pushed > 1)} rebuilt" if self.pushed else ""
         lines.append(f"  costs {cost}{again}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
@@ -240,6 +240,9 @@ class Explanation:
         return "\n".join([head, *rows, *told])
 
 
+_EXITS = {"return": "returns", "yield": "yields", "concrete": "breaks", "handover": "runs uncompiled from here"}
+
+
 def _rows(segment: Segment) -> list[str]:
     """One line of the summary, and what varies."""
     begins = segment.begins
@@ -250,7 +253,7 @@ def _rows(segment: Segment) -> list[str]:
     reason = f": {segment.reason}" if segment.reason else ""
     held = f"{segment.operations} operations, {len(segment.guards)} guards"
     varies = [f"    {symbol}" for symbol in segment.symbols] + [f"    {size}" for size in segment.sizes]
-    return [f"  {begin}{callers}: {held}, {segment.exit}{end}{reason}", *varies]
+    return [f"  {begin}{callers}: {held}, {_EXITS[segment.exit]}{end}{reason}", *varies]
 
 
 def _grouped(breaks: list[Break]) -> list[tuple[str, int]]:
@@ -265,12 +268,12 @@ def _times(count: int) -> str:
 def explain(
     function: Callable[..., Any], *, fullgraph: bool = False, dynamic: bool | None = None
 ) -> Callable[..., Explanation]:
-    """Captures one call of a function and tells its segments, graphs, guards and reasons for breaks.
+    """Captures one call of a function and returns its segments, graphs, guards and graph breaks.
 
     Args:
         function: what compile takes.
-        fullgraph: as of compile. A number that is read out of data stays in the graph then, and is no break; what
-            breaks raises CaptureError.
+        fullgraph: as of compile. A number read from a tensor stays in the graph then, and does not break it; what
+            breaks it raises CaptureError.
         dynamic: as of compile.
 
     Example:

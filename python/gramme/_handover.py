@@ -230,12 +230,12 @@ def _random_state() -> Iterator[None]:
 
 
 def failure(
-    backend: Any, error: Exception, graph_module: torch.fx.GraphModule, may_run_plainly: bool
+    backend: Any, error: Exception, graph_module: torch.fx.GraphModule, may_run_uncompiled: bool
 ) -> Exception | None:
-    """What to raise for a backend's exception; None to run the program plainly. Called from C++.
+    """What to raise for a backend's exception; None to run the program uncompiled. Called from C++.
 
     An IndexError (an operator's dimension out of range) and torch._dynamo's own errors pass as they are. What PyTorch
-    lets a backend say of a graph that it does not take runs the program plainly.
+    lets a backend say of a graph that it does not take runs the program uncompiled.
     """
     if isinstance(error, NotImplementedError) and error.__traceback__ and _raised_here(error):
         return error
@@ -245,20 +245,20 @@ def failure(
     name = _name(backend)
     if isinstance(error, exc.SkipFrame):
         text = f"fullgraph=True found no compiled frames: backend {name!r} asked for the frame to be skipped: {error}"
-        return None if may_run_plainly else RuntimeError(text)
+        return None if may_run_uncompiled else RuntimeError(text)
     if isinstance(error, exc.exceptions_allowed_to_be_fallback) and not _has_allowed(graph_module):
         text = f"backend {name!r} takes no such graph: {type(error).__name__}: {error}"
-        if not may_run_plainly:
+        if not may_run_uncompiled:
             return refused_graph(text, graph_module)
-        _log.warning("%s. The program runs plainly.", text)
+        _log.warning("%s. The program runs uncompiled (eager).", text)
         return None
-    if isinstance(error, (IndexError, exc.ShortenTraceback)) and not (config.suppress_errors and may_run_plainly):
+    if isinstance(error, (IndexError, exc.ShortenTraceback)) and not (config.suppress_errors and may_run_uncompiled):
         return error
     failed = exc.BackendCompilerFailed(backend, error, None)
     failed.args = (f"{failed.args[0]}\nThe graph is in {_save(graph_module, failed.backend_name, error)}",)
     failed.__cause__ = error
-    if config.suppress_errors and may_run_plainly:
-        warnings.warn(f"{failed.args[0]}\nThe program runs plainly (suppress_errors).", RuntimeWarning, stacklevel=2)
+    if config.suppress_errors and may_run_uncompiled:
+        warnings.warn(f"{failed.args[0]}\nThe program runs uncompiled (suppress_errors).", RuntimeWarning, stacklevel=2)
         return None
     return failed
 
@@ -270,19 +270,19 @@ def _has_allowed(graph_module: torch.fx.GraphModule) -> bool:
 
 
 def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
-    """What to raise for a graph's exception after the program ran plainly and did not raise it. Called from C++."""
+    """What to raise for a graph's exception after the program ran uncompiled and did not raise it. Called from C++."""
     name = _name(backend)
     if str(error).startswith(names.ASSERTION_FAILED) or names.OUT_OF_BOUNDS.fullmatch(str(error)):
         return None  # what was taken for granted is not so, and the program itself does not mind, or handles it
     message = f"the compiled graph raised {type(error).__name__}, which the program itself does not raise: {error}"
     config = names.loaded(names.DYNAMO_CONFIG)
     if getattr(config, "suppress_errors", False):
-        text = f"backend {name!r}: {message}\nThe program ran plainly (suppress_errors)."
+        text = f"backend {name!r}: {message}\nThe program ran uncompiled (suppress_errors)."
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         return None
     failed = BackendError(name, message)
     failed.__cause__ = error
-    failed.add_note("The program ran plainly instead: the effects of the call took place, its result is lost.")
+    failed.add_note("The program ran uncompiled instead: its effects took place, its result is lost.")
     return failed
 
 

@@ -25,9 +25,9 @@ class Measurement:
         backward: operations dispatched by autograd's backward passes, of graphs or not.
         graphs: graphs run to their end.
         captures: captures made.
-        steps: instructions carried out for real between segments.
+        steps: instructions run in Python between segments.
         handovers: frames that CPython ran to their end from somewhere in their middle.
-        plain: calls of compiled functions that ran plainly from the start.
+        plain: calls of compiled functions that ran uncompiled from the start.
         graph_errors: graphs that raised.
 
     """

@@ -76,7 +76,7 @@ class Recording:
 def record(path: str | os.PathLike[str] | None = None) -> Recording:
     """Records what compiled functions do in a `with` block, in all threads, and writes a report of it.
 
-    The report is one page of HTML: the source with what was captured, carried out for real and run uncompiled, each
+    The report is one page of HTML: the source with what was captured, run in Python and run uncompiled, each
     graph, its guards and effects, captures and recompiles in time, and what to do. What is captured does not depend on
     it. `GRAMME_REPORT=run.html python train.py` records a whole program.
 

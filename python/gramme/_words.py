@@ -43,17 +43,24 @@ _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
 _ADVICE: list[tuple[re.Pattern[str], str]] = [
     (
         re.compile(r": shape changed|\.shape\["),
-        "Let sizes vary: dynamic=True, or torch._dynamo.mark_dynamic.",
+        "Make sizes inputs from the start: dynamic=True, or torch._dynamo.mark_dynamic for one dimension.",
     ),
     (re.compile(r": strides changed"), "Call contiguous() before the compiled function."),
     (
         re.compile(r": requires_grad changed|grad mode|inference mode"),
-        "Compile one function for each mode.",
+        "Use one compiled function for each mode.",
     ),
-    (re.compile(r": (dtype|device|layout|type) changed|^type\("), "Compile one function for each kind of argument."),
-    (re.compile(r"changed from -?[\d.e+-]+ to -?[\d.e+-]+$"), "Give it as a tensor, or compute with it outside."),
-    (re.compile(r"changed from (<|'?[A-Z]\w+\()"), "Give it the same object at each call."),
-    (re.compile(r"keys|length|len\("), "Give it containers of one length and with the same keys."),
+    (
+        re.compile(r": (dtype|device|layout|type) changed|^type\("),
+        "Use one compiled function for each kind of argument.",
+    ),
+    (
+        re.compile(r"changed from -?[\d.e+-]+ to -?[\d.e+-]+$"),
+        "Pass it as a tensor, or do what depends on it outside of the compiled function.",
+    ),
+    (re.compile(r"changed from (<|'?[A-Z]\w+\()"), "Pass the same object at each call."),
+    (re.compile(r" exists now| is gone|changed from None to "), "Create it before the first call, and keep it."),
+    (re.compile(r"keys|length|len\(|^list\("), "Pass containers of one length and with the same keys."),
 ]
 _PLACE = re.compile(r" \((.*):(\d+)\)$")
 
@@ -112,7 +119,10 @@ def module_words(path: str) -> str:
 
 def advice_on(failing: str) -> str:
     """What to do about a guard that fails at each call, told in_words()."""
-    return next((text for pattern, text in _ADVICE if pattern.search(failing)), "Keep what it depends on the same.")
+    return next(
+        (text for pattern, text in _ADVICE if pattern.search(failing)),
+        "Keep this value the same at each call, or use one compiled function for each value.",
+    )
 
 
 def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str) -> str:
@@ -136,8 +146,8 @@ def nothing_captured(
     why = f"{reason}: {detail}" if detail else reason
     advice = f" {hint}" if hint else ""
     return (
-        f"gramme captured no operation of {place}: it runs as without compile. First break: {why}, at "
-        f"{file}:{line}.{advice} gramme.explain(it)(*args) tells all of them."
+        f"gramme captured no operation of {place}: all of it runs in Python. First break: {why}, at "
+        f"{file}:{line}.{advice} gramme.explain(it)(*args) lists all breaks."
     )
 
 
@@ -161,6 +171,6 @@ def tell_of_tracer() -> None:
     """Said once, at the first call of a compiled function under a trace or profile function. Called from C++."""
     logging.getLogger("gramme").warning(
         "a trace or profile function is set (by a debugger, coverage, cProfile or torch.profiler(with_stack=True)): "
-        "while it is, compiled functions run plainly and nothing is captured; those with fullgraph=True are captured, "
-        "and it does not hear of what runs in them"
+        "until it is removed, compiled functions run uncompiled (eager) and nothing is captured. Functions with "
+        "fullgraph=True are captured all the same; the tracer sees none of their lines"
     )

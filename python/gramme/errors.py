@@ -46,7 +46,7 @@ class CaptureError(RuntimeError):
         >>> try:
         ...     gramme.compile(lambda x: print(x), backend="eager", fullgraph=True)(torch.ones(2))
         ... except gramme.CaptureError as error:
-        ...     assert "run for real" in error.reason
+        ...     assert "runs in Python" in error.reason
 
     """
 

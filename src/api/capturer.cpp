@@ -391,7 +391,8 @@ bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const s
                                             first_of(frame), failing_guard.c_str()));
   std::string message = text(told.get());
   if (refused) raise(imported("gramme.errors", "recompile_limit_error"), message);
-  check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " The function runs plainly from now on.").c_str(), 1));
+  check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " Other calls of the function run uncompiled (eager).").c_str(),
+                     1));
   return true;
 }
 

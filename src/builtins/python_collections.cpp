@@ -15,7 +15,7 @@ Value* make_deque(Trace& trace, const Args& args) {
   auto [iterable, maxlen] = bind(args, 0, {"iterable", "maxlen"});
   auto* deque = trace.make<Deque>();
   if (!is_none(trace, maxlen)) {
-    if (trace.see(maxlen)->kind == value::Kind::Object) cannot(Reason::ArgumentKind, "a maxlen that is no int");
+    if (trace.see(maxlen)->kind == value::Kind::Object) cannot(Reason::ArgumentKind, "a maxlen that is not an int");
     deque->maxlen = protocol::index(trace, maxlen);
     if (deque->maxlen < 0) protocol::raise(trace, PyExc_ValueError, "maxlen must be non-negative");
   }

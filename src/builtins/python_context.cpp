@@ -109,7 +109,7 @@ Value* reset(Trace& trace, const Args& args) {
   auto made = contexts.set_by.find(trace.see(token));
   if (made == contexts.set_by.end() || made->second.variable != variable || made->second.used ||
       made->second.context != contexts.running)
-    cannot(Reason::CallUnknown, "ContextVar.reset with a token made before or elsewhere");
+    cannot(Reason::CallUnknown, "ContextVar.reset with a token created before the capture or elsewhere");
   made->second.used = true;
   variable->written = true;
   if (made->second.before)
@@ -135,7 +135,7 @@ Value* copy_context(Trace& trace, const Args& args) {
 const Value* copied_argument(Trace& trace, Value* self) {
   auto& contexts = trace.state<Contexts>();
   const Value* context = trace.see(self);
-  if (!contexts.copied.contains(context)) cannot(Reason::ArgumentKind, "a context made before");
+  if (!contexts.copied.contains(context)) cannot(Reason::ArgumentKind, "a context created before the capture");
   return context;
 }
 

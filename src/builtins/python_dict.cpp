@@ -71,7 +71,8 @@ Value* init_default_dict(Trace& trace, const Args& args) {
   Mapping self = Mapping::self(trace, args[0]);
   Value* factory = args.positional > 1 && !is_none(trace, args[1]) ? args[1] : nullptr;
   if (trace.see(args[0])->existing() || (factory && !protocol::callable(trace, factory)))
-    cannot(Reason::ArgumentKind, "defaultdict.__init__ of a dict from before, or with a default that is no function");
+    cannot(Reason::ArgumentKind,
+           "defaultdict.__init__ of a dict created before the capture, or with a default that is not a function");
   self.dict()->factory = factory;
   update_from_args(trace, self, args, std::min<size_t>(args.positional, 2));
   return trace.none();
@@ -92,7 +93,7 @@ Value* from_keys(Trace& trace, const Args& args) {
   auto [cls, iterable, item] = positional<3>(args, 2);
   Value* result = protocol::call(trace, cls, {});
   auto into = Mapping::of(trace, trace.see(result));
-  if (!into) cannot(Reason::ArgumentKind, "fromkeys of a class that is no dict");
+  if (!into) cannot(Reason::ArgumentKind, "fromkeys of a class that is not a dict");
   Value* iterator = protocol::get_iterator(trace, iterable);
   while (Value* key = protocol::next(trace, iterator)) into->set(key, item ? item : trace.none());
   return result;

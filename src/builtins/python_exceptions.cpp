@@ -9,7 +9,7 @@ namespace {
 /// What exceptions hold in C is written by no effect.
 value::Object* changing_exception(Trace& trace, Value* self) {
   auto* object = object_argument(trace, self);
-  if (object->existing()) cannot(Reason::MutationUnsupported, "an exception made before the capture");
+  if (object->existing()) cannot(Reason::MutationUnsupported, "an exception created before the capture");
   return object;
 }
 
@@ -21,7 +21,7 @@ Value* init_exception(Trace& trace, const Args& args) {
 value::Tuple* exception_args(Trace& trace, Value* self) {
   auto* object = object_argument(trace, self);
   auto* tuple = object->payload ? trace.see_as<value::Tuple>(object->payload) : nullptr;
-  if (!tuple) cannot(Reason::ArgumentKind, "the arguments of an exception made before the capture");
+  if (!tuple) cannot(Reason::ArgumentKind, "the arguments of an exception created before the capture");
   return tuple;
 }
 
@@ -51,7 +51,7 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
 Value* with_traceback(Trace& trace, const Args& args) {
   auto [self, traceback] = positional<2>(args, 2);
   if (!is_none(trace, traceback) && protocol::type_of(trace.see(traceback)) != &PyTraceBack_Type)
-    cannot(Reason::ArgumentKind, "a traceback that is none");
+    cannot(Reason::ArgumentKind, "a traceback argument that is not a traceback");
   changing_exception(trace, self)->retraced = true;
   return self;
 }
@@ -60,7 +60,7 @@ Value* add_note(Trace& trace, const Args& args) {
   static PyObject* const kNotes = intern("__notes__");
   auto [self, note] = positional<2>(args, 2);
   if (!PyType_IsSubtype(protocol::type_of(trace.see(note)), &PyUnicode_Type))
-    cannot(Reason::ArgumentKind, "a note that is no text");
+    cannot(Reason::ArgumentKind, "a note that is not a str");
   auto* object = object_argument(trace, self);
   Value* notes = trace.own_attribute(object, kNotes);
   if (!notes) trace.store_own_attribute(object, kNotes, notes = trace.list({}));

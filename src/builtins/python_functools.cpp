@@ -81,7 +81,8 @@ Value* get_partial_method(Trace& trace, const Args& args) {
   auto* made = trace.see_as<Object>(self);
   auto field = [&](int i) { return made ? trace.own_attribute(made, kFields[i]) : nullptr; };
   auto* function = field(0) ? trace.see_as<value::Function>(field(0)) : nullptr;
-  if (!function || is_none(trace, object)) cannot(Reason::ArgumentKind, "a partialmethod of no plain function");
+  if (!function || is_none(trace, object))
+    cannot(Reason::ArgumentKind, "a partialmethod of anything but a Python function");
   auto* bound = trace.make<value::Method>();
   bound->function = function;
   bound->self = trace.see(object);

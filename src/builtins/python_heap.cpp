@@ -50,7 +50,7 @@ void sift_up(Trace& trace, List* heap, size_t at) {
 }
 
 List* heap_argument(Trace& trace, Value* heap) {
-  if (trace.see(heap)->kind != value::Kind::List) cannot(Reason::ArgumentKind, "a heap that is no list");
+  if (trace.see(heap)->kind != value::Kind::List) cannot(Reason::ArgumentKind, "a heap that is not a list");
   return changing_list(trace, heap);
 }
 

@@ -31,7 +31,7 @@ Value* signature(Trace& trace, const Args& args) {
   auto [callable] = positional<1>(args, 1);
   auto* method = trace.see_as<value::Method>(callable);
   PyObject* function = described_function(trace, method ? method->function : callable);
-  if (!function) cannot(Reason::ArgumentKind, "inspect.signature() of no plain function");
+  if (!function) cannot(Reason::ArgumentKind, "inspect.signature() of anything but a Python function");
   Owned<> asked = method ? take(PyMethod_New(function, Py_None)) : share(function);
   return pin(trace, call_real(trace, real_signature, {asked.get()}));
 }
@@ -46,7 +46,7 @@ Value* get_static(Trace& trace, const Args& args) {
   PyTypeObject* type = object ? object->type : nullptr;
   PyObject* dict = type ? trace.type_lookup(type, kDict) : nullptr;
   if (!object || !Py_IS_TYPE(type, &PyType_Type) || (dict && !Py_IS_TYPE(dict, &PyGetSetDescr_Type)))
-    cannot(Reason::ArgumentKind, "inspect.getattr_static() of no plain instance");
+    cannot(Reason::ArgumentKind, "inspect.getattr_static() of anything but an instance of a Python class");
   PyObject* attribute = name_argument(trace, name);
   PyObject* found = trace.type_lookup(type, attribute);
   if (found && Py_TYPE(found)->tp_descr_get && Py_TYPE(found)->tp_descr_set)

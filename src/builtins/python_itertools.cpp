@@ -33,7 +33,7 @@ bool is_number(Trace& trace, Value* value) {
 Value* count(Trace& trace, const Args& args) {
   auto [start, step] = bind(args, 0, {"start", "step"});
   for (Value* number : {start, step})
-    if (number && !is_number(trace, number)) cannot(Reason::ArgumentKind, "itertools.count() of no number");
+    if (number && !is_number(trace, number)) cannot(Reason::ArgumentKind, "itertools.count() of anything but numbers");
   return make_iterator(trace, Iterator::Count, {start ? start : trace.integer(0), step ? step : trace.integer(1)});
 }
 

@@ -25,7 +25,7 @@ Mapping Mapping::self(Trace& trace, Value* self) {
 PyObject* Mapping::attribute_name(Value* key) {
   PyObject* name = trace_.constant_of(key);
   if (!name || !PyUnicode_CheckExact(name))
-    cannot(Reason::ArgumentKind, "an instance's __dict__ with a key that is no str");
+    cannot(Reason::ArgumentKind, "an instance's __dict__ with a key that is not a str");
   return name_argument(trace_, key);
 }
 

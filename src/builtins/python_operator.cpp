@@ -110,7 +110,7 @@ Value* length_hint(Trace& trace, const Args& args) {
   Value* seen = trace.see(object);
   PyObject* otherwise = missing ? trace.constant_of(missing) : nullptr;
   if (missing && !(otherwise && PyLong_CheckExact(otherwise)))
-    cannot(Reason::ArgumentKind, "operator.length_hint() with a default that is no int");
+    cannot(Reason::ArgumentKind, "operator.length_hint() with a default that is not an int");
   if (seen->kind == Kind::Object && !protocol::payload_of(seen)) {
     Value* hint = protocol::length_hint(trace, seen);
     return hint ? hint : missing ? missing : trace.integer(0);

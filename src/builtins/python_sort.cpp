@@ -79,7 +79,7 @@ bool reverse_flag(Trace& trace, Value* reverse) {
   if (!reverse) return false;
   Value* seen = trace.see(reverse);
   bool whole = seen->kind == Kind::Constant && PyLong_Check(seen->object);
-  if (!whole && seen->kind != Kind::Number) cannot(Reason::ArgumentKind, "sorting with a reverse that is no int");
+  if (!whole && seen->kind != Kind::Number) cannot(Reason::ArgumentKind, "sorting with a reverse that is not an int");
   return protocol::truth(trace, seen);
 }
 

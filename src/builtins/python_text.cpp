@@ -12,7 +12,7 @@ using value::Kind;
 
 PyObject* text_or_stop(Trace& trace, Value* text) {
   PyObject* object = trace.constant_of(trace.see(text));
-  if (!object || !PyUnicode_Check(object)) cannot(Reason::ArgumentKind, "text that is no constant");
+  if (!object || !PyUnicode_Check(object)) cannot(Reason::ArgumentKind, "text that is not constant");
   return object;
 }
 

@@ -191,7 +191,7 @@ Value* make_size(Trace& trace, const Args& args) {
   for (Value* item : size->items) {
     Value* seen = trace.see(item);
     bool integer = seen->kind == Kind::Number || (seen->kind == Kind::Constant && PyLong_Check(seen->object));
-    if (!integer) cannot(Reason::ArgumentKind, "torch.Size of something else than ints");
+    if (!integer) cannot(Reason::ArgumentKind, "torch.Size of anything but ints");
   }
   return size;
 }

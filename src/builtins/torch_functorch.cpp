@@ -107,7 +107,7 @@ Value* at_level(Trace& trace, const Args& args) {
 const meta::Record& record_of(Trace& trace, const Args& args) {
   auto [object] = positional<1>(args, 1);
   auto* tensor = trace.see_as<Tensor>(object);
-  if (!tensor) cannot(Reason::ArgumentKind, "a question about a tensor of something that is none");
+  if (!tensor) cannot(Reason::ArgumentKind, "a torch.func predicate on an object that is not a tensor");
   return *tensor->record;
 }
 

@@ -88,7 +88,7 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
         .release();
   });
   auto* data = value ? trace.see_as<Tensor>(value) : nullptr;
-  if (!data) cannot(Reason::MutationUnsupported, "Tensor.data set to something else than a tensor");
+  if (!data) cannot(Reason::MutationUnsupported, "Tensor.data set to anything but a tensor");
   const meta::Record &to = *tensor->record, &from = *data->record;
   bool same = same_numbers(trace, to.sizes, from.sizes) && same_numbers(trace, to.strides, from.strides) &&
               to.dtype == from.dtype && to.device_type == from.device_type && to.device_index == from.device_index &&

@@ -19,7 +19,7 @@ Value* make_variable(Trace& trace, const Args& args) {
   static PyObject* const detach = intern("detach");
   static PyObject* const require = intern("requires_grad_");
   auto [data, requires_grad] = bind(args, 1, {"data", "requires_grad"});
-  if (!trace.see_as<Tensor>(data)) cannot(Reason::ArgumentKind, "Variable() of something that is no tensor");
+  if (!trace.see_as<Tensor>(data)) cannot(Reason::ArgumentKind, "Variable() of an object that is not a tensor");
   const bool requires_gradient = requires_grad && protocol::truth(trace, requires_grad);
   Value* result = protocol::call_method(trace, data, detach, {});
   return requires_gradient ? protocol::call_method(trace, result, require, {}) : result;
@@ -55,7 +55,7 @@ Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* devi
                           : std::ranges::all_of(values, [&](Value* value) { return is_whole(trace.see(value)); });
   if (sizes && values.empty()) values.push_back(trace.integer(0));
   if (!sizes && (args.positional != 1 || !items_of(trace.see(args[0])) || !is_data(trace, args[0], whole)))
-    cannot(Reason::CallUnknown, "a tensor type with something else than sizes or lists of its numbers");
+    cannot(Reason::CallUnknown, "a tensor type called with anything but sizes or lists of numbers");
   const size_t positional = values.size();
   values.push_back(trace.constant(dtype));
   values.push_back(trace.constant(device));

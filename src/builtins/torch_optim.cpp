@@ -38,7 +38,7 @@ class Groups {
 
  private:
   [[noreturn]] static void refuse() {
-    cannot(Reason::ArgumentKind, "_group_tensors_by_device_and_dtype of something else than lists of tensors");
+    cannot(Reason::ArgumentKind, "_group_tensors_by_device_and_dtype of anything but lists of tensors");
   }
 
   std::vector<Value*> items(Value* list) {

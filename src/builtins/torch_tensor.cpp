@@ -133,7 +133,7 @@ PyObject* const kGrad = intern("grad");
 Value* grad(Trace& trace, Tensor* tensor) {
   refuse_of_gradient(trace, "grad");
   if (Attribute* attribute = stored(tensor, kGrad)) return attribute->value;
-  if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is no leaf");  // warns
+  if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is not a leaf");  // warns
   if (!tensor->existing()) return trace.none();
   Owned<> now = take(aten::grad_of(tensor->object));
   return trace.see(trace.wrap(now.get(), trace.pool->child(tensor->source, SK::Grad)));
@@ -340,8 +340,7 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
   value = trace.see(value);
   if (value == trace.none()) return value;
   auto* grad = as<Tensor>(value);
-  if (!grad || grad == tensor)
-    cannot(Reason::MutationUnsupported, "Tensor.grad set to something else than another tensor");
+  if (!grad || grad == tensor) cannot(Reason::MutationUnsupported, "Tensor.grad set to anything but another tensor");
   const meta::Record &to = *tensor->record, &from = *grad->record;
   bool same = same_numbers(trace, to.sizes, from.sizes) && to.dtype == from.dtype &&
               to.device_type == from.device_type && to.device_index == from.device_index && to.layout == from.layout;

@@ -87,7 +87,7 @@ class Backward {
     refuse_variants();
     function_ = trace.see(protocol::get_attribute(trace, applied.function, k_backward));
     code_ = function_->object ? code_below(function_->object) : nullptr;
-    if (!code_) cannot(Reason::BodyUnsupported, "a backward that is no plain function");
+    if (!code_) cannot(Reason::BodyUnsupported, "a backward that is not a Python function");
     Value* materialize = applied.field(trace, "materialize_grads");
     const bool maybe_none = materialize && trace.see(materialize) != trace.boolean(true) && applied.outputs.size() > 1;
     if (maybe_none && (trace.contract.breaks || looks_for_none(code_)))
@@ -229,7 +229,7 @@ void try_bodies(Trace& trace, Applied& applied) {
       auto* tensor = as<Tensor>(arg);
       return tensor && outermost(tensor->node) == outermost(input);
     };
-    if (std::ranges::none_of(applied.args, is_it)) cannot(Reason::EffectInBody, "a tensor that is no argument");
+    if (std::ranges::none_of(applied.args, is_it)) cannot(Reason::EffectInBody, "a tensor that is not an argument");
   }
   body.leave();
 }

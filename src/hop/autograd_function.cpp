@@ -104,7 +104,7 @@ bool has_own_setup(Trace& trace, PyTypeObject* function) {
 /// forward gets what it has defaults for, if the class has a setup_context; only where no signature must be asked for.
 void add_defaults(Trace& trace, Value* forward, std::vector<Value*>& args) {
   auto* function = trace.see_as<Function>(forward);
-  if (!function) cannot(Reason::BodyUnsupported, "a forward that is no plain function");
+  if (!function) cannot(Reason::BodyUnsupported, "a forward that is not a Python function");
   trace.describe(function);
   const PyCodeObject* code = function->code;
   const auto count = static_cast<size_t>(code->co_argcount);
@@ -150,7 +150,7 @@ void Applied::check(Trace& trace) const {
   auto is_dirty = [&](const Tensor* tensor) { return std::find(dirty.begin(), dirty.end(), tensor) != dirty.end(); };
   for (const Tensor* tensor : dirty) {
     if (!is_output(tensor) || !is_argument(tensor) || tensor->base || !tensor->views.empty())
-      cannot(Reason::BodyUnsupported, "mark_dirty() of a tensor that is no argument, is not returned or is a view");
+      cannot(Reason::BodyUnsupported, "mark_dirty() of a tensor that is not an argument, is not returned or is a view");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     auto* tensor = as<Tensor>(outputs[i]);

@@ -164,7 +164,7 @@ void check_reentrant_results(Trace& trace, Value* result, const std::vector<Tens
     if (item->kind == Kind::Constant) continue;
     auto* tensor = as<Tensor>(item);
     if (!tensor || std::find(made.begin(), made.end(), tensor) == made.end())
-      cannot(Reason::BodyUnsupported, "a result that is no new tensor, with use_reentrant=True");
+      cannot(Reason::BodyUnsupported, "a result that is not a new tensor, with use_reentrant=True");
     const bool differentiable = meta::is_floating_point(*tensor->record) || meta::is_complex(*tensor->record);
     if (recomputes && differentiable && !tensor->record->requires_grad)
       cannot(Reason::BodyUnsupported, "a result that needs no gradient, with use_reentrant=True");

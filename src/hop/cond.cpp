@@ -52,7 +52,7 @@ void refuse_transforms(Trace& trace) {
 void choose_in_batch(Trace& trace, const Row& row, const Tensor* decides, const std::vector<Argument>& inputs,
                      Merged& merged) {
   const bool one = !inputs.empty() && merged.left.size() == 1 && merged.tensors.size() == 1;
-  if (!one) cannot(Reason::BodyUnsupported, "torch.cond inside torch.vmap, of something else than one tensor");
+  if (!one) cannot(Reason::BodyUnsupported, "torch.cond inside torch.vmap, of anything but one tensor");
   if (!meta::is_batched(*decides->record)) return;
   Argument condition;
   condition.kind = Argument::Tensor;

@@ -93,7 +93,7 @@ class Results {
       case Result::Number:
         break;
     }
-    cannot(Reason::BodyUnsupported, "a leaf function that returns something else than tensors");
+    cannot(Reason::BodyUnsupported, "a leaf function that returns anything but tensors");
   }
 
  private:

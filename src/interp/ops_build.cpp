@@ -52,7 +52,8 @@ Step build_string(Interpreter& interp, Frame& frame, int count) {
   Owned<> joined = take(PyUnicode_FromString(""));
   for (Value* part : take_items(frame, count)) {
     PyObject* text = interp.trace.constant_of(part);
-    if (!text || !PyUnicode_Check(text)) cannot(Reason::ArgumentKind, "an f-string of what is known only at run time");
+    if (!text || !PyUnicode_Check(text))
+      cannot(Reason::ArgumentKind, "an f-string of a value that is known only at run time");
     joined = take(PyUnicode_Concat(joined.get(), text));
   }
   frame.push(interp.trace.constant(joined));
@@ -205,7 +206,7 @@ Step dict_update(Interpreter& interp, Frame& frame, int depth) {
 Step dict_merge(Interpreter& interp, Frame& frame, int depth) {
   Value* mapping = frame.pop();
   if (!try_update(interp, interp.trace.see_as<Dict>(frame.peek(depth)), mapping, true))
-    cannot(Reason::ArgumentKind, "keyword arguments out of what is no mapping");
+    cannot(Reason::ArgumentKind, "** on an object that is not a mapping");
   return Step::Next;
 }
 Step list_to_tuple(Interpreter& interp, Frame& frame, int) {
@@ -322,7 +323,7 @@ Step match_class(Interpreter& interp, Frame& frame, int positional) {
   auto* keywords = trace.see_as<Tuple>(frame.pop());
   auto* cls = trace.see_as<Class>(frame.pop());
   Value* subject = frame.pop();
-  if (!cls || !keywords) cannot(Reason::OpcodeUnsupported, "a class pattern with something else than a class");
+  if (!cls || !keywords) cannot(Reason::OpcodeUnsupported, "a class pattern on an object that is not a class");
   if (!protocol::isinstance(trace, subject, cls)) {
     frame.push(trace.none());
     return Step::Next;

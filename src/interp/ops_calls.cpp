@@ -63,7 +63,7 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
     trace.load(mapping);
     mapping->entries.each([&](Table::Entry& entry) {
       PyObject* name = trace.constant_of(entry.key);
-      if (!name || !PyUnicode_Check(name)) cannot(Reason::ArgumentKind, "keywords that are no text");
+      if (!name || !PyUnicode_Check(name)) cannot(Reason::ArgumentKind, "keywords that are not str");
       keywords.push_back({name, entry.value});
     });
   }

@@ -59,7 +59,7 @@ namespace {
 /// What the namespace TOS has under the name takes its place; false if it has none.
 bool loads_from_dict(Interpreter& interp, Frame& frame, PyObject* name) {
   auto* names = interp.trace.see_as<Dict>(frame.pop());
-  if (!names) cannot(Reason::OpcodeUnsupported, "a namespace that is no dict");
+  if (!names) cannot(Reason::OpcodeUnsupported, "a namespace that is not a dict");
   Value* found = interp.trace.dict_get(names, interp.trace.constant(name));
   if (found) frame.push(found);
   return found;
@@ -90,7 +90,7 @@ Class* metaclass_of(trace::Trace& trace, Value* asked, const std::vector<Value*>
     cannot(Reason::CallUnknown, "a class made by no metaclass");
   for (Value* given : bases) {
     auto* base = trace.see_as<Class>(given);
-    if (!base) cannot(Reason::CallUnknown, "a class made below what is no class");
+    if (!base) cannot(Reason::CallUnknown, "a class whose base is not a class");
     PyTypeObject* theirs = Py_TYPE(base->object);
     if (PyType_IsSubtype(meta->type(), theirs)) continue;
     if (!PyType_IsSubtype(theirs, meta->type())) cannot(Reason::CallUnknown, "a class made with two metaclasses");
@@ -116,7 +116,7 @@ Dict* prepared(trace::Trace& trace, Class* meta, Value* name, Value* bases, cons
 Value* build_class(trace::Trace& trace, const trace::Args& args) {
   static PyObject* const metaclass = intern("metaclass");
   auto* body = args.positional >= 2 ? trace.see_as<Function>(args[0]) : nullptr;
-  if (!body) cannot(Reason::CallUnknown, "a class made of what is no function");
+  if (!body) cannot(Reason::CallUnknown, "a class whose body is not a function");
   std::vector<Value*> bases(args.values + 2, args.values + args.positional);
   Value *asked = nullptr, *name = args[1], *given = trace.tuple(bases);
   Attributes keywords;

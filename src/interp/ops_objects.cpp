@@ -64,7 +64,7 @@ Step load_super_method(Interpreter& interp, Frame& frame, int arg) {
 Step load_special(Interpreter& interp, Frame& frame, int index) {
   trace::Trace& trace = interp.trace;
   Value* found = protocol::special_method(trace, trace.see(frame.peek(1)), cpython::special_name(index));
-  if (!found) cannot(Reason::CallUnknown, "with of what is no context manager");
+  if (!found) cannot(Reason::CallUnknown, "`with` on an object that is not a context manager");
   frame.drop(1);
   push_for_call(interp, frame, found);
   return Step::Next;
@@ -251,7 +251,7 @@ void refuse_submodules(Interpreter& interp, Value* package, Value* names) {
   const size_t count = wanted ? wanted->items.size() : static_cast<size_t>(PyTuple_GET_SIZE(constant));
   for (size_t i = 0; i < count; ++i) {
     PyObject* name = wanted ? interp.trace.constant_of(wanted->items[i]) : PyTuple_GET_ITEM(constant, i);
-    if (!name || !PyUnicode_CheckExact(name)) cannot(Reason::CallSkipped, "an import of a name that is no text");
+    if (!name || !PyUnicode_CheckExact(name)) cannot(Reason::CallSkipped, "an import whose name is not a str");
     PyObject* asked = interp.trace.keep(take(PyUnicode_InternFromString(utf8_of(name).c_str())));
     if (!protocol::find_attribute(interp.trace, package, asked))
       cannot(Reason::CallSkipped, "import of " + std::string(PyModule_GetName(package->object)) + "." + utf8_of(name));
@@ -266,7 +266,7 @@ Step import_name(Interpreter& interp, Frame& frame, int index) {
   refuse_other_import(interp, frame);
   Owned<> name = absolute_name(interp, frame, frame.name(index), level ? PyLong_AsLong(level) : 0);
   Value* leaf = module_value(interp, name);
-  if (is_under_way(leaf->object)) cannot(Reason::CallSkipped, "import of what is being imported");
+  if (is_under_way(leaf->object)) cannot(Reason::CallSkipped, "an import of a module that is being imported");
   std::string path = utf8_of(name.get());
   const bool whole = interp.trace.see(from) == interp.trace.none();
   if (!whole) refuse_submodules(interp, leaf, from);

@@ -28,7 +28,7 @@ struct Traits {
   std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
 };
 
-/// With data. What is no operator of ATen is not known not to.
+/// With data. Assumed true for operators outside ATen.
 bool may_raise(const c10::OperatorName& op);
 /// Of an OpOverload. The reference holds until an operator gets another kernel in Python.
 const Traits& traits_of(PyObject* op);

@@ -45,8 +45,8 @@ struct PushedFrame {
   int depth = 0;                 // of the stack
 };
 
-/// What a frame held at the segment's start and does not in its end, as far as no guard says that its death runs no
-/// code: that would come late.
+/// Objects the frame held at the start but not at the end, unless a guard shows that destroying them runs no code: it
+/// would run late.
 struct LetGo {
   std::vector<int> slots, stack;
 };

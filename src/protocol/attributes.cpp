@@ -178,7 +178,8 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
       return store_held_attribute(trace, target, name, value);
     case Kind::Dict:
       if (text_of(name) == "default_factory" && trace.type_lookup(type_of(target), name)) {
-        if (target->existing()) cannot(Reason::MutationUnsupported, "default_factory of a dict from before");
+        if (target->existing())
+          cannot(Reason::MutationUnsupported, "default_factory of a dict created before the capture");
         static_cast<Dict*>(target)->factory = value && trace.see(value) != trace.none() ? value : nullptr;
         return;
       }

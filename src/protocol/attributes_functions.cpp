@@ -146,7 +146,7 @@ namespace {
 Dict* keyword_dict(Trace& trace, Partial* partial) {
   const source::Source* path = trace.pool->child(partial->source, SK::PartialKw);
   auto* keywords = trace.see_as<Dict>(trace.wrap(cpython::as_partial(partial->object)->keywords, path));
-  if (!keywords) cannot(Reason::AttributeUnknown, "a partial whose keywords are no dict");
+  if (!keywords) cannot(Reason::AttributeUnknown, "a partial whose keywords are not a dict");
   return keywords;
 }
 }  // namespace
@@ -158,7 +158,7 @@ const Attributes& partial_keywords(Trace& trace, Partial* partial) {
   partial->keywords = {};
   keywords->entries.each([&](Table::Entry& entry) {
     PyObject* name = name_key(trace, entry.key);
-    if (!name) cannot(Reason::ArgumentKind, "a partial with keywords that are no text");
+    if (!name) cannot(Reason::ArgumentKind, "a partial with keywords that are not str");
     partial->keywords.push_back({name, entry.value});
   });
   return partial->keywords;

@@ -112,9 +112,10 @@ ClassContent content_of(Trace& trace, Dict* names) {
   trace.load(names);
   names->entries.each([&](Table::Entry& entry) {
     PyObject* key = name_key(trace, entry.key);
-    if (!key) cannot(Reason::CallUnknown, "a class made with names that are no text");
+    if (!key) cannot(Reason::CallUnknown, "a class made with names that are not str");
     Value* seen = trace.see(entry.value);
-    if (key == class_cell && seen->kind != Kind::Cell) cannot(Reason::CallUnknown, "a __classcell__ that is no cell");
+    if (key == class_cell && seen->kind != Kind::Cell)
+      cannot(Reason::CallUnknown, "a __classcell__ that is not a cell");
     if (key == class_cell) return void(content.cell = as<Cell>(seen));
     if (key == slots || (key == k_qualname && seen->kind != Kind::Constant))
       cannot(Reason::CallUnknown, "a class made with " + text_of(key) + " = a " + type_name(seen));
@@ -167,7 +168,7 @@ Value* make_class(Trace& trace, PyTypeObject* meta, Value* name, const std::vect
   Owned<> real_bases = take(PyTuple_New(static_cast<Py_ssize_t>(bases.size())));
   for (size_t i = 0; i < bases.size(); ++i) {
     auto* base = trace.see_as<Class>(bases[i]);
-    if (!base) cannot(Reason::CallUnknown, "a class made below what is no class");
+    if (!base) cannot(Reason::CallUnknown, "a class whose base is not a class");
     if (!PyType_IsSubtype(meta, Py_TYPE(base->object)))
       cannot(Reason::CallUnknown, "a class made below another metaclass");
     PyTuple_SET_ITEM(real_bases.get(), static_cast<Py_ssize_t>(i), share(base->object).release());

@@ -130,7 +130,7 @@ bool isinstance(Trace& trace, Value* object, Value* classinfo) {
 
 bool issubclass(Trace& trace, Value* cls, Value* classinfo) {
   if (is_plain_data(trace.see(classinfo)) && trace.see(cls)->kind != Kind::Class)  // CPython looks at `cls` first
-    cannot(Reason::ArgumentKind, "issubclass() of no class");
+    cannot(Reason::ArgumentKind, "issubclass() of an object that is not a class");
   classinfo = named_classes(trace, classinfo, k_subclasscheck,
                             "issubclass() arg 2 must be a class, a tuple of classes, or a union");
   if (auto* several = as<Tuple>(classinfo)) {

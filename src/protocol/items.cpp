@@ -157,7 +157,7 @@ Value* item_of(Trace& trace, T* names, Value* key) {
 template <Names T>
 void store_item(Trace& trace, T* names, Value* key, Value* value) {
   PyObject* name = name_key(trace, key);
-  if (!name) cannot(Reason::MutationUnsupported, "a key that is no str in a __dict__");
+  if (!name) cannot(Reason::MutationUnsupported, "a key that is not a str in a __dict__");
   store_named(trace, names, name, value);
 }
 

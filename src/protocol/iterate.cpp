@@ -171,7 +171,7 @@ Value* stop_value(Trace& trace, const UserError& error) {
   if (!is_stop_iteration(trace, error, PyExc_StopIteration)) throw UserError(error);
   auto* stop = as<Object>(trace.see(error.exception));
   if (!stop || stop->existing() || reinterpret_cast<PyObject*>(stop->type) != PyExc_StopIteration)
-    cannot(Reason::ArgumentKind, "the value of a StopIteration of a subclass, or from before");
+    cannot(Reason::ArgumentKind, "the value of a StopIteration of a subclass, or created before the capture");
   return find_attribute(trace, stop, value_name);
 }
 

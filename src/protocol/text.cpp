@@ -149,7 +149,7 @@ Value* repr_of(Trace& trace, Builtin* builtin) {
   if (has_address(builtin)) refuse_address(builtin);
   return named_repr(trace, builtin);
 }
-Value* repr_of(Trace&, Tensor*) { cannot(Reason::DataDependentValue, "the text of a tensor"); }
+Value* repr_of(Trace&, Tensor*) { cannot(Reason::DataDependentValue, "a tensor as text: its values are printed"); }
 
 /// As the type of its kind has it, whatever its class says.
 Value* repr_of_kind(Trace& trace, Value* seen) {
@@ -246,7 +246,7 @@ Value* format(Trace& trace, Value* object, Value* spec) {
   spec = spec ? builtin_part(trace.see(spec)) : trace.text("");
   if (!is_constant_of(spec, &PyUnicode_Type))
     raise_about(trace, PyExc_TypeError, "Format specifier must be a string, not {}", spec);
-  if (object->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "the text of a tensor");
+  if (object->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "a tensor as text: its values are printed");
   if (object->kind == Kind::Constant) return folded(trace, PyObject_Format(object->object, spec->object));
   if (Value* payload = payload_for(trace, object, format_name))  // without a template they ask the class for its str()
     return PyUnicode_GET_LENGTH(spec->object) > 0 ? formatted_part(trace, payload, spec) : to_str(trace, object);

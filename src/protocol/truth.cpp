@@ -41,7 +41,8 @@ bool truth(Trace& trace, Value* operand) {
     if (result < 0) raise_current(trace);
     return result == 1;
   }
-  if (operand->kind == Kind::Tensor) cannot(Reason::DataDependentBranch, "the truth of a tensor");
+  if (operand->kind == Kind::Tensor)
+    cannot(Reason::DataDependentBranch, "an `if`, `while` or bool() on a tensor's value");
   if (operand->kind == Kind::Null) GRAMME_BUG("the truth of a stack slot without a value");
   bool sized = has(operand->kind, SIZED) && operand->kind != Kind::Namespace;  // globals have at least their builtins
   return !sized || length(trace, operand) != 0;

@@ -35,9 +35,9 @@ class CaptureScope {
 constexpr int kFailuresBeforeFreeze = 2;
 constexpr int kLevelsToCapture = 300;  // of recursion: what a first capture imports takes some 250
 
-/// A defect of ours must not change what the program does: it runs plainly and the user hears of it.
+/// A defect of ours must not change what the program does: it runs uncompiled and the user is warned.
 bool warn(const char* what, PyCodeObject* code, int line) {
-  return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "gramme runs %U (%U:%d) plainly: %s", code->co_qualname,
+  return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "gramme runs %U (%U:%d) uncompiled (eager): %s", code->co_qualname,
                           code->co_filename, line, what) == 0;
 }
 

@@ -162,8 +162,8 @@ Chain::Turn Chain::yield(SegmentRun& run) {
   return Turn::Return;
 }
 
-/// The frames that were returned from give nothing of meaning to the calls that wait for them: what those leave is
-/// replaced by what the segment leaves in the frame where it ended.
+/// Frames already returned from yield a dummy None to the calls that wait for them; the state of their callers is
+/// overwritten by what the segment leaves in the frame where it ended.
 Chain::Turn Chain::return_into_caller(SegmentRun& run) {
   const plan::Exit& exit = run.segment().exit;
   std::unique_ptr<Landing> landing(new Landing);  // without zeros that nobody reads

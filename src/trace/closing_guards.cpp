@@ -112,7 +112,7 @@ bool is_changed(Value* value) {
   return value->written || is_altered(value) || (object && object->payload && object->payload->written);
 }
 
-/// Is it part of what the trace knows of the object that somebody else could change?
+/// Could another reference change what the trace knows of this object?
 bool can_be_mistaken(const Value* value, bool alters_tensors) {
   if (value->kind == Kind::Tensor)
     return alters_tensors || value->keyed || static_cast<const Tensor*>(value)->dict_seen;

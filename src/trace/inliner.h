@@ -77,8 +77,8 @@ class Inliner {
   virtual int root_line() = 0;
   /// Instructions begun of frames that a segment may end in.
   virtual size_t steps() = 0;
-  /// Has the root frame what it had where the segment began, the exception being handled too, but for numbers and the
-  /// like, which hold nothing? False where the end of an iterator let go of what it went through.
+  /// Does the root frame still hold every object it started with, the handled exception included, leaves aside? False
+  /// if an exhausted iterator released its container.
   virtual bool holds_its_start() = 0;
 };
 

@@ -45,7 +45,7 @@ Value* Capture::expression(shape::Expr e) {
   e = shapes.assumptions.simplified(e);
   const std::optional<int64_t> now = shapes.assumptions.hint(e);
   const bool unbacked = shapes.assumptions.is_unbacked(e);
-  if (!now && !unbacked) cannot(Reason::DataDependentValue, "a number without a value");
+  if (!now && !unbacked) cannot(Reason::DataDependentValue, "a number whose value is not known");
   Owned<> object = unbacked ? example_of(e->type) : object_of(e->type, *now);
   if (is_constant(e)) return constant(std::move(object));
   auto* result = make<Number>();

@@ -51,7 +51,7 @@ void Capture::raise_current() {
   std::vector<Value*> values;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args.get()); ++i) {
     PyObject* arg = PyTuple_GET_ITEM(args.get(), i);
-    if (!source::is_constant(arg)) cannot(Reason::OperatorFailed, "an exception with arguments that are no constants");
+    if (!source::is_constant(arg)) cannot(Reason::OperatorFailed, "an exception whose arguments are not constant");
     values.push_back(adopt(share(arg)));
   }
   Object* made = exception(reinterpret_cast<PyTypeObject*>(owned_type.get()), std::move(values));

@@ -21,7 +21,7 @@ struct Parameters {
 };
 
 /// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
-/// that effects of the segment are missing. Nobody knows where a graph raised whose backend does not tell.
+/// that effects of the segment are missing. Without locate(), the failing node is unknown.
 bool shows(const Capture& capture) {
   return !capture.contract.locates || !capture.effects().empty() || capture.inliner->handles(true);
 }

@@ -95,7 +95,7 @@ class Scope {
   meta::Argument attribute(const std::string& name, PyObject* object);
   /// The body as an argument of operators.
   meta::Argument body(graph::Graph* body);
-  /// The segment ends in a function that this operator runs, which has no plain call.
+  /// Notes that capture failed inside a function which this operator runs.
   void refuse_in(const char* operation) { refused_by_ = operation; }
   const char* refused_by() const { return refused_by_; }
   meta::Argument sequence_of(meta::Argument::Kind kind, const std::vector<meta::Argument>& items);

@@ -143,7 +143,7 @@ int64_t Shapes::fix(Expr e, const graph::Position* asked) {
 }
 
 void Shapes::refuse_general() const {
-  if (general) cannot(Reason::DataDependentValue, "a size or int of which each value had a capture of its own");
+  if (general) cannot(Reason::DataDependentValue, "a size or int that was captured anew for each value");
 }
 
 void Shapes::fix_symbols(Expr e, const graph::Position* asked) {

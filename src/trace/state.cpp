@@ -141,7 +141,7 @@ Attributes Capture::all_attributes(Value* object) {
   Attributes live;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* name = PyTuple_GET_ITEM(keys.get(), i);
-    if (!PyUnicode_CheckExact(name)) cannot(Reason::AttributeUnknown, "an instance dict with keys that are no text");
+    if (!PyUnicode_CheckExact(name)) cannot(Reason::AttributeUnknown, "an instance dict whose keys are not all str");
     Py_INCREF(name);  // counts by hand: InternInPlace takes a reference and gives one
     PyUnicode_InternInPlace(&name);
     keep(Owned<>::steal(name));

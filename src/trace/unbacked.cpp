@@ -69,7 +69,7 @@ const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
   const meta::Outcome& outcome = of_data_.outcome;
   if (!of_data_.undecided.empty()) cannot(Reason::UnbackedCondition, asked(of_data_.undecided));
   const bool learns = !of_data_.made.empty() || !of_data_.asserted.empty() || holds_number(outcome.result);
-  if (graph_ != &root_ && learns) cannot(Reason::BodyUnsupported, "numbers or sizes out of data in a body");
+  if (graph_ != &root_ && learns) cannot(Reason::BodyUnsupported, "data-dependent numbers or sizes in a body");
   const bool would_raise = outcome.raised && !meta::takes_unbacked(call, capture_.shapes.assumptions);
   if (outcome.error) cannot(would_raise ? Reason::OperatorFailed : Reason::DataDependentValue, outcome.message);
   for (const Expr guard : outcome.guards) capture_.shapes.learn(guard, capture_.position());
@@ -131,7 +131,7 @@ Value* Scope::emit_whole(PyObject* function, std::initializer_list<Value*> args,
 }
 
 Value* Scope::whole_of(graph::Node* node, shape::Range range) {
-  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "a number out of data in a body");
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "a data-dependent number in a body");
   node->effect = true;
   return bind_whole(node, range);
 }
@@ -218,7 +218,7 @@ Number* Scope::item_of(Tensor* tensor) {
 void Scope::assert_true(Expr condition) {
   const std::optional<bool> known = capture_.shapes.assumptions.decide(condition);
   if (known == true) return;
-  if (known == false) cannot(Reason::OperatorFailed, "what is said of a number that comes out of data is not so");
+  if (known == false) cannot(Reason::OperatorFailed, "an assertion about a data-dependent number that does not hold");
   if (condition->kind == shape::Kind::And) {
     for (const shape::Operand& part : condition->operands) assert_true(part.of);
     return;
@@ -228,7 +228,7 @@ void Scope::assert_true(Expr condition) {
       cannot(Reason::OperatorFailed, of_torch::spelled(of_torch::Check));
     return;
   }
-  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about what comes out of data in a body");
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about a data-dependent value in a body");
   graph::Node* node = this->node(condition);
   if (!node) return;  // it follows
   assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
@@ -241,7 +241,7 @@ void Scope::assert_true(Expr condition) {
 
 bool Scope::assert_true(Number* number) {
   if (!is_data(number)) return false;
-  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about what comes out of data in a body");
+  if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about a data-dependent value in a body");
   assert_node(node(number), "Runtime assertion failed");
   return true;
 }

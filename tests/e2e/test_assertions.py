@@ -55,7 +55,7 @@ def test_outcomes_are_eagers(program: Program, backend: str, fullgraph: bool) ->
 
 def test_several_elements_are_refused() -> None:
     compiled = gramme.compile(of_each, backend="eager", fullgraph=True)
-    with pytest.raises(gramme.CaptureError, match="the truth of a tensor"):
+    with pytest.raises(gramme.CaptureError, match="on a tensor.s value"):
         compiled(torch.ones(3))
 
 
@@ -68,7 +68,7 @@ def test_a_branch_that_may_return_is_none() -> None:
         return x * 2
 
     compiled = gramme.compile(program, backend="eager", fullgraph=True)
-    with pytest.raises(gramme.CaptureError, match="a branch on the data of a tensor"):
+    with pytest.raises(gramme.CaptureError, match="data-dependent branching"):
         compiled(torch.ones(3))
 
 

@@ -100,7 +100,7 @@ def test_what_a_break_costs() -> None:
     first, second = (segment for segment in explained.segments if segment.graph is not None)
     assert (first.function, first.start) == ("outer", outer.__code__.co_firstlineno)
     assert [frame.name for frame in second.returns_into] == ["middle", "outer"]
-    assert "2 frames made again" in str(explained)
+    assert "2 frames rebuilt" in str(explained)
 
 
 def test_the_path_of_the_module() -> None:

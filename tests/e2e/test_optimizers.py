@@ -555,7 +555,7 @@ def test_a_whole_train_step_has_one_break() -> None:
     train(x, y)  # the state is there
     explanation = gramme.explain(train)(x, y)
     assert [each.reason for each in explanation.break_reasons] == [
-        "a call to a C function gramme has no model of: Tensor.backward"
+        "a call to a C function that gramme has no model of: Tensor.backward"
     ]
     compiled = in_eager(train)
     for _ in range(3):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not GRAMME, reason="gramme's surface")
 
 ROOT = Path(__file__).parents[2]
 CONFIG = dynamo.config
-VERDICTS = {"honoured", "PyTorch's", "meaningless", "warned of", "refused"}
+VERDICTS = {"honoured", "PyTorch's", "no effect", "warned of", "refused"}
 
 
 def tables() -> dict[str, dict[str, tuple[str, str]]]:

@@ -27,12 +27,3 @@ def test_each_promise_has_tests_that_exist():
         for test in tests:
             file, name = test.split("::")
             assert name in functions(file), test
-
-
-def test_the_example_runs():
-    import torch
-    from torch import nn
-
-    code = TEXT[TEXT.index("```python") + len("```python") : TEXT.index("```\n\n### How")]
-    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
-    exec(code, {"model": model, "sample": torch.ones(2, 4), "batch": torch.ones(16, 4)})

@@ -2,13 +2,14 @@
 
 import copy
 import decimal
-import logging
 import math
 import os
 import re
+import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gramme
@@ -17,6 +18,8 @@ import pytest
 import torch
 
 X = torch.linspace(-1, 1, 6)
+LOCK = threading.Lock()
+BASE = Path(__file__).parents[2] / "src" / "base"
 
 
 class Case(NamedTuple):
@@ -100,12 +103,59 @@ def as_length(x: torch.Tensor) -> torch.Tensor:
     return x * len(x)
 
 
-def selected(x: torch.Tensor) -> torch.Tensor:
-    return x.cos()[x > 0].sum()
+def locked(x: torch.Tensor) -> torch.Tensor:
+    with LOCK:
+        return x.sin() + 1
 
 
-def selected_by_mask(x: torch.Tensor) -> torch.Tensor:
-    return torch.where(x > 0, x.cos(), 0.0).sum()
+def unlocked(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def nonzero(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()[(x > 0).nonzero().squeeze(-1)].sum()
+
+
+def masked(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x > 0, x.sin(), 0).sum()
+
+
+def truncated(x: torch.Tensor) -> torch.Tensor:
+    return x * int(x.abs().max() + 2)
+
+
+def truncated_tensor(x: torch.Tensor) -> torch.Tensor:
+    return x * (x.abs().max() + 2).trunc()
+
+
+def prints(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    print(end="")
+    return y + 1
+
+
+def deprecated(x: torch.Tensor) -> torch.Tensor:
+    return torch.range(0, 5) + x
+
+
+def not_deprecated(x: torch.Tensor) -> torch.Tensor:
+    return torch.arange(0, 6.0) + x
+
+
+def copied(x: torch.Tensor) -> torch.Tensor:
+    return copy.deepcopy(x) + 1
+
+
+def cloned(x: torch.Tensor) -> torch.Tensor:
+    return x.clone() + 1
+
+
+def storage(x: torch.Tensor) -> torch.Tensor:
+    return x * len(x.untyped_storage())
+
+
+def bytes_of_all(x: torch.Tensor) -> torch.Tensor:
+    return x * (x.numel() * x.element_size())
 
 
 def of_math(x: torch.Tensor) -> torch.Tensor:
@@ -122,18 +172,6 @@ def largest(x: torch.Tensor) -> torch.Tensor:
 
 def largest_by_torch(x: torch.Tensor) -> torch.Tensor:
     return x * torch.maximum(x.sum(), x.mean())
-
-
-def printed(x: torch.Tensor) -> torch.Tensor:
-    y = x.sin()
-    print(end="")
-    return y + 1
-
-
-def logged(x: torch.Tensor) -> torch.Tensor:
-    y = x.sin()
-    logging.getLogger("of_the_program").warning("at %d", 3)
-    return y + 1
 
 
 def opened(x: torch.Tensor) -> torch.Tensor:
@@ -156,10 +194,6 @@ def seeded_before(x: torch.Tensor) -> torch.Tensor:
     return x + torch.rand(6)
 
 
-def copied(x: torch.Tensor) -> torch.Tensor:
-    return copy.deepcopy(x).sin() + 1
-
-
 def substituted(x: torch.Tensor) -> torch.Tensor:
     return x * len(re.sub("a", lambda found: "bb", "aa"))
 
@@ -180,28 +214,32 @@ def python_factor(x: torch.Tensor) -> torch.Tensor:
 
 
 CASES = [
-    Case(selected, "The shape of its result is data", selected_by_mask),
-    Case(of_math, "torch has the functions of math", of_torch),
+    Case(of_math, "Keep the value in a tensor", of_torch),
     Case(largest, "torch.maximum", largest_by_torch),
-    Case(printed, "Printing is done for real", not_called),
-    Case(logged, "log outside of the compiled function", not_called),
     Case(opened, "Read and write files outside", not_called),
     Case(texted, "text outside of the compiled function", not_called),
     Case(seeded, "Set the seed before", seeded_before),
-    Case(copied, "Call it before the compiled function", not_called),
-    Case(substituted, "Call it before the compiled function", substituted_before),
-    Case(decimal_factor, "Write it with Python or PyTorch operations", python_factor),
+    Case(substituted, "move the call out", substituted_before),
+    Case(decimal_factor, "Use Python code or PyTorch operations", python_factor),
     Case(item, "Keep the value in a tensor", item_kept),
     Case(branch, "torch.where", branch_where),
     Case(branch, "torch.cond", branch_cond),
-    Case(clock, "measure around the compiled function", clock_outside),
-    Case(array, "use the function of torch", array_of_torch),
+    Case(clock, "Measure time around the call", clock_outside),
+    Case(array, "Use the function of torch", array_of_torch),
     Case(called, "Remove the call", not_called),
     Case(disabled, "Remove the mark", not_disabled),
     Case(as_list, "Keep the values in a tensor", as_length),
+    Case(locked, "Take the lock around the call", unlocked),
+    Case(nonzero, "mask by torch.where", masked),
+    Case(truncated, "Keep the value in a tensor", truncated_tensor),
+    Case(prints, "Remove it", unlocked),
+    Case(deprecated, "Follow the warning", not_deprecated),
+    Case(copied, "move the call out", cloned),
+    Case(storage, "PyTorch operations", bytes_of_all),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated", "ignore:TypedStorage")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.broken.__name__}-{case.mended.__name__}")
 def test_a_hint_that_is_followed_takes_the_break_away(case: Case) -> None:
     told = gramme.explain(case.broken)(X)
@@ -246,3 +284,41 @@ def test_the_words_of_a_recompile_name_what_to_do(tmp_path: Any) -> None:
         warnings.simplefilter("always")
         f(torch.ones(3))
     assert "dynamic=True" in str(said[0].message)
+
+
+def test_reasons_that_a_setting_takes_away() -> None:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        for broken in (item, truncated, nonzero):
+            assert gramme.explain(broken)(X).graph_break_count == 0
+
+
+def test_printing_after_the_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    def prints_sum(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print("sum", y.sum() * 0)
+        return y + 1
+
+    with torch._dynamo.config.patch(reorderable_logging_functions={print}):
+        assert gramme.explain(prints_sum)(X).graph_break_count == 0
+    assert capsys.readouterr().out.startswith("sum tensor(")
+
+
+def test_an_iterator_from_outside_is_a_list() -> None:
+    def total(tensors: Any) -> Any:
+        y = torch.zeros(6)
+        for x in tensors:
+            y = y + x.sin()
+        return y
+
+    (found,) = gramme.explain(total)(iter([X, X])).break_reasons
+    assert "pass a list" in found.hint
+    assert gramme.explain(total)([X, X]).graph_break_count == 0
+
+
+def test_each_reason_says_what_to_do() -> None:
+    rows = re.findall(r'^REASON\((\w+), "(.+)", "(.*)"\)$', (BASE / "reasons.def").read_text(), re.MULTILINE)
+    assert len(rows) > 25
+    for name, text, hint in rows:
+        assert hint.endswith("."), name
+        assert text[0].islower() or text.startswith("C "), name
+        assert not text.endswith("."), name

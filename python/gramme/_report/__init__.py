@@ -1,1 +1,1 @@
-"""The report of a run: what was captured, carried out for real and run uncompiled, as one page of HTML."""
+"""The report of a run: what was captured, what ran in Python and what ran uncompiled, as one page of HTML."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections import defaultdict
 from dataclasses import dataclass
+from traceback import FrameSummary
 
+from .._stack import is_programs
 from .._words import advice_on
-from .places import Place, reworded
+from .places import Place, first_line, reworded
 from .recorder import Capture, Recorded
 from .tree import Totals
 
 __all__ = ["Advice", "advise"]
 
-_NOTABLE = 0.2  # of the time: what takes less is no matter
+_NOTABLE = 0.2  # of the time: what takes less does not matter
+_LEAST = 0.01  # seconds: neither does what takes less in a short recording
 _PER_BREAK = 2e-6  # seconds: what a break costs beside its instruction
+_BEHIND = "It begins behind a break: remove the break first, and this may go with it."
+_SHAPES = re.compile(r": shape changed from \[([\d, ]*)\] to \[([\d, ]*)\]$")
 
 
 @dataclass
@@ -45,49 +51,87 @@ class Advice:
 
 
 def advise(recorded: Recorded) -> list[Advice]:
-    """The dearest first."""
-    found = [*_breaks(recorded), *_recompiles(recorded), *_limits(recorded), *_compiling(recorded)]
-    return sorted(found, key=lambda advice: -advice.seconds)
+    """The most expensive first; what may only follow from a break comes after the breaks of its file."""
+    breaks = _breaks(recorded)
+    recompiles = _recompiles(recorded, {(each.file, each.line) for each in breaks})
+    least: dict[str, float] = {}
+    for each in breaks:
+        least[each.file] = min(each.seconds, least.get(each.file, each.seconds))
+    ranked = [(each.seconds, each) for each in (*breaks, *_limits(recorded), *_compiling(recorded))]
+    for each, follows in recompiles:
+        rank = min(each.seconds, least.get(each.file, each.seconds)) if follows else each.seconds
+        ranked.append((rank, each))
+    return [each for _, each in sorted(ranked, key=lambda row: -row[0])]  # stable: breaks first
 
 
 def _breaks(recorded: Recorded) -> list[Advice]:
-    """One for each line and reason."""
+    """One for each line of the program."""
     costs: dict[tuple[str, int], Totals] = defaultdict(Totals)
     for call in recorded.tree.root.walk():
         for line, totals in call.real.items():
             if call.code is not None:
                 costs[call.code.co_filename, line].add(totals.count, totals.seconds)
-    groups: dict[tuple[str, int, str], list[Capture]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[Capture]] = defaultdict(list)
     for capture in recorded.captures:
         segment = capture.segment
         if segment is not None and segment.exit in ("concrete", "handover") and segment.frames:
-            frame = segment.frames[0]
-            groups[frame.filename, frame.lineno or 0, segment.reason].append(capture)
+            groups[_place_of(segment.frames, capture.path)].append(capture)
     found = []
-    for (file, line, reason), captures in groups.items():
-        hint = next((c.segment.hint for c in captures if c.segment is not None), "")
+    for (file, line), captures in groups.items():
+        segments = [capture.segment for capture in captures if capture.segment is not None]
+        segments.sort(key=lambda segment: segment.frames[0].filename != file)  # what the line itself does first
         cost = costs.get((file, line)) or Totals(len(captures))
-        what = f"breaks the graph {_times(max(cost.count, 1))}: {reason}"
+        what = f"breaks the graph {_times(max(cost.count, 1))}: {_some([segment.reason for segment in segments], 2)}"
+        hint = next((segment.hint for segment in segments if segment.hint), "")
         seconds = cost.seconds + cost.count * _PER_BREAK
         found.append(Advice("break", file, line, what, hint, seconds, [c.number for c in captures]))
     return found
 
 
-def _recompiles(recorded: Recorded) -> list[Advice]:
-    """One for each place that was captured again and each thing to do about what changed."""
-    groups: dict[tuple[Place | None, str], list[Capture]] = defaultdict(list)
+def _place_of(frames: list[FrameSummary], path: list[Place]) -> tuple[str, int]:
+    """The program's line that breaks, or that called the library which does."""
+    for frame in frames:
+        if is_programs(frame.filename):
+            return frame.filename, frame.lineno or 0
+    if path:
+        return path[-1][0].co_filename, path[-1][1]
+    return frames[0].filename, frames[0].lineno or 0
+
+
+def _recompiles(recorded: Recorded, broken: set[tuple[str, int]]) -> list[tuple[Advice, bool]]:
+    """One for each place that was captured again and each thing to do about it; whether it begins behind a break."""
+    groups: dict[tuple[Place | None, str, bool], list[Capture]] = defaultdict(list)
     for capture in recorded.captures:
-        if capture.is_recompile:
-            groups[capture.begins, advice_on(capture.changes[0])].append(capture)
+        if capture.is_recompile and not _is_of_0_or_1(capture.changes[0]):
+            place = capture.begins or capture.caller
+            breaks_there = place is not None and (place[0].co_filename, place[1]) in broken
+            follows = breaks_there or (capture.begins is not None and not _is_at_start(capture.begins))
+            groups[place, _BEHIND if follows else advice_on(capture.changes[0]), follows].append(capture)
     found = []
-    for (place, hint), captures in groups.items():
-        changes = list(dict.fromkeys(capture.changes[0] for capture in captures))
+    for (place, hint, follows), captures in groups.items():
         seconds = sum(capture.seconds + capture.backend_seconds for capture in captures)
         file, line = (place[0].co_filename, place[1]) if place else ("", 0)
-        more = f" (and {_number(len(changes) - 3, 'other change')})" if len(changes) > 3 else ""
-        what = f"is captured again {_times(len(captures))}: {'; '.join(changes[:3])}{more}"
-        found.append(Advice("recompile", file, line, what, hint, seconds, [capture.number for capture in captures]))
+        what = f"is captured again {_times(len(captures))}: {_some([c.changes[0] for c in captures], 3)}"
+        numbers = [capture.number for capture in captures]
+        found.append((Advice("recompile", file, line, what, hint, seconds, numbers), follows))
     return found
+
+
+def _is_at_start(place: Place) -> bool:
+    """Whether a segment that begins there begins with the function, and not behind a break."""
+    code, line = place
+    return line == first_line(code, code.co_firstlineno)
+
+
+def _is_of_0_or_1(change: str) -> bool:
+    """Whether only sizes changed that are captured apart from others: nothing can be done about it."""
+    found = _SHAPES.search(change)
+    if found is None:
+        return False
+    before, after = ([*filter(None, text.split(", "))] for text in found.groups())
+    if len(before) != len(after):
+        return False
+    return all({"0", "1"} & {old, new} for old, new in zip(before, after, strict=True) if old != new)
 
 
 def _limits(recorded: Recorded) -> list[Advice]:
@@ -105,7 +149,7 @@ def _limits(recorded: Recorded) -> list[Advice]:
 def _compiling(recorded: Recorded) -> list[Advice]:
     """A backend that takes much of the time."""
     backend = sum(capture.backend_seconds for capture in recorded.captures)
-    if backend < _NOTABLE * recorded.seconds:
+    if backend < max(_LEAST, _NOTABLE * recorded.seconds):
         return []
     slow = sorted(recorded.captures, key=lambda capture: -capture.backend_seconds)[:3]
     graphs = sum(1 for capture in recorded.captures if capture.graph is not None)
@@ -117,6 +161,13 @@ def _compiling(recorded: Recorded) -> list[Advice]:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else "twice" if count == 2 else f"{count:,} times"
+
+
+def _some(texts: list[str], most: int) -> str:
+    """The first of several texts, each once, and how many are left."""
+    different = list(dict.fromkeys(texts))
+    more = f" (and {_number(len(different) - most, 'other')})" if len(different) > most else ""
+    return "; ".join(different[:most]) + more
 
 
 def _number(count: int, what: str) -> str:

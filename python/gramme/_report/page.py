@@ -149,7 +149,7 @@ def parts_of(recorded: Recorded) -> list[Part]:
         ("captured", "graphs, running"): sum(c.runs.seconds for c in captures),
         ("capture", "capturing: gramme reads the program"): sum(c.seconds for c in captures),
         ("backend", "compiling: the backend"): sum(c.backend_seconds for c in captures),
-        ("real", "breaks: instructions carried out for real"): sum(
+        ("real", "breaks: instructions run in Python"): sum(
             totals.seconds for call in calls for totals in call.real.values()
         ),
         ("uncompiled", "functions run uncompiled"): sum(call.plain.seconds for call in calls),

@@ -1,0 +1,1 @@
+"""Programs with breaks and recompiles, and what becomes of them when the report's advice is followed."""

@@ -201,9 +201,7 @@ void Report::failed() {
     tell("failed", event);
   });
   if (told) return PyErr_Restore(type, error, traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(error);
-  Py_XDECREF(traceback);
+  const Owned<> dropped[] = {Owned<>::steal(type), Owned<>::steal(error), Owned<>::steal(traceback)};
 }
 
 void Report::count(const plan::Segment* segment) const {

@@ -9,6 +9,7 @@ anew, the best of the runs counts. The last row is a transformer of 32 layers of
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import math
 import time
@@ -95,6 +96,7 @@ def timed(program: Program, by_gramme: bool) -> tuple[float, float]:
     spent = 0.0
     front_end = _trace._export_to_torch_ir
 
+    @functools.wraps(front_end)
     def watched(*given: Any, **named: Any) -> Any:
         nonlocal spent
         start = time.perf_counter()

@@ -180,6 +180,9 @@ Value* is_compiling(Trace& trace, const Args&) {
   return trace.boolean(!trace.contract.as_is);
 }
 
+/// What is captured and not run is exported.
+Value* is_exporting(Trace& trace, const Args&) { return trace.boolean(!trace.contract.runs); }
+
 // ---- tables
 
 void register_questions() {
@@ -203,9 +206,8 @@ void register_questions() {
 
 void register_tracing_states() {
   protocol::add_function_model(of_torch::HasFreeUnbackedSymbols, &has_unbacked);
-  add_rows("torch.compiler", {{"is_compiling", &is_compiling},
-                              {"is_dynamo_compiling", &is_compiling},
-                              {"is_exporting", &boolean_answer<false>}});
+  add_rows("torch.compiler",
+           {{"is_compiling", &is_compiling}, {"is_dynamo_compiling", &is_compiling}, {"is_exporting", &is_exporting}});
   add_rows({{of_torch::UtilsIsCompiling, &is_compiling}});
   add_rows({{of_torch::ScriptFunctionCall, &call_scripted}});
   add_rows("torch.jit",

@@ -116,8 +116,11 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
     if (!left.arguments[i].node || !right.arguments[i].node) refuse("a function that returns what it was given");
     if (!roots.insert(storage_root(one)).second || !roots.insert(storage_root(other)).second)
       refuse("a function that returns tensors of one memory");
-    const meta::Record* record = record_of(trace, one);
-    if (record != record_of(trace, other)) refuse("functions that return tensors of different metadata");
+    const meta::Record *record = record_of(trace, one), *second = record_of(trace, other);
+    // What is exported is differentiated operation by operation, when it runs.
+    if (!trace.contract.runs && meta::differ_in_gradients_only(record, second))
+      record = second = record->requires_grad ? record : second;
+    if (record != second) refuse("functions that return tensors of different metadata");
     Tensor* result = new_result(trace, record);
     pairs[one] = {other, result};
     merged.leaves.push_back(result);
@@ -203,7 +206,7 @@ Argument operand(Trace& trace, Tensor* tensor) {
 }
 
 void refuse_other_gradients(Trace& trace, const std::vector<Argument>& inputs, const std::vector<Tensor*>& tensors) {
-  if (!trace.contract.differentiates || !aten::grad_enabled()) return;
+  if (!trace.contract.differentiates || !trace.contract.runs || !aten::grad_enabled()) return;
   auto needs = [](const meta::Record* record) { return record && meta::physical(record)->requires_grad; };
   if (std::ranges::none_of(inputs, [&](const Argument& input) { return needs(input.record); })) return;
   if (trace.scope().random()) refuse("random numbers, which PyTorch's operator would draw again for gradients");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "cpython/replayed.h"
 
 namespace gramme::plan {
@@ -52,6 +54,10 @@ class Splitter {
   void keep(const ReplayOp& op) {
     if (uses_absent(op)) result_.refusal = "what a call with effects returned is part of what is returned or stored";
     result_.makes.ops.push_back(op);
+    // A torch.Size takes numbers only, and not what stands for them.
+    PyTypeObject* const size = once([] { return imported_type("torch", "Size"); });
+    if (op.kind == ReplayKind::MakeTuple && op.object.get() == reinterpret_cast<PyObject*>(size))
+      result_.makes.ops.back().object = {};
   }
 
   bool uses_absent(const ReplayOp& op) const {

@@ -233,7 +233,8 @@ bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>&
 bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& outcome) {
   const bool matters =
       !capture_.contract.locates || !writes_.empty() || !outcome.mutations.empty() || !capture_.effects().empty();
-  if (!matters || outcome.tried || outcome.may_raise || outcome.opaque || outcome.runs_python || !levels_.empty())
+  if (!matters || !capture_.contract.runs || outcome.tried || outcome.may_raise || outcome.opaque ||
+      outcome.runs_python || !levels_.empty())
     return false;
   if (!meta::may_refuse_types(call, outcome)) return false;
   switch (meta::try_on_zeros(call, capture_.shapes.assumptions)) {

@@ -11,6 +11,7 @@
 #include "cpython/objects.h"
 #include "guards/marks.h"
 #include "source/constant.h"
+#include "torch/names.h"
 #include "trace/capture.h"
 
 namespace gramme::trace {
@@ -259,6 +260,21 @@ Value* Capture::realize_c_function(PyObject* object, const Source* source) {
   return method;
 }
 
+namespace {
+/// What is not run may have fakes in the place of tensors: they are what they stand for.
+const meta::Record* as_real(PyObject* object, const meta::Record* record) {
+  PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);
+  if (!fake || !Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(fake))) return record;
+  static PyObject* const mark = of_torch::attribute(of_torch::IsParam);
+  PyObject* found = nullptr;
+  const bool parameter =
+      cpython::instance_attribute(object, mark, &found) == cpython::Lookup::Found && found == Py_True;
+  PyTypeObject* const type = parameter ? once([] { return imported_type("torch.nn.parameter", "Parameter"); })
+                                       : once([] { return imported_type("torch", "Tensor"); });
+  return meta::with_type(record, type);
+}
+}  // namespace
+
 Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   guards::Fact fact{source, guards::Kind::Tensor, {}};
   fact.spec = aten::tensor_spec(object);
@@ -269,6 +285,7 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
     cannot(Reason::MutationUnsupported, "a view whose base came to need a gradient");
   auto* result = make<Tensor>(source, object);
   result->record = meta::record_of(object, *fact.spec);
+  if (!contract.runs) result->record = as_real(object, result->record);
   result->special_view = fact.spec->special_view;
   result->leaf_view = leaf_view;
   if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {

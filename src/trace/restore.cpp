@@ -23,6 +23,7 @@ struct Parameters {
 /// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
 /// that effects of the segment are missing. Without locate(), the failing node is unknown.
 bool shows(const Capture& capture) {
+  if (!capture.contract.runs) return false;
   return !capture.contract.locates || !capture.effects().empty() || capture.inliner->handles(true);
 }
 

@@ -479,12 +479,26 @@ class Fractions(nn.Module):
         return y[: int(n * 0.5)], x * max(n, 3)
 
 
+@program(rows, VARIES, (2, 9), differs="it asks the tensor for its number of elements")
+class Elements(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.numel(), x.reshape(-1, 3, 1).size(), x * (x.numel() / 2)
+
+
 @program(
     lambda n=4: (torch.randn(2, 3, n, n),), {"x": {2: Dim.AUTO, 3: Dim.AUTO}}, (4, 6), differs="it has other guards"
 )
 class Resized(nn.Module):
     def forward(self, x: Any) -> Any:
         return F.interpolate(x, scale_factor=2.0, mode="nearest"), F.avg_pool2d(x, 2)
+
+
+@program(rows, VARIES, (2, 9))
+class Asked(nn.Module):
+    def forward(self, x: Any) -> Any:
+        if torch.compiler.is_exporting() and torch.compiler.is_compiling():
+            return x + 1
+        return x - 1
 
 
 # ---- operators with bodies, and numbers out of data
@@ -494,6 +508,12 @@ class Resized(nn.Module):
 class Cond(nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+@program(vector)
+class CondOnState(Buffered):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda v: self.linear.weight.detach() @ v, lambda v: v - self.mean, (x,))
 
 
 @program(vector)

@@ -39,16 +39,6 @@ class Whole(nn.Module):
         return self.last(y) + self.part(y)[1]["sum"] + self.mean
 
 
-class Calls(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = Part()
-        self.last = nn.Linear(3, 3)
-
-    def forward(self, x: Any) -> Any:
-        return self.last(self.part(x)[0]) + self.part(x)[1]["sum"]
-
-
 def rows(n: int = 4) -> torch.Tensor:
     return torch.randn(n, 3)
 
@@ -58,7 +48,7 @@ def calls(exported: Any) -> list[str]:
 
 
 def test_preserved_signatures_and_unflatten() -> None:
-    module, x = Calls(), rows()
+    module, x = Whole(), rows()
     with quietly():
         ours = gramme.export(module, (x,), preserve_module_call_signature=("part",))
         theirs = torch.export.export(module, (x,), strict=True, preserve_module_call_signature=("part",))
@@ -191,19 +181,36 @@ def test_bert() -> None:
     torch.testing.assert_close(result.last_hidden_state, expected.last_hidden_state)
 
 
-def test_without_data() -> None:
-    """On the meta device the graph is that of real tensors."""
-    meta = gramme.export(Whole().to("meta"), (rows().to("meta"),))
-    assert calls(meta) == calls(gramme.export(Whole(), (rows(),)))
-    placeholders = [node.meta["val"] for node in meta.graph.nodes if node.op == "placeholder"]
-    assert {value.device.type for value in placeholders} == {"meta"}
+@pytest.mark.parametrize("export", [gramme.export, torch.export.export])
+def test_without_data(export: Any) -> None:
+    """On the meta device, and fakes: the graph is that of real tensors, and their device."""
+    real = calls(gramme.export(Whole(), (rows(),)))
+    more = {} if export is gramme.export else {"strict": True}
+    with quietly():
+        meta = export(Whole().to("meta"), (rows().to("meta"),), **more)
+        with FakeTensorMode():
+            module, x = Whole(), rows()
+        fake = export(module, (x,), **more)
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        with mode:
+            x = rows()
+        mixed = export(Whole(), (x,), **more)
+    assert calls(meta) == calls(fake) == calls(mixed) == real
+    placeholders = [node.meta["val"] for node in fake.graph.nodes if node.op == "placeholder"]
+    assert {value.device.type for value in placeholders} == {"cpu"}
 
 
-def test_fakes_are_refused() -> None:
+class Makes(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x + torch.ones(3, device=x.device) + x.new_zeros(3), isinstance(x, torch.Tensor), x.device.type
+
+
+def test_fakes_are_what_they_stand_for() -> None:
     with FakeTensorMode():
         x = rows()
-    with pytest.raises(gramme.CaptureError, match="FakeTensor"):
-        gramme.export(Calls(), (x,))
+    exported = gramme.export(Makes(), (x,))
+    x = rows()
+    assert_same(exported.module()(x), Makes()(x))
 
 
 def test_gradients_flow_through_what_was_exported() -> None:

@@ -24,7 +24,11 @@ BreakRow = tuple["types.CodeType", str, int, str, str, str]  # what _logging.bre
 
 
 class Listener(Protocol):
-    """Who hears of captures; `compile_id` is what logs, compilers and profilers call the capture."""
+    """Who hears of captures.
+
+    `compile_id` is what logs, compilers and profilers call the capture, `first` the frame's first variable: the object
+    that a method was called on, as a rule.
+    """
 
     def recompiling(self, *, code: types.CodeType, line: int, compile_id: Id, reasons: list[Missed], **_: Any) -> None:
         """A capture follows, although there are segments; `reasons`: what failed of each, the last used first."""

@@ -20,7 +20,7 @@ from . import _C
 from ._context import compile_id_of, context_of
 from ._explain import Segment
 from ._logging import break_text, examples_on
-from ._stack import callers_of
+from ._stack import callers_of, is_shown
 from ._torch.names import CompileContext, compile_context, intern_string, trace_structured
 from ._words import in_words
 
@@ -35,8 +35,10 @@ _COUNTS = ("graph_op_count", "graph_node_count", "graph_input_count")
 
 @dataclass
 class _Open:
-    """A capture of which something was written that has not ended: how much is in its graph."""
+    """A capture of which something was written that has not ended: where it begins and how much is in its graph."""
 
+    code: types.CodeType
+    line: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
     ready: int = 0  # when its backend got the graph, in nanoseconds
 
@@ -55,13 +57,20 @@ def _name(compile_id: Id) -> str:
     return f"{compile_id_of(compile_id)}: " if compile_id[0] >= 0 else ""
 
 
-def graph(*, module: torch.fx.GraphModule, captured: _C.Captured, code: types.CodeType, line: int, **_: Any) -> None:
+def graph(
+    *,
+    module: torch.fx.GraphModule,
+    captured: _C.Captured,
+    code: types.CodeType,
+    line: int,
+    first: object = None,
+    **_: Any,
+) -> None:
     """The graph of the capture under way, as its backend is about to get it."""
-    _start(captured.compile_id, code, line)
+    opened = _start(captured.compile_id, code, line, first)
     nodes = module.graph.nodes
     inputs = sum(node.op == "placeholder" for node in nodes)
     calls = sum(node.op.startswith("call_") for node in nodes)
-    opened = _open[captured.compile_id]
     opened.counts = dict(zip(_COUNTS, (calls, len(nodes), inputs), strict=True))
     with compile_context(context_of(captured)), examples_on(module, captured):
         text = module.print_readable(print_output=False, include_stride=True, include_device=True)
@@ -86,12 +95,13 @@ def captured(
     row: dict[str, Any] | None,
     elapsed: float,
     backend_seconds: float,
+    first: object = None,
     **_: Any,
 ) -> None:
     """A capture has ended; `row`: its segment, None if the frame runs uncompiled."""
-    times = _Times(elapsed, backend_seconds, _start(compile_id, code, line).ready)
+    times = _Times(elapsed, backend_seconds, _start(compile_id, code, line, first).ready)
     if row is None:
-        _end(compile_id, code, line, times, fail_type="Unsupported", fail_reason="the function cannot be captured")
+        _end(compile_id, times, fail_type="Unsupported", fail_reason="the function cannot be captured")
         return
     segment, attempt = Segment.from_row(row), int(breaks is not None)
     if breaks is not None:
@@ -102,8 +112,6 @@ def captured(
         trace_structured("dynamo_cpp_guards_str", payload_fn=lambda: "\n".join(segment.guards) or "none")
     _end(
         compile_id,
-        code,
-        line,
         times,
         attempt,
         guard_count=len(segment.guards),
@@ -114,23 +122,32 @@ def captured(
     )
 
 
-def limit(*, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: str, **_: Any) -> None:
+def limit(
+    *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: str, first: object = None, **_: Any
+) -> None:
     """A resume point was captured as often as the recompile limit says: calls that no segment serves run uncompiled."""
-    _start(compile_id, code, line)
+    _start(compile_id, code, line, first)
     text = f"recompile limit ({limit}) reached; last failing guard: {in_words(reason)}"
-    _end(compile_id, code, line, _Times(0, 0, 0), fail_type="RecompileLimitExceeded", fail_reason=text)
+    _end(compile_id, _Times(0, 0, 0), fail_type="RecompileLimitExceeded", fail_reason=text)
 
 
-def failed(*, code: types.CodeType, line: int, compile_id: Id, elapsed: float, error: BaseException, **_: Any) -> None:
+def failed(
+    *,
+    code: types.CodeType,
+    line: int,
+    compile_id: Id,
+    elapsed: float,
+    error: BaseException,
+    first: object = None,
+    **_: Any,
+) -> None:
     """A capture raises, or its backend did."""
-    times = _Times(elapsed, 0, _start(compile_id, code, line).ready)
+    times = _Times(elapsed, 0, _start(compile_id, code, line, first).ready)
     text = "".join(traceback.format_exception(error))
     with _under(compile_id):
         _artifact("dynamo_error", "string", text)
     _end(
         compile_id,
-        code,
-        line,
         times,
         fail_type=type(error).__qualname__,
         fail_reason=str(error),
@@ -154,20 +171,24 @@ def _artifact(name: str, encoding: str, payload: str | list[str]) -> None:
     trace_structured("artifact", lambda: {"name": name, "encoding": encoding}, payload_fn=lambda: payload)
 
 
-def _start(compile_id: Id, code: types.CodeType, line: int) -> _Open:
+def _start(compile_id: Id, code: types.CodeType, line: int, first: object) -> _Open:
     """The capture's first entry, once: where the program stands."""
     if compile_id in _open:
         return _open[compile_id]
-    stack = [_frame(*place) for place in reversed(callers_of(code))]
+    opened = _Open(*_shown(code, line, first))
+    stack = [*reversed(callers_of(code)), (opened.code, opened.line)]
     with _under(compile_id):
-        trace_structured("dynamo_start", lambda: {"stack": [*stack, _frame(code, _begin(code, line))]})
-    _open[compile_id] = opened = _Open()
+        trace_structured("dynamo_start", lambda: {"stack": [_frame(*place) for place in stack]})
+    _open[compile_id] = opened
     return opened
 
 
-def _begin(code: types.CodeType, line: int) -> int:
-    """The line of a resume point; of the function, where that is its start."""
-    return line or code.co_firstlineno
+def _shown(code: types.CodeType, line: int, first: object) -> tuple[types.CodeType, int]:
+    """Where a capture begins: in the program's own forward, if torch.nn's functions around it are captured."""
+    if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
+        return code, line or code.co_firstlineno
+    forward: types.CodeType = getattr(type(first).forward, "__code__", code)
+    return forward, forward.co_firstlineno
 
 
 def _frame(code: types.CodeType, line: int) -> dict[str, Any]:
@@ -195,7 +216,7 @@ class _Times:
         return [*rows, ("build_guards", ended, self.end)]
 
 
-def _end(compile_id: Id, code: types.CodeType, line: int, times: _Times, attempt: int = 0, /, **more: Any) -> None:
+def _end(compile_id: Id, times: _Times, attempt: int = 0, /, **more: Any) -> None:
     """The capture's last entries: its times and its counts."""
     from ._torch.names import CompilationMetrics
 
@@ -205,9 +226,9 @@ def _end(compile_id: Id, code: types.CodeType, line: int, times: _Times, attempt
         {
             "compile_id": compile_id_of(compile_id),
             "frame_key": str(compile_id[0]),
-            "co_name": code.co_name,
-            "co_filename": code.co_filename,
-            "co_firstlineno": _begin(code, line),
+            "co_name": opened.code.co_name,
+            "co_filename": opened.code.co_filename,
+            "co_firstlineno": opened.line,
             "cache_size": compile_id[1],
             "accumulated_cache_size": compile_id[1],
             **opened.counts,

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "api/recording.h"
+#include "api/report.h"
 #include "base/imported.h"
 #include "base/interruption.h"
 #include "base/once.h"
@@ -30,12 +31,6 @@ bool log_is_written() {
   return false;
 }
 
-bool is_logged() {
-  bool written = false;
-  apart_or_throw([&] { written = log_is_written(); });
-  return written;
-}
-
 void call(PyObject* listener, const char* method, const nb::dict& event) {
   const Owned<> function = take(PyObject_GetAttrString(listener, method)), none = take(PyTuple_New(0));
   take(PyObject_Call(function.get(), none.get(), event.ptr()));
@@ -46,17 +41,24 @@ nb::dict place(const runtime::FrameView& frame, const plan::CompileId& id) {
   nb::dict event;
   event["code"] = nb::borrow(reinterpret_cast<PyObject*>(frame.code));
   event["line"] = bytecode::decode(frame.code).line(frame.offset);
+  event["first"] = nb::borrow(first_of(frame));
   event["compile_id"] = as_tuple(id);
   return event;
 }
 
 }  // namespace
 
-bool has_listeners() { return listener() || is_logged(); }
+bool has_log() {
+  bool written = false;
+  apart_or_throw([&] { written = log_is_written(); });
+  return written;
+}
+
+bool has_listeners() { return listener() || has_log(); }
 
 void tell(const char* method, const nb::dict& event) {
   if (const Owned<> recording = share(listener())) call(recording.get(), method, event);
-  if (is_logged()) call(take(import_module("gramme._trace")).get(), method, event);
+  if (has_log()) call(take(import_module("gramme._trace")).get(), method, event);
 }
 
 nb::tuple as_tuple(const plan::CompileId& id) { return nb::make_tuple(id.frame, id.recompile); }

@@ -8,6 +8,8 @@
 
 namespace gramme::api {
 
+/// Is the log written, to anywhere?
+bool has_log();
 bool has_listeners();
 
 /// Calls the method of each, in the scope of apart_or_throw.

@@ -101,14 +101,17 @@ Report::Report(const runtime::FrameView& frame, CompileIds& ids)
       code_(frame.code),
       first_(first_of(frame)),
       line_(bytecode::decode(frame.code).line(frame.offset)),
-      start_(Clock::now()) {}
+      start_(Clock::now()),
+      logged_(has_log()) {}
+
+bool Report::is_heard() const { return logged_ || listener(); }
 
 const plan::CompileId& Report::id() {
   if (!id_.given()) id_ = ids_->take();
   return id_;
 }
 
-bool Report::shows_graphs() const { return has_listeners() || logs_graphs(); }
+bool Report::shows_graphs() const { return is_heard() || logs_graphs(); }
 
 bool Report::logs_graphs() {
   bool shown = false;
@@ -140,7 +143,7 @@ void Report::graph(const Owned<>& module, PyObject* captured) {
   apart_or_throw([&] {
     if (!module) return;
     const runtime::Span not_the_captures;
-    if (has_listeners()) {
+    if (is_heard()) {
       nb::dict event = this->event();
       event["module"] = nb::borrow(module.get());
       event["captured"] = nb::borrow(captured);
@@ -159,7 +162,7 @@ void Report::compiled(int operations) {
 void Report::captured(plan::Segment* segment) {
   if (segment && is_told(*segment)) return;
   if (segment) segment->compile_id = id();
-  if (has_listeners()) apart_or_throw([&] { tell_captured(segment); });
+  if (is_heard()) apart_or_throw([&] { tell_captured(segment); });
   apart_or_throw([&] { count(segment); });
   if (!segment) return;
   apart_or_throw([&] {
@@ -173,6 +176,7 @@ nb::dict Report::event() {
   nb::dict event;
   event["code"] = nb::borrow(reinterpret_cast<PyObject*>(code_));
   event["line"] = line_;
+  event["first"] = nb::borrow(first_);
   event["compile_id"] = as_tuple(id());
   event["elapsed"] = std::chrono::duration<double>(Clock::now() - start_).count();
   return event;
@@ -195,7 +199,7 @@ void Report::failed() {
   PyErr_Fetch(&type, &error, &traceback);
   PyErr_NormalizeException(&type, &error, &traceback);
   const bool told = !error || apart([&] {
-    if (!has_listeners()) return;
+    if (!is_heard()) return;
     nb::dict event = this->event();
     event["error"] = nb::borrow(error);
     tell("failed", event);

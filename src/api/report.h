@@ -61,6 +61,7 @@ class Report final : trace::LineListener {
   void begins() override;
   void comes_to(PyCodeObject* code, int line, int depth) override;
   static bool logs_graphs();
+  bool is_heard() const;
   nanobind::dict event();
   void tell_captured(plan::Segment* segment);
   void count(const plan::Segment* segment) const;
@@ -77,6 +78,7 @@ class Report final : trace::LineListener {
   Clock::time_point start_, graph_ready_;
   double backend_seconds_ = -1;
   int operations_ = 0;
+  bool logged_;  // the structured log is written
   bool logs_lines_ = false;
   RecordedCapture recorded_;
   runtime::Span span_;

@@ -138,6 +138,15 @@ def test_the_stack_leads_to_the_call() -> None:
     assert starts[0][-1]["line"] == programs.outer.__code__.co_firstlineno
 
 
+def test_a_module_begins_at_its_forward() -> None:
+    net = programs.Net().eval()
+    with written() as entries:
+        gramme.compile(net, backend="eager")(X)
+    own = named(entries, "dynamo_start")[0].about["stack"][-1]
+    assert (own["name"], own["line"]) == ("forward", programs.Net.forward.__code__.co_firstlineno)
+    assert named(entries, "compilation_metrics")[0].about["co_filename"] == programs.__file__
+
+
 def refused(f: Callable[..., Any]) -> None:
     with pytest.raises(gramme.CaptureError):
         gramme.compile(f, backend="eager", fullgraph=True)(X)

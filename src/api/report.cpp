@@ -157,7 +157,7 @@ void Report::captured(plan::Segment* segment) {
 }
 
 void Report::record(plan::Segment* segment) {
-  const runtime::Ticks own = span_.end();
+  const Ticks own = span_.end();
   recorded_.end(code_, line_, segment, span_.start(), own, backend_seconds_);
 }
 

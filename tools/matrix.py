@@ -28,9 +28,9 @@ HEAD = """\
 # CPython and torch
 `make matrix` runs what is there and writes this page.
 
-*All tests*: slow ones, too. *An even sample*: of some 2,000 quick tests. *Wheel tried*: it is
-installed and passes `tools/check_wheel.py`. Tests that differ are listed with reasons:
-[tests/other_torches.txt](../tests/other_torches.txt).
+*All tests*: slow ones, too. *An even sample*: quick tests, evenly spread. *Wheel tried*: it is
+installed and passes `tools/check_wheel.py`. Tests that differ are listed with
+reasons: [tests/other_torches.txt](../tests/other_torches.txt).
 
 <!-- matrix -->
 """

@@ -29,8 +29,7 @@ class RecordedCapture {
   /// Before the backend gets the graph.
   static void graph(PyObject* module, PyObject* captured);
   /// Numbers the segment, which is null if the frame runs uncompiled.
-  void end(PyCodeObject* code, int line, plan::Segment* segment, Ticks start, Ticks own,
-           double backend_seconds);
+  void end(PyCodeObject* code, int line, plan::Segment* segment, Ticks start, Ticks own, double backend_seconds);
 
  private:
   std::vector<Line> lines_;

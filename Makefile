@@ -1,6 +1,8 @@
 # gramme: build, test, measure. Everything runs in .venv; docs/HACKING.md says more.
 
+# Of CPython 3.11 or 3.14: PYTHON=3.14, or PYTHON=/path/to/python.
 PYTHON311 ?= python3.11
+OF_VENV   := $(if $(PYTHON),$(patsubst 3.%,python3.%,$(PYTHON)),$(PYTHON311))
 VENV      := .venv
 PY        := $(VENV)/bin/python
 STAMP     := $(VENV)/.installed
@@ -9,7 +11,7 @@ CONFIGURE := $(VENV)/bin/cmake -S . -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY)
 CMAKE_BUILD := $(VENV)/bin/cmake --build
 CXX_FILES  = $(shell find src -name '*.h' -o -name '*.cpp')
 
-.PHONY: build demo test quick bench figures torches pythons libraries debug soak lint format clean
+.PHONY: build demo test quick bench figures torches pythons wheels matrix libraries debug soak lint format clean
 .DEFAULT_GOAL := build
 
 build: $(STAMP)
@@ -18,12 +20,12 @@ build: $(STAMP)
 	@$(CMAKE_BUILD) build/release
 
 $(STAMP): requirements.txt requirements.lock pyproject.toml tools/install_checkout.py
-	@$(PYTHON311) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
-	  || { echo "error: CPython 3.11 is needed; '$(PYTHON311)' is not it. Set PYTHON311=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(PY) || $(OF_VENV) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 14)))' 2>/dev/null \
+	  || { echo "error: CPython 3.11 or 3.14 is needed; '$(OF_VENV)' is not it. Set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(CXX) --version >/dev/null 2>&1 \
 	  || { echo "error: a C++20 compiler is needed (GCC 12 or newer); '$(CXX)' does not run. Set CXX" >&2; exit 1; }
 	@echo "== python environment in $(VENV)"
-	@test -x $(PY) || $(PYTHON311) -m venv $(VENV)
+	@test -x $(PY) || $(OF_VENV) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt -c requirements.lock
 	@$(PY) tools/install_checkout.py
 	@touch $@
@@ -35,13 +37,16 @@ demo: build
 # operators wait passively, because the processes share the cores.
 WORKERS ?= 2
 PYTEST  := OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(WORKERS) --dist=worksteal
+TOLD    := build/told.txt
 test: lint build
 	@echo "== instructions of captures and hits"
 	@$(PY) bench/instructions.py
 	@echo "== tests"
-	@$(PY) tools/torches.py test
-	@$(PY) tools/pythons.py test
-	@$(PYTEST) --session-timeout=3600 --durations=25
+	@rm -f $(TOLD)
+	@GRAMME_TOLD=$(TOLD) $(PY) tools/torches.py test
+	@GRAMME_TOLD=$(TOLD) $(PY) tools/pythons.py test
+	@$(PYTEST) --session-timeout=3600 --durations=25; passed=$$?; \
+	  echo "== other versions of torch and CPython"; cat $(TOLD); exit $$passed
 
 quick: build
 	@$(PYTEST) -q -m "not slow"
@@ -61,6 +66,15 @@ figures: build
 TORCH ?= 2.15.0
 torches: $(STAMP)
 	@$(PY) tools/torches.py set-up $(TORCH) $(PYTHON)
+
+# dist/: a wheel for each CPython of WHEELS, with a module for each torch, installed and tried with each.
+WHEELS ?= 3.11
+wheels: $(STAMP)
+	@$(PY) tools/wheels.py $(WHEELS)
+
+# Runs what is there of CPython x torch, writes docs/matrix.md.
+matrix: build
+	@$(PY) tools/matrix.py
 
 # Other versions of CPython; `make test` then runs the module without torch on each.
 pythons: $(STAMP)
@@ -101,4 +115,4 @@ debug: $(STAMP)
 	  $(PY) -m pytest -q -m "not slow" -k "$(DEBUG_TESTS)" --timeout=600
 
 clean:
-	rm -rf build python/gramme/_C*.so
+	rm -rf build dist python/gramme/_C*.so python/gramme/_torch/*/_C*.so

@@ -4,7 +4,6 @@
 
 #include <Python.h>
 //
-#include <c10/util/SmallVector.h>
 //
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 Checks each file under src/<room>/ for
 - `#include "room/..."` of a room it may not use,
-- headers of torch outside the rooms that wrap it (c10/util is free to use),
+- headers of torch outside the rooms that wrap it, which are compiled once for all torches,
 - headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for
   most of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
 - knowledge of CPython's internals outside cpython, of its version outside cpython/features.h, and of a frame's slots
@@ -90,7 +90,7 @@ def check_include(room: str, header: str) -> str | None:
     target = header.split("/")[0]
     if ".." in header.split("/"):
         return f'"{header}": include by room, not by relative path'
-    if not is_own and TORCH_HEADER.match(header) and not header.startswith("c10/util/") and room not in TORCH_ROOMS:
+    if not is_own and TORCH_HEADER.match(header) and room not in TORCH_ROOMS:
         return f"{room} must not see torch's headers: {header}"
     if is_own and "/" in header and target in ALLOWED and target != room and target not in ALLOWED[room]:
         return f'{room} must not include {target}: "{header}"'

@@ -35,9 +35,20 @@ class SkippedError(Exception):
     """Why a version cannot be had, or run."""
 
 
-def run(*command: str | Path, what: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def tell(lines: list[str]) -> None:
+    """Prints them, and leaves them for the last lines of `make test`, which other output follows."""
+    print("\n".join(lines))
+    if told := os.environ.get("GRAMME_TOLD"):
+        with Path(told).open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+
+def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limit: float | None = None) -> str:
     parts = [str(part) for part in command]
-    done = subprocess.run(parts, text=True, capture_output=True, check=False, env=env, cwd=cwd)
+    try:
+        done = subprocess.run(parts, text=True, capture_output=True, check=False, env=env, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise SkippedError(f"{what}: not done in {limit:.0f} s") from None
     if done.returncode:
         lines = (done.stderr + done.stdout).strip().splitlines() or ["failed"]
         told = [line for line in lines if " error: " in line or line.startswith("E: ")] or lines[-1:]
@@ -168,7 +179,7 @@ def main(arguments: list[str]) -> int:
             told.append(f"CPython {version} {done}")
     else:
         raise SystemExit(__doc__)
-    print("\n".join(told))
+    tell(told)
     return int(failed)
 
 

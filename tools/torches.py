@@ -24,8 +24,11 @@ import pythons
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_TORCHES", ROOT / "build/torches"))
 VERSIONS = ("2.15", "3.14-2.15")  # of which `test` runs what is there
+SET_UP = os.environ.get("GRAMME_CI_TORCHES", "").split()  # and sets these up if they are not
 SAMPLE = 2000
 LIMIT = 480  # seconds of tests
+SET_UP_LIMIT = 600  # seconds for one command of a set-up
+BUILD_LIMIT = 2400
 READY = "ready"  # a file in an environment that is set up
 
 REAL = ("nvidia-cuda-runtime", "nvidia-cuda-cupti")  # run when torch is loaded
@@ -36,8 +39,12 @@ class SkippedError(Exception):
     """Why a version cannot be had, or run."""
 
 
-def run(*command: str | Path, what: str, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run([str(part) for part in command], text=True, capture_output=True, check=False, env=env)
+def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limit: float = SET_UP_LIMIT) -> str:
+    parts = [str(part) for part in command]
+    try:
+        done = subprocess.run(parts, text=True, capture_output=True, check=False, env=env, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise SkippedError(f"{what}: not done in {limit:.0f} s") from None
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         why = [line.strip() for line in lines if "(constraint)" in line] or lines[-1:] or ["failed"]
@@ -125,10 +132,15 @@ def packages_of(folder: Path) -> Path:
     return Path(run(folder / "bin/python", "-c", code, what="python").strip())
 
 
-def set_up(version: str, of_python: str = "") -> None:
-    """The environment, and gramme built in it."""
+def name_of(version: str, of_python: str = "") -> str:
+    """Of an environment: `2.15`, or `3.14-2.15` for another CPython than this process's."""
     minor = ".".join(version.split(".")[:2])
-    folder = FOLDER / (f"{of_python}-{minor}" if of_python else minor)
+    return f"{of_python}-{minor}" if of_python else minor
+
+
+def set_up(version: str, of_python: str = "") -> Path:
+    """The environment, without gramme."""
+    folder = FOLDER / name_of(version, of_python)
     python = folder / "bin/python"
     if not python.exists():
         interpreter = pythons.interpreters().get(of_python) if of_python else Path(sys.executable)
@@ -141,50 +153,88 @@ def set_up(version: str, of_python: str = "") -> None:
     wanted = [line for line in others if not re.match(r"(torch|gramme)\b", line)]
     run(*pip, f"torch=={version}", what=f"pip install torch=={version}")
     run(*pip, *wanted, what="pip install")
-    packages = packages_of(folder)
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False).returncode:
-        cuda = re.search(r"__version__ = .*\+cu(\d+)(\d)'", (packages / "torch/version.py").read_text())
-        if not cuda:
-            raise SkippedError("torch cannot be imported")
-        run(
-            *pip,
-            "--target",
-            folder / "real",
-            *(f"{name}=={cuda[1]}.{cuda[2]}.*" for name in REAL),
-            what="CUDA's runtime",
-        )
-        (folder / "libraries").mkdir(exist_ok=True)
-        for library in shared_objects(folder / "real"):
-            if re.match(r"lib(cudart|cupti)\.so", library.name):
-                shutil.copy(library, folder / "libraries")
-        make_stubs(packages / "torch", folder / "libraries")
-        run(python, "-c", "import torch", what="import torch", env=environment(folder))
-    build(folder)
+        make_importable(folder, pip)
     (folder / READY).touch()
+    return folder
+
+
+def make_importable(folder: Path, pip: tuple[str | Path, ...]) -> None:
+    """Torch's wheel for CUDA, where there is none."""
+    packages = packages_of(folder)
+    cuda = re.search(r"__version__ = .*\+cu(\d+)(\d)'", (packages / "torch/version.py").read_text())
+    if not cuda:
+        raise SkippedError("torch cannot be imported")
+    wanted = (f"{name}=={cuda[1]}.{cuda[2]}.*" for name in REAL)
+    run(*pip, "--target", folder / "real", *wanted, what="CUDA's runtime")
+    (folder / "libraries").mkdir(exist_ok=True)
+    for library in shared_objects(folder / "real"):
+        if re.match(r"lib(cudart|cupti)\.so", library.name):
+            shutil.copy(library, folder / "libraries")
+    make_stubs(packages / "torch", folder / "libraries")
+    run(folder / "bin/python", "-c", "import torch", what="import torch", env=environment(folder))
+
+
+def build_folder(folder: Path) -> Path:
+    """Modules for .venv's CPython are built in one folder: they share the rooms that see no torch."""
+    return folder / "build" if "-" in folder.name else ROOT / "build/release"
+
+
+def torch_folders(folder: Path) -> list[Path]:
+    """The torches that its build folder has modules for, by their packages."""
+    if "-" in folder.name:
+        return [packages_of(folder) / "torch"]
+    others = [path.parent for path in sorted(FOLDER.glob(f"*/{READY}")) if "-" not in path.parent.name]
+    return [packages_of(each) / "torch" for each in (ROOT / ".venv", *others)]
+
+
+def module_of(minor: str) -> str:
+    """The name of the target."""
+    return "_C_" + minor.replace(".", "_")
 
 
 def build(folder: Path) -> None:
-    cmake, ninja = ROOT / ".venv/bin/cmake", ROOT / ".venv/bin/ninja"
-    env = environment(folder)
-    options = (f"-DPython_EXECUTABLE={folder / 'bin/python'}", f"-DCMAKE_MAKE_PROGRAM={ninja}")
-    output = f"-DGRAMME_OUTPUT_DIR={folder / 'python/gramme'}"
-    run(cmake, "-S", ROOT, "-G", "Ninja", "-B", folder / "build", *options, output, what="cmake", env=env)
-    run(cmake, "--build", folder / "build", what="the build", env=env)
-    for path in (ROOT / "python/gramme").rglob("*"):
-        if path.is_file() and not path.name.startswith("_C.c") and "__pycache__" not in path.parts:
-            target = folder / "python/gramme" / path.relative_to(ROOT / "python/gramme")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    install_checkout.install(folder, packages_of(folder))
+    """The module for its torch, beside others in python/gramme, and what packages ask of an installed one."""
+    cmake, where, env = ROOT / ".venv/bin/cmake", build_folder(folder), environment(folder)
+    python = (folder if "-" in folder.name else ROOT / ".venv") / "bin/python"
+    torches = ";".join(str(torch) for torch in torch_folders(folder))
+    options = (f"-DCMAKE_MAKE_PROGRAM={ROOT / '.venv/bin/ninja'}", "-DGRAMME_OUTPUT_DIR=")
+    of = (f"-DPython_EXECUTABLE={python}", f"-DGRAMME_TORCH_DIRS={torches}")
+    run(cmake, "-S", ROOT, "-G", "Ninja", "-B", where, *options, *of, what="cmake", env=env)
+    module = module_of(folder.name.rpartition("-")[2])
+    run(cmake, "--build", where, "--target", module, what="the build", env=env, limit=BUILD_LIMIT)
+    install_checkout.install(ROOT, packages_of(folder))
 
 
-def sample(folder: Path, count: int) -> bool:
-    """Runs the tests, which write to the terminal."""
-    env = environment(folder) | {"PYTHONPATH": str(folder / "python"), "GRAMME_EVEN": str(count)}
-    command = [str(folder / "bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "-m", "not slow"]
-    done = subprocess.run([*command, f"--session-timeout={LIMIT}"], cwd=ROOT, env=env, check=False)
-    return done.returncode == 0
+def run_tests(folder: Path, *options: str, count: int = 0, limit: int = 0) -> tuple[bool, str]:
+    """Did they pass, and pytest's last line. `count` of the quick tests, or of all those that the options name.
+
+    Those that `limit` seconds leave out have not failed. Output goes to the terminal, too.
+    """
+    env = environment(folder) | ({"GRAMME_EVEN": str(count)} if count else {}) | {"OMP_WAIT_POLICY": "passive"}
+    command = [str(folder / "bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", *options]
+    command += [f"--session-timeout={limit}"] if limit else []
+    last, cut = "", False
+    with subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE) as tests:
+        assert tests.stdout
+        for line in tests.stdout:
+            print(line, end="", flush=True)
+            last = line.strip("= \n") or last
+            cut |= "session-timeout" in line and line.startswith("!")
+    if cut:
+        return not re.search(r"\d+ (failed|error)", last), f"{last}, the rest left out after {limit} s"
+    return tests.returncode == 0, last
+
+
+def set_up_by_name(environment: str) -> None:
+    """One of VERSIONS, and the CPython that it is for."""
+    of_python, _, torch = environment.rpartition("-")
+    try:
+        if of_python:
+            pythons.set_up(of_python)
+        set_up(f"{torch}.0", of_python)
+    except pythons.SkippedError as why:
+        raise SkippedError(str(why)) from None
 
 
 def in_words(environment: str) -> tuple[str, str]:
@@ -197,7 +247,7 @@ def in_words(environment: str) -> tuple[str, str]:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["set-up"] and len(arguments) in (2, 3):
         try:
-            set_up(*arguments[1:])
+            build(set_up(*arguments[1:]))
         except (SkippedError, pythons.SkippedError) as why:
             print(f"torch {' for CPython '.join(arguments[1:])} CANNOT BE SET UP: {why}")
             return 1
@@ -210,15 +260,17 @@ def main(arguments: list[str]) -> int:
         title, command = in_words(version)
         try:
             if not (folder / READY).exists():
-                raise SkippedError(f"no environment in {folder}; {command}")
+                if version not in SET_UP:
+                    raise SkippedError(f"no environment in {folder}; {command}, or GRAMME_CI_TORCHES={version}")
+                set_up_by_name(version)
             build(folder)
         except SkippedError as why:
             told.append(f"{title} SKIPPED: {why}")
             continue
-        passed = sample(folder, count)
+        passed, summary = run_tests(folder, "-m", "not slow", count=count, limit=LIMIT)
         failed |= not passed
-        told.append(f"{title} {'passed' if passed else 'FAILED'}, {time.monotonic() - began:.0f} s")
-    print("\n".join(told))
+        told.append(f"{title} {'passed' if passed else 'FAILED'}: {summary}; {time.monotonic() - began:.0f} s in all")
+    pythons.tell(told)
     return int(failed)
 
 

@@ -7,24 +7,12 @@ tensor([1., 1.])
 """
 
 import importlib
-import sys
 from typing import Any
 
-if sys.version_info[:2] not in ((3, 11), (3, 14)) or sys.implementation.name != "cpython":
-    raise ImportError(f"gramme needs CPython 3.11 or 3.14, this is {sys.implementation.name} {sys.version.split()[0]}")
+from . import _extension as _extension  # loads _C, which what follows uses
 
-try:
-    import torch
-except ImportError as error:
-    raise ImportError("gramme needs torch: pip install torch==2.13.0") from error
-
-# After torch, which loads the libraries that the extension module is linked against. It is bound to the minor version
-# that it was built for: others have classes of another layout, and it refuses them.
-try:
-    from . import _C as _C
-except ImportError as error:
-    raise ImportError(f"gramme does not work with torch {torch.__version__}: {error}") from error
-
+# isort: split
+from . import _C as _C
 from ._backends import list_backends
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._dynamo_names import follow_reset

@@ -17,10 +17,12 @@
 #include "api/testing.h"
 #include "api/whole.h"
 #include "aten/interrupted.h"
+#include "aten/probe.h"
 #include "aten/state.h"
 #include "base/interruption.h"
 #include "base/signals.h"
 #include "builtins/builtins.h"
+#include "cpython/probe.h"
 #include "hop/operators.h"
 #include "interp/interpreter.h"
 #include "runtime/callees.h"
@@ -142,7 +144,20 @@ bool interrupts(nb::handle exception) {
 void refuse_other_torch() {
   const std::string built = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + ".";
   const auto found = nb::cast<std::string>(nb::str(nb::module_::import_("torch").attr("__version__")));
-  if (!found.starts_with(built)) throw nb::import_error(("it was built for torch " + built + "*").c_str());
+  if (!found.starts_with(built))
+    throw nb::import_error(("gramme's module for torch " + built + "* was loaded with torch " + found).c_str());
+}
+
+/// Builds of one version differ, too: by the compiler's flags, or a patch.
+void refuse_other_layouts() {
+  std::string text;
+  try {
+    text = mismatch(cpython::layouts(), std::string("CPython ") + Py_GetVersion());
+    if (text.empty()) text = mismatch(aten::layouts(), std::string("torch ") + TORCH_VERSION);
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+  if (!text.empty()) throw nb::import_error(text.c_str());
 }
 
 /// All that is missing, in one error.
@@ -157,6 +172,7 @@ void refuse_missing_names() {
 NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);
   refuse_other_torch();
+  refuse_other_layouts();
   refuse_missing_names();
   builtins::register_python();
   builtins::register_torch();
@@ -195,6 +211,15 @@ NB_MODULE(_C, m) {
   m.def("interrupts", interrupts);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
+  testing.def("layouts", [] {
+    nb::list rows;
+    for (const std::vector<Layout>& all : {cpython::layouts(), aten::layouts()})
+      for (const Layout& layout : all) rows.append(nb::make_tuple(layout.of, layout.built, layout.found));
+    return rows;
+  });
+  testing.def("mismatch", [](const std::string& of, int64_t built, int64_t found) {
+    return mismatch({{"what is alike", 1, 1}, {of, built, found}}, "CPython");
+  });
   testing.def("missing_names", [] { return nb::cast(of_torch::missing(true)); });
 }
 

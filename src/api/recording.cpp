@@ -1,5 +1,6 @@
 #include "api/recording.h"
 
+#include <c10/util/ApproximateClock.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,11 +16,10 @@ namespace gramme::api {
 namespace {
 
 using runtime::Recording;
-using runtime::Ticks;
 
 /// The recording under way and what it needs to be read.
 struct Open {
-  explicit Open(PyObject* listener) : recording(listener), start(c10::getApproximateTime()) {}
+  explicit Open(PyObject* listener) : recording(listener), start(ticks()) {}
   Recording recording;
   c10::ApproximateClockToUnixTimeConverter clock;
   Ticks start;
@@ -34,7 +34,7 @@ std::unique_ptr<Open>& open() {
 class Clock {
  public:
   explicit Clock(Open& open) : to_unix_(open.clock.makeConverter()), start_(open.start) {
-    const Ticks now = c10::getApproximateTime();
+    const Ticks now = ticks();
     seconds_ = since_start(now);
     scale_ = seconds_ / static_cast<double>(std::max<Ticks>(now - start_, 1));
   }

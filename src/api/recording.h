@@ -27,7 +27,7 @@ class RecordedCapture {
   void begins() { lines_.clear(); }
   void comes_to(PyCodeObject* code, int line, int depth);
   /// The lines and when it was, for the recording under way.
-  void add_to(nanobind::dict& event, runtime::Ticks start, runtime::Ticks own) const;
+  void add_to(nanobind::dict& event, Ticks start, Ticks own) const;
 
  private:
   std::vector<Line> lines_;

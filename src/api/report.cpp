@@ -183,7 +183,7 @@ nb::dict Report::event() {
 }
 
 void Report::tell_captured(plan::Segment* segment) {
-  const runtime::Ticks own = span_.end();
+  const Ticks own = span_.end();
   nb::dict event = this->event();
   event["backend_seconds"] = backend_seconds_;
   if (segment && listener()) segment->recorded = runtime::Recording::give_number();

@@ -6,11 +6,16 @@
 
 #include <cstddef>
 
+#include "aten/probe.h"
 #include "aten/symbols.h"
 
 namespace gramme::aten {
 
 static_assert(offsetof(TensorObject, tensor) == offsetof(THPVariable, cdata));
+
+Layout tensor_object_layout() {
+  return {"the size of a tensor's object", sizeof(THPVariable), tensor_type()->tp_base->tp_basicsize};
+}
 
 bool is_tensor(PyObject* object) { return THPVariableClass && PyObject_TypeCheck(object, tensor_type()); }
 bool is_exact_tensor_type(PyTypeObject* type) { return THPVariable_CheckTypeExact(type); }

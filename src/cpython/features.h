@@ -42,6 +42,8 @@
 #else
 #define GRAMME_PYTHON_OPCODES "cpython/opcodes/315.def"
 #endif
+/// The process has a table of its layouts, for debuggers.
+#define GRAMME_PYTHON_DEBUG_OFFSETS (PY_VERSION_HEX >= 0x030D0000)
 /// Code has its evaluator's constants (LOAD_COMMON_CONSTANT).
 #define GRAMME_PYTHON_COMMON_CONSTANTS (PY_VERSION_HEX >= 0x030E0000)
 /// locals() of a function is a new dict each time; earlier the frame has one.

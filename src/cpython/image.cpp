@@ -1,7 +1,10 @@
 #include "cpython/image.h"
 
+#include <cstddef>
+
 #include "base/ref.h"
 #include "cpython/internal.h"
+#include "cpython/probe.h"
 
 namespace gramme::cpython {
 
@@ -133,5 +136,24 @@ PyObject* FrameImage::call_moved(PyThreadState* thread, int bottom, int count, i
   return callee ? _PyEval_EvalFrame(thread, callee, 0) : nullptr;
 }
 #endif
+
+std::vector<Layout> frame_layouts() {
+  std::vector<Layout> all;
+  auto add = [&](const char* of, size_t built, auto found) {
+    all.push_back({of, static_cast<int64_t>(built), static_cast<int64_t>(found)});
+  };
+  constexpr size_t kHead = offsetof(_PyInterpreterFrame, localsplus);
+  add("the size of 'frame'", offsetof(PyFrameObject, _f_frame_data) + kHead, PyFrame_Type.tp_basicsize);
+  add("the size of 'generator'", offsetof(PyGenObject, gi_iframe) + kHead, PyGen_Type.tp_basicsize);
+#if GRAMME_PYTHON_DEBUG_OFFSETS
+  const auto& here = _PyRuntime.debug_offsets.interpreter_frame;
+  add("the offset of a frame's caller", offsetof(_PyInterpreterFrame, previous), here.previous);
+  add("the offset of a frame's code", offsetof(_PyInterpreterFrame, f_executable), here.executable);
+  add("the offset of a frame's instruction", offsetof(_PyInterpreterFrame, instr_ptr), here.instr_ptr);
+  add("the offset of a frame's locals", kHead, here.localsplus);
+  add("the offset of a frame's owner", offsetof(_PyInterpreterFrame, owner), here.owner);
+#endif
+  return all;
+}
 
 }  // namespace gramme::cpython

@@ -47,9 +47,8 @@ struct DequeBlock {
 struct Deque {
   PyObject_VAR_HEAD DequeBlock *left_block, *right_block;
   Py_ssize_t left_index, right_index;
-  size_t state;  // rises with every append and pop, not with item assignment
-  Py_ssize_t maxlen;
-  PyObject* weakrefs;
+  size_t state;       // rises with every append and pop, not with item assignment
+  Py_ssize_t maxlen;  // more follows
 };
 
 struct Partial {

@@ -1,29 +1,26 @@
 // What a recording (gramme.record) sees of runs: how often segments ran, instructions were carried out for real and
 // frames ran uncompiled, and how long that took. While there is none nobody looks (is_watched()). Guarded by the GIL.
 #pragma once
-#include <c10/util/ApproximateClock.h>
-
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ref.h"
+#include "base/ticks.h"
 
 namespace gramme::runtime {
-
-using Ticks = c10::approx_time_t;
 
 /// A piece of the thread's time. What its spans inside take is theirs.
 class Span {
  public:
-  Span() : around_(inside_), start_(c10::getApproximateTime()) { inside_ = 0; }
+  Span() : around_(inside_), start_(ticks()) { inside_ = 0; }
   ~Span() {
     if (!ended_) end();
   }
   Span(const Span&) = delete;
   /// Once: the time so far, without that of spans inside.
   Ticks end() {
-    const Ticks all = c10::getApproximateTime() - start_, own = all - inside_;
+    const Ticks all = ticks() - start_, own = all - inside_;
     inside_ = around_ + all;
     ended_ = true;
     return own;

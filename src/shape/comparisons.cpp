@@ -79,7 +79,7 @@ Operands joined(Kind kind, Expr a, Expr b) {
   Operands operands;
   for (Expr e : {a, b}) {
     if (e->kind == kind)
-      operands.append(e->operands.begin(), e->operands.end());
+      operands.append(e->operands);
     else
       operands.push_back({e});
   }

@@ -1,16 +1,13 @@
 // How nodes are put together: for the files of this room.
 #pragma once
-#include <c10/util/SmallVector.h>
-
 #include "shape/arithmetic.h"
 #include "shape/expression.h"
+#include "shape/operands.h"
 
 namespace gramme::shape {
 
 /// Nodes of one expression at most, so that walks are short and texts can be read.
 constexpr uint32_t kLargest = 1000;
-
-using Operands = c10::SmallVector<Operand, 6>;
 
 /// The node of that form, which is normal; null if it would be too large.
 Expr intern(Kind kind, Type type, int64_t constant, std::span<const Operand> operands);

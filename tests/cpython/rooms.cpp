@@ -11,6 +11,7 @@
 #include "cpython/iterators.h"
 #include "cpython/lru_cache.h"
 #include "cpython/objects.h"
+#include "cpython/probe.h"
 #include "cpython/replayed.h"
 #include "stepper.h"
 
@@ -197,6 +198,25 @@ PyObject* held(PyObject*, PyObject* callable) {
   return PyObject_CallNoArgs(callable);
 }
 
+/// layouts(changed): rows (what, built, found), the row of that number as if it had been built otherwise; and what is
+/// said.
+PyObject* layouts(PyObject*, PyObject* changed) {
+  try {
+    std::vector<gramme::Layout> all = cpython::layouts();
+    const auto row = static_cast<size_t>(PyLong_AsLong(changed));
+    if (row < all.size()) all[row].built += 8;
+    Owned<> rows = Owned<>::steal(PyList_New(0));
+    for (const gramme::Layout& layout : all) {
+      Owned<> one = Owned<>::steal(Py_BuildValue("sLL", layout.of.c_str(), static_cast<long long>(layout.built),
+                                                 static_cast<long long>(layout.found)));
+      if (!one || PyList_Append(rows.get(), one.get()) != 0) return nullptr;
+    }
+    return Py_BuildValue("Os", rows.get(), gramme::mismatch(all, "this").c_str());
+  } catch (const gramme::PythonError&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 PyMethodDef of_rooms[] = {
@@ -215,6 +235,7 @@ PyMethodDef of_rooms[] = {
     {"make_type", make_type, METH_VARARGS, nullptr},
     {"others", others, METH_VARARGS, nullptr},
     {"held", held, METH_O, nullptr},
+    {"layouts", layouts, METH_O, nullptr},
     {},
 };
 

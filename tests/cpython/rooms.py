@@ -412,6 +412,18 @@ def other_layouts_are_known() -> None:
     assert has_registrations
 
 
+@check
+def layouts_are_those_of_the_build() -> None:
+    rows, text = frames.layouts(-1)
+    assert text == "", text
+    assert len(rows) > 30
+    assert all(built == found >= 0 for _, built, found in rows), rows
+    for number, (what, built, found) in enumerate(rows):
+        _, text = frames.layouts(number)
+        assert f"{what} is {found} here and {built + 8} there" in text
+        assert text.count("\n") == 0
+
+
 # ---- signals
 
 

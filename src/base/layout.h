@@ -1,0 +1,24 @@
+// Does the running process have the layouts that this build was compiled for?
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gramme {
+
+/// A size or an offset, or a field that was read: by this build's headers, and what the process says itself.
+struct Layout {
+  std::string of;
+  int64_t built, found;
+};
+
+/// One sentence about the first that differs; empty if none does. `who` has been built otherwise: "CPython 3.11.7".
+inline std::string mismatch(const std::vector<Layout>& layouts, const std::string& who) {
+  for (const Layout& layout : layouts)
+    if (layout.built != layout.found)
+      return "gramme was built for another build of " + who + ": " + layout.of + " is " + std::to_string(layout.found) +
+             " here and " + std::to_string(layout.built) + " there; build gramme anew with this one";
+  return "";
+}
+
+}  // namespace gramme

@@ -89,20 +89,19 @@ PyObject* make_cycle(PyObject*, PyObject* const* args, Py_ssize_t) {
 #endif
 
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
-PyMethodDef method(const char* name, Fast function) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL, nullptr};
-}
+PyCFunction as_method(Fast function) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)); }
+
+PyMethodDef setter = {"set_itertool", as_method(&set), METH_FASTCALL, nullptr};
+PyMethodDef maker = {"make_cycle", as_method(&make_cycle), METH_FASTCALL, nullptr};
 
 }  // namespace
 
 PyObject* itertool_setter() {
-  static PyMethodDef setter = method("set_itertool", &set);
   PyObject* const function = once([] { return take(PyCFunction_New(&setter, nullptr)).release(); });
   return function;
 }
 
 PyObject* cycle_maker() {
-  static PyMethodDef maker = method("make_cycle", &make_cycle);
   PyObject* const function = once([] { return take(PyCFunction_New(&maker, nullptr)).release(); });
   return function;
 }

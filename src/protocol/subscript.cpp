@@ -20,7 +20,7 @@ bool is_typing_form(PyObject* object) {
   static PyObject* const module_name = intern("__module__");
   PyTypeObject* type = Py_TYPE(object);
   std::string_view name = type->tp_name;
-  if (name == "types.GenericAlias" || name == "types.UnionType") return true;
+  if (name == "types.GenericAlias" || name == "types.UnionType" || name == "typing.Union") return true;
   return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_text(_PyType_Lookup(type, module_name), "typing");
 }
 

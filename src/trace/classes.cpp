@@ -206,7 +206,10 @@ void Capture::show(Class* cls, const Attribute& written) {
 Dict* Capture::class_names(Class* cls) {
   if (!cls->existing()) cannot(Reason::AttributeUnknown, "the __dict__ of a class made in the capture");
   if (cls->shown) return cls->shown;
-  cls->shown = make<Dict>(pool->child(cls->source, SK::InstanceDict), type_dict(cls->type()));
+  // Later versions keep the names of their own types in the interpreter, where no type leads to; they never change.
+  PyObject* names = type_dict(cls->type());
+  const bool is_in_type = cpython::instance_dict_if_any(cls->object) == names;
+  cls->shown = make<Dict>(is_in_type ? pool->child(cls->source, SK::InstanceDict) : pool->pinned(names), names);
   cls->shown->loaded = false;
   for (const Attribute& written : cls->attributes) show(cls, written);
   return cls->shown;

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.flop_counter  # tells, once, that triton is missing
 from e2e import front
 from e2e.describe import describe, describe_copies
 from e2e.models import eagerly

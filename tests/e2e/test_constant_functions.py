@@ -1,8 +1,10 @@
 """Functions whose author declares their answer constant (torch.compiler.assume_constant_result), and what libraries ask
 of objects and types while they configure a model."""
 
+import collections
 import copy
 import functools
+import pathlib
 import typing
 
 import gramme
@@ -117,3 +119,13 @@ def test_what_a_type_is_made_of() -> None:
     FIELDS["size"], kept = int | bytes | bool, FIELDS["size"]
     assert compiled(torch.ones(1), "size") == program(torch.ones(1), "size")
     FIELDS["size"] = kept
+
+
+@pytest.mark.parametrize("cls", [int, bool, object, dict, collections.OrderedDict, pathlib.PurePath])
+def test_names_of_a_class(cls: type) -> None:
+    def program(x: torch.Tensor, name: str) -> object:
+        return x + 1, name in cls.__dict__, len(vars(cls)), "nothing" in vars(cls), sorted(cls.__dict__)[:5]
+
+    compiled = gramme.compile(program, backend="eager")
+    for name in ("__doc__", "__init__", "__add__", "parent"):
+        assert compiled(torch.ones(1), name)[1:] == program(torch.ones(1), name)[1:]

@@ -7,6 +7,7 @@ import functools
 import gc
 import io
 import re
+import sys
 import threading
 import types
 import typing
@@ -517,11 +518,11 @@ def plain_warnings() -> Iterator[None]:
 
 
 def _original() -> Any:
-    """The module's own function, whoever replaced it."""
-    source = Path(warnings.__file__).read_text()
-    code = compile(source, warnings.__file__, "exec")
+    """The library's own function, whoever replaced it; from 3.14 on another module defines it."""
+    defining: Any = sys.modules.get("_py_warnings", warnings)
+    code = compile(Path(defining.__file__).read_text(), defining.__file__, "exec")
     inner = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == "_showwarnmsg_impl")
-    return types.FunctionType(inner, vars(warnings))
+    return types.FunctionType(inner, vars(defining))
 
 
 ORIGINAL = _original()

@@ -2,7 +2,7 @@
 
 import copy
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -500,7 +500,7 @@ def test_frames_of_the_traceback_can_be_looked_into(backend: str, deep: bool) ->
     frames = [entry.frame for entry in caught.traceback]
     names = [frame.code.name for frame in frames]
     assert names[1 : 2 + deep] == ["outer", "inner"][: 1 + deep]
-    assert all(isinstance(frame.f_locals, dict) for frame in frames)
+    assert all(isinstance(frame.f_locals, Mapping) for frame in frames)
     text = traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
     assert "KeyError: 'wrong'" in "".join(text)
 

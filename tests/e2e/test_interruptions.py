@@ -276,39 +276,63 @@ def test_a_timer_during_the_instruction() -> None:
         ACTION[0] = time.monotonic
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nothing_is_left_of_a_profile_function(program: Callable[..., Any]) -> None:
+    """One that was set in the middle of a call: the next calls run in the same segments as those before."""
+    compiled = front.compile(program, backend="eager")
+    expected = outcome(program)
+    for _ in range(2):
+        assert outcome(compiled) == expected
+    ACTION[0] = lambda: sys.setprofile(note_event)
+    try:
+        outcome(compiled)
+    finally:
+        sys.setprofile(None)
+        ACTION[0] = time.monotonic
+    with gramme.meter() as meter:
+        assert outcome(compiled) == expected
+    assert (meter.captures, meter.handovers, meter.plain) == (0, 0, 0), str(meter)
+
+
+def raised_at(number: int, program: Callable[..., Any], kind: type[BaseException]) -> tuple[str, int]:
+    """What comes of an eager run into which the exception comes at that instruction, and how many began before."""
+    before, begun = sys.gettrace(), 0
+
+    def at_event(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal begun
+        if not is_programs(frame):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event in ("opcode", "call"):
+            if begun == number:
+                sys.settrace(before)
+                raise kind("late")
+            begun += 1
+        return at_event
+
+    sys.settrace(at_event)
+    try:
+        return outcome(program), begun
+    finally:
+        sys.settrace(before)
+
+
 def moments(program: Callable[..., Any], kind: type[BaseException]) -> set[str]:
-    """What comes of eager runs into which the exception comes at each instruction."""
-    found: set[str] = set()
-    before = sys.gettrace()
-    for number in range(100_000):
-        left = number
+    """What comes of eager runs into which the exception comes at each instruction.
 
-        def at_event(frame: Any, event: str, argument: Any) -> Any:
-            nonlocal left
-            if not is_programs(frame):
-                return None
-            frame.f_trace_opcodes, frame.f_trace_lines = True, False
-            if event in ("opcode", "call"):
-                left -= 1
-                if left < 0:
-                    sys.settrace(before)
-                    raise kind("late")
-            return at_event
-
-        sys.settrace(at_event)
-        try:
-            found.add(outcome(program))
-        finally:
-            sys.settrace(before)
-        if left >= 0:
-            return found
-    raise AssertionError("the program does not end")
+    Of the first run nothing is asked: from 3.12 on code is only prepared there to tell of all its instructions.
+    """
+    raised_at(-1, program, kind)
+    outcome_of_all, count = raised_at(-1, program, kind)
+    return {outcome_of_all, *(raised_at(number, program, kind)[0] for number in range(count))}
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_interrupted_captures_and_graphs(program: Callable[..., Any], kind: type[BaseException]) -> None:
     """The backend, and then each graph, is interrupted: the program gets the exception where it stands."""
+    if program is generated and sys.version_info >= (3, 12):
+        pytest.skip("a trace function is not told of a generator's instructions before the first yield")
     possible = moments(program, kind)
 
     def interrupted(number: int, frame: Any) -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 import torch
 from sampling import EVEN, SEED, SOAK, evenly, some
 
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+TORCH = (int(torch.__version__.split(".")[0]), int(torch.__version__.split(".")[1]))
 CAPABILITY = os.environ.get("ATEN_CPU_CAPABILITY")
 if CAPABILITY:  # inductor finds its code for another instruction set in a cache that runs under both share
     cache = Path(tempfile.gettempdir()) / f"torchinductor_{os.getuid()}_{CAPABILITY}"
@@ -32,24 +33,25 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [sampled] if seed is None else [sampled, f"order of tests: drawn by --shuffle={seed}"]
 
 
-def other_torches() -> dict[str, str]:
-    """Tests that fail under the installed torch, and why."""
+def expected_failures(table: str, what: str, installed: tuple[int, int]) -> dict[str, str]:
+    """Tests that fail under what is installed, from a version on, and why."""
     expected = {}
-    for row in (Path(__file__).parent / "other_torches.txt").read_text().splitlines():
+    for row in (Path(__file__).parent / table).read_text().splitlines():
         if not row.startswith("#"):
             version, rest = row.split(" ", 1)
             test, why = re.match(r"(\S+?(?:\[.*?\])?) (.*)", rest).groups()  # type: ignore[union-attr]
-            if TORCH >= tuple(map(int, version.split("."))):
-                expected[test] = why
+            if installed >= tuple(map(int, version.split("."))):
+                expected[test] = f"{what} {version}: {why}"
     return expected
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    expected = other_torches()
+    expected = expected_failures("other_torches.txt", "torch", TORCH)
+    expected |= expected_failures("other_pythons.txt", "CPython", sys.version_info[:2])
     for item in items:
         if why := expected.get("tests/" + item.nodeid.removeprefix("tests/")):
-            item.add_marker(pytest.mark.xfail(reason=f"torch {torch.__version__}: {why}", strict=True))
+            item.add_marker(pytest.mark.xfail(reason=why, strict=True))
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
     left_out = _left_out(items)
     if EVEN:

@@ -137,8 +137,8 @@ def set_up(version: str, of_python: str = "") -> None:
         run(interpreter, "-m", "venv", "--without-pip", folder, what="venv")
     of_this = (ROOT / ".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--python", python)
     pip = (*of_this, "install", "--quiet", "--no-deps", "--only-binary=:all:")
-    others = run(ROOT / ".venv/bin/python", "-m", "pip", "freeze", what="pip freeze").splitlines()
-    wanted = [line for line in others if not re.match(r"(torch|gramme)\b", line)]
+    others = run(ROOT / ".venv/bin/python", "-m", "pip", "freeze", "--all", what="pip freeze").splitlines()
+    wanted = [line for line in others if not re.match(r"(torch|gramme|pip)\b", line)]
     run(*pip, f"torch=={version}", what=f"pip install torch=={version}")
     run(*pip, *wanted, what="pip install")
     packages = packages_of(folder)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "builtins/python_mapping.h"
 #include "protocol/combine.h"
+#include "protocol/texts.h"
 
 namespace gramme::builtins {
 namespace {
@@ -118,12 +119,6 @@ Value* insert(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-[[noreturn]] void not_in_deque(Trace& trace, Value* item) {
-  PyObject* shown = trace.constant_of(protocol::to_repr(trace, item));
-  if (!shown) cannot(Reason::ArgumentKind, "the message of deque.index");
-  protocol::raise(trace, PyExc_ValueError, utf8_of(shown) + " is not in deque");
-}
-
 Value* remove(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
   Deque* deque = content<Deque>(trace, self);
@@ -133,7 +128,7 @@ Value* remove(Trace& trace, const Args& args) {
     deque->items.erase(deque->items.begin() + static_cast<Py_ssize_t>(i));
     return trace.none();
   }
-  not_in_deque(trace, item);
+  protocol::raise_not_in(trace, "remove", "deque", item);
 }
 
 Value* count(Trace& trace, const Args& args) {
@@ -150,7 +145,7 @@ Value* index(Trace& trace, const Args& args) {
   auto [from, to] = clamp(trace, start, stop, static_cast<Py_ssize_t>(items.size()));
   for (Py_ssize_t i = from; i < to; ++i)
     if (protocol::equal(trace, items[i], item)) return trace.integer(i);
-  not_in_deque(trace, item);
+  protocol::raise_not_in(trace, "index", "deque", item);
 }
 
 /// Counter's loop: one more for each element.

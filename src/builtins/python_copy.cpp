@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/once.h"
+#include "builtins/keys.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 #include "protocol/set_algebra.h"
@@ -82,7 +83,7 @@ Value* Copier::copy_of(Dict* dict) {
   memo_[dict] = result;
   std::vector<std::pair<Value*, Value*>> entries;
   dict->entries.each([&](auto& entry) { entries.emplace_back(entry.key, entry.value); });
-  for (auto& [key, value] : entries) trace_.dict_set(result, as_key(trace_, item(key)), item(value));
+  for (auto& [key, value] : entries) trace_.dict_set(result, as_key(trace_, item(key), KeyOf::Dict), item(value));
   return result;
 }
 
@@ -109,7 +110,8 @@ Value* Copier::copy_of(Set* set) {
   if (!deep_) return protocol::copy_of_set(trace_, set);
   Set* result = new_set(trace_, set->frozen);
   memo_[set] = result;
-  for (Value* key : trace::members(trace_, set)) trace::add_member(trace_, result, as_key(trace_, item(key)));
+  for (Value* key : trace::members(trace_, set))
+    trace::add_member(trace_, result, as_key(trace_, item(key), KeyOf::Set));
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "protocol/answers.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
+#include "protocol/texts.h"
 
 namespace gramme::builtins {
 namespace {
@@ -186,7 +187,7 @@ Value* make_super(Trace& trace, const Args& args) {
   bool of_class = cls && PyType_IsSubtype(cls->type(), result->type);
   result->start_type = of_class ? cls->type() : protocol::type_of(result->self);
   if (!PyType_IsSubtype(result->start_type, result->type))
-    protocol::raise(trace, PyExc_TypeError, "super(type, obj): obj must be an instance or subtype of type");
+    protocol::raise(trace, PyExc_TypeError, protocol::wrong_super_text(trace, result->type, result->self));
   return result;
 }
 

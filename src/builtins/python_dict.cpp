@@ -2,6 +2,7 @@
 #include <opcode.h>
 
 #include "base/once.h"
+#include "builtins/keys.h"
 #include "builtins/python_mapping.h"
 
 namespace gramme::builtins {

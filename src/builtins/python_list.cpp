@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "builtins/python_support.h"
 #include "protocol/combine.h"
+#include "protocol/texts.h"
 
 namespace gramme::builtins {
 namespace {
@@ -139,12 +140,10 @@ Value* sequence_count(Trace& trace, const Args& args) {
   return trace.integer(count);
 }
 
-std::string not_in(Trace& trace, List*, Value* item) {
-  PyObject* shown = trace.constant_of(protocol::to_repr(trace, item));
-  if (!shown) cannot(Reason::ArgumentKind, "the message of list.index");
-  return utf8_of(shown) + " is not in list";
+[[noreturn]] void not_in(Trace& trace, List*, Value* item) { protocol::raise_not_in(trace, "index", "list", item); }
+[[noreturn]] void not_in(Trace& trace, Tuple*, Value*) {
+  protocol::raise(trace, PyExc_ValueError, "tuple.index(x): x not in tuple");
 }
-std::string not_in(Trace&, Tuple*, Value*) { return "tuple.index(x): x not in tuple"; }
 
 template <class T>
 Value* sequence_index(Trace& trace, const Args& args) {
@@ -153,7 +152,7 @@ Value* sequence_index(Trace& trace, const Args& args) {
   auto [from, to] = clamp(trace, start, stop, static_cast<Py_ssize_t>(items(sequence).size()));
   for (Py_ssize_t i = from; i < std::min(to, static_cast<Py_ssize_t>(items(sequence).size())); ++i)
     if (protocol::equal(trace, items(sequence)[i], item)) return trace.integer(i);
-  protocol::raise(trace, PyExc_ValueError, not_in(trace, sequence, item));
+  not_in(trace, sequence, item);
 }
 
 }  // namespace

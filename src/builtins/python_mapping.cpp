@@ -1,5 +1,7 @@
 #include "builtins/python_mapping.h"
 
+#include "cpython/features.h"
+
 namespace gramme::builtins {
 
 using value::Dict;
@@ -29,9 +31,13 @@ PyObject* Mapping::attribute_name(Value* key) {
   return name_argument(trace_, key);
 }
 
-Value* Mapping::asked(Value* key) { return dict_ ? protocol::key_in(trace_, dict_, key) : as_key(trace_, key); }
+Value* Mapping::asked(Value* key) {
+  return dict_ ? protocol::key_in(trace_, dict_, key) : as_key(trace_, key, KeyOf::Dict);
+}
 
-Value* Mapping::get(Value* key) { return get_asked(as_key(trace_, key)); }
+KeyOf Mapping::use() const { return dict_ ? protocol::key_of(dict_) : KeyOf::Dict; }
+
+Value* Mapping::get(Value* key) { return get_asked(as_key(trace_, key, use())); }
 
 Value* Mapping::get_asked(Value* key) {
   if (dict_) return trace_.dict_get(dict_, key);
@@ -40,7 +46,7 @@ Value* Mapping::get_asked(Value* key) {
 
 void Mapping::set(Value* key, Value* item) {
   if (itself_) return protocol::set_item(trace_, itself_, key, item);
-  set_asked(as_key(trace_, key), item);
+  set_asked(as_key(trace_, key, use()), item);
 }
 
 void Mapping::set_asked(Value* key, Value* item) {
@@ -48,7 +54,7 @@ void Mapping::set_asked(Value* key, Value* item) {
   trace_.store_own_attribute(attributes_->owner, attribute_name(key), item);
 }
 
-bool Mapping::erase(Value* key) { return erase_asked(as_key(trace_, key)); }
+bool Mapping::erase(Value* key) { return erase_asked(as_key(trace_, key, use())); }
 
 bool Mapping::erase_asked(Value* key) {
   if (dict_) return trace_.dict_erase(dict_, key);
@@ -108,20 +114,24 @@ bool reads_like_dict(Trace& trace, Value* seen, bool into_ordered) {
   return true;
 }
 
-/// The items of one element of dict([(key, value), …]).
-std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at) {
+/// The items of one element of dict([(key, value), …]). From 3.14 on the error has a note.
+std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at, bool ordered) {
   std::vector<Value*> pair;
-  if (raises(trace, PyExc_TypeError, [&] { pair = protocol::items_of(trace, protocol::get_iterator(trace, element)); }))
-    protocol::raise(trace, PyExc_TypeError,
-                    "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence");
-  return pair;
+  if (!raises(trace, PyExc_TypeError,
+              [&] { pair = protocol::items_of(trace, protocol::get_iterator(trace, element)); }))
+    return pair;
+  if (ordered || GRAMME_PYTHON_TEXTS >= 14) cannot(Reason::ArgumentKind, "the error about what is no pair");
+  protocol::raise(trace, PyExc_TypeError,
+                  "cannot convert dictionary update sequence element #" + std::to_string(at) + " to a sequence");
 }
 
 void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
   static PyObject* const variable = intern("value");  // of PyTorch's front end, which does this in Python
   Value* iterator = protocol::get_iterator(trace, iterable);
   for (size_t at = 0; Value* item = protocol::next(trace, iterator); ++at) {
-    std::vector<Value*> pair = pair_items(trace, item, at);
+    const bool ordered = into.dict() && PyType_IsSubtype(into.dict()->type, &PyODict_Type);
+    std::vector<Value*> pair = pair_items(trace, item, at, ordered);
+    if (pair.size() != 2 && ordered) cannot(Reason::ArgumentKind, "an OrderedDict of what are no pairs");
     if (pair.size() != 2)
       protocol::raise(trace, PyExc_ValueError,
                       "dictionary update sequence element #" + std::to_string(at) + " has length " +

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "builtins/python_support.h"
+#include "builtins/keys.h"
 
 namespace gramme::builtins {
 
@@ -33,6 +33,7 @@ class Mapping {
  private:
   explicit Mapping(Trace& trace) : trace_(trace) {}
   PyObject* attribute_name(Value* key);
+  KeyOf use() const;
   Value* itself_ = nullptr;  // set() asks its class how items are stored
 
   Trace& trace_;

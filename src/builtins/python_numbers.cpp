@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/once.h"
+#include "builtins/python_sum.h"
 #include "builtins/python_support.h"
 #include "protocol/answers.h"
 #include "protocol/data_numbers.h"
@@ -179,18 +180,6 @@ Value* power(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_pow, args, "pow");
 }
 
-Value* sum(Trace& trace, const Args& args) {
-  auto [iterable, start] = bind(args, 1, {"", "start"});
-  Value* total = start ? trace.see(start) : trace.integer(0);
-  PyTypeObject* type = protocol::type_of(total);
-  if (PyType_IsSubtype(type, &PyUnicode_Type) || PyType_IsSubtype(type, &PyBytes_Type) ||
-      PyType_IsSubtype(type, &PyByteArray_Type))
-    cannot(Reason::ArgumentKind, "sum() of text");  // a TypeError, with a message for each type
-  Value* iterator = protocol::get_iterator(trace, iterable);
-  while (Value* item = protocol::next(trace, iterator)) total = protocol::binary(trace, NB_ADD, total, item);
-  return total;
-}
-
 // ---- min and max; op is Py_GT for max, Py_LT for min
 
 /// All items are constants: asks Python itself. Null otherwise.
@@ -270,6 +259,13 @@ Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) 
   return best;
 }
 
+/// What CPython's own says of an empty tuple.
+[[noreturn]] void raise_of_nothing(Trace& trace, PyObject* function) {
+  const Owned<> nothing = take(PyTuple_New(0));
+  Owned<>::steal(PyObject_CallOneArg(function, nothing.get()));
+  protocol::raise_current(trace);
+}
+
 template <int op>
 Value* extreme(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("builtins", op == Py_GT ? "max" : "min"); });
@@ -281,8 +277,7 @@ Value* extreme(Trace& trace, const Args& args) {
   std::vector<Value*> items = args.positional == 1 ? protocol::items_of(trace, protocol::get_iterator(trace, args[0]))
                                                    : std::vector<Value*>(args.values, args.values + args.positional);
   if (items.empty() && missing) return missing;
-  if (items.empty())
-    protocol::raise(trace, PyExc_ValueError, std::string(op == Py_GT ? "max" : "min") + "() arg is an empty sequence");
+  if (items.empty()) raise_of_nothing(trace, function);
   if (!key)
     if (Value* constant = extreme_constant(trace, function, items)) return constant;
   if (!key)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
+#include "protocol/texts.h"
 
 namespace gramme::builtins {
 namespace {
@@ -37,9 +38,8 @@ Value* get_attribute_of_object(Trace& trace, const Args& args) {
   auto [self, name] = positional<2>(args, 2);
   PyObject* attribute = name_argument(trace, name);
   if (Value* found = protocol::generic_get_attribute(trace, self, attribute)) return found;
-  protocol::raise(
-      trace, PyExc_AttributeError,
-      std::string("'") + type_name(trace.see(self)) + "' object has no attribute '" + utf8_of(attribute) + "'");
+  protocol::raise(trace, PyExc_AttributeError,
+                  protocol::no_attribute_text(trace, protocol::type_of(trace.see(self)), attribute));
 }
 
 Value* set_attribute_of_object(Trace& trace, const Args& args) {

@@ -1,4 +1,5 @@
 // set and frozenset: constructors and methods.
+#include "builtins/keys.h"
 #include "builtins/python_support.h"
 #include "protocol/set_algebra.h"
 #include "protocol/special.h"
@@ -43,7 +44,7 @@ Value* init_set(Trace& trace, const Args& args) {
 
 Value* add(Trace& trace, const Args& args) {
   auto [self, item] = positional<2>(args, 2);
-  Value* key = as_key(trace, item);
+  Value* key = as_key(trace, item, KeyOf::Set);
   trace::add_member(trace, changing_set(trace, self), key);
   return trace.none();
 }
@@ -52,7 +53,7 @@ Value* add(Trace& trace, const Args& args) {
 Value* as_member(Trace& trace, Value* item) {
   auto* set = trace.see_as<Set>(item);
   if (set && !set->frozen) cannot(Reason::ArgumentKind, "a set taken out of a set");
-  return as_key(trace, item);
+  return as_key(trace, item, KeyOf::Set);
 }
 
 Value* discard(Trace& trace, const Args& args) {
@@ -130,7 +131,7 @@ Value* is_superset(Trace& trace, const Args& args) {
   if (others->kind == value::Kind::Set) return trace.boolean(within(static_cast<Set*>(others)->entries, set->entries));
   Value* iterator = protocol::get_iterator(trace, other);
   while (Value* item = protocol::next(trace, iterator))  // no further than the first that is missing
-    if (!set->entries.find(as_key(trace, item))) return trace.boolean(false);
+    if (!set->entries.find(as_key(trace, item, KeyOf::Set))) return trace.boolean(false);
   return trace.boolean(true);
 }
 

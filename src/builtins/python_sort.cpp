@@ -1,8 +1,10 @@
 // What sorted() and list.sort() do.
 #include <algorithm>
+#include <functional>
 
 #include "base/once.h"
 #include "builtins/python_support.h"
+#include "cpython/features.h"
 
 namespace gramme::builtins {
 namespace {
@@ -46,24 +48,68 @@ bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
   return true;
 }
 
+using Less = std::function<bool(size_t, size_t)>;  // are the keys at these two places in that order?
+
+void reverse_part(Keyed& keyed, size_t from, size_t to) {
+  std::reverse(keyed.begin() + static_cast<Py_ssize_t>(from), keyed.begin() + static_cast<Py_ssize_t>(to));
+}
+
+#if GRAMME_PYTHON_SORT_KNOWS_EQUALS
+/// Puts the descending run in order that begins with `length` items known to descend, equal ones as they are: the end
+/// of the run.
+size_t descending_run(Keyed& keyed, size_t length, const Less& less) {
+  size_t equal = 0;  // to the last item, in front of it
+  auto turn_equal = [&] {
+    if (equal) reverse_part(keyed, length - equal - 1, length);
+    equal = 0;
+  };
+  for (; length < keyed.size(); ++length) {
+    if (less(length, length - 1))
+      turn_equal();
+    else if (less(length - 1, length))
+      break;
+    else
+      ++equal;
+  }
+  turn_equal();
+  reverse_part(keyed, 0, length);
+  while (length < keyed.size() && !less(length, length - 1)) ++length;
+  return length;
+}
+
+/// The run that the list starts with, put in order: its length.
+size_t first_run(Keyed& keyed, const Less& less) {
+  size_t length = 1;
+  while (length < keyed.size() && !less(length, length - 1)) ++length;
+  if (length == keyed.size()) return length;
+  if (length > 1) {
+    if (less(0, length - 1)) return length;
+    reverse_part(keyed, 0, length);  // all equal: part of a descending run
+  }
+  return descending_run(keyed, length + 1, less);
+}
+#else
+size_t first_run(Keyed& keyed, const Less& less) {
+  size_t length = 2;
+  const bool descending = less(1, 0);
+  while (length < keyed.size() && less(length, length - 1) == descending) ++length;
+  if (descending) reverse_part(keyed, 0, length);
+  return length;
+}
+#endif
+
 /// The same comparisons in the same order as list.sort makes on fewer than 64 items: the run the list starts with, then
 /// binary insertion.
 void sort_few(Trace& trace, Keyed& keyed) {
-  size_t size = keyed.size();
-  auto less = [&](const auto& a, const auto& b) {
-    return protocol::truth(trace, protocol::compare(trace, Py_LT, a.first, b.first));
-  };
-  if (size < 2) return;
-  size_t sorted = 2;
-  bool descending = less(keyed[1], keyed[0]);
-  while (sorted < size && less(keyed[sorted], keyed[sorted - 1]) == descending) ++sorted;
-  if (descending) std::reverse(keyed.begin(), keyed.begin() + static_cast<Py_ssize_t>(sorted));
-  for (; sorted < size; ++sorted) {
+  auto compared = [&](Value* a, Value* b) { return protocol::truth(trace, protocol::compare(trace, Py_LT, a, b)); };
+  if (keyed.size() < 2) return;
+  size_t sorted = first_run(keyed, [&](size_t a, size_t b) { return compared(keyed[a].first, keyed[b].first); });
+  for (; sorted < keyed.size(); ++sorted) {
     auto pivot = keyed[sorted];
     size_t low = 0, high = sorted;
     while (low < high) {
       size_t middle = low + (high - low) / 2;
-      if (less(pivot, keyed[middle]))
+      if (compared(pivot.first, keyed[middle].first))
         high = middle;
       else
         low = middle + 1;

@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/type_dict.h"
+#include "builtins/keys.h"
 #include "cpython/objects.h"
 #include "protocol/special.h"
 
@@ -188,23 +189,26 @@ Value* free_variable(Trace& trace, value::Function* function, const char* name) 
   cannot(Reason::ArgumentKind, std::string("a function without the free variable ") + name);
 }
 
-Value* as_key(Trace& trace, Value* key) {
+Value* as_key(Trace& trace, Value* key, KeyOf use) {
   static PyObject* const kHash = intern("__hash__");
   Value* seen = trace.see(key);
   if (auto* tuple = value::as<value::Tuple>(seen)) {
     Trace::Deeper deeper(trace);
-    for (Value*& item : tuple->items) item = as_key(trace, item);
+    for (Value*& item : tuple->items)  // the error would say what the tuple is for
+      item = as_key(trace, item, GRAMME_PYTHON_KEYS_ARE_FOR ? KeyOf::Other : use);
   }
   if (PyObject* known = seen->kind == Kind::Number ? trace.constant_of(seen) : nullptr) seen = trace.constant(known);
   if (value::hashable(seen)) return seen;
   auto* set = value::as<value::Set>(seen);
   bool refused = seen->kind == Kind::List || seen->kind == Kind::Dict || seen->kind == Kind::Deque ||
-                 seen->kind == Kind::Slice || seen->kind == Kind::Cell || seen->kind == Kind::Constant ||
-                 (set && !set->frozen);
+                 (seen->kind == Kind::Slice && !GRAMME_PYTHON_SLICES_HASH) || seen->kind == Kind::Cell ||
+                 seen->kind == Kind::Constant || (set && !set->frozen);
   refused = refused || protocol::forbidden(trace, seen, kHash);
-  if (refused) protocol::raise(trace, PyExc_TypeError, std::string("unhashable type: '") + type_name(seen) + "'");
+  if (refused) protocol::raise_unhashable(trace, seen, seen, use);
   cannot(Reason::ArgumentKind, std::string("a key of type ") + type_name(seen));
 }
+
+Value* as_key(Trace& trace, Value* key) { return as_key(trace, key, KeyOf::Other); }
 
 Value* payload(Trace& trace, value::Object* object) {
   if (object->type == &PyDictProxy_Type && !object->payload && object->existing()) {

@@ -17,7 +17,7 @@ Value* make_reference(Trace& trace, const Args& args) {
   if (!is_none(trace, callback)) cannot(Reason::ArgumentKind, "a weak reference with a callback");
   Value* seen = trace.see(target);
   PyTypeObject* type = protocol::type_of(seen);
-  if (type->tp_weaklistoffset <= 0)
+  if (!PyType_SUPPORTS_WEAKREFS(type))
     protocol::raise(trace, PyExc_TypeError,
                     std::string("cannot create weak reference to '") + type->tp_name + "' object");
   auto* reference = trace.make<Object>();

@@ -71,6 +71,20 @@
 #define GRAMME_PYTHON_VALUES_INSIDE (PY_VERSION_HEX >= 0x030D0000)
 /// The subclasses of CPython's own types are kept by the interpreter.
 #define GRAMME_PYTHON_STATIC_SUBCLASSES (PY_VERSION_HEX >= 0x030C0000)
+/// An int says by a tag whether it has one digit; earlier by its size.
+#define GRAMME_PYTHON_COMPACT_INTS (PY_VERSION_HEX >= 0x030C0000)
+/// sum() of floats compensates for what additions lose.
+#define GRAMME_PYTHON_SUM_COMPENSATES (PY_VERSION_HEX >= 0x030C0000)
+/// Iterators of itertools have __setstate__.
+#define GRAMME_PYTHON_ITERTOOLS_STATE (PY_VERSION_HEX < 0x030E0000)
+/// list.sort() takes equal items into descending runs, too, for which it compares both ways.
+#define GRAMME_PYTHON_SORT_KNOWS_EQUALS (PY_VERSION_HEX >= 0x030D0000)
+/// Slices have a hash.
+#define GRAMME_PYTHON_SLICES_HASH (PY_VERSION_HEX >= 0x030C0000)
+/// The TypeError of a key without a hash says whether it was for a dict or a set.
+#define GRAMME_PYTHON_KEYS_ARE_FOR (PY_VERSION_HEX >= 0x030E0000)
+/// The texts of errors change with each version: of which minor one they are, for nothing else.
+#define GRAMME_PYTHON_TEXTS PY_MINOR_VERSION
 /// An iterator over a range counts; later it moves the range's start.
 #define GRAMME_PYTHON_RANGE_ITERATOR_COUNTS (PY_VERSION_HEX < 0x030C0000)
 /// _thread._local keeps the threads' dicts itself; earlier each thread's own dict has a holder of it.

@@ -346,10 +346,7 @@ PyObject** instance_dict_address(PyObject* object) {
   if (has_managed_dict(type)) return managed_dict_address(object);
   Py_ssize_t offset = type->tp_dictoffset;
   if (offset == 0) return nullptr;
-  if (offset < 0) {  // behind the items of a variable-sized object
-    Py_ssize_t count = Py_SIZE(object) < 0 ? -Py_SIZE(object) : Py_SIZE(object);
-    offset += static_cast<Py_ssize_t>(_PyObject_VAR_SIZE(type, count));
-  }
+  if (offset < 0) return _PyObject_GetDictPtr(object);  // behind the items of a variable-sized object
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
 

@@ -3,7 +3,9 @@
 
 #include "base/text.h"
 #include "interp/ops.h"
+#include "protocol/keys.h"
 #include "protocol/set_algebra.h"
+#include "protocol/texts.h"
 
 namespace gramme::interp {
 
@@ -112,14 +114,15 @@ Step list_append(Interpreter& interp, Frame& frame, int depth) {
   return Step::Next;
 }
 Step set_add(Interpreter& interp, Frame& frame, int depth) {
-  Value* item = protocol::table_key(interp.trace, frame.pop());
+  Value* item = protocol::table_key(interp.trace, frame.pop(), protocol::KeyOf::Set);
   trace::add_member(interp.trace, growing<Set>(interp, frame, depth), item);
   return Step::Next;
 }
 Step map_add(Interpreter& interp, Frame& frame, int depth) {
   Value* value = frame.pop();
   Value* key = frame.pop();
-  interp.trace.dict_set(interp.trace.see_as<Dict>(frame.peek(depth)), protocol::table_key(interp.trace, key), value);
+  auto* dict = interp.trace.see_as<Dict>(frame.peek(depth));
+  interp.trace.dict_set(dict, protocol::table_key(interp.trace, key, protocol::KeyOf::Dict), value);
   return Step::Next;
 }
 namespace {
@@ -234,13 +237,20 @@ std::vector<Value*> unpackable(Interpreter& interp, Value* value, size_t most) {
   }
   return items;
 }
+
+[[noreturn]] void raise_too_many(trace::Trace& trace, Value* sequence, int count) {
+  sequence = trace.see(sequence);
+  PyTypeObject* type = protocol::type_of(sequence);
+  const bool counted = type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type;
+  const auto got = counted ? static_cast<size_t>(protocol::length(trace, sequence)) : 0;
+  protocol::raise(trace, PyExc_ValueError, protocol::too_many_text(count, got, counted));
+}
 }  // namespace
 
 Step unpack_sequence(Interpreter& interp, Frame& frame, int count) {
-  std::vector<Value*> items = unpackable(interp, frame.pop(), static_cast<size_t>(count) + 1);
-  if (static_cast<int>(items.size()) > count)
-    protocol::raise(interp.trace, PyExc_ValueError,
-                    "too many values to unpack (expected " + std::to_string(count) + ")");
+  Value* sequence = frame.pop();
+  std::vector<Value*> items = unpackable(interp, sequence, static_cast<size_t>(count) + 1);
+  if (static_cast<int>(items.size()) > count) raise_too_many(interp.trace, sequence, count);
   if (static_cast<int>(items.size()) < count)
     protocol::raise(interp.trace, PyExc_ValueError,
                     "not enough values to unpack (expected " + std::to_string(count) + ", got " +

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/imported.h"
+#include "base/integer.h"
 #include "base/once.h"
 #include "meta/origin.h"
 #include "torch/calls.h"
@@ -146,7 +147,7 @@ bool only_looks_up(const Step& step) {
     return operand->kind == Operand::Constant ? operand->object.get() : nullptr;
   };
   PyObject *padding = given(2, "padding_idx"), *norm = given(3, "max_norm");
-  const bool from_start = padding == Py_None || (padding && PyLong_CheckExact(padding) && Py_SIZE(padding) >= 0);
+  const bool from_start = padding == Py_None || (padding && PyLong_CheckExact(padding) && sign_of(padding) >= 0);
   return from_start && norm == Py_None;
 }
 

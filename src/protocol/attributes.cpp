@@ -3,6 +3,7 @@
 
 #include "cpython/objects.h"
 #include "protocol/names.h"
+#include "protocol/texts.h"
 
 namespace gramme::protocol {
 
@@ -128,8 +129,7 @@ Value* get_attribute(Trace& trace, Value* value, PyObject* name) {
   if (value->kind == Kind::Module)
     raise(trace, PyExc_AttributeError,
           std::string("module '") + PyModule_GetName(value->object) + "' has no attribute '" + attribute + "'");
-  raise(trace, PyExc_AttributeError,
-        std::string("'") + type_of(value)->tp_name + "' object has no attribute '" + attribute + "'");
+  raise(trace, PyExc_AttributeError, no_attribute_text(trace, type_of(value), name));
 }
 
 Value* special_method(Trace& trace, Value* object, PyObject* name) {
@@ -222,8 +222,7 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
   if (field)
     raise(trace, PyExc_AttributeError,
           std::string("'") + type_of(target)->tp_name + "' object attribute '" + attribute + "' is read-only");
-  raise(trace, PyExc_AttributeError,
-        std::string("'") + type_of(target)->tp_name + "' object has no attribute '" + attribute + "'");
+  raise(trace, PyExc_AttributeError, no_place_text(type_of(target), name));
 }
 
 void set_attribute(Trace& trace, Value* object, PyObject* name, Value* value) {

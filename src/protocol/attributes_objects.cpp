@@ -6,6 +6,7 @@
 #include "protocol/names.h"
 #include "protocol/numpy.h"
 #include "protocol/subscript.h"
+#include "protocol/texts.h"
 #include "source/constant.h"
 #include "trace/shown.h"
 
@@ -109,15 +110,6 @@ Value* generic_get_attribute(Trace& trace, Value* value, PyObject* name) {
   return bind(trace, found, trace.type_attribute(object->type, name), object, object->type);
 }
 
-namespace {
-
-[[noreturn]] void no_attribute(Trace& trace, Object* object, PyObject* name) {
-  raise(trace, PyExc_AttributeError,
-        std::string("'") + object->type->tp_name + "' object has no attribute '" + text_of(name) + "'");
-}
-
-}  // namespace
-
 void set_on_object(Trace& trace, Object* object, PyObject* name, Value* value) {
   PyObject* const object_setattr = once([] { return cpython::type_lookup(&PyBaseObject_Type, k_setattr); });
   PyObject* const object_delattr = once([] { return cpython::type_lookup(&PyBaseObject_Type, k_delattr); });
@@ -144,9 +136,10 @@ void generic_set_attribute(Trace& trace, Value* target, PyObject* name, Value* v
     if (found)
       raise(trace, PyExc_AttributeError,
             std::string("'") + object->type->tp_name + "' object attribute '" + text_of(name) + "' is read-only");
-    no_attribute(trace, object, name);
+    raise(trace, PyExc_AttributeError, no_place_text(object->type, name));
   }
-  if (!value && !trace.own_attribute(object, name)) no_attribute(trace, object, name);
+  if (!value && !trace.own_attribute(object, name))
+    raise(trace, PyExc_AttributeError, no_attribute_text(trace, object->type, name));
   trace.store_own_attribute(object, name, value);
 }
 

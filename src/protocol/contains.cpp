@@ -1,6 +1,7 @@
 // `item in container`.
 #include "protocol/number.h"
 #include "protocol/special.h"
+#include "protocol/texts.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -21,7 +22,7 @@ bool in_iteration(Trace& trace, Value* container, Value* item) {
     iterator = get_iterator(trace, container);
   } catch (const UserError& error) {
     if (!PyType_IsSubtype(type_of(trace.see(error.exception)), reinterpret_cast<PyTypeObject*>(PyExc_TypeError))) throw;
-    raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
+    raise_no_container(trace, container);
   }
   while (Value* found = next(trace, iterator))
     if (equal(trace, found, item)) return true;
@@ -70,7 +71,7 @@ bool holds(Trace& trace, Constant* container, Value* item) {
   bool bytes = is_constant_of(container, &PyBytes_Type);
   if (bytes && has_index(trace, item)) return holds(trace, container, trace.integer(index(trace, item)));
   if (bytes) raise_about(trace, PyExc_TypeError, "a bytes-like object is required, not '{}'", item);
-  raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
+  raise_no_container(trace, container);
 }
 
 bool holds(Trace& trace, Tuple* tuple, Value* item) { return any_equal(trace, tuple->items, item); }
@@ -96,8 +97,7 @@ bool in_object(Trace& trace, Value* container, Value* item) {
 
 bool is_in(Trace& trace, Value* container, Value* item) {
   if (has_own_class(container)) return in_object(trace, container, item);
-  if (!has(container->kind, CONTAINS))
-    raise_about(trace, PyExc_TypeError, "argument of type '{}' is not iterable", container);
+  if (!has(container->kind, CONTAINS)) raise_no_container(trace, container);
   return as_kind<CONTAINS>(container, [&](auto* held) { return holds(trace, held, item); });
 }
 

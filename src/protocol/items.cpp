@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/silence.h"
+#include "protocol/keys.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/slices.h"
@@ -257,7 +258,7 @@ Value* object_item(Trace& trace, Value* object, Value* key) {
     auto* dict = as<Dict>(payload);
     Value* handler = dict ? special_method(trace, object, missing_name) : nullptr;
     if (!handler) return get_item(trace, payload, key);
-    Value* found = trace.dict_get(dict, table_key(trace, key));
+    Value* found = trace.dict_get(dict, table_key(trace, key, key_of(dict)));
     return found ? found : call(trace, handler, {key});
   }
   if (Value* result = typing_item(trace, object, key)) return result;

@@ -1,9 +1,13 @@
 // Keys of dicts and sets, and the look-up of keys whose classes hash and compare themselves.
+#include "protocol/keys.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "aten/classes.h"
+#include "base/text.h"
+#include "cpython/features.h"
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
@@ -20,23 +24,24 @@ bool is_unhashable(Trace& trace, Value* key) {
   static PyObject* const hash = intern("__hash__");
   if (auto* set = as<Set>(key)) return !set->frozen;
   if (auto* view = as<View>(key)) return view->which != View::Values;
+  if (GRAMME_PYTHON_SLICES_HASH && key->kind == Kind::Slice) return false;
   return has(key->kind, UNHASHABLE) || (key->kind == Kind::Object && forbidden(trace, key, hash));
 }
 
-Value* hash_tuple(Trace& trace, Tuple* tuple) {
+Value* fit_key(Trace& trace, Value* key, Value* whole, KeyOf use);
+
+Value* hash_tuple(Trace& trace, Tuple* tuple, Value* whole, KeyOf use) {
   Trace::Deeper deeper(trace);
-  for (Value*& item : tuple->items) item = table_key(trace, item);
+  for (Value*& item : tuple->items) item = fit_key(trace, item, whole, use);
   if (!hashable(tuple)) cannot(Reason::OpaqueCallback, "a dict key with its own equality");
   return tuple;
 }
 
-}  // namespace
-
-Value* table_key(Trace& trace, Value* key) {
-  key = trace.see(key);
-  if (auto* tuple = as<Tuple>(key)) return hash_tuple(trace, tuple);
+/// `whole`: the key in which this one is an item, or itself.
+Value* fit_key(Trace& trace, Value* key, Value* whole, KeyOf use) {
+  if (auto* tuple = as<Tuple>(key = trace.see(key))) return hash_tuple(trace, tuple, whole ? whole : key, use);
   if (auto* number = as<Number>(key)) return trace.constant(known_number(trace, number, Reason::DataDependentValue));
-  if (is_unhashable(trace, key)) raise_about(trace, PyExc_TypeError, "unhashable type: '{}'", key);
+  if (is_unhashable(trace, key)) raise_unhashable(trace, whole ? whole : key, key, use);
   auto* tensor = as<Tensor>(key);
   if (tensor && !aten::is_exact_tensor_type(tensor->record->type))
     cannot(Reason::OpaqueCallback, "a tensor of a subclass as a key");
@@ -44,13 +49,41 @@ Value* table_key(Trace& trace, Value* key) {
   return key;
 }
 
+}  // namespace
+
+KeyOf key_of(const Dict* dict) { return PyType_IsSubtype(dict->type, &PyODict_Type) ? KeyOf::Other : KeyOf::Dict; }
+
+void raise_unhashable(Trace& trace, [[maybe_unused]] Value* key, Value* part, [[maybe_unused]] KeyOf use) {
+  std::string text = "unhashable type: '" + type_name(part) + "'";
+#if GRAMME_PYTHON_KEYS_ARE_FOR
+  if (use == KeyOf::Other) cannot(Reason::ArgumentKind, text);
+  const std::string type = utf8_of(take(PyType_GetFullyQualifiedName(type_of(key))).get());
+  text = "cannot use '" + type + (use == KeyOf::Dict ? "' as a dict key (" : "' as a set element (") + text + ")";
+#endif
+  raise(trace, PyExc_TypeError, text);
+}
+
+Value* table_key(Trace& trace, Value* key, KeyOf use) { return fit_key(trace, key, nullptr, use); }
+Value* table_key(Trace& trace, Value* key) { return table_key(trace, key, KeyOf::Other); }
+
 namespace {
+
+/// What __hash__ of a key answers. Where CPython makes another exception of a TypeError, it does so for real.
+Value* hash_answer(Trace& trace, Value* method) {
+  try {
+    return call(trace, method, {});
+  } catch (const UserError& error) {
+    if (GRAMME_PYTHON_KEYS_ARE_FOR && matches(trace, error.exception, trace.pinned(PyExc_TypeError)))
+      cannot(Reason::OpaqueCallback, "a TypeError of __hash__");
+    throw;
+  }
+}
 
 /// What hash() makes of what the class's __hash__ answers.
 size_t own_hash(Trace& trace, Value* key) {
   static PyObject* const name = intern("__hash__");
   Value* method = own_method(trace, key, name);
-  PyObject* answer = method ? trace.constant_of(call(trace, method, {})) : nullptr;
+  PyObject* answer = method ? trace.constant_of(hash_answer(trace, method)) : nullptr;
   if (!answer || !PyLong_CheckExact(answer)) cannot(Reason::OpaqueCallback, "the hash of a " + type_name(key));
   return static_cast<size_t>(hash_answered(answer));
 }
@@ -92,11 +125,11 @@ Value* equal_key(Trace& trace, Table& table, const std::vector<Value*>& others, 
 }
 
 /// `in_order`: of several keys with its hash the table asks the first one first. Else it depends on their places.
-Value* look_up(Trace& trace, Table& table, Value* key, bool in_order) {
+Value* look_up(Trace& trace, Table& table, Value* key, KeyOf use, bool in_order) {
   key = trace.see(key);
   static PyObject* const hash_name = intern("__hash__");
   bool own = key->kind == Kind::Object && !hashable(key) && !forbidden(trace, key, hash_name);
-  if (!own) key = table_key(trace, key);
+  if (!own) key = table_key(trace, key, use);
   if (!own && (!table.has_own() || key->kind != Kind::Constant)) return key;
   size_t hash = own ? own_hash(trace, key) : hash_key(key);
   std::vector<Value*> others = table.keys_of(hash);
@@ -109,18 +142,19 @@ Value* look_up(Trace& trace, Table& table, Value* key, bool in_order) {
 
 }  // namespace
 
-Value* key_in(Trace& trace, Table& table, Value* key) { return look_up(trace, table, key, false); }
+Value* key_in(Trace& trace, Table& members, Value* key) { return look_up(trace, members, key, KeyOf::Set, false); }
 
 Value* key_in(Trace& trace, Dict* dict, Value* key) {
   bool own = !hashable(key = trace.see(key)) && key->kind == Kind::Object;
   if (own && (dict->hidden || dict->type != &PyDict_Type))
     cannot(Reason::OpaqueCallback, "a key of type " + type_name(key));
   if (own) trace.load(dict);
-  return look_up(trace, dict->entries, key, !dict->existing() && !dict->entries.has_holes());
+  const bool in_order = !dict->existing() && !dict->entries.has_holes();
+  return look_up(trace, dict->entries, key, key_of(dict), in_order);
 }
 
 PyObject* name_key(Trace& trace, Value* key) {
-  key = table_key(trace, key);
+  key = table_key(trace, key, KeyOf::Dict);
   if (!is_constant_of(key, &PyUnicode_Type)) return nullptr;
   PyObject* name = share(key->object).release();  // by hand: PyUnicode_InternInPlace takes and gives a reference
   PyUnicode_InternInPlace(&name);

@@ -1,5 +1,6 @@
 // Unary and binary operators: constants are folded, tensors go to the graph, classes of the program are asked.
 
+#include "base/integer.h"
 #include "base/once.h"
 #include "cpython/concrete.h"
 #include "protocol/combine.h"
@@ -35,7 +36,7 @@ bool too_large(int op, PyObject* left, PyObject* right) {
     size_t n = PyLong_AsSize_t(object);
     if (n == static_cast<size_t>(-1) && PyErr_Occurred()) {
       PyErr_Clear();
-      return Py_SIZE(object) < 0 ? size_t{1} : kLimit + 1;
+      return sign_of(object) < 0 ? size_t{1} : kLimit + 1;
     }
     return n;
   };
@@ -44,7 +45,7 @@ bool too_large(int op, PyObject* left, PyObject* right) {
       return PyLong_CheckExact(left) && PyLong_CheckExact(right) && weight(left) > 1 &&
              weight(left) * factor(right) > kLimit;
     case NB_LSHIFT:
-      return PyLong_CheckExact(left) && Py_SIZE(left) != 0 && factor(right) > kLimit;
+      return PyLong_CheckExact(left) && sign_of(left) != 0 && factor(right) > kLimit;
     case NB_MULTIPLY:
       if (PyUnicode_CheckExact(left) || PyBytes_CheckExact(left)) return weight(left) * factor(right) > kLimit;
       if (PyUnicode_CheckExact(right) || PyBytes_CheckExact(right)) return weight(right) * factor(left) > kLimit;

@@ -1,5 +1,6 @@
 #include "protocol/set_algebra.h"
 
+#include "protocol/keys.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
 #include "protocol/special.h"
@@ -143,7 +144,7 @@ void update_set(Trace& trace, Set* set, Value* iterable) {
   }
   Value* iterator = get_iterator(trace, iterable);
   trace.will_change(set);
-  while (Value* item = next(trace, iterator)) trace::add_member(trace, set, table_key(trace, item));
+  while (Value* item = next(trace, iterator)) trace::add_member(trace, set, table_key(trace, item, KeyOf::Set));
 }
 
 Set* combine_by_method(Trace& trace, SetOperation operation, Set* set, const std::vector<Value*>& others,

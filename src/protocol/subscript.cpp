@@ -45,10 +45,23 @@ Owned<> typing_key(Trace& trace, Value* key) {
   return tuple ? result : take(PySequence_List(result.get()));
 }
 
+bool holds_typing_forms(PyObject* object) {
+  if (!PyTuple_CheckExact(object)) return is_typing_form(object);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (is_typing_form(PyTuple_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+/// What typing keeps, in a cache or in a form, is one object whenever it is asked for.
+Value* adopt_form(Trace& trace, PyObject* result) {
+  if (!result || Py_REFCNT(result) == 1 || !holds_typing_forms(result)) return folded(trace, result);
+  return trace.pinned(trace.keep(Owned<>::steal(result)));
+}
+
 Value* subscript(Trace& trace, PyObject* object, Value* key) {
   Owned<> real = typing_key(trace, key);
   if (!real) cannot(Reason::ArgumentKind, std::string("a subscript of ") + Py_TYPE(object)->tp_name);
-  return folded(trace, PyObject_GetItem(object, real.get()));
+  return adopt_form(trace, PyObject_GetItem(object, real.get()));
 }
 
 /// Is it C code, or typing.Generic's?
@@ -82,7 +95,7 @@ Value* typing_attribute(Trace& trace, PyObject* form, PyObject* name) {
   static const char* const kParts[] = {"__args__", "__origin__", "__parameters__", "_inst", "_name"};
   const bool part =
       std::any_of(std::begin(kParts), std::end(kParts), [&](const char* of) { return is_text(name, of); });
-  return part && is_typing_form(form) ? folded(trace, PyObject_GetAttr(form, name)) : nullptr;
+  return part && is_typing_form(form) ? adopt_form(trace, PyObject_GetAttr(form, name)) : nullptr;
 }
 
 Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {
@@ -90,7 +103,7 @@ Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {
     return nullptr;
   if (!is_text(name, "__args__") && !is_text(name, "__origin__") && !is_text(name, "__parameters__")) return nullptr;
   trace.guard({object->source, guards::Kind::Identity, share(object->object)});
-  return folded(trace, PyObject_GetAttr(object->object, name));
+  return adopt_form(trace, PyObject_GetAttr(object->object, name));
 }
 
 }  // namespace gramme::protocol

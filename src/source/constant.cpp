@@ -12,6 +12,7 @@
 #include "base/integer.h"
 #include "base/ref.h"
 #include "cpython/entries.h"
+#include "cpython/integers.h"
 
 namespace gramme::source {
 namespace {
@@ -184,8 +185,7 @@ size_t constant_hash(PyObject* object) {
 }
 
 bool is_narrow(PyObject* object) {
-  static_assert(PyLong_SHIFT == 30);
-  if (PyLong_CheckExact(object)) return Py_SIZE(object) >= -1 && Py_SIZE(object) <= 1;
+  if (PyLong_CheckExact(object)) return cpython::has_one_digit(object);
   return PyFloat_CheckExact(object) && std::fabs(PyFloat_AS_DOUBLE(object)) <= kNarrow;
 }
 

@@ -106,6 +106,7 @@ class Rebuilder {
   plan::Register itertool(const char* name, const std::vector<plan::Register>& registers);
   void move(plan::Register iterator, Py_ssize_t position);
   void set_state(PyTypeObject* type, plan::Register iterator, plan::Register state);
+  void set_itertool(plan::Register iterator, plan::Register state);
   plan::Register call_method(PyTypeObject* type, const char* name, const std::vector<plan::Register>& registers);
   plan::Register make_new(value::Partial* partial);
   plan::Register call(PyObject* callable, const std::vector<plan::Register>& registers);

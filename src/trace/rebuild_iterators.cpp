@@ -2,6 +2,7 @@
 // program: what is called is C code that only makes an iterator or steps over keys and members.
 #include "base/imported.h"
 #include "base/once.h"
+#include "cpython/itertools.h"
 #include "cpython/objects.h"
 #include "cpython/replayed.h"
 #include "trace/rebuild.h"
@@ -52,6 +53,8 @@ Register Rebuilder::call_method(PyTypeObject* type, const char* name, const std:
 void Rebuilder::set_state(PyTypeObject* type, Register iterator, Register state) {
   call_method(type, "__setstate__", {iterator, state});
 }
+
+void Rebuilder::set_itertool(Register iterator, Register state) { call(cpython::itertool_setter(), {iterator, state}); }
 
 /// A list's iterator may stand behind the end of what was shrunk, where __setstate__ puts none.
 void Rebuilder::move(Register iterator, Py_ssize_t position) {
@@ -147,14 +150,10 @@ Register Rebuilder::over_entries(Iterator* iterator) {
 Register Rebuilder::over_others(Iterator* iterator) {
   auto part = [&](size_t i) { return (*this)(iterator->parts.at(i)); };
   auto source = [&](size_t i) { return source_of(iterator->parts.at(i)); };
-  auto typed = [&](const char* name) {
-    return reinterpret_cast<PyTypeObject*>(trace_.keep(imported("itertools", name)));
-  };
   switch (iterator->sort) {
     case Iterator::Chain: {
-      if (iterator->done) return itertool("chain", {});
       Register made = itertool("chain", {});
-      set_state(typed("chain"), made, (*this)(trace_.tuple(iterator->parts)));
+      if (!iterator->done) set_itertool(made, (*this)(trace_.tuple(iterator->parts)));
       return made;
     }
     case Iterator::Repeat:
@@ -163,13 +162,10 @@ Register Rebuilder::over_others(Iterator* iterator) {
     case Iterator::Count:
       return itertool("count", {part(0), part(1)});
     case Iterator::Cycle: {
-      bool first_pass = iterator->expected == 0;
+      const bool first_pass = iterator->expected == 0;
       Value* saved = trace_.list({iterator->parts.begin() + 1, iterator->parts.end()});
-      Register items = first_pass ? source(0) : call(builtin("iter"), {(*this)(saved)});
-      if (!first_pass) set_state(&PyListIter_Type, items, integer(iterator->index));
-      Register made = itertool("cycle", {items});
-      set_state(typed("cycle"), made, (*this)(trace_.tuple({saved, trace_.boolean(!first_pass)})));
-      return made;
+      Register items = first_pass ? source(0) : (*this)(trace_.none());
+      return call(cpython::cycle_maker(), {items, (*this)(saved), integer(first_pass ? -1 : iterator->index)});
     }
     case Iterator::Islice: {
       if (iterator->done) return itertool("islice", {(*this)(trace_.tuple({})), integer(0)});
@@ -185,13 +181,13 @@ Register Rebuilder::over_others(Iterator* iterator) {
     case Iterator::DropWhile: {
       const char* name = iterator->sort == Iterator::TakeWhile ? "takewhile" : "dropwhile";
       Register made = itertool(name, {part(0), source(1)});
-      if (iterator->done || iterator->index == 1) set_state(typed(name), made, (*this)(trace_.boolean(true)));
+      if (iterator->done || iterator->index == 1) set_itertool(made, (*this)(trace_.boolean(true)));
       return made;
     }
     case Iterator::Accumulate: {
       if (iterator->index == 1) unsupported("accumulate() with an initial value");
       Register made = itertool("accumulate", {source(1), part(0)});
-      if (iterator->parts.size() > 2) set_state(typed("accumulate"), made, part(2));
+      if (iterator->parts.size() > 2) set_itertool(made, part(2));
       return made;
     }
     case Iterator::CallUntil:

@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -64,9 +66,11 @@ def documented(
 
 
 def programs() -> list[Documented]:
-    """All programs of the modules python_*, torch_*, more_python_* and more_torch_*."""
+    """All programs of the modules python_*, torch_*, more_python_*, more_torch_*, and since_3_12* to this version."""
     for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith(("python_", "torch_", "more_python_", "more_torch_")):
+        since = re.match(r"since_(\d)_(\d+)", module.name)
+        runs = since and sys.version_info >= (int(since[1]), int(since[2]))
+        if runs or module.name.startswith(("python_", "torch_", "more_python_", "more_torch_")):
             importlib.import_module(f"{__name__}.{module.name}")
     return list(_registry.values())
 

@@ -1,5 +1,6 @@
 """list.sort() while keys and comparisons change the list: Python sees by its memory that something was in it."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -137,3 +138,37 @@ def test_a_function_that_was_captured_before_the_sort() -> None:
         assert compiled(x, []).item() == 4
     with pytest.raises(ValueError, match="list modified during sort"):
         by(x, [3, 1, 2])
+
+
+class Logged:
+    """Notes who is compared with whom."""
+
+    log: list[tuple[int, int]] = []
+
+    def __init__(self, value: int, name: int) -> None:
+        self.value, self.name = value, name
+
+    def __lt__(self, other: "Logged") -> bool:
+        self.log.append((self.name, other.name))
+        return self.value < other.value
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_comparisons_are_those_of_list_sort(seed: int) -> None:
+    """Runs that rise, fall and stay, in which equal items lie together or apart."""
+    draw = random.Random(seed)
+    values = [draw.randrange(draw.choice((1, 2, 3, 9))) for _ in range(draw.randrange(2, 24))]
+    if seed % 3:
+        values.sort(reverse=seed % 3 == 1)
+        values += [draw.randrange(3) for _ in range(draw.randrange(3))]
+    items = [Logged(value, name) for name, value in enumerate(values)]
+
+    def ordered(t: torch.Tensor, items: list[Logged], reverse: bool) -> tuple[torch.Tensor, list[int]]:
+        return t + 1, [item.name for item in sorted(items, reverse=reverse)]
+
+    compiled = gramme.compile(ordered, backend="eager")
+    for reverse in (False, True):
+        Logged.log.clear()
+        expected = ordered(torch.ones(1), items, reverse)[1], list(Logged.log)
+        Logged.log.clear()
+        assert (compiled(torch.ones(1), items, reverse)[1], Logged.log) == expected

@@ -218,3 +218,53 @@ def test_an_object_that_dies_in_the_call(program: Callable[..., Any]) -> None:
             things = [Thing()]
             outcomes.append(str(function(torch.ones(2), things, weakref.ref(things[0]))))
         assert outcomes[0] == outcomes[1]
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+
+class Referenced:
+    __slots__ = ("__weakref__", "value")
+
+
+REFERENTS: dict[str, Any] = {
+    "plain": Thing(),
+    "slotted": Slotted(),
+    "with the slot": Referenced(),
+    "list": [1],
+    "function": lambda: 1,
+    "class": Thing,
+    "module": torch.nn.Linear(1, 1),
+    "int": 5,
+    "exception": ValueError(1),
+}
+
+
+@pytest.mark.parametrize("kind", REFERENTS)
+def test_which_objects_have_weak_references(kind: str) -> None:
+    referent = REFERENTS[kind]
+
+    def program(x: torch.Tensor) -> Any:
+        try:
+            held = weakref.ref(referent)()
+        except TypeError as error:
+            return x - 1, str(error)
+        return x + 1, held is referent
+
+    entry, x = compiled(program, whole=False), torch.ones(2)
+    assert entry(x)[1] == program(x)[1]
+    assert torch.equal(entry(x)[0], program(x)[0])
+
+
+def test_members_of_weak_containers() -> None:
+    inside, outside = Thing(), Thing()
+    keys, members = weakref.WeakKeyDictionary({inside: 1}), weakref.WeakSet([inside])
+
+    def program(x: torch.Tensor, thing: Thing) -> Any:
+        return x + keys.get(thing, 0), thing in keys, thing in members, thing not in keys
+
+    entry, x = compiled(program, whole=False), torch.ones(2)
+    for thing in (inside, outside, inside):
+        assert entry(x, thing)[1:] == program(x, thing)[1:]
+        assert torch.equal(entry(x, thing)[0], program(x, thing)[0])

@@ -119,6 +119,13 @@ def function() -> Any:
     return f
 
 
+def annotated() -> Any:
+    """A function whose annotations were asked for: some versions of CPython make them by Python code."""
+    f = function()
+    assert f.__annotations__
+    return f
+
+
 def put(i: int, value: object) -> Callable[[list[Any]], None]:
     return lambda x: x.__setitem__(i, value)
 
@@ -279,7 +286,9 @@ def again(x: list[Any]) -> None:
     entry, old = TestGuards(["x"], [], [(*HERE, *CACHED), (*HERE, *CACHED, ("CacheResult",))]).check([x])
     words = range(id(entry), id(entry) + entry.__sizeof__(), ctypes.sizeof(ctypes.c_void_p))
     (word,) = (at for at in words if ctypes.c_void_p.from_address(at).value == id(old))
-    ctypes.py_object.from_address(word).value = [0]
+    new = [0]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))  # the entry's reference: ctypes stores none
+    ctypes.c_void_p.from_address(word).value = id(new)
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(old))
 
 
@@ -347,7 +356,7 @@ SOURCES: dict[str, list[Case]] = {
     "Builtins": [reborn_below(lambda i: types.FunctionType(one.__code__, GLOBALS[i]), ("Builtins",))],
     "Defaults": [Case(lambda: [function()], below(("Defaults",)), assign("__defaults__", (6,)))],
     "KwDefaults": [Case(lambda: [function()], below(("KwDefaults",)), assign("__kwdefaults__", {"z": 7}))],
-    "Annotations": [Case(lambda: [function()], below(("Annotations",)), assign("__annotations__", {}))],
+    "Annotations": [Case(lambda: [annotated()], below(("Annotations",)), assign("__annotations__", {}))],
     "MethodSelf": [reborn_below(lambda i: types.MethodType(one, VALUES[i]), ("MethodSelf",))],
     "MethodFunc": [reborn_below(lambda i: types.MethodType((one, two)[i], VALUES), ("MethodFunc",))],
     "PartialFunc": [
@@ -394,7 +403,10 @@ SOURCES: dict[str, list[Case]] = {
 @pytest.fixture(params=["tags", "slots"])
 def evidence(request: pytest.FixtureRequest) -> Iterator[str]:
     before = testing.evidence()
-    assert testing.use_evidence(request.param)
+    if not testing.use_evidence(request.param):
+        assert request.param == "tags"
+        assert sys.version_info >= (3, 13)
+        pytest.skip("dicts have no sound version tags")
     yield request.param
     testing.use_evidence(before)
     testing.restore_columns()

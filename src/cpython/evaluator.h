@@ -76,12 +76,12 @@ class TakesFrames {
   FrameTaker* taker_;
 };
 
-/// In the scope no trace and no profile function hears of what runs; at its end those from before hear again, unless
-/// others were set meanwhile. Costs a comparison where there are none.
+/// In the scope no trace and no profile function hears of what runs, and frames count as observed by nobody; at its end
+/// those from before hear again, unless others were set meanwhile. Costs a comparison where there are none.
 class Untraced {
  public:
   explicit Untraced(PyThreadState* thread) : thread_(thread) {
-    if (thread->c_tracefunc || thread->c_profilefunc) [[unlikely]]
+    if (is_observed(thread)) [[unlikely]]
       suspend();
   }
   ~Untraced() {

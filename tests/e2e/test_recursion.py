@@ -23,7 +23,7 @@ def outcomes(where: str, limit: str, names: list[str], who: str = "front") -> li
         capture_output=True,
         text=True,
         timeout=400,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])},
         check=False,
     )
     lines = done.stdout.splitlines()

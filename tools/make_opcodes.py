@@ -136,7 +136,6 @@ PREFIXES = {"KW_NAMES": "Names", "PRECALL": "Nothing", "TO_BOOL": "Truth"}
 STACK = {
     "null_above": MINOR >= 13,
     "with_pair": MINOR >= 14,
-    "tagged_index": MINOR >= 14,
     "iterator_pair": MINOR >= 15,
     "strict_bool": MINOR >= 13,
 }

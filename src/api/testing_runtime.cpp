@@ -6,10 +6,8 @@
 #include "api/testing.h"
 #include "builtins/torch_rules.h"
 #include "bytecode/liveness.h"
-#include "bytecode/saved_indices.h"
 #include "cpython/concrete.h"
 #include "cpython/objects.h"
-#include "cpython/stack.h"
 #include "runtime/entry.h"
 
 namespace nb = nanobind;
@@ -36,11 +34,6 @@ nb::list decode(nb::handle code) {
 nb::object handler(nb::handle code, int unit) {
   const bytecode::Handler* found = bytecode::decode(code_argument(code)).handler(unit);
   return found ? nb::object(nb::make_tuple(found->target, found->depth, found->lasti)) : nb::none();
-}
-
-/// saved_indices(code, unit): of the stack's items, the lowest first.
-std::vector<bool> saved_indices(nb::handle code, int unit) {
-  return bytecode::saved_indices(bytecode::decode(code_argument(code)), unit);
 }
 
 nb::list live_slots(nb::handle code, int unit) {
@@ -80,8 +73,6 @@ class StackCapturer : public runtime::Capturer {
       : visit_(std::move(visit)), hand_over_at_(hand_over_at), into_callees_(into_callees) {}
 
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override {
-    if (cpython::kStack.tagged_index && !bytecode::saved_indices(bytecode::decode(frame.code), frame.offset).empty())
-      return nullptr;  // no segment ends there
     plan::GuardDescription guards;
     guards.pool = std::make_shared<source::Pool>();
     guards.state = aten::GlobalState::read();
@@ -328,7 +319,6 @@ void bind_runtime_testing(nb::module_& module) {
   nb::module_ m = module.def_submodule("testing_runtime", "For gramme's own tests.");
   m.def("decode", decode, "code"_a);
   m.def("handler", handler, "code"_a, "unit"_a);
-  m.def("saved_indices", saved_indices, "code"_a, "unit"_a);
   m.def("live_slots", live_slots, "code"_a, "unit"_a);
   m.def("opcodes", opcodes);
   m.def("stack_effect", stack_effect, "name"_a, "arg"_a, "jumped"_a);

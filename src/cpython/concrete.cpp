@@ -32,9 +32,9 @@ Outcome carry_out(Step& s) {
 }
 
 /// What a comparison gave is asked for its truth next, and the evaluator takes that for a bool.
-Outcome make_bool(Step& s) {
+Outcome make_bool(Step& s, Units units) {
   const bool compared = s.decoded.parts[0].op == Op::COMPARE_OP && s.decoded.count == 1;
-  if (!kStack.strict_bool || !compared || !decode_at(units_of(s.frame.code()), s.next).wants_bool) return Outcome::Next;
+  if (!kStack.strict_bool || !compared || !decode_at(units, s.next).wants_bool) return Outcome::Next;
   return to_bool(s);
 }
 
@@ -42,12 +42,14 @@ Outcome make_bool(Step& s) {
 
 StepResult step(PyThreadState* thread, LiveFrame frame, const CallHook* hook, const bool* taken_over) {
   const int start = frame.next();
-  Step s{thread, frame, hook, taken_over, decode_at(units_of(frame.code()), start), 0, 0};
+  Owned<> keeps;
+  const Units units = steppable_units(frame.code(), &keeps);
+  Step s{thread, frame, hook, taken_over, decode_at(units, start), 0, 0};
   s.next = s.decoded.next;
   frame.set_current(s.decoded.at);
   s.result.raised_at = s.decoded.at;
   s.result.outcome = carry_out(s);
-  if (s.result.outcome == Outcome::Next) s.result.outcome = make_bool(s);
+  if (s.result.outcome == Outcome::Next) s.result.outcome = make_bool(s, units);
   if (s.result.outcome == Outcome::Next) frame.set_next(s.next);
   if (s.result.outcome == Outcome::HandOver) frame.set_next(start);
   return s.result;

@@ -153,9 +153,9 @@ bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
 }
 
 /// Does the frame run at a moment that the program did not choose? Finalizers, callbacks of weak references and of the
-/// collector, handlers of signals; calls that look like one of them, too.
+/// collector, handlers of signals, audit hooks; calls that look like one of them, too.
 bool interrupts(PyThreadState* thread, FrameImage frame) {
-  if (thread->interp->gc.collecting) return true;
+  if (thread->interp->gc.collecting || thread->tracing) return true;
   if (frame.of_generator()) return false;  // its arguments are old
   const PyCodeObject* code = frame.code();
   const int named = code->co_argcount + code->co_kwonlyargcount;
@@ -329,9 +329,11 @@ void TakesNone::resume() {
 }
 
 namespace {
-void follow([[maybe_unused]] PyThreadState* thread) {
+void follow([[maybe_unused]] PyThreadState* thread, [[maybe_unused]] int entered) {
 #if GRAMME_PYTHON_EVALUATOR_TRACES
   thread->cframe->use_tracing = thread->c_tracefunc || thread->c_profilefunc ? 255 : 0;
+#elif GRAMME_PYTHON_MONITORING
+  observed::untraced += entered;
 #endif
 }
 }  // namespace
@@ -342,7 +344,7 @@ void Untraced::suspend() {
   profile_ = std::exchange(thread_->c_profilefunc, nullptr);
   trace_object_ = Owned<>::steal(std::exchange(thread_->c_traceobj, nullptr));
   profile_object_ = Owned<>::steal(std::exchange(thread_->c_profileobj, nullptr));
-  follow(thread_);
+  follow(thread_, 1);
 }
 
 void Untraced::resume() {
@@ -355,7 +357,7 @@ void Untraced::resume() {
     thread_->c_profilefunc = profile_;
     thread_->c_profileobj = profile_object_.release();
   }
-  follow(thread_);
+  follow(thread_, -1);
 }
 
 }  // namespace gramme::cpython

@@ -76,8 +76,8 @@ class TakesFrames {
   FrameTaker* taker_;
 };
 
-/// In the scope no trace and no profile function hears of what runs; at its end those from before hear again, unless
-/// others were set meanwhile. Costs a comparison where there are none.
+/// In the scope no trace and no profile function hears of what runs, and frames count as observed by nobody; at its end
+/// those from before hear again, unless others were set meanwhile. Costs a comparison where there are none.
 class Untraced {
  public:
   /// Is the profile function's object alive as long as it is to be called? Who lets go of it before has ended: it must
@@ -85,7 +85,7 @@ class Untraced {
   enum class Profiler : uint8_t { MayBeOurs, HoldsItsObject };
   explicit Untraced(PyThreadState* thread, Profiler profiler = Profiler::MayBeOurs)
       : thread_(thread), profiler_(profiler) {
-    if (thread->c_tracefunc || thread->c_profilefunc) [[unlikely]]
+    if (is_observed(thread)) [[unlikely]]
       suspend();
   }
   ~Untraced() {

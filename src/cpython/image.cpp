@@ -1,7 +1,9 @@
 #include "cpython/image.h"
 
 #include <cstddef>
+#include <memory>
 
+#include "base/error.h"
 #include "base/ref.h"
 #include "cpython/internal.h"
 #include "cpython/probe.h"
@@ -9,6 +11,23 @@
 namespace gramme::cpython {
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
+
+PyTypeObject IndexObject::type = {
+    .ob_base = PyVarObject_HEAD_INIT(&PyType_Type, 0).tp_name = "gramme.index",
+    .tp_basicsize = sizeof(IndexObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};
+
+IndexObject* IndexObject::of(int unit) {
+  static constinit std::vector<std::unique_ptr<IndexObject>> all;
+  if (all.empty() && PyType_Ready(&type) < 0) GRAMME_BUG("no type of indices");
+  const auto at = static_cast<size_t>(unit);
+  if (at >= all.size()) all.resize(at + 1);
+  if (!all[at]) all[at].reset(new IndexObject{PyObject_HEAD_INIT(&type) unit});
+  return all[at].get();
+}
+
+int IndexObject::unit_of(PyObject* index) { return reinterpret_cast<IndexObject*>(index)->unit; }
 
 bool FrameImage::unpack(PyThreadState* thread, PyObject* iterable, int before, int after) const {
   Slot::Word* top = frame_->stackpointer + before + (after < 0 ? 0 : 1 + after);

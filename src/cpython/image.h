@@ -35,15 +35,41 @@ inline constexpr DropOrder kBinaryDropOrder = GRAMME_PYTHON_BINARY_DROPS_LEFT ? 
 
 enum class SlotKind : uint8_t { Empty, Owned, Borrowed, Index };  // immortal objects look borrowed
 
+#if GRAMME_PYTHON_TAGGED_SLOTS
+/// What an instruction index is where slots are read and written as objects: a slot with an index reads as its object,
+/// and a slot that the object is written into gets the index. No program sees it. One for each index, immortal.
+struct IndexObject {
+  PyObject head;
+  int unit;
+  static PyTypeObject type;
+  static IndexObject* of(int unit);
+  static int unit_of(PyObject* index);  // out of line: GCC would see a read past the end of None
+};
+#endif
+
+/// An instruction index as slots are read: a new reference, or null with an error set.
+inline PyObject* new_index(int unit) {
+#if GRAMME_PYTHON_TAGGED_SLOTS
+  return &IndexObject::of(unit)->head;
+#else
+  return PyLong_FromLong(unit);
+#endif
+}
+
 /// One slot of locals or stack. Copies are the same word; who owns what is the frame's affair.
 class Slot {
  public:
 #if GRAMME_PYTHON_TAGGED_SLOTS
   using Word = _PyStackRef;
-  static Word own(PyObject* owned) { return owned ? PyStackRef_FromPyObjectSteal(owned) : PyStackRef_NULL; }
+  static Word own(PyObject* owned) {
+    if (!owned) return PyStackRef_NULL;
+    if (Py_IS_TYPE(owned, &IndexObject::type)) [[unlikely]]
+      return index(IndexObject::unit_of(owned));
+    return PyStackRef_FromPyObjectSteal(owned);
+  }
   static Word index(int unit) { return PyStackRef_TagInt(unit); }
   static PyObject* read(Word word) {
-    return PyStackRef_IsNullOrInt(word) ? nullptr : PyStackRef_AsPyObjectBorrow(word);
+    return PyStackRef_IsNullOrInt(word) ? without_object(word) : PyStackRef_AsPyObjectBorrow(word);
   }
   static SlotKind kind(Word word) {
     if (PyStackRef_IsNull(word)) return SlotKind::Empty;
@@ -53,7 +79,14 @@ class Slot {
   static void drop(Word word) { PyStackRef_XCLOSE(word); }  // an index counts nothing
   static Word make_safe(Word word) { return PyStackRef_MakeHeapSafe(word); }
   static Word lend(Word word) { return PyStackRef_Borrow(word); }
-  static PyObject* take(Word word) { return PyStackRef_IsNullOrInt(word) ? nullptr : PyStackRef_AsPyObjectSteal(word); }
+  static PyObject* take(Word word) {
+    return PyStackRef_IsNullOrInt(word) ? without_object(word) : PyStackRef_AsPyObjectSteal(word);
+  }
+
+ private:
+  static PyObject* without_object(Word word) {
+    return PyStackRef_IsNull(word) ? nullptr : &IndexObject::of(static_cast<int>(PyStackRef_UntagInt(word)))->head;
+  }
 #else
   using Word = PyObject*;
   static Word own(PyObject* owned) { return owned; }

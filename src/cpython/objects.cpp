@@ -159,7 +159,8 @@ bool is_inert_key(PyObject* key) {
       type == &PyBytes_Type || type == &PyComplex_Type || type == &PyType_Type || type == &PyCFunction_Type)
     return true;
   if (type->tp_richcompare == PyBaseObject_Type.tp_richcompare && type->tp_hash == PyBaseObject_Type.tp_hash)
-    return true;  // compared by identity: None, functions, modules, most user objects
+    return true;  // compared by identity: functions, modules, most user objects
+  if (key == Py_None || key == Py_Ellipsis) return true;
   const bool tuple = PyTuple_Check(key) && type->tp_richcompare == PyTuple_Type.tp_richcompare &&
                      type->tp_hash == PyTuple_Type.tp_hash;  // also torch.Size, a named tuple
   if (tuple) {

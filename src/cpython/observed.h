@@ -2,8 +2,6 @@
 // former are tools, too. Who is told of each instruction, line or call rewrites the code at once, of frames under way
 // as well: from the next instruction on CPython has to run them.
 #pragma once
-#include <algorithm>
-
 #include "cpython/image.h"
 
 #define Py_BUILD_CORE 1
@@ -14,17 +12,30 @@ namespace gramme::cpython {
 
 #if GRAMME_PYTHON_MONITORING
 namespace observed {
+/// Scopes of Untraced that the running thread is in.
+inline constinit thread_local int untraced = 0;
+
+/// The tools that hear of this thread: a trace or a profile function is one thread's, though events are everybody's.
+inline uint8_t hearing(PyThreadState* thread) {
+  constexpr unsigned kProfile = 1 << 6, kTrace = 1 << 7;  // PY_MONITORING_SYS_PROFILE_ID, _TRACE_ID
+  if (untraced) return 0;
+  const unsigned deaf = (thread->c_profilefunc ? 0 : kProfile) | (thread->c_tracefunc ? 0 : kTrace);
+  return static_cast<uint8_t>(~deaf);
+}
+
 template <class Monitors>
-bool any(const Monitors& monitors) {
-  return std::any_of(std::begin(monitors.tools), std::end(monitors.tools), [](uint8_t tools) { return tools != 0; });
+bool any(PyThreadState* thread, const Monitors& monitors) {
+  uint8_t all = 0;
+  for (const uint8_t tools : monitors.tools) all |= tools;
+  return all && (all & hearing(thread));
 }
 }  // namespace observed
 #endif
 
-/// Events of any code, in any thread.
+/// Events of any code.
 inline bool is_observed(PyThreadState* thread) {
 #if GRAMME_PYTHON_MONITORING
-  return observed::any(thread->interp->monitors);
+  return observed::any(thread, thread->interp->monitors);
 #else
   return thread->cframe->use_tracing || thread->c_tracefunc || thread->c_profilefunc;
 #endif
@@ -33,7 +44,7 @@ inline bool is_observed(PyThreadState* thread) {
 /// The same, or of this code alone.
 inline bool is_observed(PyThreadState* thread, [[maybe_unused]] PyCodeObject* code) {
 #if GRAMME_PYTHON_MONITORING
-  if (code->_co_monitoring && observed::any(code->_co_monitoring->local_monitors)) return true;
+  if (code->_co_monitoring && observed::any(thread, code->_co_monitoring->local_monitors)) return true;
 #endif
   return is_observed(thread);
 }

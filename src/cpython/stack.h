@@ -8,7 +8,6 @@ namespace gramme::cpython {
 struct Stack {
   bool null_above;     // the NULL beside a callable that is no method lies above it, else below
   bool with_pair;      // what `with` calls at its end lies there as function and self or NULL, else as one object
-  bool tagged_index;   // the index of the raising instruction, in handlers, is a tagged integer, else an int
   bool iterator_pair;  // loops have an iterator and NULL, or list or tuple and a tagged integer, else an iterator
   bool strict_bool;    // jumps take the top item for a bool, else they ask for its truth
 };

@@ -88,7 +88,7 @@ Outcome call_with(Step& s, PyObject* names, int above) {
   const int total = s.arg + callee.has_self;
   PyObject* callable = s.frame.item(callee.callable());
 #if GRAMME_PYTHON_MOVES_ARGUMENTS
-  if (!s.hook && PyFunction_Check(callable))
+  if (!s.hook && !s.taken_over && PyFunction_Check(callable))
     return finish_call(s, callee.low, s.frame.call_moved(s.thread, callee.callable(), total, above, names));
 #endif
   const auto positional = static_cast<size_t>(total - (names ? PyTuple_GET_SIZE(names) : 0));

@@ -58,6 +58,38 @@ Outcome end_send_pair(Step& s) {
   return Outcome::Next;
 }
 
+Outcome get_yield_from_iter(Step& s) {
+  PyObject* iterable = s.frame.item();
+  if (PyCoro_CheckExact(iterable))
+    return s.frame.code()->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE) ? Outcome::Next : Outcome::HandOver;
+  return PyGen_CheckExact(iterable) ? Outcome::Next : s.replace(1, PyObject_GetIter(iterable));
+}
+
+namespace {
+unaryfunc anext_of(PyObject* object) {
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  return methods ? methods->am_anext : nullptr;
+}
+}  // namespace
+
+Outcome get_aiter(Step& s) {
+  PyObject* object = s.frame.item();
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  if (!methods || !methods->am_aiter) return Outcome::HandOver;
+  auto iterator = Owned<>::steal(methods->am_aiter(object));
+  if (iterator && anext_of(iterator.get())) return s.replace(1, iterator.release());
+  if (iterator)
+    PyErr_Format(PyExc_TypeError,
+                 "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
+                 Py_TYPE(iterator.get())->tp_name);
+  return Outcome::Raised;
+}
+
+#if GRAMME_PYTHON_EXPORTED_NAMES
+Outcome get_awaitable(Step& s) { return s.replace(1, _PyEval_GetAwaitable(s.frame.item(), s.arg)); }
+
+Outcome get_anext(Step& s) { return s.push(_PyEval_GetANext(s.frame.item())); }
+#else
 namespace {
 
 /// Made a coroutine by types.coroutine().
@@ -94,24 +126,6 @@ PyObject* awaitable_iterator(PyObject* object) {
   return nullptr;
 }
 
-unaryfunc anext_of(PyObject* object) {
-  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
-  return methods ? methods->am_anext : nullptr;
-}
-
-}  // namespace
-
-Outcome get_yield_from_iter(Step& s) {
-  PyObject* iterable = s.frame.item();
-  if (PyCoro_CheckExact(iterable))
-    return s.frame.code()->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE) ? Outcome::Next : Outcome::HandOver;
-  return PyGen_CheckExact(iterable) ? Outcome::Next : s.replace(1, PyObject_GetIter(iterable));
-}
-
-#if GRAMME_PYTHON_EXPORTED_NAMES
-Outcome get_awaitable(Step& s) { return s.replace(1, _PyEval_GetAwaitable(s.frame.item(), s.arg)); }
-#else
-namespace {
 /// Nobody else may wait for the coroutine; false with an error set.
 bool check_not_awaited(PyObject* coroutine) {
   auto waits_for = Owned<>::steal(PyObject_GetAttrString(coroutine, "cr_await"));
@@ -128,20 +142,6 @@ Outcome get_awaitable(Step& s) {
   if (is_iterable_coroutine(object)) return Outcome::Next;
   return awaiter_of(object) ? s.replace(1, call_await(object)) : Outcome::HandOver;
 }
-#endif
-
-Outcome get_aiter(Step& s) {
-  PyObject* object = s.frame.item();
-  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
-  if (!methods || !methods->am_aiter) return Outcome::HandOver;
-  auto iterator = Owned<>::steal(methods->am_aiter(object));
-  if (iterator && anext_of(iterator.get())) return s.replace(1, iterator.release());
-  if (iterator)
-    PyErr_Format(PyExc_TypeError,
-                 "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
-                 Py_TYPE(iterator.get())->tp_name);
-  return Outcome::Raised;
-}
 
 Outcome get_anext(Step& s) {
   PyObject* iterator = s.frame.item();
@@ -154,5 +154,6 @@ Outcome get_anext(Step& s) {
                            Py_TYPE(next.get())->tp_name);
   return s.push(awaited);
 }
+#endif
 
 }  // namespace gramme::cpython

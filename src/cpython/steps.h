@@ -12,7 +12,7 @@ struct Step {
   PyThreadState* thread;
   LiveFrame frame;
   const CallHook* hook;
-  const bool* taken_over;  // see step_into; may be null
+  const bool* taken_over;  // of step_into, whose frame takes no operands over; else null
   Decoded decoded;
   int arg;   // of the part that is carried out
   int next;  // code unit to go on at: behind the inline caches unless it jumps

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/ref.h"
+#include "cpython/features.h"
 
 namespace gramme::cpython {
 
@@ -36,6 +37,16 @@ inline Units units_of(PyCodeObject* code) {
 }
 /// Those that were compiled, whoever watches; `keeps` holds them.
 Units compiled_units(PyCodeObject* code, Owned<>* keeps);
+/// The same, for nothing where nobody has ever watched this code. The evaluator puts the instructions of tools that are
+/// gone back where a frame begins in it; frames that begin elsewhere still find them.
+inline Units steppable_units(PyCodeObject* code, Owned<>* keeps) {
+#if GRAMME_PYTHON_MONITORING
+  if (code->_co_monitoring) [[unlikely]]
+    return compiled_units(code, keeps);
+#endif
+  static_cast<void>(keeps);
+  return units_of(code);
+}
 
 inline RawUnit raw_unit(PyCodeObject* code, int unit) { return units_of(code)[unit]; }
 /// Number of code units.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "bytecode/saved_indices.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
@@ -204,15 +203,6 @@ bool runs_for_real(PyObject* function) {
   }
 }
 
-/// From 3.14 on the index of an instruction that a handler keeps on the stack is no object. Segments write objects, so
-/// none ends where such an index lies on the stack.
-void check_indices(const bytecode::Code& code, int offset, size_t depth) {
-  if (!cpython::kStack.tagged_index) return;
-  const std::vector<bool> indices = bytecode::saved_indices(code, offset);
-  const auto first = static_cast<size_t>(std::ranges::find(indices, true) - indices.begin());
-  if (first < std::min(depth, indices.size())) cannot(Reason::ReplayUnsupported, "the end of a try or with");
-}
-
 /// How many items lie above what is called, and what lies beside that.
 int arguments_of(const bytecode::Instruction& call) { return opcode::pops(call.op, call.arg) - 2; }
 
@@ -259,7 +249,6 @@ void Attempt::push_frames(End& end) {
     const plan::Gives gives = gives_of(trace, *frame->back, frame->function);
     const bool alone = gives != plan::Gives::More && is_call(frame->back->current->op);
     std::vector<Value*> stack = stack_of(*frame);
-    check_indices(*frame->code, resumes_at(*frame), stack.size());
     end.pushed.push_back({frame->function, resumes_at(*frame), frame->slots, std::move(stack), gives, alone});
   }
 }
@@ -267,7 +256,6 @@ void Attempt::push_frames(End& end) {
 /// The root goes on later, at the code unit.
 void Attempt::leave_root(End& end, int offset, std::vector<Value*> stack) {
   if (root_->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
-  check_indices(*root_->code, offset, stack.size());
   end.callers = callers_;
   end.offset = offset;
   push_frames(end);

@@ -6,6 +6,7 @@
 #include "base/once.h"
 #include "base/signals.h"
 #include "bytecode/idioms.h"
+#include "cpython/image.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
@@ -173,7 +174,7 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   if (frame.chained && raise_step == SIZE_MAX) raise_step = resumable_step_;
   frame.stack.resize(handler->depth);
   if (frame.root && !watched_.empty()) check_watched(frame);
-  if (handler->lasti) frame.push(trace.integer(frame.current->at));
+  if (handler->lasti) frame.push(trace.constant(take(cpython::new_index(frame.current->at))));
   frame.push(error.exception);
   frame.jump(handler->target);
   return true;

@@ -100,8 +100,11 @@ Step make_function(Interpreter& interp, Frame& frame, int flags) {
   return Step::Next;
 }
 
+/// Where the segment began behind MAKE_FUNCTION, the function is there for real and has only a part of what makes it.
 Step set_function_attribute(Interpreter& interp, Frame& frame, int which) {
-  auto* function = interp.trace.see_as<Function>(frame.pop());
+  auto* function = interp.trace.see_as<Function>(frame.peek(1));
+  if (function->existing()) cannot(Reason::MutationUnsupported, "a function that is being made");
+  frame.pop();
   Value* value = frame.pop();
   switch (which) {
     case 1:

@@ -77,6 +77,7 @@ PyObject* constructed(PyObject* instance, PyObject* value) {
 
 }  // namespace
 
+/// The operands are no arguments, so the instruction is never left to CPython.
 cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   struct Call {
     Chain& caller;
@@ -93,7 +94,10 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
     });
   };
   const auto function = Owned<PyFunctionObject>::steal(reinterpret_cast<PyFunctionObject*>(pushed.take().release()));
-  return cpython::step_into(thread_, frame_, function.get(), run, &call, &taken_over_);
+  const cpython::StepResult result = cpython::step_into(thread_, frame_, function.get(), run, &call, &taken_over_);
+  if (result.outcome != cpython::Outcome::HandOver) return result;
+  PyErr_SetString(PyExc_SystemError, "gramme: an instruction that calls a function cannot be carried out");
+  return {cpython::Outcome::Raised, nullptr, instruction().at};
 }
 
 /// The instruction called a class, and calls its __init__ on the instance made: one level down, as type.__call__ is.

@@ -181,40 +181,6 @@ def test_liveness_is_sound() -> None:
                     assert not reads_before_write(code, rows, index, start[0], slot), (code, start, name)
 
 
-def reached_units(code: types.CodeType) -> set[int]:
-    """Where instructions start that can be come to."""
-    rows = {row[0]: row for row in native.decode(code)}  # of two in one place the last
-    seen, todo = set(), [0]
-    while todo:
-        unit = todo.pop()
-        if unit in seen or unit not in rows:
-            continue
-        seen.add(unit)
-        _, at, name, _, following, target, *_ = rows[unit]
-        handler = native.handler(code, at)
-        todo += [handler[0]] if handler else []
-        todo += [target] if target >= 0 else []
-        todo += [following] if name not in ENDS else []
-    return seen
-
-
-def test_saved_indices_lie_where_they_are_raised_again(soak: bool) -> None:
-    """RERAISE says where the index lies that the handler's entry pushed."""
-    raised = kept = 0
-    for code in codes(soak):
-        reached = reached_units(code) if code.co_exceptiontable else set()
-        for offset, _, name, arg, *_ in native.decode(code):
-            if offset not in reached:
-                continue
-            items = native.saved_indices(code, offset)
-            kept += any(items)
-            if name == "RERAISE" and arg:
-                raised += 1
-                assert items[-1 - arg], (code, offset)
-    assert raised > 100
-    assert kept > raised
-
-
 READS = {
     "LOAD_FAST",
     "LOAD_FAST_AND_CLEAR",

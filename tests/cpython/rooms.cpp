@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
+#include "cpython/encoding.h"
 #include "cpython/evaluator.h"
 #include "cpython/generators.h"
 #include "cpython/iterators.h"
@@ -33,6 +34,39 @@ PyObject* catch_frame(PyObject*, PyObject* arguments) {
     return nullptr;
   return cpython::call_with_frame(PyThreadState_Get(), cpython::as_function(function), &PyTuple_GET_ITEM(values, 0),
                                   static_cast<size_t>(PyTuple_GET_SIZE(values)), nullptr, run_stepped, &rules);
+}
+
+/// How many references its caller has to what the frame was called with; the frame itself has let go of it.
+PyObject* count_first(void*, PyThreadState* thread, cpython::LiveFrame frame) {
+  const cpython::LinkedFrame linked(thread, frame);
+  const Owned<> first = Owned<>::share(frame.local(0));
+  frame.set_local(0, Py_NewRef(Py_None));
+  return PyLong_FromSsize_t(Py_REFCNT(first.get()) - 1);
+}
+
+/// Every call in the frame is one of the function, whose frame is caught.
+PyObject* run_caller(void* function, PyThreadState* thread, cpython::LiveFrame frame) {
+  const cpython::LinkedFrame linked(thread, frame);
+  cpython::StepResult result{cpython::Outcome::Next};
+  while (result.outcome == cpython::Outcome::Next) {
+    const bool taken_over = false;
+    const auto decoded = cpython::decode_at(cpython::units_of(frame.code()), frame.next());
+    result = decoded.parts[0].op == gramme::opcode::Op::CALL
+                 ? cpython::step_into(thread, frame, static_cast<PyFunctionObject*>(function), count_first, nullptr,
+                                      &taken_over)
+                 : cpython::step(thread, frame);
+  }
+  return result.value;
+}
+
+/// stepped_into(caller, arguments, callee): the caller's value; that of the callee is what count_first says.
+PyObject* stepped_into(PyObject*, PyObject* arguments) {
+  PyObject *caller, *values, *callee;
+  if (!PyArg_ParseTuple(arguments, "O!O!O!", &PyFunction_Type, &caller, &PyTuple_Type, &values, &PyFunction_Type,
+                        &callee))
+    return nullptr;
+  return cpython::call_with_frame(PyThreadState_Get(), cpython::as_function(caller), &PyTuple_GET_ITEM(values, 0),
+                                  static_cast<size_t>(PyTuple_GET_SIZE(values)), nullptr, run_caller, callee);
 }
 
 class Taker final : public cpython::FrameTaker {
@@ -221,6 +255,7 @@ PyObject* layouts(PyObject*, PyObject* changed) {
 
 PyMethodDef of_rooms[] = {
     {"catch_frame", catch_frame, METH_VARARGS, nullptr},
+    {"stepped_into", stepped_into, METH_VARARGS, nullptr},
     {"taken", taken, METH_VARARGS, nullptr},
     {"watch", watch, METH_VARARGS, nullptr},
     {"resumed", resumed, METH_NOARGS, nullptr},

@@ -49,6 +49,75 @@ def caught_frames_give_what_calls_give() -> None:
         assert frames.catch_frame(add, (1, 2, 5), steps) == expected, steps
 
 
+@check
+def an_instruction_keeps_its_operands_while_the_frame_it_called_gets_others() -> None:
+    def callee(first: Any, second: int) -> None:
+        raise AssertionError("its frame is caught")
+
+    def by_position(callee: Any, make: Any) -> Any:
+        return callee([make], 2)
+
+    def by_name(callee: Any, make: Any) -> Any:
+        return callee(first=[make], second=2)
+
+    for caller in (by_position, by_name):
+        assert frames.stepped_into(caller, (callee, 1), callee) == 1, caller.__name__
+
+
+@check
+def instructions_of_tools_that_are_gone_are_carried_out() -> None:
+    expected = add(1, 2)
+    sys.setprofile(lambda *_: None)
+    add(1, 2)
+    sys.setprofile(None)
+    frames.counts()
+    assert frames.catch_frame(add, (1, 2), 1000) == expected
+    _, handed_over, _, unknown = frames.counts()
+    assert (handed_over, unknown) == (0, {})
+
+
+@check
+def frames_of_audit_hooks_are_nobodys() -> None:
+    heard: list[str] = []
+    listens = True
+
+    def audited(event: str, _: tuple[Any, ...]) -> None:
+        if listens:
+            heard.append(event)
+
+    sys.addaudithook(audited)
+    frames.counts()
+    frames.taken(lambda: exec("1"), {audited.__code__}, 40)
+    listens = False
+    assert "exec" in heard
+    assert frames.counts()[0] == 0
+
+
+@check
+def a_profile_function_observes_its_own_thread() -> None:
+    set_there, done = threading.Event(), threading.Event()
+
+    def profiled() -> None:
+        sys.setprofile(lambda *_: None)
+        set_there.set()
+        done.wait()
+
+    thread = threading.Thread(target=profiled)
+    thread.start()
+    set_there.wait()
+    frames.counts()
+    try:
+        frames.taken(lambda: add(1, 2), {add.__code__}, 40)
+        assert frames.counts()[0] > 0
+        sys.setprofile(lambda *_: None)
+        frames.taken(lambda: add(1, 2), {add.__code__}, 40)
+        assert frames.counts()[0] == 0
+    finally:
+        sys.setprofile(None)
+        done.set()
+        thread.join()
+
+
 def raised_by(function: Callable[[], Any]) -> BaseException:
     try:
         function()

@@ -18,8 +18,6 @@ namespace {
 /// As the end of a segment does: each slot gets what it has, as a reference of its own.
 void write_anew(LiveFrame frame) {
   frame.make_safe();
-  for (int n = frame.depth(); n > 0; --n)
-    if (frame.item_kind(n) == SlotKind::Index) return;  // no segment ends there
   std::vector<gramme::Owned<>> items;
   for (int slot = 0; slot < frame.local_count(); ++slot)
     items.push_back(gramme::Owned<>::steal(frame.exchange_local(slot, Py_XNewRef(frame.local(slot)))));

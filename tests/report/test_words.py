@@ -99,7 +99,7 @@ def printed(x: torch.Tensor) -> torch.Tensor:
     ("function", "kind", "subject"),
     [
         (item, "DataDependentValue", "Tensor.item"),
-        (branch, "DataDependentBranch", "the truth of a tensor"),
+        (branch, "DataDependentBranch", "an `if`, `while` or bool() on a tensor's value"),
         (printed, "CallSkipped", "print"),
     ],
 )

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <string_view>
+
 #include "api/recording.h"
 #include "api/report.h"
 #include "base/imported.h"
@@ -15,9 +17,12 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-/// PyTorch's own handler is there in every process and writes nothing without a folder; it finds that out when it gets
-/// its first entry.
+/// Does the handler write the log for somebody? PyTorch's own is there in every process and writes nothing without a
+/// folder; it finds that out when it gets its first entry. pytest adds its own to each logger that passes nothing on,
+/// during each test.
 bool writes(PyObject* handler) {
+  const std::string_view type = Py_TYPE(handler)->tp_name;  // of a class made in Python: without its module
+  if (type == "LogCaptureHandler" || type == "_LiveLoggingNullHandler" || type == "_FileHandler") return false;
   if (reinterpret_cast<PyObject*>(Py_TYPE(handler)) != of_torch::object(of_torch::TraceLogHandler)) return true;
   PyObject* const name = once([] { return PyUnicode_InternFromString("root_dir"); });
   return take(PyObject_GetAttr(handler, name)).get() != Py_None;

@@ -62,7 +62,7 @@ void Scope::expect_raise() {
   }
   if (reshaped_) refuse_lasting_write();
   restored_ = writes_.size();
-  caught_ = caught_ || (!capture_.contract.locates && capture_.inliner->handles(false));
+  caught_ = caught_ || (capture_.contract.runs && !capture_.contract.locates && capture_.inliner->handles(false));
 }
 
 void Scope::expect_write(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, bool may_raise) {

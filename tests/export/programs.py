@@ -482,7 +482,7 @@ class Fractions(nn.Module):
 @program(rows, VARIES, (2, 9), differs="it asks the tensor for its number of elements")
 class Elements(nn.Module):
     def forward(self, x: Any) -> Any:
-        return x.numel(), x.reshape(-1, 3, 1).size(), x * (x.numel() / 2)
+        return x.numel(), tuple(x.reshape(-1, 3, 1).size()), x * (x.numel() / 2)
 
 
 @program(
@@ -496,7 +496,7 @@ class Resized(nn.Module):
 @program(rows, VARIES, (2, 9))
 class Asked(nn.Module):
     def forward(self, x: Any) -> Any:
-        if torch.compiler.is_exporting() and torch.compiler.is_compiling():
+        if torch.compiler.is_exporting() == torch.compiler.is_compiling():  # both, or neither when it runs eagerly
             return x + 1
         return x - 1
 

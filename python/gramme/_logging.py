@@ -110,8 +110,8 @@ def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> It
     try:
         yield
     finally:
-        for node in given:
-            del node.meta["example_value"]
+        for node in given:  # those of a body that two nodes name are there twice
+            node.meta.pop("example_value", None)
 
 
 def keep_examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> list[torch.fx.Node]:

@@ -102,6 +102,24 @@ def test_a_graph_is_written_with_shapes_and_an_input_per_tensor() -> None:
     assert (metrics["graph_op_count"], metrics["graph_input_count"], metrics["guard_count"] > 0) == (2, 1, True)
 
 
+def test_a_body_that_two_calls_share_is_written() -> None:
+    @torch.compiler.nested_compile_region
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        graphs.append(module)
+        return module.forward
+
+    with written() as entries:
+        gramme.compile(lambda x: region(region(x)) + 1, backend=backend)(X)
+    (graph,) = named(entries, "dynamo_output_graph")
+    assert graph.payload.count("invoke_subgraph(") == 2
+    assert graphs[0].print_readable(print_output=False).count("invoke_subgraph(") == 2
+
+
 def test_a_break_says_where_and_why() -> None:
     with written() as entries:
         gramme.compile(programs.outer, backend="eager")(X)

@@ -96,6 +96,14 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     return left_out
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What `make test` ran on other versions before, or skipped, stands above the closing line."""
+    told = Path(os.environ.get("GRAMME_TOLD", ""))
+    if told.is_file():
+        terminalreporter.section("other versions of torch and CPython")
+        terminalreporter.write(told.read_text())
+
+
 if DEVICE != "cpu":
 
     @pytest.fixture(autouse=True)

@@ -14,9 +14,8 @@ from typing import Any
 
 import gramme
 import torch
-import transformers
+from real_sizes import model as made_of
 
-transformers.logging.set_verbosity_error()
 clock = time.perf_counter
 Model = Callable[[], tuple[torch.nn.Module, dict[str, Any]]]
 MODELS: dict[str, Model] = {}
@@ -31,8 +30,7 @@ FRONTS: dict[str, Callable[[Any], Any]] = {
 
 def model(name: str, cls: str, config: str, sizes: dict[str, Any], batch: int, length: int) -> None:
     def make() -> tuple[torch.nn.Module, dict[str, Any]]:
-        torch.manual_seed(0)
-        made = getattr(transformers, cls)(getattr(transformers, config)(**sizes))
+        made = made_of(cls, config, **sizes)
         ids = torch.randint(100, (batch, length))
         more = {} if cls.startswith("Bert") else {"use_cache": False}
         return made.cuda(), {"input_ids": ids.cuda(), **more}

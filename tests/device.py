@@ -13,7 +13,7 @@ DEVICE = os.environ.get("GRAMME_DEVICE", "cpu")
 
 
 def placed(value: Any) -> Any:
-    """A tensor or module on the device; of a tensor, as much a leaf as it was."""
+    """The tensor or module, moved to the device. A leaf stays a leaf."""
     if DEVICE == "cpu":
         return value
     if isinstance(value, torch.nn.Module):

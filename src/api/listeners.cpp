@@ -2,13 +2,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include <string_view>
-
 #include "api/recording.h"
 #include "api/report.h"
 #include "base/imported.h"
 #include "base/interruption.h"
 #include "base/once.h"
+#include "base/text.h"
 #include "bytecode/code.h"
 #include "torch/names.h"
 
@@ -21,8 +20,8 @@ namespace {
 /// folder; it finds that out when it gets its first entry. pytest adds its own to each logger that passes nothing on,
 /// during each test.
 bool writes(PyObject* handler) {
-  const std::string_view type = Py_TYPE(handler)->tp_name;  // of a class made in Python: without its module
-  if (type == "LogCaptureHandler" || type == "_LiveLoggingNullHandler" || type == "_FileHandler") return false;
+  const Owned<> module = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(handler)), "__module__"));
+  if (PyUnicode_Check(module.get()) && utf8_of(module.get()) == "_pytest.logging") return false;
   if (reinterpret_cast<PyObject*>(Py_TYPE(handler)) != of_torch::object(of_torch::TraceLogHandler)) return true;
   PyObject* const name = once([] { return PyUnicode_InternFromString("root_dir"); });
   return take(PyObject_GetAttr(handler, name)).get() != Py_None;

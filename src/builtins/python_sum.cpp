@@ -28,7 +28,8 @@ bool fits_a_word(Value* seen) {
   return beyond == 0;
 }
 
-/// CPython's loop over numbers, which begins with one sort of number and goes on with another one.
+/// Adds as CPython's sum() does: it starts with a loop for ints, and changes to its loops for floats and complex
+/// numbers when the first such item comes.
 class Sum {
  public:
   Sum(Trace& trace, Value* start) : trace_(trace), total_(start) {
@@ -54,7 +55,7 @@ class Sum {
   }
 
  private:
-  /// Does CPython still look at the sorts of numbers behind this addition?
+  /// Is CPython still in one of these loops after this addition? Once it has left them, it adds by the operator.
   bool stays(Value* before, Value* item) const {
     if (is_inexact(total_)) return is_of(before, &PyLong_Type);
     return is_of(before, &PyLong_Type) && is_whole(item) && fits_a_word(item) && fits_a_word(total_);

@@ -297,13 +297,6 @@ def facts(value: Any) -> Any:
     return value
 
 
-def near(value: Any) -> Any:
-    """The same without strides and bits."""
-    if isinstance(value, torch.Tensor):
-        return [pytest.approx(x, rel=2e-2, abs=2e-2) for x in value.detach().double().reshape(-1).tolist()]
-    return [near(each) for each in value] if isinstance(value, tuple | list) else value
-
-
 def numbers(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().double().reshape(-1).tolist()

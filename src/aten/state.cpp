@@ -54,8 +54,9 @@ struct Tls {
   at::Context* context = &at::globalContext();
 };
 
-[[gnu::hot]] const Tls& tls_of_thread() {
-  thread_local Tls* tls = nullptr;  // a pointer needs no guard; one small leak per thread
+[[gnu::always_inline]] inline const Tls& tls_of_thread() {
+  // A pointer needs no guard; one small leak per thread.
+  [[gnu::tls_model("initial-exec")]] static thread_local Tls* tls = nullptr;
   if (!tls) [[unlikely]]
     tls = new Tls;
   return *tls;

@@ -15,8 +15,7 @@ PyObject* dict_of(PyObject* object) {
 
 }  // namespace
 
-[[gnu::hot]] bool Distinct::holds(PyObject* const* registers) {
-  if (program_.distinct.empty()) return true;
+[[gnu::hot]] bool Distinct::are_distinct(PyObject* const* registers) {
   size_t at = 0;
   bool unchanged = !known_.empty();
   auto compare = [&](const std::vector<uint32_t>& indices) {

@@ -18,8 +18,6 @@
 namespace gramme::runtime {
 namespace {
 
-thread_local int capture_depth = 0;
-
 /// While a capture runs: other threads leave the resume point alone, and this thread calls entries plainly.
 class CaptureScope {
  public:
@@ -70,9 +68,7 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 
 }  // namespace
 
-[[gnu::hot]] bool capturing() { return capture_depth > 0; }
-Capturing::Capturing() { ++capture_depth; }
-Capturing::~Capturing() { --capture_depth; }
+constinit thread_local int Capturing::depth_ = 0;
 
 /// Sources of callers can be read only where the callers are those of the capture.
 std::string Chain::why_not(const plan::Segment& segment) {
@@ -111,7 +107,7 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
 }
 
 bool Chain::may_capture(ResumePoint& point) {
-  if (point.frozen || point.capturing || capture_depth || aten::jit_tracing()) return false;
+  if (point.frozen || point.capturing || capturing() || aten::jit_tracing()) return false;
   if (!cpython::has_recursive_calls(thread_, kLevelsToCapture)) return false;
   if (stance != Stance::Default && !allowed_by_stance(point)) return false;
   Capturer& capturer = family_->capturer();

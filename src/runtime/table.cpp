@@ -51,11 +51,6 @@ constexpr size_t kStaticFirst = 2;  // so many are tried before one that serves 
 bool varies(const plan::Segment& segment) { return !segment.guards.description().shapes.symbols.empty(); }
 }  // namespace
 
-void ResumePoint::hit(size_t index) {
-  ++segments[index]->hits;
-  if (index) move_forward(index);
-}
-
 void ResumePoint::move_forward(size_t index) {
   size_t to = 0;
   if (varies(*segments[index]))
@@ -63,13 +58,6 @@ void ResumePoint::move_forward(size_t index) {
   const auto first = segments.begin() + static_cast<ptrdiff_t>(to),
              moved = segments.begin() + static_cast<ptrdiff_t>(index);
   std::rotate(first, moved, moved + 1);
-}
-
-[[gnu::hot]] ResumePoint& CodeTable::point(int offset, Handling handling) {
-  const size_t at = 4 * static_cast<size_t>(offset) + static_cast<size_t>(handling);
-  if (at >= points_.size() || !points_[at]) [[unlikely]]
-    add_point(at, offset, handling);
-  return *points_[at];
 }
 
 [[gnu::cold]] void CodeTable::add_point(size_t at, int offset, Handling handling) {

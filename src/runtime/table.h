@@ -49,7 +49,10 @@ struct ResumePoint {
   /// Says what the next ones may do; `most` is the recompile limit.
   void restrain(int most);
   /// Moves the index-th segment forward: those for fixed sizes, of which kernels are better, stand before the others.
-  void hit(size_t index);
+  void hit(size_t index) {
+    ++segments[index]->hits;
+    if (index) move_forward(index);
+  }
 
  private:
   void move_forward(size_t index);
@@ -62,7 +65,12 @@ class CodeTable {
   PyCodeObject* code() const { return code_.get(); }
   const bytecode::Code& decoded() const { return decoded_; }
   /// Made at the first request; the address stays.
-  ResumePoint& point(int offset, Handling handling);
+  ResumePoint& point(int offset, Handling handling) {
+    const size_t at = 4 * static_cast<size_t>(offset) + static_cast<size_t>(handling);
+    if (at >= points_.size() || !points_[at]) [[unlikely]]
+      add_point(at, offset, handling);
+    return *points_[at];
+  }
   const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
   Binder binder;  // binding runs no Python either: the table is still there afterwards
 

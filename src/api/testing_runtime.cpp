@@ -5,7 +5,6 @@
 
 #include "api/testing.h"
 #include "builtins/torch_rules.h"
-#include "bytecode/liveness.h"
 #include "cpython/concrete.h"
 #include "cpython/objects.h"
 #include "runtime/entry.h"
@@ -34,16 +33,6 @@ nb::list decode(nb::handle code) {
 nb::object handler(nb::handle code, int unit) {
   const bytecode::Handler* found = bytecode::decode(code_argument(code)).handler(unit);
   return found ? nb::object(nb::make_tuple(found->target, found->depth, found->lasti)) : nb::none();
-}
-
-nb::list live_slots(nb::handle code, int unit) {
-  const bytecode::Code& decoded = bytecode::decode(code_argument(code));
-  bytecode::Liveness liveness(decoded);
-  nb::list names;
-  for (int slot = 0; slot < decoded.object()->co_nlocalsplus; ++slot)
-    if (liveness.live(unit, slot))
-      names.append(nb::borrow(PyTuple_GET_ITEM(decoded.object()->co_localsplusnames, slot)));
-  return names;
 }
 
 /// Rows (name, properties, steps, text) of opcodes.def.
@@ -319,7 +308,6 @@ void bind_runtime_testing(nb::module_& module) {
   nb::module_ m = module.def_submodule("testing_runtime", "For gramme's own tests.");
   m.def("decode", decode, "code"_a);
   m.def("handler", handler, "code"_a, "unit"_a);
-  m.def("live_slots", live_slots, "code"_a, "unit"_a);
   m.def("opcodes", opcodes);
   m.def("stack_effect", stack_effect, "name"_a, "arg"_a, "jumped"_a);
   m.def("stepping_entry", stepping_entry, "function"_a, "visit"_a = nb::none(), "hand_over_at"_a = -1,

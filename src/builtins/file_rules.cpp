@@ -92,7 +92,7 @@ bool FileRules::find_runs(std::string_view file) const {
     return stdlib_run_.contains(std::string(module));
   }
   if (!torch_.empty() && starts_with(file, torch_)) return torch_runs(file.substr(torch_.size()));
-  if (!gramme_.empty() && starts_with(file, gramme_)) return !starts_with(file.substr(gramme_.size()), "polyfills/");
+  if (!gramme_.empty() && starts_with(file, gramme_)) return true;
   for (std::string_view packages : {"/site-packages/", "/dist-packages/"})
     if (size_t at = file.rfind(packages); at != std::string_view::npos)
       return package_run_.contains(std::string(first_component(file.substr(at + packages.size()))));

@@ -36,6 +36,5 @@ def listing(code: types.CodeType) -> str:
         extra += f" names {code.co_consts[names]}" if names >= 0 else ""
         handler = native.handler(code, at)
         extra += f"  ! {handler[0]} depth {handler[1]}{' lasti' if handler[2] else ''}" if handler else ""
-        live = ",".join(native.live_slots(code, offset))
-        text.append(f"{shown} {offset:4}{mark} {name:28}{arg:6}{extra:34} {live}".rstrip())
+        text.append(f"{shown} {offset:4}{mark} {name:28}{arg:6}{extra}".rstrip())
     return "\n".join(text)

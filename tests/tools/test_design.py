@@ -1,4 +1,4 @@
-"""docs/design.md says what is so: its picture of the rooms, the files and names in it."""
+"""docs/design.md says what is so: its picture of the rooms, the files and names in it. HACKING.md has each room."""
 
 import re
 from functools import cache
@@ -60,3 +60,8 @@ def test_links_lead_somewhere(link: str) -> None:
         re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.+)$", PROSE, re.M)
     }
     assert link in titles
+
+
+def test_every_room_has_a_row() -> None:
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / "docs/HACKING.md").read_text(), re.M)
+    assert {room for row in rows for room in re.findall(r"\w+", row)} == set(check_includes.ALLOWED)

@@ -183,6 +183,13 @@ Value* is_compiling(Trace& trace, const Args&) {
 /// What is captured and not run is exported.
 Value* is_exporting(Trace& trace, const Args&) { return trace.boolean(!trace.contract.runs); }
 
+/// torch.distributions' check of its constraints: of the tensor itself the caller's `if not …: raise` is an assertion.
+Value* all_valid(Trace& trace, value::Function* function, const Args& args) {
+  auto [valid, message] = bind(args, 2, {"valid", "error_message"});
+  if (!trace.contract.runs) return trace.inliner->call(function, args);
+  return protocol::call(trace, trace.pinned(once([] { return real("torch", "_is_all_true"); })), {valid});
+}
+
 // ---- tables
 
 void register_questions() {
@@ -206,6 +213,7 @@ void register_questions() {
 
 void register_tracing_states() {
   protocol::add_function_model(of_torch::HasFreeUnbackedSymbols, &has_unbacked);
+  protocol::add_function_model(of_torch::AllTrueOrAssert, &all_valid);
   add_rows("torch.compiler",
            {{"is_compiling", &is_compiling}, {"is_dynamo_compiling", &is_compiling}, {"is_exporting", &is_exporting}});
   add_rows({{of_torch::UtilsIsCompiling, &is_compiling}});

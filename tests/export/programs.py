@@ -709,3 +709,66 @@ class Mapped(nn.Module):
 class CondOnSizes(nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos() * v.shape[0], (x,))
+
+
+@program(rows, VARIES, (2, 5, 9))
+class CondOnASize(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.shape[0] > 4, lambda v: v + 1, lambda v: v * 2, (x,))
+
+
+@program(rows, AUTO, (2, 5, 9), differs="it asks the tensor for its number of elements")
+class CondOnSizesInSizes(nn.Module):
+    def forward(self, x: Any) -> Any:
+        def small(v: Any) -> Any:
+            return torch.cond(x.shape[0] * 2 < 6, lambda u: u.sin(), lambda u: u.cos(), (v,))
+
+        return torch.cond(x.numel() // 3 >= 5, lambda v: v + 1, small, (x,))
+
+
+@program(lambda n=4: (vector(), n), {"x": None, "k": Dim.DYNAMIC}, (2, 9))
+class CondOnAnInt(nn.Module):
+    def forward(self, x: Any, k: int) -> Any:
+        return torch.cond(k > 3, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+@program(rows, VARIES, (2, 9))
+class CondOnWhatIsSaid(nn.Module):
+    """The range decides it."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.shape[0] > 1, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+@program(lambda n=4: (vector(), torch.tensor(n)), sizes=(2, 9))
+class CondOnAnItem(nn.Module):
+    def forward(self, x: Any, k: Any) -> Any:
+        return torch.cond(k.item() > 3, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+class Declared(nn.Module):
+    scale: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+
+    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    def number(self, y: Any, power: int = 1) -> Any:
+        return int(y.sum().item()) ** power
+
+    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    def table(self) -> Any:
+        return torch.full((3,), self.scale.sum().item())
+
+
+@program(lambda: (vector(), torch.tensor([1, 2])))
+class DeclaredConstant(Declared):
+    def forward(self, x: Any, y: Any) -> Any:
+        return x * self.number(y) + self.number(y, power=2)
+
+
+@program(vector, names=False)
+class DeclaredTensor(Declared):
+    def forward(self, x: Any) -> Any:
+        return x + self.table()

@@ -128,12 +128,16 @@ def _captured_graph(
     return graph
 
 
+# Arranged otherwise here: nothing is replayed, the graph's asserts are torch.export's in the end, and floats are constants.
+_OTHERWISE = {"do_not_emit_runtime_asserts", "replay_side_effects", "specialize_float"}
+
+
 def _settings(deferred: bool) -> Any:
     """What torch.export asks of its front end."""
     asked = dataclasses.asdict(export_trace.DEFAULT_EXPORT_DYNAMO_CONFIG)
     asked["prefer_deferred_runtime_asserts_over_guards"] = deferred
     asked["side_effect_replay_policy"] = "silent"  # told in other words
-    return dynamo_config.patch(asked)
+    return dynamo_config.patch({name: value for name, value in asked.items() if name not in _OTHERWISE})
 
 
 _MARKS = re.compile(r"_dynamo_\w+_(indices|range)|_has_dynamo_dim_marking|_specialize_on")

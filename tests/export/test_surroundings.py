@@ -63,24 +63,30 @@ def test_preserved_signatures_and_unflatten() -> None:
     assert type(unflattened.part(x)) is tuple
 
 
-def test_an_exported_program_is_exported_again() -> None:
-    module, x = Whole(), rows()
-    shapes = {"x": {0: Dim("rows", min=2)}}
-    once = gramme.export(copy.deepcopy(module), (x,), dynamic_shapes=shapes)
-    twice = gramme.export(once.module(), (x,), dynamic_shapes=shapes)
-    assert calls(once) == calls(twice)
-    x = rows(7)
-    torch.testing.assert_close(twice.module()(x), module(x))
-    assert {spec.target for spec in once.graph_signature.input_specs} == {
-        spec.target for spec in twice.graph_signature.input_specs
-    }
-
-
-def test_sizes_of_additional_inputs() -> None:
+def test_sizes_and_numbers_of_additional_inputs() -> None:
     more = torch.export.AdditionalInputs()
-    more.add((rows(5),))
-    more.add((rows(7),))
-    exported = gramme.export(Part(), (rows(),), dynamic_shapes=more)
+    more.add((rows(5), 3))
+    more.add((rows(7), 4))
+    exported = gramme.export(Part(), (rows(), 2), dynamic_shapes=more)
+    assert sorted(str(bounds) for bounds in exported.range_constraints.values()) == ["VR[0, int_oo]", "VR[2, int_oo]"]
+    more.verify(exported)
+    module = exported.module()
+    for given in ((rows(5), 3), (rows(9), 11)):
+        assert module(*given)[0].shape == given[0].shape
+    still = torch.export.AdditionalInputs()
+    still.add((rows(),))
+    fixed = gramme.export(Part(), (rows(),), dynamic_shapes=still)
+    assert fixed.range_constraints == {}
+    other = torch.export.AdditionalInputs()
+    other.add((rows(5),))
+    with pytest.raises(RuntimeError, match=r"shape\[0\] to be equal to 4"):
+        other.verify(fixed)
+
+
+def test_shapes_that_are_collected() -> None:
+    x, collected = rows(), torch.export.ShapesCollection()
+    collected[x] = (Dim.DYNAMIC, Dim.STATIC)
+    exported = gramme.export(Part(), (x,), dynamic_shapes=collected)
     assert [str(bounds) for bounds in exported.range_constraints.values()] == ["VR[2, int_oo]"]
 
 
@@ -295,65 +301,6 @@ def test_arguments_are_a_tuple(args: Any) -> None:
 def test_a_module_is_needed() -> None:
     with pytest.raises(ValueError, match="nn.Module"):
         gramme.export(lambda x: x, (torch.ones(2),))  # type: ignore[arg-type]
-
-
-class Declared(nn.Module):
-    total: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-        self.register_buffer("total", torch.ones(3))
-
-    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
-    def number(self, x: Any) -> Any:
-        return int(x.sum().item())
-
-
-class CountsFirst(Declared):
-    def forward(self, x: Any) -> Any:
-        self.count += 1
-        return x * self.number(x)
-
-
-class WritesFirst(Declared):
-    def forward(self, x: Any) -> Any:
-        self.total.add_(1)
-        return x * self.number(self.total)
-
-
-class Computes(Declared):
-    def forward(self, x: Any) -> Any:
-        return x * self.number(x + 1)
-
-
-@pytest.mark.parametrize("make", [CountsFirst, WritesFirst, Computes])
-def test_a_function_declared_constant_is_given_what_was_there_before(make: Any) -> None:
-    """Nothing runs, so what the call makes or changes cannot be handed to a function that has to."""
-    with pytest.raises(gramme.CaptureError, match="number"):
-        gramme.export(make(), (torch.ones(3),))
-
-
-class Lists(Declared):
-    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
-    def sizes(self, x: Any) -> Any:
-        if x.sum() > 100:
-            raise ValueError("too large")
-        return [1, {"two": int(x.max())}]
-
-    def forward(self, x: Any) -> Any:
-        try:
-            first, more = self.sizes(x)
-        except ValueError:
-            return x
-        return x * first + more["two"]
-
-
-@pytest.mark.parametrize("scale", [1, 100])
-def test_containers_and_exceptions_of_a_function_declared_constant(scale: int) -> None:
-    x = torch.ones(3) * scale
-    exported = gramme.export(Lists(), (x,))
-    torch.testing.assert_close(exported.module()(x), Lists()(x))
 
 
 def test_no_warning_tells_of_settings_that_nobody_set() -> None:

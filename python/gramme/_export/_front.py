@@ -24,6 +24,7 @@ from .._torch.names import (
     check_user_input_output,
     dynamo_config,
     export_trace,
+    functorch_config,
     make_fake_inputs,
     produce_guards_and_solve_constraints,
     pytree,
@@ -65,7 +66,7 @@ def _stand_in_front() -> None:
 
     @functools.wraps(original)
     def export_to_torch_ir(module: Any, args: Any, kwargs: Any = None, shapes: Any = None, **given: Any) -> Any:
-        if not (_active.get() or _everywhere):
+        if not (_active.get() or (_everywhere and not _drafts())):
             return original(module, args, kwargs, shapes, **given)
         return captured_graph(
             module,
@@ -78,6 +79,11 @@ def _stand_in_front() -> None:
 
     export_to_torch_ir._of_gramme = True  # type: ignore[attr-defined]
     export_trace._export_to_torch_ir = export_to_torch_ir  # type: ignore[assignment]
+
+
+def _drafts() -> bool:
+    """torch.export.draft_export runs the model, and reports what its own front end met on the way."""
+    return bool(functorch_config.fake_tensor_propagate_real_tensors)
 
 
 @contextlib.contextmanager
@@ -128,7 +134,7 @@ def _captured_graph(
     return graph
 
 
-# Arranged otherwise here: nothing is replayed, the graph's asserts are torch.export's in the end, and floats are constants.
+# Arranged otherwise here: nothing is replayed, asserts of the lowered graph are torch.export's, floats are constants.
 _OTHERWISE = {"do_not_emit_runtime_asserts", "replay_side_effects", "specialize_float"}
 
 

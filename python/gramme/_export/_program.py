@@ -21,6 +21,7 @@ from .._torch.names import (
     tag_activation_checkpoint,
 )
 from ._call import Call, Change, Place
+from ._retraced import keep_what_nodes_said
 
 __all__ = ["torch_graph"]
 
@@ -72,6 +73,8 @@ class _Builder:
     def _inputs(self) -> None:
         graph = self._call.graph_module.graph
         for node, given in zip(graph.find_nodes(op="placeholder"), self._call.inputs, strict=True):
+            if isinstance(given, Place) and given.what and not node.users:
+                continue  # a size that only conditions ask for
             self._nodes[node] = self._at(given) if isinstance(given, Place) else self._known(given)
             if not isinstance(self._nodes[node], torch.fx.Node):
                 self._nodes[node] = given  # a number
@@ -216,6 +219,8 @@ def _warn(module: torch.nn.Module, changes: Sequence[Change]) -> None:
     for change in changes:
         if change.target is None or (change.kind == "PlaceMembers" and change.target == change.key):
             continue
+        if change.target is torch.fx.traceback.current_meta:  # annotate(): nodes have it
+            continue
         owner = paths.get(id(change.target), type(change.target).__name__)
         names.append(f"{owner}.{change.key}" if isinstance(change.key, str) else owner)
     if names:
@@ -243,5 +248,6 @@ def torch_graph(
     names = argument_names(inspect.signature(module.forward), args, kwargs)
     made.graph._codegen = PyTreeCodeGen(PyTreeInfo(names, in_spec, builder.out_spec))
     made.recompile()
+    keep_what_nodes_said(module, made)
     made.meta["module_call_specs"] = specs
     return made

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._dynamo.eval_frame as dynamo_eval_frame
     import torch._dynamo.exc as dynamo_exc
     import torch._dynamo.source as dynamo_source
+    import torch._functorch.config as functorch_config
     import torch._inductor.config as inductor_config
     import torch._numpy as torch_numpy
     import torch.export._trace as export_trace
@@ -193,6 +194,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     ),
     "GraphCompileReason": ("torch._dynamo.output_graph", "GraphCompileReason"),
     "dynamo_source": ("torch._dynamo.source", ""),
+    "functorch_config": ("torch._functorch.config", ""),
     "AttrSource": ("torch._dynamo.source", "AttrSource"),
     "TensorProperty": ("torch._dynamo.source", "TensorProperty"),
     "TensorPropertySource": ("torch._dynamo.source", "TensorPropertySource"),

@@ -293,13 +293,34 @@ class TiedWeights(Tied):
         return self.b(self.a(x)), self.a.weight
 
 
+@program(vector)
+class TiedOtherwise(nn.Module):
+    """The names are those by which the program comes to what has several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.last = nn.Linear(3, 3, bias=False)
+        self.last.weight = self.first.weight
+        self.register_buffer("mean", torch.ones(3))
+        self.alias, self.constant = self.mean, torch.ones(3)
+        self.constant2 = self.constant
+
+    def forward(self, x: Any) -> Any:
+        return self.last(x) + self.first(x) + self.alias + self.constant2 + self.constant + self.mean
+
+
 OUTSIDE = torch.ones(3)
 
 
 @program(vector, names=False)
 class Outside(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed, self.named = [torch.ones(3)], {"a b": torch.ones(3)}
+
     def forward(self, x: Any) -> Any:
-        return x + OUTSIDE
+        return x + OUTSIDE + self.listed[0] * self.named["a b"]
 
 
 @program(vector)

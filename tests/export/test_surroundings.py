@@ -17,6 +17,7 @@ from torch._subclasses import FakeTensorMode
 from torch.export import Dim
 
 from export.beside_torch import assert_same, assert_untouched, loaded, quietly, snapshot
+from export.programs import Outside
 
 
 class Part(nn.Module):
@@ -310,3 +311,9 @@ def test_no_warning_tells_of_settings_that_nobody_set() -> None:
         [sys.executable, "-W", "error::RuntimeWarning", "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_constants_are_named_as_the_program_says() -> None:
+    """torch.export's front end has names of its own for them."""
+    program = gramme.export(Outside(), (torch.ones(3),))
+    assert sorted(program.constants) == ["OUTSIDE", "listed_0", "named_a_b"]

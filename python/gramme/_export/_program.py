@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -102,7 +103,8 @@ class _Builder:
         known = self._made.get(id(tensor))
         if known is not None:
             return known
-        name = self._state.get(id(tensor), "constant").replace(".", "_")
+        said = self._call.names.get(id(tensor)) or self._state.get(id(tensor)) or "constant"
+        name = re.sub(r"\W", "_", said)
         while hasattr(self._root, name):
             name += "_"
         if isinstance(tensor, torch.nn.Parameter):

@@ -276,6 +276,18 @@ class Convolutions(nn.Module):
         return self.layers(x)
 
 
+@program(lambda n=4: (torch.randn(n, 4, 6, 6),), {"x": {0: Dim.AUTO}}, (2, 15, 16, 40))
+class Transposed(nn.Module):
+    """No kernel of this machine bounds the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(4, 4, 3), nn.ConvTranspose2d(4, 4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.first(x).relu())
+
+
 # ---- state
 
 

@@ -125,7 +125,8 @@ def _captured_graph(
     )
     fakes = pytree.tree_leaves((fake_args, fake_kwargs))
     specs = export_trace._ExportModuleSpecTrackerDict()
-    with _settings(deferred), wrap_submodules(module, preserved, specs), _without_marks(leaves):
+    hooked, portable = wrap_submodules(module, preserved, specs), export_trace._ignore_backend_decomps()
+    with _settings(deferred), hooked, portable, _without_marks(leaves):
         call = capture(module, leaves, spec, fakes)
     _require(call, leaves, fakes)
     graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)

@@ -711,6 +711,15 @@ class SplitsByData(nn.Module):
         return torch.split(x, [a, b, c])
 
 
+@program(rows, AUTO, (2, 9))
+class Spreads(nn.Module):
+    """A tensor without dimensions, also to sizes that are 1."""
+
+    def forward(self, x: Any) -> Any:
+        n, one = x.shape[0], x.sum()
+        return one.expand(n, 1) + 1, one.expand(3, 1, n) * 2, torch.zeros(()).expand(n), one.expand(1, n, 1).sin()
+
+
 @program(rows, VARIES, (3, 9))
 class Rearranges(nn.Module):
     def forward(self, x: Any) -> Any:

@@ -22,6 +22,7 @@ from .._torch.names import (
     tag_activation_checkpoint,
 )
 from ._call import Call, Change, Place
+from ._objects import is_input
 from ._retraced import keep_what_nodes_said
 
 __all__ = ["torch_graph"]
@@ -47,11 +48,12 @@ class _Builder:
         for node, fake in zip(self._users, fakes, strict=True):
             node.meta["val"] = fake
         self._of_leaf: dict[int, torch.fx.Node] = {
-            id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v)
+            id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v) or is_input(v)
         }
         self._state = {id(tensor): name for name, tensor in reversed([*_tensors_of(module)])}
         self._made: dict[int, torch.fx.Node] = {}
         self._nodes: dict[torch.fx.Node, Any] = {}
+        self._takes_objects: set[torch.fx.Node] = set()
 
     def build(self, assigned: dict[str, Any]) -> torch.fx.GraphModule:
         result = pytree.tree_map(_as_tuple, self._call.result, is_leaf=_is_size)
@@ -59,7 +61,7 @@ class _Builder:
         check_user_input_output([v for v in flat if not _is_node(v)], UserErrorType.INVALID_OUTPUT)
         self._inputs()
         direct = [*flat, *assigned.values()]
-        for value in direct:  # attributes stand before all calls
+        for value in [*direct, *self._objects()]:  # attributes stand before all calls
             self._known(value)
         attributes = {name: self._attribute(self._module.get_buffer(name)) for name in assigned}
         self._keep_apart([node for node in attributes.values() if self._is_shared(node, direct)])
@@ -80,6 +82,17 @@ class _Builder:
             if not isinstance(self._nodes[node], torch.fx.Node):
                 self._nodes[node] = given  # a number
 
+    def _objects(self) -> list[Any]:
+        """Opaque objects in calls."""
+        found: list[Any] = []
+        for node in self._call.graph_module.graph.nodes:
+            before = len(found)
+            leaves = pytree.tree_leaves((node.args, node.kwargs)) if node.op == "call_function" else []
+            found += [value for value in leaves if not _is_node(value) and is_input(value)]
+            if len(found) > before:
+                self._takes_objects.add(node)
+        return found
+
     def _at(self, place: Place) -> torch.fx.Node:
         leaf: torch.fx.Node = self._users[place.leaf]
         if not place.what:
@@ -94,7 +107,7 @@ class _Builder:
         """The node of a tensor, or of a captured one; other values are what they are."""
         if _is_node(value):
             return self._nodes.get(value)
-        if not _is_tensor(value):
+        if not (_is_tensor(value) or is_input(value)):
             return value
         of_leaf = self._of_leaf.get(id(value))
         return self._attribute(value) if of_leaf is None else of_leaf
@@ -107,7 +120,9 @@ class _Builder:
         name = re.sub(r"\W", "_", said)
         while hasattr(self._root, name):
             name += "_"
-        if isinstance(tensor, torch.nn.Parameter):
+        if not _is_tensor(tensor):
+            setattr(self._root, name, tensor)
+        elif isinstance(tensor, torch.nn.Parameter):
             self._root.register_parameter(name, tensor)
         else:
             self._root.register_buffer(name, tensor)
@@ -129,6 +144,8 @@ class _Builder:
             if node.op in ("placeholder", "output"):
                 continue
             made = self.graph.node_copy(node, lambda n: self._nodes[n])
+            if node in self._takes_objects:
+                made.args, made.kwargs = torch.fx.node.map_aggregate((made.args, made.kwargs), self._passed)
             made.meta["stack_trace"] = _without_ours(made.meta.get("stack_trace"))
             stack = made.meta.get("nn_module_stack", {})  # torch.export adds the root, under its own name
             made.meta["nn_module_stack"] = {key: row for key, row in stack.items() if row[0] != "L['self']"}
@@ -136,6 +153,10 @@ class _Builder:
                 body = getattr(self._root, node.args[0].target)
                 body.meta.setdefault("_checkpoint_context_fn", noop_context_fn)
             self._nodes[node] = made
+
+    def _passed(self, value: Any) -> Any:
+        """An argument of a call, as nodes are already: opaque objects become nodes."""
+        return value if _is_node(value) else self._known(value)
 
     def _is_shared(self, attribute: torch.fx.Node, direct: list[Any]) -> bool:
         """Whether something may share the memory of a buffer that gets its new content at the end."""

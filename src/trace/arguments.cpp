@@ -128,8 +128,8 @@ PyObject* made_object(Capture& capture, Object* object) {
   return capture.keep(std::move(made));
 }
 
-/// An object that operators take as it is (torch.ScriptObject, types registered as opaque): what the graph has in its
-/// place is for whoever exports it to say. Null if it is none.
+/// An object of a class that the program registered as opaque: what the graph has in its place is for whoever exports
+/// it to say. Null if it is none.
 PyObject* opaque_object(Capture& capture, Object* object) {
   const Owned<> is_opaque = imported("gramme._export._objects", "is_opaque");
   PyObject* type = reinterpret_cast<PyObject*>(object->type);

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch._export.db.examples import all_examples
 
-from export.beside_torch import assert_same, calls, module_calls, quietly, ranges, run, signature
+from export.beside_torch import assert_same, calls, module_calls, quietly, ranges, run, shapes, signature
 
 EXAMPLES = all_examples()
 # The default of a parameter is no attribute of the module: its name in the program is each front end's own.
@@ -36,6 +36,7 @@ def test_example(name: str) -> None:
     assert signature(ours, name not in UNNAMED) == signature(theirs, name not in UNNAMED)
     assert calls(ours) == calls(theirs)
     assert ranges(ours) == ranges(theirs)
+    assert shapes(ours) == shapes(theirs)
     assert module_calls(ours) == module_calls(theirs)
     given = (case.example_args, case.example_kwargs)
     module = copy.deepcopy(case.model)

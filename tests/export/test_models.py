@@ -20,6 +20,7 @@ from export.beside_torch import (
     module_calls,
     quietly,
     ranges,
+    shapes,
     signature,
     snapshot,
 )
@@ -76,6 +77,7 @@ def test_model(name: str) -> None:
     theirs = exported(case, model, torch.export.export, strict=True)
     assert signature(ours) == signature(theirs)
     assert ranges(ours) == ranges(theirs)
+    assert shapes(ours) == shapes(theirs)
     assert live_calls(ours) == live_calls(theirs)
     assert module_calls(ours) == module_calls(theirs)
     assert_computes(ours, case, model)

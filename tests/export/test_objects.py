@@ -140,3 +140,29 @@ def test_other_objects_are_refused() -> None:
 
     with pytest.raises(gramme.CaptureError):
         gramme.export(Other(), (rows(),))
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        weight = torch.quantize_per_tensor(torch.randn(4, 3), 0.1, 0, torch.qint8)
+        self.packed = torch.ops.quantized.linear_prepack(weight, torch.zeros(4))
+
+    def forward(self, x: Any) -> Any:
+        return torch.ops.quantized.linear_dynamic(x, self.packed)
+
+
+class Unpacks(Packed):
+    def forward(self, x: Any) -> Any:
+        return x @ self.packed.unpack()[0].dequantize().t()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", [Packed, Unpacks])
+def test_objects_of_classes_of_torch_are_refused_by_both(make: Any) -> None:
+    with quietly():
+        module = make()
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.export.export(make(), (rows(),), strict=True)
+    with pytest.raises(gramme.CaptureError, match=r"self\.packed"):
+        gramme.export(module, (rows(),))

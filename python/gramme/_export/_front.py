@@ -21,6 +21,7 @@ from .._torch.names import (
     UserError,
     UserErrorType,
     ValueRangeError,
+    check,
     check_user_input_output,
     dynamo_config,
     export_trace,
@@ -128,7 +129,7 @@ def _captured_graph(
     hooked, portable = wrap_submodules(module, preserved, specs), export_trace._ignore_backend_decomps()
     with _settings(deferred), hooked, portable, _without_marks(leaves):
         call = capture(module, leaves, spec, fakes)
-    _require(call, leaves, fakes)
+    _require(call, leaves, fakes, deferred)
     graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)
     produce_guards_and_solve_constraints(mode, graph, shapes, equalities, signature)
     mode.shape_env.frozen = False  # for the numbers out of data that are found when the graph is lowered
@@ -182,13 +183,18 @@ def marks_put_back(arguments: Any) -> Iterator[None]:
             vars(tensor).update(marks)
 
 
-def _require(call: Call, leaves: list[Any], fakes: list[Any]) -> None:
-    """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints."""
+def _require(call: Call, leaves: list[Any], fakes: list[Any], deferred: bool) -> None:
+    """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints.
+
+    If they are to be `deferred`, they are asserted where the program runs.
+    """
     fixed = [*_fixed(call, fakes)]
     for condition in call.conditions:
         holds = _of_floats(condition.words, fakes) if condition.holds is None else condition.holds
         if holds is None:  # no guard says it for other numbers than these
             fixed += _places_in(condition.words)
+        elif deferred and isinstance(holds, torch.SymBool):
+            check(holds)
         elif not bool(holds):
             raise AssertionError(f"gramme: {condition.words} does not hold of the fakes")
     for place in fixed:

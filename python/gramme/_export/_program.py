@@ -13,6 +13,8 @@ import torch
 from torch.utils.checkpoint import noop_context_fn
 
 from .._torch.names import (
+    OpOverload,
+    OpOverloadPacket,
     PyTreeCodeGen,
     PyTreeInfo,
     UserErrorType,
@@ -87,7 +89,8 @@ class _Builder:
         found: list[Any] = []
         for node in self._call.graph_module.graph.nodes:
             before = len(found)
-            leaves = pytree.tree_leaves((node.args, node.kwargs)) if node.op == "call_function" else []
+            is_operator = isinstance(node.target, (OpOverload, OpOverloadPacket))  # others take none
+            leaves = pytree.tree_leaves((node.args, node.kwargs)) if is_operator else []
             found += [value for value in leaves if not _is_node(value) and is_input(value)]
             if len(found) > before:
                 self._takes_objects.add(node)

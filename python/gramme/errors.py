@@ -87,6 +87,8 @@ def capture_error(
     Where a number that comes out of data had to be known, it is a torch._dynamo.exc.UserError too; PyTorch's front end
     has an exception of its own for control flow.
     """
+    if not hint and reason == "raises":
+        hint = "It raises in eager mode, too: correct it, or call with arguments for which it does not."
     made = _user_error() if unbacked else _of_control_flow() if operation else _unsupported()
     text = f"{reason}: {detail}" if detail else reason
     error = made(file, function, line, f"in {operation}: {text}" if operation else text, hint, stack, module)

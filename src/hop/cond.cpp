@@ -1,4 +1,4 @@
-// torch.cond: one of two functions runs, which a tensor says.
+// torch.cond: one of two functions runs, which a tensor says, or a size.
 #include "hop/body.h"
 #include "hop/outputs.h"
 
@@ -16,6 +16,14 @@ void check_operands(Trace& trace, const Row& row, Value* operands) {
     const bool number = leaf->kind == Kind::Number || (known && PyLong_Check(known->object));
     if (!number && leaf->kind != Kind::Tensor) cannot(Reason::ArgumentKind, row.name);
   }
+}
+
+/// A condition on sizes that are to vary, where both functions are exported.
+const Number* stays_open(Trace& trace, Value* pred) {
+  auto* number = trace.contract.runs ? nullptr : as<Number>(pred);
+  if (!number || number->type != &PyBool_Type) return nullptr;
+  const bool open = number->expr ? !trace.shapes.assumptions.decide(number->expr) : trace.scope().is_data(number);
+  return open ? number : nullptr;
 }
 
 /// Without a tensor it is an if.
@@ -42,9 +50,10 @@ Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* fun
 }
 
 /// A gradient inside a transform depends on all that was computed there, bodies included.
-void refuse_transforms(Trace& trace) {
+void refuse_transforms(Trace& trace, const Tensor* decides) {
   for (const meta::Level& level : trace.scope().levels())
-    if (level.kind != meta::Level::Vmap) cannot(Reason::BodyUnsupported, "torch.cond inside a transform for gradients");
+    if (level.kind != meta::Level::Vmap || !decides)
+      cannot(Reason::BodyUnsupported, "torch.cond inside a transform for gradients");
 }
 
 /// Inside torch.vmap. Where the tensor is another one for each item of the batch, both functions run and torch.where
@@ -68,13 +77,13 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   auto [pred, yes, no, given] = bind<4>(row, args, {"pred", "true_fn", "false_fn", "operands"});
   const std::vector<Value*> operands = items_in(trace, row, given);
   auto* tensor = trace.see_as<Tensor>(pred);
-  if (!tensor)
+  if (!tensor && !stays_open(trace, trace.see(pred)))
     return protocol::call(trace, chooses(trace, row, pred) ? yes : no, {operands.data(), operands.size(), nullptr, 0});
   check_operands(trace, row, given);
-  refuse_transforms(trace);
-  if (tensor->record->symbolic || meta::numel(*tensor->record) != 1)
+  refuse_transforms(trace, tensor);
+  if (tensor && (tensor->record->symbolic || meta::numel(*tensor->record) != 1))
     cannot(Reason::BodyUnsupported, "torch.cond of a tensor that is not one value");
-  const Argument decides = trace.scope().argument(tensor);
+  const Argument decides = trace.scope().argument(trace.see(pred));
   const Branch left = trace_branch(trace, row.prefix, row, yes, operands);
   const Branch right = trace_branch(trace, "cond_false", row, no, operands);
   Merged merged = merge(trace, left.outputs, right.outputs);
@@ -82,7 +91,7 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   right.graph->returns(trace.scope().sequence_of(Argument::Tuple, merged.right));
   trace.scope().graph().merge_inputs(*left.graph, "_true_branch", *right.graph, "_false_branch");
   const std::vector<Argument> inputs = lifted(*left.graph);
-  if (!trace.scope().levels().empty()) choose_in_batch(trace, row, tensor, inputs, merged);
+  if (tensor && !trace.scope().levels().empty()) choose_in_batch(trace, row, tensor, inputs, merged);
   refuse_other_gradients(trace, inputs, merged.tensors);
   const std::vector<Argument> arguments = {decides, trace.scope().body(left.graph), trace.scope().body(right.graph),
                                            trace.scope().sequence_of(Argument::Tuple, inputs)};

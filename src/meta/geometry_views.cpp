@@ -24,7 +24,7 @@ Geometry expanded(const Geometry& g, const Extents& sizes, Decisions& decide) {
       decide.require(at_least(sizes[d], number(1)));
       stride = number(0);
     }
-    made.strides[d] = stride;
+    made.strides[d] = g.dim() ? stride : number(0);  // in a ShapeEnv, fakes of sizes that are 1 have others
   }
   return made;
 }

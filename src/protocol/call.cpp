@@ -60,12 +60,39 @@ class Prepended {
   Args args_;
 };
 
-/// A function declared constant (torch.compiler.assume_constant_result). Anything but a constant is an object that the
-/// next call would have to find again.
+/// What a function declared constant is given: constants, and objects that are as the call began.
+Owned<> as_it_began(Trace& trace, Value* value) {
+  if (Owned<> known = trace.concrete(value)) return known;
+  const Value* seen = trace.see(value);
+  const bool unchanged = trace.effects().empty() && trace.scope().written().empty();
+  return seen->existing() && seen->object && unchanged ? share(seen->object) : Owned<>();
+}
+
+/// Where the captured call does not go on, as PyTorch's export does it: with any objects, and tensors may come of it.
+Value* fold_once(Trace& trace, PyObject* function, const Args& args) {
+  Owned<> positional = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional))), keywords = take(PyDict_New());
+  for (size_t i = 0; i < args.positional + args.keywords; ++i) {
+    Owned<> object = as_it_began(trace, args.values[i]);
+    if (!object) return nullptr;
+    if (i < args.positional)
+      PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), object.release());
+    else
+      check(PyDict_SetItem(keywords.get(), args.names[i - args.positional], object.get()));
+  }
+  PyObject* result = PyObject_Call(function, positional.get(), keywords.get());
+  if (!result) raise_current(trace);
+  Owned<> answer = Owned<>::steal(result);
+  return aten::is_tensor(answer.get()) ? trace.pinned(answer.get()) : trace.adopt(std::move(answer));
+}
+
+/// A function declared constant (torch.compiler.assume_constant_result). Where calls go on, the next one would have to
+/// find the answer again: it is a constant.
 Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
-  Value* result = fold(trace, function, args);
+  const bool once = !trace.contract.runs;
+  Value* result = once ? fold_once(trace, function, args) : fold(trace, function, args);
+  if (once && result && result->kind == Kind::Tensor) return result;
   Owned<> answer = result ? trace.concrete(result) : Owned<>();
-  if (!answer || !source::is_constant(answer.get())) cannot(Reason::CallSkipped, callable_name(function));
+  if (!answer || !(once || source::is_constant(answer.get()))) cannot(Reason::CallSkipped, callable_name(function));
   return result;
 }
 

@@ -113,6 +113,32 @@ bool refuses_float(Scope& scope, const Number* number, bool is_inside) {
   return outside && scope.state<FloatlessBodies>().depth > 0;
 }
 
+bool is_true(const Owned<>& answer) { return answer.get() == Py_True; }
+
+/// One that the program made of constants; null if it holds anything else.
+PyObject* made_object(Capture& capture, Object* object) {
+  PyObject* type = reinterpret_cast<PyObject*>(object->type);
+  if (object->payload) return nullptr;
+  Owned<> made = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__", "O", type));
+  for (const Attribute& attribute : capture.all_attributes(object)) {
+    const Owned<> value = capture.concrete(attribute.value);
+    if (!value) return nullptr;
+    check(PyObject_GenericSetAttr(made.get(), attribute.name, value.get()));
+  }
+  return capture.keep(std::move(made));
+}
+
+/// An object of a class that the program registered as opaque: what the graph has in its place is for whoever exports
+/// it to say. Null if it is none.
+PyObject* opaque_object(Capture& capture, Object* object) {
+  const Owned<> is_opaque = imported("gramme._export._objects", "is_opaque");
+  PyObject* type = reinterpret_cast<PyObject*>(object->type);
+  if (!is_true(take(PyObject_CallOneArg(is_opaque.get(), type)))) return nullptr;
+  if (!object->existing()) return made_object(capture, object);
+  capture.guard({object->source, guards::Kind::Identity, share(object->object)});
+  return object->object;
+}
+
 }  // namespace
 
 Argument Scope::passed(Tensor* tensor) {
@@ -197,6 +223,10 @@ Argument Scope::passed(Object* object) {
   if (is_numpy(object, "numpy.int64")) {
     numpy_ints_ = true;
     return argument(capture_.python_number(object));
+  }
+  if (PyObject* opaque = capture_.contract.runs ? nullptr : opaque_object(capture_, object)) {
+    if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an opaque object in a body");
+    return meta::constant(opaque);
   }
   if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
   return argument(object->payload);

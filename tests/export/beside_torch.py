@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,6 +82,18 @@ def signature(exported: Any, names: bool = True) -> list[tuple[Any, ...]]:
 def ranges(exported: Any) -> list[str]:
     """PyTorch's own front end leaves symbols behind that stand in no graph."""
     return sorted({str(bounds) for bounds in exported.range_constraints.values()})
+
+
+def shapes(exported: Any) -> list[str]:
+    """Of inputs, with symbols by the order in which they come."""
+    symbols: dict[str, str] = {}
+    found = []
+    for node in exported.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder" and isinstance(value, (torch.Tensor, torch.SymInt)):
+            text = str(tuple(value.shape) if isinstance(value, torch.Tensor) else value)
+            found.append(re.sub(r"\bs\d+", lambda match: symbols.setdefault(match[0], f"n{len(symbols)}"), text))
+    return found
 
 
 def calls(exported: Any) -> list[str]:
@@ -168,5 +181,6 @@ def check(program: Program) -> None:
         torchs = export(program, torch.export.export, copy.deepcopy(module), strict=True)
         assert signature(ours, program.names) == signature(torchs, program.names)
         assert ranges(ours) == ranges(torchs)
+        assert shapes(ours) == shapes(torchs)
         assert calls(ours) == calls(torchs)
         assert module_calls(ours) == module_calls(torchs)

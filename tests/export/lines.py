@@ -1,11 +1,23 @@
-"""Forwards that cannot be exported as the tests ask for it."""
+"""Forwards that cannot be exported as the tests ask for it, and behind them those that the messages lead to."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+
+@dataclass
+class Registered:
+    """An argument of a class that torch.export was told of."""
+
+    scale: Any
+    times: int
+
+
+torch.export.register_dataclass(Registered, serialized_type_name="gramme.tests.Registered")
 
 
 def branch(self: Any, x: Any) -> Any:
@@ -128,6 +140,23 @@ def mismatch(self: Any, x: Any) -> Any:
     return x @ x
 
 
+def printed_data(self: Any, x: Any) -> Any:
+    return x * float(f"{x.sum().item():.1f}")
+
+
+def listed_data(self: Any, x: Any) -> Any:
+    return sum(row.item() for row in x.nonzero()[:, 0])
+
+
+def pointed(self: Any, x: Any) -> Any:
+    return x + x.data_ptr()
+
+
+def backward(self: Any, x: Any) -> Any:
+    x.sum().backward()
+    return x
+
+
 def cond_of_two_shapes(self: Any, x: Any) -> Any:
     return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v.sum(), (x,))
 
@@ -176,3 +205,81 @@ def lines_of(x: Any) -> Any:
 
 def wrong_call(self: Any, x: Any) -> Any:
     return lines_of(x, 2)
+
+
+# ---- what the messages lead to
+
+
+def data_chosen(self: Any, x: Any) -> Any:
+    return torch.where(x.sum() > 0, x, -x)
+
+
+def data_cond(self: Any, x: Any) -> Any:
+    return torch.cond(x.sum() > 0, lambda v: v.clone(), lambda v: -v, (x,))
+
+
+def data_loop_captured(self: Any, x: Any) -> Any:
+    return torch._higher_order_ops.while_loop(lambda v: v.sum() < 0, lambda v: (v + 1,), (x,))[0]
+
+
+def item_stated(self: Any, x: Any) -> Any:
+    k = x.item()
+    torch._check(k > 2)
+    if k > 2:
+        return x + 1
+    return x
+
+
+def item_cond(self: Any, x: Any) -> Any:
+    return torch.cond(x.item() > 2, lambda v: v + 1, lambda v: v.clone(), (x,))
+
+
+def read_before(self: Any, x: Any, length: int) -> Any:
+    return x * length
+
+
+def captured(x: Any) -> Any:
+    return x + 1
+
+
+def unmarked(self: Any, x: Any) -> Any:
+    return captured(x)
+
+
+def right_key(self: Any, x: Any) -> Any:
+    return {"a": x}["a"] + 1
+
+
+def bound(self: Any, x: Any) -> Any:
+    y = x + 1
+    return y
+
+
+def right_call(self: Any, x: Any) -> Any:
+    return lines_of(x) + 1
+
+
+def cond_of_one_shape(self: Any, x: Any) -> Any:
+    return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v.sum().expand(4, 3) * 1, (x,))
+
+
+def effect_after_cond(self: Any, x: Any) -> Any:
+    y, one = torch.cond(x.sum() > 0, lambda v: (v + 1, torch.ones(())), lambda v: (v - 1, torch.zeros(())), (x,))
+    self.log.append(one)
+    return y
+
+
+def given_attribute(self: Any, x: Any) -> Any:
+    return self.known(x)
+
+
+def whole_numbers(self: Any, x: Any) -> Any:
+    return x * x.sum()
+
+
+def of_tensor(self: Any, x: Any) -> Any:
+    return x.nonzero()[:, 0].sum()
+
+
+def added_to_itself(self: Any, x: Any) -> Any:
+    return x + x

@@ -276,6 +276,18 @@ class Convolutions(nn.Module):
         return self.layers(x)
 
 
+@program(lambda n=4: (torch.randn(n, 4, 6, 6),), {"x": {0: Dim.AUTO}}, (2, 15, 16, 40))
+class Transposed(nn.Module):
+    """No kernel of this machine bounds the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(4, 4, 3), nn.ConvTranspose2d(4, 4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.first(x).relu())
+
+
 # ---- state
 
 
@@ -293,13 +305,34 @@ class TiedWeights(Tied):
         return self.b(self.a(x)), self.a.weight
 
 
+@program(vector)
+class TiedOtherwise(nn.Module):
+    """The names are those by which the program comes to what has several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.last = nn.Linear(3, 3, bias=False)
+        self.last.weight = self.first.weight
+        self.register_buffer("mean", torch.ones(3))
+        self.alias, self.constant = self.mean, torch.ones(3)
+        self.constant2 = self.constant
+
+    def forward(self, x: Any) -> Any:
+        return self.last(x) + self.first(x) + self.alias + self.constant2 + self.constant + self.mean
+
+
 OUTSIDE = torch.ones(3)
 
 
 @program(vector, names=False)
 class Outside(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed, self.named = [torch.ones(3)], {"a b": torch.ones(3)}
+
     def forward(self, x: Any) -> Any:
-        return x + OUTSIDE
+        return x + OUTSIDE + self.listed[0] * self.named["a b"]
 
 
 @program(vector)
@@ -678,6 +711,15 @@ class SplitsByData(nn.Module):
         return torch.split(x, [a, b, c])
 
 
+@program(rows, AUTO, (2, 9))
+class Spreads(nn.Module):
+    """A tensor without dimensions, also to sizes that are 1."""
+
+    def forward(self, x: Any) -> Any:
+        n, one = x.shape[0], x.sum()
+        return one.expand(n, 1) + 1, one.expand(3, 1, n) * 2, torch.zeros(()).expand(n), one.expand(1, n, 1).sin()
+
+
 @program(rows, VARIES, (3, 9))
 class Rearranges(nn.Module):
     def forward(self, x: Any) -> Any:
@@ -709,3 +751,66 @@ class Mapped(nn.Module):
 class CondOnSizes(nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos() * v.shape[0], (x,))
+
+
+@program(rows, VARIES, (2, 5, 9))
+class CondOnASize(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.shape[0] > 4, lambda v: v + 1, lambda v: v * 2, (x,))
+
+
+@program(rows, AUTO, (2, 5, 9), differs="it asks the tensor for its number of elements")
+class CondOnSizesInSizes(nn.Module):
+    def forward(self, x: Any) -> Any:
+        def small(v: Any) -> Any:
+            return torch.cond(x.shape[0] * 2 < 6, lambda u: u.sin(), lambda u: u.cos(), (v,))
+
+        return torch.cond(x.numel() // 3 >= 5, lambda v: v + 1, small, (x,))
+
+
+@program(lambda n=4: (vector(), n), {"x": None, "k": Dim.DYNAMIC}, (2, 9))
+class CondOnAnInt(nn.Module):
+    def forward(self, x: Any, k: int) -> Any:
+        return torch.cond(k > 3, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+@program(rows, VARIES, (2, 9))
+class CondOnWhatIsSaid(nn.Module):
+    """The range decides it."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.shape[0] > 1, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+@program(lambda n=4: (vector(), torch.tensor(n)), sizes=(2, 9))
+class CondOnAnItem(nn.Module):
+    def forward(self, x: Any, k: Any) -> Any:
+        return torch.cond(k.item() > 3, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+class Declared(nn.Module):
+    scale: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+
+    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    def number(self, y: Any, power: int = 1) -> Any:
+        return int(y.sum().item()) ** power
+
+    @torch._dynamo.assume_constant_result  # type: ignore[untyped-decorator]
+    def table(self) -> Any:
+        return torch.full((3,), self.scale.sum().item())
+
+
+@program(lambda: (vector(), torch.tensor([1, 2])))
+class DeclaredConstant(Declared):
+    def forward(self, x: Any, y: Any) -> Any:
+        return x * self.number(y) + self.number(y, power=2)
+
+
+@program(vector, names=False)
+class DeclaredTensor(Declared):
+    def forward(self, x: Any) -> Any:
+        return x + self.table()

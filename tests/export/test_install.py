@@ -13,6 +13,8 @@ import torch
 from gramme._export import _front
 from torch.export import Dim, _trace
 
+from export.beside_torch import quietly
+
 
 class Scaled(torch.nn.Module):
     def __init__(self) -> None:
@@ -80,3 +82,20 @@ def test_torch_dynamo_export(static: bool) -> None:
     result = again.graph_module(torch.ones(4, 3), scale=3.0)
     assert sorted(result) == ["rows", "y"]
     assert result["rows"] == 4
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x + 1 if x.sum().item() > 2 else x - 1
+
+
+def test_draft_export_stays_torchs() -> None:
+    """It runs the model on data, and reports what its own front end met."""
+    x = torch.ones(4)
+    with gramme.install(export=True):
+        with quietly():
+            program = torch.export.draft_export(Branches(), (x,), strict=True)
+        with pytest.raises(gramme.CaptureError, match=r"x\.sum\(\)\.item\(\) > 2"):
+            torch.export.export(Branches(), (x,), strict=True)
+    assert [failure.failure_type.name for failure in program._report.failures] == ["DATA_DEPENDENT_ERROR"]
+    torch.testing.assert_close(program.module()(x), x + 1)

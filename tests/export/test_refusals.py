@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 from torch.export import Dim
+from torch.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
 
 from export import lines
 from export.beside_torch import assert_untouched, quietly, snapshot
@@ -27,6 +28,8 @@ class Refusal:
         line: the text of the line that gramme names; where torch names sizes it names none.
         fixed: dynamic_shapes with which it can.
         differs: torch raises another class.
+        hint: what gramme's message tells to do.
+        repaired: the function and arguments when that is done.
 
     """
 
@@ -37,6 +40,8 @@ class Refusal:
     line: str = ""
     fixed: Any = None
     differs: bool = False
+    hint: str = ""
+    repaired: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
 
 def x(*size: int) -> torch.Tensor:
@@ -85,34 +90,152 @@ REFUSALS = {
     # ---- dynamic_shapes that do not fit
     "unknown_name": Refusal(lines.doubled, (x(4, 3),), {"z": {0: n}}, "z", fixed={"x": {0: n}}),
     "another_form": Refusal(lines.nested, ([x(4), x(4)],), {"xs": {0: n}}, "", fixed={"xs": [{0: n}, {0: n}]}),
-    "of_a_number": Refusal(lines.counted, (x(4, 3), 3), {"x": None, "k": {0: n}}, "", fixed=None),
+    "of_a_number": Refusal(lines.counted, (x(4, 3), 3), {"x": None, "k": {0: n}}, "", fixed={"x": None, "k": None}),
     # ---- arguments and results
-    "result": Refusal(lines.object_out, (x(4, 3),), None, "object", differs=True),
-    "argument": Refusal(lines.doubled_first, (x(4, 3), object()), None, "object"),
-    "set_argument": Refusal(lines.doubled_first, (x(4, 3), {1, 2}), None, "set"),
+    "result": Refusal(
+        *(lines.object_out, (x(4, 3),), None, "object"),
+        differs=True,
+        hint="Exported graphs outputs can only contain",
+        repaired=(lines.doubled, (x(4, 3),)),
+    ),
+    "argument": Refusal(
+        *(lines.doubled_first, (x(4, 3), object()), None, "object"),
+        hint="torch.export.register_dataclass",
+        repaired=(lines.doubled_first, (x(4, 3), lines.Registered(x(3), 2))),
+    ),
+    "set_argument": Refusal(
+        *(lines.doubled_first, (x(4, 3), {1, 2}), None, "set"),
+        hint="Exported graphs inputs can only contain",
+        repaired=(lines.doubled_first, (x(4, 3), [1, 2])),
+    ),
     # ---- what is no graph
-    "data": Refusal(lines.data, (x(4, 3),), None, "", "if x.sum() > 0:"),
-    "data_loop": Refusal(lines.data_loop, (x(4, 3),), None, "", "while x.sum() < 0:"),
-    "item_branch": Refusal(lines.item_branch, (torch.tensor(3),), None, "", "if k > 2:"),
-    "graph_break": Refusal(lines.graph_break, (x(4, 3),), None, "", "torch._dynamo.graph_break()"),
-    "opened": Refusal(lines.opened, (x(4, 3),), None, "", "with open(__file__) as file:"),
-    "slept": Refusal(lines.slept, (x(4, 3),), None, "", "time.sleep(0)"),
-    "disabled": Refusal(lines.disabled, (x(4, 3),), None, "", "return kept_plain(x)"),
-    "another_error": Refusal(lines.another_error, (x(4, 3),), None, "", 'return {"a": x}["b"]'),
-    "divided": Refusal(lines.divided, (x(4, 3),), None, "", "return x / (1 // (x.dim() - 2))"),
-    "unbound": Refusal(lines.unbound, (x(4, 3),), None, "", "return y  # noqa: F821"),
-    "wrong_call": Refusal(lines.wrong_call, (x(4, 3),), None, "", "return lines_of(x, 2)"),
-    "raises": Refusal(lines.raises, (x(4, 3),), None, "not 3", 'raise ValueError("not 3")'),
-    "asserts": Refusal(lines.asserts, (x(4, 3),), None, "", 'assert x.shape[0] == 3, "three rows"'),
-    "mismatch": Refusal(lines.mismatch, (x(4, 3),), None, "", "return x @ x", differs=True),
-    "cond_of_two_shapes": Refusal(lines.cond_of_two_shapes, (x(4, 3),), None, "", "torch.cond(", differs=True),
-    "cond_with_effect": Refusal(lines.cond_with_effect, (x(4, 3),), None, "", "self.log.append(1)"),
-    "missing_attribute": Refusal(lines.missing_attribute, (x(4, 3),), None, "nothing", "return self.nothing(x)"),
+    "data": Refusal(
+        *(lines.data, (x(4, 3),), None, "", "if x.sum() > 0:"),
+        hint="torch.where",
+        repaired=(lines.data_chosen, (x(4, 3),)),
+    ),
+    "data_by_cond": Refusal(
+        *(lines.data, (x(4, 3),), None, "", "if x.sum() > 0:"),
+        hint="torch.cond with two functions",
+        repaired=(lines.data_cond, (x(4, 3),)),
+    ),
+    "data_loop": Refusal(
+        *(lines.data_loop, (x(4, 3),), None, "", "while x.sum() < 0:"),
+        hint="for a loop, torch.while_loop",
+        repaired=(lines.data_loop_captured, (-x(4, 3).abs(),)),
+    ),
+    "item_branch": Refusal(
+        *(lines.item_branch, (torch.tensor(3),), None, "", "if k > 2:"),
+        hint="State the condition or its opposite before this line by torch._check",
+        repaired=(lines.item_stated, (torch.tensor(3),)),
+    ),
+    "item_branch_by_cond": Refusal(
+        *(lines.item_branch, (torch.tensor(3),), None, "", "if k > 2:"),
+        hint="torch.cond",
+        repaired=(lines.item_cond, (torch.tensor(3),)),
+    ),
+    "listed_data": Refusal(
+        *(lines.listed_data, (torch.tensor([1.0, 0.0, 2.0]),), None, "u0", "for row in x.nonzero()[:, 0])"),
+        hint="Keep it in a tensor",
+        repaired=(lines.of_tensor, (torch.tensor([1.0, 0.0, 2.0]),)),
+    ),
+    "printed_data": Refusal(
+        *(lines.printed_data, (x(4, 3),), None, "", 'float(f"{x.sum().item():.1f}")'),
+        differs=True,
+        hint="Keep it in a tensor",
+        repaired=(lines.whole_numbers, (x(4, 3),)),
+    ),
+    "graph_break": Refusal(
+        *(lines.graph_break, (x(4, 3),), None, "", "torch._dynamo.graph_break()"),
+        hint="Remove the call",
+        repaired=(lines.doubled, (x(4, 3),)),
+    ),
+    "opened": Refusal(
+        *(lines.opened, (x(4, 3),), None, "", "with open(__file__) as file:"),
+        hint="Read and write files outside",
+        repaired=(lines.read_before, (x(4, 3), 7)),
+    ),
+    "slept": Refusal(
+        *(lines.slept, (x(4, 3),), None, "", "time.sleep(0)"),
+        hint="Measure time around",
+        repaired=(lines.doubled, (x(4, 3),)),
+    ),
+    "pointed": Refusal(
+        *(lines.pointed, (x(4, 3),), None, "", "return x + x.data_ptr()"),
+        hint="read them outside",
+        repaired=(lines.read_before, (x(4, 3), 7)),
+    ),
+    "backward": Refusal(
+        *(lines.backward, (torch.ones(3, requires_grad=True),), None, "", "x.sum().backward()"),
+        hint="call backward() after",
+        repaired=(lines.doubled, (torch.ones(3, requires_grad=True),)),
+    ),
+    "disabled": Refusal(
+        *(lines.disabled, (x(4, 3),), None, "", "return kept_plain(x)"),
+        hint="Remove the mark",
+        repaired=(lines.unmarked, (x(4, 3),)),
+    ),
+    "another_error": Refusal(
+        *(lines.another_error, (x(4, 3),), None, "", 'return {"a": x}["b"]'),
+        hint="correct it",
+        repaired=(lines.right_key, (x(4, 3),)),
+    ),
+    "divided": Refusal(
+        *(lines.divided, (x(4, 3),), None, "", "return x / (1 // (x.dim() - 2))"),
+        hint="arguments for which it does not",
+        repaired=(lines.divided, (x(4, 3, 2),)),
+    ),
+    "unbound": Refusal(
+        *(lines.unbound, (x(4, 3),), None, "", "return y  # noqa: F821"),
+        hint="correct it",
+        repaired=(lines.bound, (x(4, 3),)),
+    ),
+    "wrong_call": Refusal(
+        *(lines.wrong_call, (x(4, 3),), None, "", "return lines_of(x, 2)"),
+        hint="correct it",
+        repaired=(lines.right_call, (x(4, 3),)),
+    ),
+    "raises": Refusal(
+        *(lines.raises, (x(4, 3),), None, "not 3", 'raise ValueError("not 3")'),
+        hint="arguments for which it does not",
+        repaired=(lines.raises, (x(3, 3),)),
+    ),
+    "asserts": Refusal(
+        *(lines.asserts, (x(4, 3),), None, "", 'assert x.shape[0] == 3, "three rows"'),
+        hint="arguments for which it does not",
+        repaired=(lines.asserts, (x(3, 3),)),
+    ),
+    "mismatch": Refusal(
+        *(lines.mismatch, (x(4, 3),), None, "", "return x @ x"),
+        differs=True,
+        hint="arguments for which it does not",
+        repaired=(lines.mismatch, (x(3, 3),)),
+    ),
+    "cond_of_two_shapes": Refusal(
+        *(lines.cond_of_two_shapes, (x(4, 3),), None, "", "torch.cond("),
+        differs=True,
+        hint="functions that return tensors of different metadata",
+        repaired=(lines.cond_of_one_shape, (x(4, 3),)),
+    ),
+    "cond_with_effect": Refusal(
+        *(lines.cond_with_effect, (x(4, 3),), None, "", "self.log.append(1)"),
+        hint="make the change after the call",
+        repaired=(lines.effect_after_cond, (x(4, 3),)),
+    ),
+    "missing_attribute": Refusal(
+        *(lines.missing_attribute, (x(4, 3),), None, "nothing", "return self.nothing(x)"),
+        hint="correct it",
+        repaired=(lines.given_attribute, (x(4, 3),)),
+    ),
 }
 
 
+def abs_of(self: Any, value: Any) -> Any:
+    return value.abs()
+
+
 def module_of(forward: Callable[..., Any]) -> nn.Module:
-    return type("Refused", (nn.Module,), {"forward": forward, "log": [], "__module__": __name__})()
+    return type("Refused", (nn.Module,), {"forward": forward, "log": [], "known": abs_of, "__module__": __name__})()
 
 
 def raised_by(export: Callable[..., Any], refusal: Refusal, **more: Any) -> BaseException:
@@ -147,6 +270,11 @@ def test_refused_as_torch_refuses_it(name: str) -> None:
         assert refusal.line in str(ours)
 
 
+def test_each_is_repaired() -> None:
+    assert sum(not refusal.differs for refusal in REFUSALS.values()) >= 40
+    assert [name for name, refusal in REFUSALS.items() if not (refusal.fixed or refusal.repaired)] == []
+
+
 @pytest.mark.parametrize("name", [name for name, refusal in REFUSALS.items() if refusal.fixed])
 def test_the_fix_works(name: str) -> None:
     refusal = REFUSALS[name]
@@ -156,6 +284,36 @@ def test_the_fix_works(name: str) -> None:
     arguments = copy.deepcopy(refusal.arguments)
     expected = module(*refusal.arguments)
     torch.testing.assert_close(exported.module()(*arguments), expected)
+
+
+@pytest.mark.parametrize("name", [name for name, refusal in REFUSALS.items() if refusal.repaired])
+def test_what_the_hint_tells_works(name: str) -> None:
+    refusal = REFUSALS[name]
+    assert refusal.hint
+    assert refusal.hint in str(raised_by(gramme.export, refusal))
+    assert refusal.repaired is not None
+    forward, arguments = refusal.repaired
+    with quietly():
+        exported = gramme.export(module_of(forward), arguments)
+    expected = module_of(forward)(*copy.deepcopy(arguments))
+    torch.testing.assert_close(exported.module()(*copy.deepcopy(arguments)), expected)
+
+
+SUGGESTED = ["branch", "branch_below", "even", "unrolled", "compared", "indexed", "as_key", "view", "added"]
+SUGGESTED += ["added_static", "multiplied", "derived", "linear"]
+
+
+@pytest.mark.parametrize("name", SUGGESTED)
+def test_suggested_fixes_work(name: str) -> None:
+    """Those of the message, as torch.export itself applies them."""
+    refusal = REFUSALS[name]
+    message = str(raised_by(gramme.export, refusal)).partition("\n\nThe error above")[0]
+    shapes = refine_dynamic_shapes_from_suggested_fixes(message, refusal.dynamic_shapes)
+    assert shapes != refusal.dynamic_shapes
+    module = module_of(refusal.forward)
+    with quietly():
+        exported = gramme.export(module, refusal.arguments, dynamic_shapes=shapes)
+    torch.testing.assert_close(exported.module()(*refusal.arguments), module(*refusal.arguments))
 
 
 def test_the_fix_that_is_said_is_the_one_that_works() -> None:

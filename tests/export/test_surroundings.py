@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -15,6 +17,7 @@ from torch._subclasses import FakeTensorMode
 from torch.export import Dim
 
 from export.beside_torch import assert_same, assert_untouched, loaded, quietly, snapshot
+from export.programs import Outside
 
 
 class Part(nn.Module):
@@ -61,24 +64,30 @@ def test_preserved_signatures_and_unflatten() -> None:
     assert type(unflattened.part(x)) is tuple
 
 
-def test_an_exported_program_is_exported_again() -> None:
-    module, x = Whole(), rows()
-    shapes = {"x": {0: Dim("rows", min=2)}}
-    once = gramme.export(copy.deepcopy(module), (x,), dynamic_shapes=shapes)
-    twice = gramme.export(once.module(), (x,), dynamic_shapes=shapes)
-    assert calls(once) == calls(twice)
-    x = rows(7)
-    torch.testing.assert_close(twice.module()(x), module(x))
-    assert {spec.target for spec in once.graph_signature.input_specs} == {
-        spec.target for spec in twice.graph_signature.input_specs
-    }
-
-
-def test_sizes_of_additional_inputs() -> None:
+def test_sizes_and_numbers_of_additional_inputs() -> None:
     more = torch.export.AdditionalInputs()
-    more.add((rows(5),))
-    more.add((rows(7),))
-    exported = gramme.export(Part(), (rows(),), dynamic_shapes=more)
+    more.add((rows(5), 3))
+    more.add((rows(7), 4))
+    exported = gramme.export(Part(), (rows(), 2), dynamic_shapes=more)
+    assert sorted(str(bounds) for bounds in exported.range_constraints.values()) == ["VR[0, int_oo]", "VR[2, int_oo]"]
+    more.verify(exported)
+    module = exported.module()
+    for given in ((rows(5), 3), (rows(9), 11)):
+        assert module(*given)[0].shape == given[0].shape
+    still = torch.export.AdditionalInputs()
+    still.add((rows(),))
+    fixed = gramme.export(Part(), (rows(),), dynamic_shapes=still)
+    assert fixed.range_constraints == {}
+    other = torch.export.AdditionalInputs()
+    other.add((rows(5),))
+    with pytest.raises(RuntimeError, match=r"shape\[0\] to be equal to 4"):
+        other.verify(fixed)
+
+
+def test_shapes_that_are_collected() -> None:
+    x, collected = rows(), torch.export.ShapesCollection()
+    collected[x] = (Dim.DYNAMIC, Dim.STATIC)
+    exported = gramme.export(Part(), (x,), dynamic_shapes=collected)
     assert [str(bounds) for bounds in exported.range_constraints.values()] == ["VR[2, int_oo]"]
 
 
@@ -293,3 +302,18 @@ def test_arguments_are_a_tuple(args: Any) -> None:
 def test_a_module_is_needed() -> None:
     with pytest.raises(ValueError, match="nn.Module"):
         gramme.export(lambda x: x, (torch.ones(2),))  # type: ignore[arg-type]
+
+
+def test_no_warning_tells_of_settings_that_nobody_set() -> None:
+    """In a process of its own: gramme warns of each setting once."""
+    program = "import gramme, torch; gramme.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_constants_are_named_as_the_program_says() -> None:
+    """torch.export's front end has names of its own for them."""
+    program = gramme.export(Outside(), (torch.ones(3),))
+    assert sorted(program.constants) == ["OUTSIDE", "listed_0", "named_a_b"]

@@ -73,6 +73,7 @@ class Call:
     Attributes:
         graph_module: the graph; None before there is one.
         inputs: by placeholder: the place of the arguments that it stands for, or the object itself.
+        names: of such objects by id: as the program came to them.
         result: what the call returns: nodes of the graph stand for what it computes.
         changes: what it would have changed.
         conditions: what must hold for the call to go this way.
@@ -84,6 +85,7 @@ class Call:
 
     graph_module: Any = None
     inputs: list[Any] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
     result: Any = None
     changes: list[Change] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
@@ -112,6 +114,7 @@ class _Keep:
         rows, of_input = captured.sources()
         places = [_place(rows, row) for row in of_input]
         call.inputs = [value if place is None else place for place, value in zip(places, inputs, strict=True)]
+        call.names = {id(value): _name(rows, row) for row, value in zip(of_input, inputs, strict=True)}
         rows, of_symbol = captured.symbol_sources()
         places = [None if row is None else _place(rows, row) for row in of_symbol]
         call.varying = {place for place in places if place is not None}
@@ -133,6 +136,23 @@ def _place(rows: list[Any], row: int) -> Place | None:
         return None if leaf is None or leaf.what else Place(leaf.leaf, _NUMBERS[kind], index)
     is_leaf = kind == "Item" and rows[base][0] == "Local" and rows[base][2] == "leaves"
     return Place(index) if is_leaf else None
+
+
+_TABLES = {"_modules", "_parameters", "_buffers"}
+
+
+def _name(rows: list[Any], row: int) -> str:
+    """Of a tensor below the module, or of a global one; "" if neither."""
+    parts: list[str] = []
+    kind, base, name, index, _ = rows[row]
+    while kind in ("Value", "Attr", "Item"):
+        part = str(index) if kind == "Item" and name is None else name
+        if not isinstance(part, str):
+            return ""
+        if part not in _TABLES:
+            parts.insert(0, part)
+        kind, base, name, index, _ = rows[base]
+    return ".".join(parts) if kind == "Globals" or (kind == "Local" and name == "self") else ""
 
 
 def _varies(fakes: Sequence[Any]) -> list[tuple[re.Pattern[str], int | None]]:

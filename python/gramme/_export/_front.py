@@ -21,9 +21,11 @@ from .._torch.names import (
     UserError,
     UserErrorType,
     ValueRangeError,
+    check,
     check_user_input_output,
     dynamo_config,
     export_trace,
+    functorch_config,
     make_fake_inputs,
     produce_guards_and_solve_constraints,
     pytree,
@@ -65,7 +67,7 @@ def _stand_in_front() -> None:
 
     @functools.wraps(original)
     def export_to_torch_ir(module: Any, args: Any, kwargs: Any = None, shapes: Any = None, **given: Any) -> Any:
-        if not (_active.get() or _everywhere):
+        if not (_active.get() or (_everywhere and not _drafts())):
             return original(module, args, kwargs, shapes, **given)
         return captured_graph(
             module,
@@ -78,6 +80,11 @@ def _stand_in_front() -> None:
 
     export_to_torch_ir._of_gramme = True  # type: ignore[attr-defined]
     export_trace._export_to_torch_ir = export_to_torch_ir  # type: ignore[assignment]
+
+
+def _drafts() -> bool:
+    """torch.export.draft_export runs the model, and reports what its own front end met on the way."""
+    return bool(functorch_config.fake_tensor_propagate_real_tensors)
 
 
 @contextlib.contextmanager
@@ -119,13 +126,18 @@ def _captured_graph(
     )
     fakes = pytree.tree_leaves((fake_args, fake_kwargs))
     specs = export_trace._ExportModuleSpecTrackerDict()
-    with _settings(deferred), wrap_submodules(module, preserved, specs), _without_marks(leaves):
+    hooked, portable = wrap_submodules(module, preserved, specs), export_trace._ignore_backend_decomps()
+    with _settings(deferred), hooked, portable, _without_marks(leaves):
         call = capture(module, leaves, spec, fakes)
-    _require(call, leaves, fakes)
+    _require(call, leaves, fakes, deferred)
     graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)
     produce_guards_and_solve_constraints(mode, graph, shapes, equalities, signature)
     mode.shape_env.frozen = False  # for the numbers out of data that are found when the graph is lowered
     return graph
+
+
+# Arranged otherwise here: nothing is replayed, asserts of the lowered graph are torch.export's, floats are constants.
+_OTHERWISE = {"do_not_emit_runtime_asserts", "replay_side_effects", "specialize_float"}
 
 
 def _settings(deferred: bool) -> Any:
@@ -133,7 +145,7 @@ def _settings(deferred: bool) -> Any:
     asked = dataclasses.asdict(export_trace.DEFAULT_EXPORT_DYNAMO_CONFIG)
     asked["prefer_deferred_runtime_asserts_over_guards"] = deferred
     asked["side_effect_replay_policy"] = "silent"  # told in other words
-    return dynamo_config.patch(asked)
+    return dynamo_config.patch({name: value for name, value in asked.items() if name not in _OTHERWISE})
 
 
 _MARKS = re.compile(r"_dynamo_\w+_(indices|range)|_has_dynamo_dim_marking|_specialize_on")
@@ -171,13 +183,18 @@ def marks_put_back(arguments: Any) -> Iterator[None]:
             vars(tensor).update(marks)
 
 
-def _require(call: Call, leaves: list[Any], fakes: list[Any]) -> None:
-    """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints."""
+def _require(call: Call, leaves: list[Any], fakes: list[Any], deferred: bool) -> None:
+    """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints.
+
+    If they are to be `deferred`, they are asserted where the program runs.
+    """
     fixed = [*_fixed(call, fakes)]
     for condition in call.conditions:
         holds = _of_floats(condition.words, fakes) if condition.holds is None else condition.holds
         if holds is None:  # no guard says it for other numbers than these
             fixed += _places_in(condition.words)
+        elif deferred and isinstance(holds, torch.SymBool):
+            check(holds)  # type: ignore[no-untyped-call]
         elif not bool(holds):
             raise AssertionError(f"gramme: {condition.words} does not hold of the fakes")
     for place in fixed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ import torch
 from torch.utils.checkpoint import noop_context_fn
 
 from .._torch.names import (
+    OpOverload,
+    OpOverloadPacket,
     PyTreeCodeGen,
     PyTreeInfo,
     UserErrorType,
@@ -21,6 +24,8 @@ from .._torch.names import (
     tag_activation_checkpoint,
 )
 from ._call import Call, Change, Place
+from ._objects import is_input
+from ._retraced import keep_what_nodes_said
 
 __all__ = ["torch_graph"]
 
@@ -45,11 +50,12 @@ class _Builder:
         for node, fake in zip(self._users, fakes, strict=True):
             node.meta["val"] = fake
         self._of_leaf: dict[int, torch.fx.Node] = {
-            id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v)
+            id(v): n for n, v in reversed([*zip(self._users, leaves, strict=True)]) if _is_tensor(v) or is_input(v)
         }
         self._state = {id(tensor): name for name, tensor in reversed([*_tensors_of(module)])}
         self._made: dict[int, torch.fx.Node] = {}
         self._nodes: dict[torch.fx.Node, Any] = {}
+        self._takes_objects: set[torch.fx.Node] = set()
 
     def build(self, assigned: dict[str, Any]) -> torch.fx.GraphModule:
         result = pytree.tree_map(_as_tuple, self._call.result, is_leaf=_is_size)
@@ -57,7 +63,7 @@ class _Builder:
         check_user_input_output([v for v in flat if not _is_node(v)], UserErrorType.INVALID_OUTPUT)
         self._inputs()
         direct = [*flat, *assigned.values()]
-        for value in direct:  # attributes stand before all calls
+        for value in [*direct, *self._objects()]:  # attributes stand before all calls
             self._known(value)
         attributes = {name: self._attribute(self._module.get_buffer(name)) for name in assigned}
         self._keep_apart([node for node in attributes.values() if self._is_shared(node, direct)])
@@ -72,9 +78,23 @@ class _Builder:
     def _inputs(self) -> None:
         graph = self._call.graph_module.graph
         for node, given in zip(graph.find_nodes(op="placeholder"), self._call.inputs, strict=True):
+            if isinstance(given, Place) and given.what and not node.users:
+                continue  # a size that only conditions ask for
             self._nodes[node] = self._at(given) if isinstance(given, Place) else self._known(given)
             if not isinstance(self._nodes[node], torch.fx.Node):
                 self._nodes[node] = given  # a number
+
+    def _objects(self) -> list[Any]:
+        """Opaque objects in calls."""
+        found: list[Any] = []
+        for node in self._call.graph_module.graph.nodes:
+            before = len(found)
+            is_operator = isinstance(node.target, (OpOverload, OpOverloadPacket))  # others take none
+            leaves = pytree.tree_leaves((node.args, node.kwargs)) if is_operator else []
+            found += [value for value in leaves if not _is_node(value) and is_input(value)]
+            if len(found) > before:
+                self._takes_objects.add(node)
+        return found
 
     def _at(self, place: Place) -> torch.fx.Node:
         leaf: torch.fx.Node = self._users[place.leaf]
@@ -90,7 +110,7 @@ class _Builder:
         """The node of a tensor, or of a captured one; other values are what they are."""
         if _is_node(value):
             return self._nodes.get(value)
-        if not _is_tensor(value):
+        if not (_is_tensor(value) or is_input(value)):
             return value
         of_leaf = self._of_leaf.get(id(value))
         return self._attribute(value) if of_leaf is None else of_leaf
@@ -99,10 +119,13 @@ class _Builder:
         known = self._made.get(id(tensor))
         if known is not None:
             return known
-        name = self._state.get(id(tensor), "constant").replace(".", "_")
+        said = self._call.names.get(id(tensor)) or self._state.get(id(tensor)) or "constant"
+        name = re.sub(r"\W", "_", said)
         while hasattr(self._root, name):
             name += "_"
-        if isinstance(tensor, torch.nn.Parameter):
+        if not _is_tensor(tensor):
+            setattr(self._root, name, tensor)
+        elif isinstance(tensor, torch.nn.Parameter):
             self._root.register_parameter(name, tensor)
         else:
             self._root.register_buffer(name, tensor)
@@ -124,6 +147,8 @@ class _Builder:
             if node.op in ("placeholder", "output"):
                 continue
             made = self.graph.node_copy(node, lambda n: self._nodes[n])
+            if node in self._takes_objects:
+                made.args, made.kwargs = torch.fx.node.map_aggregate((made.args, made.kwargs), self._passed)
             made.meta["stack_trace"] = _without_ours(made.meta.get("stack_trace"))
             stack = made.meta.get("nn_module_stack", {})  # torch.export adds the root, under its own name
             made.meta["nn_module_stack"] = {key: row for key, row in stack.items() if row[0] != "L['self']"}
@@ -131,6 +156,10 @@ class _Builder:
                 body = getattr(self._root, node.args[0].target)
                 body.meta.setdefault("_checkpoint_context_fn", noop_context_fn)
             self._nodes[node] = made
+
+    def _passed(self, value: Any) -> Any:
+        """An argument of a call, as nodes are already: opaque objects become nodes."""
+        return value if _is_node(value) else self._known(value)
 
     def _is_shared(self, attribute: torch.fx.Node, direct: list[Any]) -> bool:
         """Whether something may share the memory of a buffer that gets its new content at the end."""
@@ -216,6 +245,8 @@ def _warn(module: torch.nn.Module, changes: Sequence[Change]) -> None:
     for change in changes:
         if change.target is None or (change.kind == "PlaceMembers" and change.target == change.key):
             continue
+        if change.target is torch.fx.traceback.current_meta:  # annotate(): nodes have it
+            continue
         owner = paths.get(id(change.target), type(change.target).__name__)
         names.append(f"{owner}.{change.key}" if isinstance(change.key, str) else owner)
     if names:
@@ -243,5 +274,6 @@ def torch_graph(
     names = argument_names(inspect.signature(module.forward), args, kwargs)
     made.graph._codegen = PyTreeCodeGen(PyTreeInfo(names, in_spec, builder.out_spec))
     made.recompile()
+    keep_what_nodes_said(module, made)
     made.meta["module_call_specs"] = specs
     return made

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     import torch._dynamo.eval_frame as dynamo_eval_frame
     import torch._dynamo.exc as dynamo_exc
     import torch._dynamo.source as dynamo_source
+    import torch._functorch.config as functorch_config
     import torch._inductor.config as inductor_config
     import torch._numpy as torch_numpy
     import torch.export._trace as export_trace
@@ -97,6 +98,8 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._higher_order_ops.wrap import tag_activation_checkpoint as tag_activation_checkpoint
     from torch._higher_order_ops.wrap import wrap as wrap
     from torch._library.custom_ops import OPDEFS as OPDEFS
+    from torch._library.opaque_object import is_opaque_type as is_opaque_type
+    from torch._library.opaque_object import is_opaque_value_type as is_opaque_value_type
     from torch._logging._internal import getArtifactLogger as getArtifactLogger
     from torch._logging._internal import trace_structured as trace_structured
     from torch._logging.structured import intern_string as intern_string
@@ -193,6 +196,9 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     ),
     "GraphCompileReason": ("torch._dynamo.output_graph", "GraphCompileReason"),
     "dynamo_source": ("torch._dynamo.source", ""),
+    "functorch_config": ("torch._functorch.config", ""),
+    "is_opaque_type": ("torch._library.opaque_object", "is_opaque_type"),
+    "is_opaque_value_type": ("torch._library.opaque_object", "is_opaque_value_type"),
     "AttrSource": ("torch._dynamo.source", "AttrSource"),
     "TensorProperty": ("torch._dynamo.source", "TensorProperty"),
     "TensorPropertySource": ("torch._dynamo.source", "TensorPropertySource"),

@@ -1,0 +1,144 @@
+#include "portable/describe.h"
+
+#include <algorithm>
+
+#include "aten/classes.h"
+#include "cpython/entries.h"
+#include "cpython/objects.h"
+#include "portable/canonical.h"
+#include "source/constant.h"
+
+namespace gramme::portable {
+namespace {
+
+constexpr int kDeepest = 50;
+
+ObjectRef unportable(Unportable reason) { return {.kind = ObjectRef::Kind::ByIdentity, .reason = reason}; }
+
+/// Do all of its members have the same hash in each process, and so the same places?
+bool has_steady_hashes(PyObject* set) {
+  PyObject* member;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; cpython::next_member(set, &at, &member, &hash);)
+    if (!PyLong_CheckExact(member) && !PyBool_Check(member) && !PyFloat_CheckExact(member)) return false;
+  return true;
+}
+
+}  // namespace
+
+const char* place_name(Place place) {
+  constexpr const char* kNames[] = {
+#define PLACE(name, ...) #name,
+#include "portable/places.def"
+#undef PLACE
+  };
+  return kNames[static_cast<int>(place)];
+}
+
+Describer::Describer(const plan::Segment& segment, PyCodeObject* code, Naming& naming) : naming_(naming) {
+  const plan::GuardDescription& guards = segment.guards.description();
+  for (size_t i = 0; i < guards.pool->size(); ++i) {
+    const source::Source* source = guards.pool->at(i);
+    if (source->kind == source::Kind::Function && source::frame_of(source->index) == 0)
+      note(reinterpret_cast<PyObject*>(code), source, ObjectRef::Part::Code);
+  }
+  note_facts(guards);
+}
+
+void Describer::note_facts(const plan::GuardDescription& guards) {
+  using Kind = guards::Kind;
+  for (const guards::Fact& fact : guards.facts) {
+    if (!begins_outside(fact.source)) continue;
+    if (fact.kind == Kind::Identity) note(fact.object.get(), fact.source, ObjectRef::Part::Itself);
+    if (fact.kind == Kind::Type) note(fact.object.get(), fact.source, ObjectRef::Part::Type);
+    if (fact.kind == Kind::Code) note(fact.object.get(), fact.source, ObjectRef::Part::Code);
+    if (fact.spec)
+      note(reinterpret_cast<PyObject*>(fact.spec->tensor->type), fact.source, ObjectRef::Part::Type);
+  }
+}
+
+void Describer::note(PyObject* object, const source::Source* source, ObjectRef::Part part) {
+  in_call_.try_emplace(object, InCall{source->id, part});
+}
+
+bool Describer::begins_outside(const source::Source* source) {
+  const source::Source* root = source->root();
+  return root->kind != source::Kind::Pinned || naming_.find(root->key.get()) != nullptr;
+}
+
+ObjectRef Describer::describe(Place place, PyObject* object) {
+  if (place == Place::Compiled || place == Place::GraphModule) return unportable(Unportable::Artifact);
+  if (place == Place::TensorContext) return unportable(Unportable::Context);
+  const bool in_order = place == Place::ReplayObject || place == Place::Order;
+  if (PySet_Check(object) || (PyFrozenSet_CheckExact(object) && in_order)) return of_set(object, in_order);
+  return described(object, 0);
+}
+
+/// What is compared member by member has no order. That of Places facts and of replays is part of what they say.
+ObjectRef Describer::of_set(PyObject* set, bool in_order) const {
+  std::string bytes;
+  const Owned<> members = take(PyFrozenSet_New(set));
+  if ((in_order && !has_steady_hashes(set)) || !encode(members.get(), bytes)) return unportable(Unportable::HashOrder);
+  return {.kind = PySet_Check(set) ? ObjectRef::Kind::Set : ObjectRef::Kind::Constant, .bytes = std::move(bytes)};
+}
+
+ObjectRef Describer::described(PyObject* object, int depth) {
+  ObjectRef ref{.kind = ObjectRef::Kind::Constant};
+  if (encode(object, ref.bytes)) return ref;
+  ref.bytes.clear();
+  if (PyTuple_CheckExact(object) && depth < kDeepest) {
+    ref.kind = ObjectRef::Kind::Tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      ref.items.push_back(described(PyTuple_GET_ITEM(object, i), depth + 1));
+    return ref;
+  }
+  if (const Path* path = naming_.find(object)) {
+    ref.kind = ObjectRef::Kind::Named;
+    ref.path = *path;
+    ref.digest = digest_of_object(object);
+    return ref;
+  }
+  if (const auto found = in_call_.find(object); found != in_call_.end()) {
+    ref.kind = ObjectRef::Kind::FromCall;
+    ref.source = found->second.source;
+    ref.part = found->second.part;
+    ref.digest = digest_of_object(object);
+    return ref;
+  }
+  return unportable(reason_of(object));
+}
+
+Unportable Describer::reason_of(PyObject* object) {
+  if (PyFunction_Check(object)) return Unportable::LocalFunction;
+  if (PyType_Check(object)) return Unportable::LocalClass;
+  if (PyCode_Check(object)) return Unportable::LocalCode;
+  if (PyModule_Check(object)) return Unportable::Module;
+  if (PyCFunction_Check(object)) return Unportable::Bound;
+  if (source::is_leaf(object)) return Unportable::Scalar;
+  if (aten::is_tensor(object)) return Unportable::Tensor;
+  const bool contains = PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object);
+  return contains ? Unportable::Container : Unportable::Instance;
+}
+
+std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code, Naming& naming) {
+  Describer describer(segment, code, naming);
+  std::vector<Described> all;
+  visit(segment, [&](Place place, const auto& owned) {
+    auto* object = reinterpret_cast<PyObject*>(owned.get());
+    all.push_back({place, object, describer.describe(place, object)});
+  });
+  return all;
+}
+
+std::vector<std::string> why_not_portable(const plan::Segment& segment, const std::vector<Described>& described) {
+  std::vector<std::string> reasons;
+  for (const auto& [place, object, ref] : described) {
+    if (ref.is_portable() || (ref.kind == ObjectRef::Kind::ByIdentity && ref.reason == Unportable::Artifact)) continue;
+    const std::string reason = std::string(place_name(place)) + " " + source::describe(object) + ": " +
+                               ref.print(*segment.guards.description().pool);
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(reason);
+  }
+  return reasons;
+}
+
+}  // namespace gramme::portable

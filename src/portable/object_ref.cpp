@@ -1,0 +1,118 @@
+#include "portable/object_ref.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "base/type_dict.h"
+#include "cpython/objects.h"
+#include "portable/canonical.h"
+#include "portable/digest.h"
+#include "portable/raw.h"
+#include "source/constant.h"
+
+namespace gramme::portable {
+namespace {
+
+/// "torch.nn.modules.linear.Linear"
+std::string name_of_type(PyTypeObject* type) {
+  const std::string module = module_of(reinterpret_cast<PyObject*>(type));
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return type->tp_name;
+  return module + "." + text_or_empty(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
+}
+
+/// How instances are made and laid out, and by which classes names are looked up.
+std::string layout_of(PyTypeObject* type) {
+  std::string text = "class " + name_of_type(Py_TYPE(type));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i)
+    text += " " + name_of_type(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
+  for (const Py_ssize_t number : {type->tp_basicsize, type->tp_itemsize, Py_ssize_t{type->tp_dictoffset},
+                                  Py_ssize_t{type->tp_weaklistoffset}})
+    text += " " + std::to_string(number);
+  return text;
+}
+
+/// Its file, how long that is and when it was written; "built in" if there is none.
+std::string file_of_module(const std::string& name) {
+  PyObject* module = module_named(name);
+  const std::string file = module ? text_or_empty(child(module, {StepKind::Attr, "__file__"}).get()) : "";
+  struct stat found;
+  if (file.empty() || stat(file.c_str(), &found) != 0) return "built in";
+  return file + " " + std::to_string(found.st_size) + " " + std::to_string(found.st_mtim.tv_sec) + "." +
+         std::to_string(found.st_mtim.tv_nsec);
+}
+
+std::string of_code(PyObject* code) { return "code " + hex(digest_of(reinterpret_cast<PyCodeObject*>(code))); }
+
+const char* of_part(ObjectRef::Part part) {
+  switch (part) {
+    case ObjectRef::Part::Itself:
+      return "";
+    case ObjectRef::Part::Type:
+      return "the type of ";
+    case ObjectRef::Part::Code:
+      return "the code of ";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* unportable_name(Unportable reason) {
+  constexpr const char* kNames[] = {
+#define UNPORTABLE(name, ...) #name,
+#include "portable/unportable.def"
+#undef UNPORTABLE
+  };
+  return kNames[static_cast<int>(reason)];
+}
+
+const char* because(Unportable reason) {
+  constexpr const char* kReasons[] = {
+#define UNPORTABLE(name, text) text,
+#include "portable/unportable.def"
+#undef UNPORTABLE
+  };
+  return kReasons[static_cast<int>(reason)];
+}
+
+bool ObjectRef::is_portable() const {
+  return kind != Kind::ByIdentity &&
+         std::all_of(items.begin(), items.end(), [](const ObjectRef& item) { return item.is_portable(); });
+}
+
+std::string ObjectRef::print(const source::Pool& pool) const {
+  switch (kind) {
+    case Kind::Constant:
+      return "constant " + source::describe(decode(bytes).get());
+    case Kind::Named:
+      return path.print();
+    case Kind::FromCall:
+      return of_part(part) + pool.at(source)->print();
+    case Kind::Set:
+      return "a set of " + source::describe(decode(bytes).get());
+    case Kind::Tuple: {
+      std::string text = "(";
+      for (const ObjectRef& item : items) text += (text.size() > 1 ? ", " : "") + item.print(pool);
+      return text + ")";
+    }
+    case Kind::ByIdentity:
+      return std::string("by identity, not portable: ") + because(reason);
+  }
+  return "";
+}
+
+std::string digest_of_object(PyObject* object) {
+  if (PyCode_Check(object)) return of_code(object);
+  if (PyFunction_Check(object)) return of_code(cpython::as_function(object)->func_code);
+  if (PyType_Check(object)) return layout_of(reinterpret_cast<PyTypeObject*>(object));
+  if (PyModule_Check(object)) return "module";
+  if (PyCFunction_Check(object)) {
+    const char* name = reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+    return std::string("C function ") + name + " " + file_of_module(module_of(object));
+  }
+  return "object of " + name_of_type(Py_TYPE(object));
+}
+
+}  // namespace gramme::portable

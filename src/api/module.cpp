@@ -14,6 +14,7 @@
 #include "api/native.h"
 #include "api/pipeline.h"
 #include "api/recording.h"
+#include "api/replayed.h"
 #include "api/testing.h"
 #include "api/whole.h"
 #include "aten/interrupted.h"
@@ -209,6 +210,7 @@ NB_MODULE(_C, m) {
   m.def("keeping_modes", keeping_modes);
   m.def("keeping_handlers", keeping_handlers);
   m.def("interrupts", interrupts);
+  bind_replayed(m);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
   testing.def("layouts", [] {

@@ -3,7 +3,8 @@
 //   digest(code), encode(object), decode(bytes), sha256(bytes)
 //   inventory(entry)              # of each segment: rows of (place, kind of reference, text, why it is not portable)
 //   rebind(True)                  # each new segment is made anew from its description and the call
-//   rebound()                     # what that came to since it was asked last
+//   rebind(True, rows)            # ... from those descriptions, of another process, one after the other
+//   rebound()                     # what that came to since it was asked last: "rows" are the descriptions, plain data
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -14,6 +15,7 @@
 #include "base/sha256.h"
 #include "native/executor.h"
 #include "portable/bind.h"
+#include "portable/bound.h"
 #include "portable/canonical.h"
 #include "portable/describe.h"
 #include "portable/digest.h"
@@ -35,6 +37,8 @@ using portable::ObjectRef;
 struct Met {
   size_t segments = 0, objects = 0, kept = 0;
   std::vector<std::string> wrong;
+  std::vector<std::vector<ObjectRef>> refs;
+  std::vector<std::vector<ObjectRef>> given;  // in the place of those
 };
 Met& met() {
   static Met all;
@@ -55,6 +59,9 @@ bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
     std::string bytes;
     return Py_TYPE(object) == Py_TYPE(found) && portable::encode(found, bytes) && bytes == ref.bytes;
   }
+  if (ref.kind == ObjectRef::Kind::Bound) return portable::is_same_bound(object, found);
+  if (ref.kind == ObjectRef::Kind::FrozenSet)  // members by identity: found again by name
+    return PyObject_RichCompareBool(object, found, Py_EQ) == 1;
   if (ref.kind != ObjectRef::Kind::Tuple) return found == object;
   bool same = PyTuple_GET_SIZE(object) == PyTuple_GET_SIZE(found);
   for (size_t i = 0; same && i < ref.items.size(); ++i) {
@@ -65,7 +72,8 @@ bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
 }
 
 const char* kind_of(const ObjectRef& ref) {
-  constexpr const char* kKinds[] = {"constant", "named", "from the call", "tuple", "set", "by identity"};
+  constexpr const char* kKinds[] = {"constant", "named",      "from the call", "bound",
+                                    "frozenset", "tuple", "set",           "by identity"};
   return kKinds[static_cast<int>(ref.kind)];
 }
 
@@ -95,11 +103,15 @@ nb::list inventory_of(PyCodeObject* code, const plan::Segment& segment, portable
 }
 
 nb::list inventory(nb::handle entry) {
-  portable::Naming naming;
-  nb::list segments;
-  for (const auto& [code, segment] : segments_of(*runtime::family_of(entry.ptr())))
-    segments.append(inventory_of(code.get(), *segment, naming));
-  return segments;
+  try {
+    portable::Naming naming;
+    nb::list segments;
+    for (const auto& [code, segment] : segments_of(*runtime::family_of(entry.ptr())))
+      segments.append(inventory_of(code.get(), *segment, naming));
+    return segments;
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
 }
 
 PyCodeObject* code_in(nb::handle object) {
@@ -123,13 +135,56 @@ nb::object decode(nb::bytes bytes) {
   }
 }
 
+nb::tuple to_python(const ObjectRef& ref) {
+  nb::list steps, items;
+  for (const portable::PathStep& step : ref.path.steps)
+    steps.append(nb::make_tuple(static_cast<int>(step.kind), step.name, step.index));
+  for (const ObjectRef& item : ref.items) items.append(to_python(item));
+  return nb::make_tuple(static_cast<int>(ref.kind), nb::bytes(ref.bytes.data(), ref.bytes.size()), ref.path.module,
+                        nb::tuple(steps), ref.digest, ref.source, static_cast<int>(ref.part), nb::tuple(items),
+                        static_cast<int>(ref.reason));
+}
+
+ObjectRef from_python(nb::handle row) {
+  ObjectRef ref;
+  const auto bytes = nb::cast<nb::bytes>(row[1]);
+  ref.kind = static_cast<ObjectRef::Kind>(nb::cast<int>(row[0]));
+  ref.bytes = {bytes.c_str(), bytes.size()};
+  ref.path.module = nb::cast<std::string>(row[2]);
+  for (nb::handle step : row[3])
+    ref.path.steps.push_back({static_cast<portable::StepKind>(nb::cast<int>(step[0])), nb::cast<std::string>(step[1]),
+                              nb::cast<int64_t>(step[2])});
+  ref.digest = nb::cast<std::string>(row[4]);
+  ref.source = nb::cast<uint32_t>(row[5]);
+  ref.part = static_cast<ObjectRef::Part>(nb::cast<int>(row[6]));
+  for (nb::handle item : row[7]) ref.items.push_back(from_python(item));
+  ref.reason = static_cast<portable::Unportable>(nb::cast<int>(row[8]));
+  return ref;
+}
+
+void rebind(bool on, nb::list rows) {
+  rebinds = on;
+  met() = {};
+  for (nb::handle segment : rows) {
+    std::vector<ObjectRef>& refs = met().given.emplace_back();
+    for (nb::handle ref : segment) refs.push_back(from_python(ref));
+  }
+}
+
 nb::dict take_met() {
   nb::dict result;
   result["segments"] = met().segments;
   result["objects"] = met().objects;
   result["kept"] = met().kept;
-  result["wrong"] = std::exchange(met().wrong, {});
-  met() = {};
+  result["wrong"] = met().wrong;
+  nb::list rows;
+  for (const std::vector<ObjectRef>& refs : met().refs) {
+    nb::list segment;
+    for (const ObjectRef& ref : refs) segment.append(to_python(ref));
+    rows.append(segment);
+  }
+  result["rows"] = rows;
+  met() = {.given = std::move(met().given)};
   return result;
 }
 
@@ -138,20 +193,37 @@ nb::dict take_met() {
 std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, const runtime::FrameView& frame) {
   portable::Naming naming;
   std::vector<plan::Roots> callers;
+  std::vector<portable::Described> described = portable::describe(*segment, frame.code, naming);
+  if (!met().given.empty()) {
+    std::vector<ObjectRef> given = std::move(met().given.front());
+    met().given.erase(met().given.begin());
+    if (given.size() != described.size()) {
+      met().wrong.push_back("a segment of " + std::to_string(described.size()) + " objects, described with " +
+                            std::to_string(given.size()));
+      return segment;
+    }
+    for (size_t i = 0; i < given.size(); ++i) described[i].ref = std::move(given[i]);
+  }
+  std::vector<ObjectRef>& refs = met().refs.emplace_back();
+  for (const portable::Described& each : described) refs.push_back(each.ref);
   const plan::Roots roots = roots_of(frame, callers);
   portable::Finder finder(*segment->guards.description().pool, roots);
   std::vector<Owned<>> objects;
   std::unordered_map<PyObject*, Owned<>> found;  // what was one object stays one
   ++met().segments;
-  for (const auto& [place, object, ref] : portable::describe(*segment, frame.code, naming)) {
+  for (const auto& [place, object, ref] : described) {
     ++met().objects;
+    if (!ref.is_portable()) {
+      ++met().kept;
+      objects.emplace_back();
+      continue;
+    }
     Owned<>& other = found[object];
-    if (!other && ref.is_portable()) {
+    if (!other) {
       other = finder.find(ref);
       if (other && !is_the_one(ref, object, other.get()))
         met().wrong.push_back(ref.print(*segment->guards.description().pool) + " is another object");
     }
-    met().kept += !other;
     objects.push_back(other);
   }
   for (std::string& line : finder.missing) met().wrong.push_back(std::move(line));
@@ -172,8 +244,7 @@ void bind_portable_testing(nb::module_& module) {
       },
       "bytes"_a);
   m.def("inventory", inventory, "entry"_a);
-  m.def(
-      "rebind", [](bool on) { rebinds = on; }, "on"_a);
+  m.def("rebind", rebind, "on"_a, "rows"_a = nb::list());
   m.def("rebound", take_met);
   m.def("reasons", [] {
     nb::dict reasons;

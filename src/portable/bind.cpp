@@ -3,7 +3,9 @@
 #include "base/error.h"
 #include "cpython/objects.h"
 #include "plan/walk.h"
+#include "portable/bound.h"
 #include "portable/canonical.h"
+#include "portable/raw.h"
 #include "portable/visit.h"
 
 namespace gramme::portable {
@@ -21,15 +23,14 @@ Owned<> Finder::in_call(const ObjectRef& ref) const {
   Owned<> found = ref.source < pool_.size() ? read(pool_.at(ref.source)) : Owned<>();
   plan::made_by_reading.clear();
   if (!found) return {};
-  switch (ref.part) {
-    case ObjectRef::Part::Itself:
-      return found;
-    case ObjectRef::Part::Type:
-      return share(reinterpret_cast<PyObject*>(Py_TYPE(found.get())));
-    case ObjectRef::Part::Code:
-      return PyFunction_Check(found.get()) ? share(cpython::as_function(found.get())->func_code) : Owned<>();
-  }
-  return {};
+  if (ref.part == ObjectRef::Part::Type) found = child(found.get(), {StepKind::Class});
+  if (ref.part == ObjectRef::Part::Code) found = child(found.get(), {StepKind::Code});
+  return follow(std::move(found), ref.path.steps);
+}
+
+Owned<> Finder::bound(const ObjectRef& ref) {
+  const Owned<> self = find(ref.items.at(0));
+  return self ? bind_again(self.get(), ref.bytes) : Owned<>();
 }
 
 Owned<> Finder::all(const ObjectRef& ref) {
@@ -47,6 +48,11 @@ Owned<> Finder::find(const ObjectRef& ref) {
   if (ref.kind == Kind::Constant) return decode(ref.bytes);
   if (ref.kind == Kind::Set) return take(PySet_New(decode(ref.bytes).get()));
   if (ref.kind == Kind::Tuple) return all(ref);
+  if (ref.kind == Kind::Bound) return bound(ref);
+  if (ref.kind == Kind::FrozenSet) {
+    const Owned<> members = all(ref);
+    return members ? take(PyFrozenSet_New(members.get())) : Owned<>();
+  }
   Owned<> found = ref.kind == Kind::Named ? resolve(ref.path) : ref.kind == Kind::FromCall ? in_call(ref) : Owned<>();
   if (!found) {
     missing.push_back(ref.print(pool_) + " is not there");

@@ -21,6 +21,7 @@ class Finder {
   Owned<> read(const source::Source* source) const;
   Owned<> in_call(const ObjectRef& ref) const;
   Owned<> all(const ObjectRef& ref);
+  Owned<> bound(const ObjectRef& ref);
 
   const source::Pool& pool_;
   const plan::Roots& roots_;

@@ -5,7 +5,9 @@
 #include "aten/classes.h"
 #include "cpython/entries.h"
 #include "cpython/objects.h"
+#include "portable/bound.h"
 #include "portable/canonical.h"
+#include "portable/raw.h"
 #include "source/constant.h"
 
 namespace gramme::portable {
@@ -14,15 +16,6 @@ namespace {
 constexpr int kDeepest = 50;
 
 ObjectRef unportable(Unportable reason) { return {.kind = ObjectRef::Kind::ByIdentity, .reason = reason}; }
-
-/// Do all of its members have the same hash in each process, and so the same places?
-bool has_steady_hashes(PyObject* set) {
-  PyObject* member;
-  Py_hash_t hash;
-  for (Py_ssize_t at = 0; cpython::next_member(set, &at, &member, &hash);)
-    if (!PyLong_CheckExact(member) && !PyBool_Check(member) && !PyFloat_CheckExact(member)) return false;
-  return true;
-}
 
 }  // namespace
 
@@ -35,7 +28,8 @@ const char* place_name(Place place) {
   return kNames[static_cast<int>(place)];
 }
 
-Describer::Describer(const plan::Segment& segment, PyCodeObject* code, Naming& naming) : naming_(naming) {
+Describer::Describer(const plan::Segment& segment, PyCodeObject* code, Naming& naming)
+    : naming_(naming), pool_(*segment.guards.description().pool) {
   const plan::GuardDescription& guards = segment.guards.description();
   for (size_t i = 0; i < guards.pool->size(); ++i) {
     const source::Source* source = guards.pool->at(i);
@@ -74,19 +68,23 @@ ObjectRef Describer::describe(Place place, PyObject* object) {
   return described(object, 0);
 }
 
-/// What is compared member by member has no order. That of Places facts and of replays is part of what they say.
+/// What is compared member by member has no order. That of Places facts and of replays is part of what they say, and
+/// depends on what was in the set before, even where hashes are the same in each process.
 ObjectRef Describer::of_set(PyObject* set, bool in_order) const {
   std::string bytes;
   const Owned<> members = take(PyFrozenSet_New(set));
-  if ((in_order && !has_steady_hashes(set)) || !encode(members.get(), bytes)) return unportable(Unportable::HashOrder);
+  if (in_order || !encode(members.get(), bytes)) return unportable(Unportable::HashOrder);
   return {.kind = PySet_Check(set) ? ObjectRef::Kind::Set : ObjectRef::Kind::Constant, .bytes = std::move(bytes)};
 }
 
 ObjectRef Describer::described(PyObject* object, int depth) {
+  const auto known = in_call_.find(object);
+  const bool is_itself = known != in_call_.end() && known->second.part == ObjectRef::Part::Itself;
   ObjectRef ref{.kind = ObjectRef::Kind::Constant};
-  if (encode(object, ref.bytes)) return ref;
+  // A fact about the very object holds of no other that is equal.
+  if (encode(object, ref.bytes) && (!is_itself || decode(ref.bytes).get() == object)) return ref;
   ref.bytes.clear();
-  if (PyTuple_CheckExact(object) && depth < kDeepest) {
+  if (PyTuple_CheckExact(object) && !is_itself && depth < kDeepest) {  // no other tuple is a class's own, say
     ref.kind = ObjectRef::Kind::Tuple;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       ref.items.push_back(described(PyTuple_GET_ITEM(object, i), depth + 1));
@@ -98,14 +96,54 @@ ObjectRef Describer::described(PyObject* object, int depth) {
     ref.digest = digest_of_object(object);
     return ref;
   }
-  if (const auto found = in_call_.find(object); found != in_call_.end()) {
+  if (known != in_call_.end()) {
     ref.kind = ObjectRef::Kind::FromCall;
-    ref.source = found->second.source;
-    ref.part = found->second.part;
+    ref.source = known->second.source;
+    ref.part = known->second.part;
     ref.digest = digest_of_object(object);
     return ref;
   }
+  if (const ObjectRef* beyond = beyond_call(object)) return *beyond;
+  if (PyFrozenSet_CheckExact(object) && depth < kDeepest) {
+    ref.kind = ObjectRef::Kind::FrozenSet;
+    PyObject* member;
+    Py_hash_t hash;
+    for (Py_ssize_t at = 0; cpython::next_member(object, &at, &member, &hash);)
+      ref.items.push_back(described(member, depth + 1));
+    std::ranges::sort(ref.items, {}, [&](const ObjectRef& item) { return item.print(pool_); });
+    return ref;
+  }
+  if (std::optional<ObjectRef> bound = of_bound(object, depth)) return *bound;
   return unportable(reason_of(object));
+}
+
+/// What classes and functions that only the call leads to have for themselves.
+const ObjectRef* Describer::beyond_call(PyObject* object) {
+  if (!std::exchange(went_beyond_, true))
+    for (const auto& [from, place] : in_call_) {
+      if (!(PyType_Check(from) || PyFunction_Check(from)) || naming_.find(from)) continue;
+      for (auto& [reached, steps] : ways_from(from, module_of(from))) {
+        const auto [known, is_new] = beyond_call_.try_emplace(reached);
+        const bool shorter = is_new || steps.size() < known->second.path.steps.size();
+        if (shorter || (steps.size() == known->second.path.steps.size() && place.source < known->second.source))
+          known->second = {.kind = ObjectRef::Kind::FromCall,
+                           .path = {"", std::move(steps)},
+                           .digest = digest_of_object(reached),
+                           .source = place.source,
+                           .part = place.part};
+      }
+    }
+  const auto found = beyond_call_.find(object);
+  return found == beyond_call_.end() ? nullptr : &found->second;
+}
+
+std::optional<ObjectRef> Describer::of_bound(PyObject* function, int depth) {
+  const auto [self, name] = bound_parts(function);
+  if (!self || depth >= kDeepest) return std::nullopt;
+  ObjectRef ref{.kind = ObjectRef::Kind::Bound, .bytes = name, .items = {described(self.get(), depth + 1)}};
+  const Owned<> again = ref.items[0].is_portable() ? bind_again(self.get(), name) : Owned<>();
+  if (!again || !is_same_bound(function, again.get())) return std::nullopt;
+  return ref;
 }
 
 Unportable Describer::reason_of(PyObject* object) {
@@ -122,6 +160,10 @@ Unportable Describer::reason_of(PyObject* object) {
 
 std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code, Naming& naming) {
   Describer describer(segment, code, naming);
+  visit(segment, [&](Place, const auto& owned) {  // what one is found by may be known only when another was
+    auto* object = reinterpret_cast<PyObject*>(owned.get());
+    if (PyType_Check(object)) naming.find(object);
+  });
   std::vector<Described> all;
   visit(segment, [&](Place place, const auto& owned) {
     auto* object = reinterpret_cast<PyObject*>(owned.get());

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +34,13 @@ class Describer {
     ObjectRef::Part part;
   };
   Naming& naming_;
+  const ObjectRef* beyond_call(PyObject* object);
+  std::optional<ObjectRef> of_bound(PyObject* function, int depth);
+
+  const source::Pool& pool_;
   std::unordered_map<PyObject*, InCall> in_call_;
+  std::unordered_map<PyObject*, ObjectRef> beyond_call_;  // what hangs off that
+  bool went_beyond_ = false;
 };
 
 struct Described {

@@ -13,8 +13,9 @@ constexpr size_t kLongestPath = 10;
 
 /// What nobody asks the way to: constants, and what is shared by many.
 bool is_worth_a_way(PyObject* object) {
-  return !(object == Py_None || PyLong_Check(object) || PyFloat_Check(object) || PyUnicode_Check(object) ||
-           PyBytes_Check(object) || PyTuple_CheckExact(object) || PyList_CheckExact(object));
+  return !(object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+           PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PyTuple_CheckExact(object) ||
+           PyList_CheckExact(object) || PyDict_CheckExact(object));
 }
 
 template <class Visit>
@@ -33,6 +34,22 @@ bool leads_to(const Path& path, PyObject* object) { return resolve(path).get() =
 
 }  // namespace
 
+Ways ways_from(PyObject* from, const std::string& module) {
+  std::deque<PyObject*> next = {from};
+  Ways ways = {{from, {}}};
+  for (; !next.empty(); next.pop_front()) {
+    const std::vector<PathStep> way = ways.at(next.front());
+    if (way.size() >= kLongestPath) continue;
+    for (auto& [step, object] : children(next.front(), module)) {
+      if (!is_worth_a_way(object.get()) || PyModule_Check(object.get()) || ways.contains(object.get())) continue;
+      std::vector<PathStep>& longer = ways[object.get()] = way;
+      longer.push_back(step);
+      next.push_back(object.get());
+    }
+  }
+  return ways;
+}
+
 Naming::Naming() = default;
 Naming::~Naming() = default;
 
@@ -41,21 +58,7 @@ const Naming::Index& Naming::index_of(const std::string& name) {
   Index& index = known->second;
   PyObject* module = is_new ? module_named(name) : nullptr;
   if (!module) return index;
-  std::deque<PyObject*> next = {module};
-  std::unordered_map<PyObject*, Path> ways = {{module, {name, {}}}};
-  for (; !next.empty(); next.pop_front()) {
-    const Path way = ways.at(next.front());
-    index.emplace(next.front(), way);
-    if (way.steps.size() >= kLongestPath) continue;
-    for (auto& [step, object] : children(next.front(), name)) {
-      const bool is_other_module = PyModule_Check(object.get()) && object.get() != module;
-      if (!is_worth_a_way(object.get()) || is_other_module || ways.contains(object.get())) continue;
-      Path longer = way;
-      longer.steps.push_back(step);
-      ways.emplace(object.get(), std::move(longer));
-      next.push_back(object.get());
-    }
-  }
+  for (auto& [object, steps] : ways_from(module, name)) index.emplace(object, Path{name, std::move(steps)});
   return index;
 }
 
@@ -80,7 +83,7 @@ void Naming::index_globals() {
 const Path* Naming::find_module(PyObject* module) {
   const std::string name = module_of(module);
   if (name.empty() || module_named(name) != module) return nullptr;
-  return &others_.insert_or_assign(module, Path{name, {}}).first->second;
+  return keep(module, Path{name, {}});
 }
 
 const Path* Naming::find_code(PyObject* code) {
@@ -104,22 +107,49 @@ const Path* Naming::find_operator(PyObject* object) {
   path.steps.push_back({StepKind::Attr, name.substr(0, colons)});
   path.steps.push_back({StepKind::Attr, name.substr(colons + 2)});
   if (packet) path.steps.push_back({StepKind::Attr, overload.empty() ? "default" : overload});
+  return keep(object, std::move(path));
+}
+
+const Path* Naming::keep(PyObject* object, Path path) {
   if (!leads_to(path, object)) return nullptr;
   return &others_.insert_or_assign(object, std::move(path)).first->second;
 }
 
+/// One of C, which knows its class: of classes of CPython's that no module of their own has.
+const Path* Naming::find_descriptor(PyObject* descriptor) {
+  PyTypeObject* type = Py_TYPE(descriptor);
+  if (type != &PyMethodDescr_Type && type != &PyWrapperDescr_Type && type != &PyClassMethodDescr_Type &&
+      type != &PyGetSetDescr_Type && type != &PyMemberDescr_Type)
+    return nullptr;
+  const Path* cls = find(reinterpret_cast<PyObject*>(PyDescr_TYPE(descriptor)));
+  if (!cls) return nullptr;
+  Path path = *cls;
+  path.steps.push_back({StepKind::Attr, text_or_empty(PyDescr_NAME(descriptor))});
+  return keep(descriptor, std::move(path));
+}
+
+/// In a module that was gone through for another object: functions of named tuples say that they are of no module.
+const Path* Naming::find_in_known(PyObject* object) {
+  for (const auto& [module, index] : modules_)
+    if (const auto found = index.find(object); found != index.end() && leads_to(found->second, object))
+      return &found->second;
+  return nullptr;
+}
+
 const Path* Naming::find(PyObject* object) {
   if (PyModule_Check(object)) return find_module(object);
-  if (PyCode_Check(object)) return find_code(object);
+  if (PyCode_Check(object))
+    if (const Path* path = find_code(object)) return path;
   if (const std::string module = module_of(object); !module.empty())
     if (const Path* path = find_in(module, object)) return path;
   index_globals();
   if (const auto found = globals_.find(object); found != globals_.end() && leads_to(found->second, object))
     return &found->second;
   if (const Path* path = find_operator(object)) return path;
+  if (const Path* path = find_descriptor(object)) return path;
   // An object of a class: an enumeration's member, a class's own constant.
-  const std::string module = module_of(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-  return find_in(module, object);
+  if (const Path* path = find_in(module_of(reinterpret_cast<PyObject*>(Py_TYPE(object))), object)) return path;
+  return find_in_known(object);
 }
 
 }  // namespace gramme::portable

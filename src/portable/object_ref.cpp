@@ -45,6 +45,16 @@ std::string file_of_module(const std::string& name) {
 
 std::string of_code(PyObject* code) { return "code " + hex(digest_of(reinterpret_cast<PyCodeObject*>(code))); }
 
+/// Classes by name: the tuple is an order in which they are looked into.
+std::string of_items(PyObject* tuple) {
+  std::string text = "tuple of";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    text += " " + name_of_type(PyType_Check(item) ? reinterpret_cast<PyTypeObject*>(item) : Py_TYPE(item));
+  }
+  return text;
+}
+
 const char* of_part(ObjectRef::Part part) {
   switch (part) {
     case ObjectRef::Part::Itself:
@@ -89,10 +99,13 @@ std::string ObjectRef::print(const source::Pool& pool) const {
     case Kind::Named:
       return path.print();
     case Kind::FromCall:
-      return of_part(part) + pool.at(source)->print();
+      return of_part(part) + pool.at(source)->print() + portable::print(path.steps, '.');
+    case Kind::Bound:
+      return items[0].print(pool) + "." + bytes;
     case Kind::Set:
       return "a set of " + source::describe(decode(bytes).get());
-    case Kind::Tuple: {
+    case Kind::Tuple:
+    case Kind::FrozenSet: {
       std::string text = "(";
       for (const ObjectRef& item : items) text += (text.size() > 1 ? ", " : "") + item.print(pool);
       return text + ")";
@@ -108,6 +121,8 @@ std::string digest_of_object(PyObject* object) {
   if (PyFunction_Check(object)) return of_code(cpython::as_function(object)->func_code);
   if (PyType_Check(object)) return layout_of(reinterpret_cast<PyTypeObject*>(object));
   if (PyModule_Check(object)) return "module";
+  if (std::string bytes; encode(object, bytes)) return "constant " + hex(bytes);
+  if (PyTuple_CheckExact(object)) return of_items(object);
   if (PyCFunction_Check(object)) {
     const char* name = reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
     return std::string("C function ") + name + " " + file_of_module(module_of(object));

@@ -21,7 +21,9 @@ struct ObjectRef {
   enum class Kind : uint8_t {
     Constant,  // bytes (canonical.h)
     Named,     // path; `digest` says what has to be there
-    FromCall,  // what the source reads, `part` of it
+    FromCall,  // what the source reads, `part` of it, and on from there by the steps of `path`
+    Bound,     // the C function called `bytes` of the class of the object items[0], or of that class, bound to it
+    FrozenSet, // items
     Tuple,     // items
     Set,       // a set of constants: bytes, of the frozenset
     ByIdentity,

@@ -8,22 +8,29 @@
 namespace gramme::portable {
 
 Owned<> resolve(const Path& path) {
-  Owned<> at = share(module_named(path.module));
-  for (const PathStep& step : path.steps) {
-    if (!at) return {};
-    at = child(at.get(), step);
-  }
-  return at;
+  return follow(share(module_named(path.module)), path.steps);
 }
 
-std::string Path::print() const {
-  std::string text = module;
-  char joint = ':';
+Owned<> follow(Owned<> from, const std::vector<PathStep>& steps) {
+  for (const PathStep& step : steps) {
+    if (!from) return {};
+    from = child(from.get(), step);
+  }
+  return from;
+}
+
+std::string Path::print() const { return module + portable::print(steps, ':'); }
+
+std::string print(const std::vector<PathStep>& steps, char joint) {
+  std::string text;
   for (const PathStep& step : steps) {
     text += std::exchange(joint, '.');
     switch (step.kind) {
       case StepKind::Attr:
         text += step.name;
+        break;
+      case StepKind::Class:
+        text += "<class>";
         break;
       case StepKind::Key:
         text += "['" + step.name + "']";

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/ref.h"
@@ -28,8 +29,17 @@ struct Path {
   std::string print() const;
 };
 
+/// Each after the joint, then after a dot.
+std::string print(const std::vector<PathStep>& steps, char joint);
+/// What the steps lead to; null if there is nothing, or nothing to begin with.
+Owned<> follow(Owned<> from, const std::vector<PathStep>& steps);
 /// What lies at the end; null if there is nothing. Imports nothing and runs no Python.
 Owned<> resolve(const Path& path);
+
+/// Objects with the shortest way to each from where one began.
+using Ways = std::unordered_map<PyObject*, std::vector<PathStep>>;
+/// All that one comes to from an object of a module, itself too.
+Ways ways_from(PyObject* object, const std::string& module);
 
 /// The way to objects, by going through what modules hold. It is made on demand and for a short time: it is not told of
 /// changes.
@@ -48,6 +58,9 @@ class Naming {
   const Path* find_in(const std::string& module, PyObject* object);
   const Path* find_operator(PyObject* object);
   const Path* find_module(PyObject* module);
+  const Path* find_descriptor(PyObject* descriptor);
+  const Path* find_in_known(PyObject* object);
+  const Path* keep(PyObject* object, Path path);
   const Path* find_code(PyObject* code);
   void index_globals();
 

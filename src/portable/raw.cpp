@@ -75,6 +75,26 @@ void add_entries(Children& children, PyObject* dict, StepKind kind) {
     if (const std::string name = text_or_empty(key); !name.empty()) add(children, {kind, name}, share(value));
 }
 
+/// One that only its instances lead to: of modules put in another's place, or a metaclass.
+void add_class(Children& children, PyObject* object, PyTypeObject* usual) {
+  if (!Py_IS_TYPE(object, usual)) add(children, {StepKind::Class}, child(object, {StepKind::Class}));
+}
+
+/// Functions and classes that an instance has for itself.
+void add_own(Children& children, PyObject* object) {
+  auto add_if = [&](PyObject* key, PyObject* value) {
+    if (!value || !(PyFunction_Check(value) || PyType_Check(value))) return;
+    if (const std::string name = text_or_empty(key); !name.empty()) add(children, {StepKind::Attr, name}, share(value));
+  };
+  if (cpython::has_inline_values(object)) {
+    for (Py_ssize_t i = 0; PyObject* key = cpython::shared_key_at(Py_TYPE(object), i); ++i)
+      add_if(key, *cpython::inline_value_address(object, i));
+  } else if (PyObject* dict = cpython::instance_dict_if_any(object)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) add_if(key, value);
+  }
+}
+
 }  // namespace
 
 PyObject* module_named(const std::string& name) {
@@ -86,6 +106,8 @@ Owned<> child(PyObject* object, const PathStep& step) {
   switch (step.kind) {
     case StepKind::Attr:
       return attribute(object, step.name);
+    case StepKind::Class:
+      return share(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     case StepKind::Key:
       return PyDict_Check(object) ? share(entry(object, step.name.c_str())) : Owned<>();
     case StepKind::Function:
@@ -106,10 +128,12 @@ std::vector<std::pair<PathStep, Owned<>>> children(PyObject* object, const std::
   Children all;
   if (PyModule_Check(object)) {
     add_entries(all, PyModule_GetDict(object), StepKind::Attr);
+    add_class(all, object, &PyModule_Type);
     return all;
   }
   if (PyType_Check(object)) {
     if (module_of(object) == module) add_entries(all, type_dict(object), StepKind::Attr);
+    add_class(all, object, &PyType_Type);
     return all;
   }
   if (PyCode_Check(object)) {
@@ -125,7 +149,8 @@ std::vector<std::pair<PathStep, Owned<>>> children(PyObject* object, const std::
     for (int64_t i = 0; closure && i < PyTuple_GET_SIZE(closure); ++i)
       add(all, {StepKind::Cell, "", i}, in_cell(object, i));
   }
-  for (const char* name : {"__wrapped__", "func"})  // of wrappers and of cached properties
+  if (module_of(reinterpret_cast<PyObject*>(Py_TYPE(object))) == module) add_own(all, object);
+  for (const char* name : {"__wrapped__", "func", "fget", "fset", "fdel"})  // of wrappers and descriptors
     add(all, {StepKind::Attr, name}, PyDict_Check(object) ? Owned<>() : attribute(object, name));
   return all;
 }

@@ -14,6 +14,7 @@
 #include "api/native.h"
 #include "api/pipeline.h"
 #include "api/recording.h"
+#include "api/portability.h"
 #include "api/replayed.h"
 #include "api/testing.h"
 #include "api/whole.h"
@@ -195,6 +196,7 @@ NB_MODULE(_C, m) {
         nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
+  m.def("unportable", unportable, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def(

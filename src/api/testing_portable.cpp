@@ -1,7 +1,8 @@
 // What tests ask of the room portable.
 //
 //   digest(code), encode(object), decode(bytes), sha256(bytes)
-//   inventory(entry)              # of each segment: rows of (place, kind of reference, text, why it is not portable)
+//   inventory(entry)              # of each segment: rows of (place, kind of reference, text, why it is not portable,
+//                                 # the object)
 //   rebind(True)                  # each new segment is made anew from its description and the call
 //   rebind(True, rows)            # ... from those descriptions, of another process, one after the other
 //   rebound()                     # what that came to since it was asked last: "rows" are the descriptions, plain data
@@ -86,7 +87,7 @@ std::string reason_of(const ObjectRef& ref) {
 }
 
 nb::tuple row(const char* place, PyObject* object, const ObjectRef& ref, const source::Pool& pool) {
-  return nb::make_tuple(place, kind_of(ref), ref.print(pool), reason_of(ref), source::describe(object));
+  return nb::make_tuple(place, kind_of(ref), ref.print(pool), reason_of(ref), nb::borrow(object));
 }
 
 nb::list inventory_of(PyCodeObject* code, const plan::Segment& segment, portable::Naming& naming) {

@@ -55,7 +55,7 @@ plan::Roots roots_of(const runtime::FrameView& frame, std::vector<plan::Roots>& 
 
 /// Is it the very object, or a constant like it?
 bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
-  if (ref.kind == ObjectRef::Kind::Set) return PySet_Check(found) && source::same_elements(object, found);
+  if (ref.kind == ObjectRef::Kind::Set) return Py_IS_TYPE(found, Py_TYPE(object)) && source::same_elements(object, found);
   if (ref.kind == ObjectRef::Kind::Constant) {
     std::string bytes;
     return Py_TYPE(object) == Py_TYPE(found) && portable::encode(found, bytes) && bytes == ref.bytes;

@@ -46,7 +46,7 @@ Owned<> Finder::all(const ObjectRef& ref) {
 Owned<> Finder::find(const ObjectRef& ref) {
   using Kind = ObjectRef::Kind;
   if (ref.kind == Kind::Constant) return decode(ref.bytes);
-  if (ref.kind == Kind::Set) return take(PySet_New(decode(ref.bytes).get()));
+  if (ref.kind == Kind::Set) return made_set(ref);
   if (ref.kind == Kind::Tuple) return all(ref);
   if (ref.kind == Kind::Bound) return bound(ref);
   if (ref.kind == Kind::FrozenSet) {

@@ -17,6 +17,15 @@ constexpr int kDeepest = 50;
 
 ObjectRef unportable(Unportable reason) { return {.kind = ObjectRef::Kind::ByIdentity, .reason = reason}; }
 
+/// Have its members the same hashes in each process? What is alone has a place of its own anyway.
+bool has_steady_hashes(PyObject* set) {
+  PyObject* member;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; PySet_GET_SIZE(set) > 1 && cpython::next_member(set, &at, &member, &hash);)
+    if (!PyLong_CheckExact(member) && !PyBool_Check(member) && !PyFloat_CheckExact(member)) return false;
+  return true;
+}
+
 }  // namespace
 
 const char* place_name(Place place) {
@@ -68,13 +77,15 @@ ObjectRef Describer::describe(Place place, PyObject* object) {
   return described(object, 0);
 }
 
-/// What is compared member by member has no order. That of Places facts and of replays is part of what they say, and
-/// depends on what was in the set before, even where hashes are the same in each process.
-ObjectRef Describer::of_set(PyObject* set, bool in_order) const {
-  std::string bytes;
-  const Owned<> members = take(PyFrozenSet_New(set));
-  if (in_order || !encode(members.get(), bytes)) return unportable(Unportable::HashOrder);
-  return {.kind = PySet_Check(set) ? ObjectRef::Kind::Set : ObjectRef::Kind::Constant, .bytes = std::move(bytes)};
+/// What is compared member by member has no order. That of Places facts and of replays is part of what they say: such a
+/// set is portable if a new one comes to the same places in each process, whatever was in this one before.
+ObjectRef Describer::of_set(PyObject* set, bool in_order) {
+  ObjectRef ref{.kind = ObjectRef::Kind::Set, .digest = PySet_Check(set) ? "set" : "frozenset"};
+  if (!encode(take(PySequence_Tuple(set)).get(), ref.bytes)) return unportable(Unportable::Container);
+  if (!in_order) return ref;
+  auto same = [](PyObject* a, PyObject* b) { return source::same_constant(a, b); };
+  const bool is_steady = has_steady_hashes(set) && cpython::same_places(made_set(ref).get(), set, same);
+  return is_steady ? ref : unportable(Unportable::HashOrder);
 }
 
 ObjectRef Describer::described(PyObject* object, int depth) {
@@ -90,6 +101,7 @@ ObjectRef Describer::described(PyObject* object, int depth) {
       ref.items.push_back(described(PyTuple_GET_ITEM(object, i), depth + 1));
     return ref;
   }
+  if (is_opaque(object)) return of_opaque(object, depth);
   if (const Path* path = naming_.find(object)) {
     ref.kind = ObjectRef::Kind::Named;
     ref.path = *path;
@@ -113,6 +125,12 @@ ObjectRef Describer::described(PyObject* object, int depth) {
     std::ranges::sort(ref.items, {}, [&](const ObjectRef& item) { return item.print(pool_); });
     return ref;
   }
+  if (PyCFunction_Check(object)) return of_opaque(object, depth);
+  return unportable(reason_of(object));
+}
+
+/// A bound function is its parts. Nothing tells other such objects from their like.
+ObjectRef Describer::of_opaque(PyObject* object, int depth) {
   if (std::optional<ObjectRef> bound = of_bound(object, depth)) return *bound;
   return unportable(reason_of(object));
 }
@@ -155,7 +173,8 @@ Unportable Describer::reason_of(PyObject* object) {
   if (source::is_leaf(object)) return Unportable::Scalar;
   if (aten::is_tensor(object)) return Unportable::Tensor;
   const bool contains = PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object);
-  return contains ? Unportable::Container : Unportable::Instance;
+  if (contains) return Unportable::Container;
+  return is_opaque(object) ? Unportable::Opaque : Unportable::Instance;
 }
 
 std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code, Naming& naming) {

@@ -26,7 +26,7 @@ class Describer {
   /// Does the way to it begin with the call, or with an object that has a name?
   bool begins_outside(const source::Source* source);
   ObjectRef described(PyObject* object, int depth);
-  ObjectRef of_set(PyObject* set, bool in_order) const;
+  static ObjectRef of_set(PyObject* set, bool in_order);
   static Unportable reason_of(PyObject* object);
 
   struct InCall {
@@ -35,6 +35,7 @@ class Describer {
   };
   Naming& naming_;
   const ObjectRef* beyond_call(PyObject* object);
+  ObjectRef of_opaque(PyObject* object, int depth);
   std::optional<ObjectRef> of_bound(PyObject* function, int depth);
 
   const source::Pool& pool_;

@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "base/sha256.h"
 #include "base/type_dict.h"
 #include "cpython/objects.h"
@@ -53,6 +57,26 @@ std::string of_items(PyObject* tuple) {
     text += " " + name_of_type(PyType_Check(item) ? reinterpret_cast<PyTypeObject*>(item) : Py_TYPE(item));
   }
   return text;
+}
+
+/// Of a named tuple: it gives the item of an index.
+bool is_field(PyObject* object) {
+  PyTypeObject* const type = once([] { return imported_type("_collections", "_tuplegetter"); });
+  return Py_IS_TYPE(object, type);
+}
+
+/// Of an instance of a class below a builtin one, and of an enumeration's member: what it is besides its attributes.
+std::string payload_of(PyObject* object) {
+  static PyObject* const value_name = intern("_value_");
+  Owned<> plain;
+  if (PyLong_Check(object)) plain = take(_PyLong_Copy(reinterpret_cast<PyLongObject*>(object)));
+  if (PyFloat_Check(object)) plain = take(PyFloat_FromDouble(PyFloat_AS_DOUBLE(object)));
+  if (PyUnicode_Check(object)) plain = take(PyUnicode_FromObject(object));
+  if (is_field(object)) plain = share(PyTuple_GET_ITEM(take(PyObject_CallMethod(object, "__reduce__", "")).get(), 1));
+  PyObject* value = nullptr;
+  if (!plain && cpython::instance_attribute(object, value_name, &value) == cpython::Lookup::Found) plain = share(value);
+  std::string bytes;
+  return plain && encode(plain.get(), bytes) ? " " + hex(bytes) : "";
 }
 
 const char* of_part(ObjectRef::Part part) {
@@ -116,6 +140,11 @@ std::string ObjectRef::print(const source::Pool& pool) const {
   return "";
 }
 
+Owned<> made_set(const ObjectRef& ref) {
+  const Owned<> members = decode(ref.bytes);
+  return take(ref.digest == "set" ? PySet_New(members.get()) : PyFrozenSet_New(members.get()));
+}
+
 std::string digest_of_object(PyObject* object) {
   if (PyCode_Check(object)) return of_code(object);
   if (PyFunction_Check(object)) return of_code(cpython::as_function(object)->func_code);
@@ -127,7 +156,20 @@ std::string digest_of_object(PyObject* object) {
     const char* name = reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
     return std::string("C function ") + name + " " + file_of_module(module_of(object));
   }
-  return "object of " + name_of_type(Py_TYPE(object));
+  return "object of " + name_of_type(Py_TYPE(object)) + payload_of(object);
+}
+
+bool is_opaque(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) return !PyType_Check(object) && !cpython::builtin_base(type);
+  if (PyFunction_Check(object) || PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object)) return false;
+  if (PyCFunction_Check(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object)) return false;
+  PyTypeObject* const transparent[] = {
+      &PyMethodDescr_Type, &PyWrapperDescr_Type, &PyClassMethodDescr_Type, &PyGetSetDescr_Type, &PyMemberDescr_Type,
+      &PyStaticMethod_Type, &PyClassMethod_Type,  &PyProperty_Type,         &PyContextVar_Type};
+  if (std::ranges::find(transparent, type) != std::end(transparent)) return false;
+  const std::string_view name = type->tp_name;
+  return name != "numpy.ufunc" && name != "numpy._ArrayFunctionDispatcher" && !is_field(object);
 }
 
 }  // namespace gramme::portable

@@ -132,7 +132,7 @@ def test_code_is_found_through_its_function() -> None:
     "reason, program",
     [
         ("HashOrder", lambda x, words={"one", "two"}: (x, words | {"three"})),  # noqa: B006
-        ("Instance", lambda x: (x, collections.Counter("aab").most_common(1))),
+        ("Opaque", lambda x: (x, collections.Counter("aab").most_common(1))),
     ],
 )
 def test_what_is_not_portable_says_why(reason: str, program: Callable[..., Any]) -> None:

@@ -56,6 +56,7 @@ class Segment:
         pushed: frames of callees that are made again to run it.
         goes_on: it is the rest of the call that the segment before it ends at.
         runs: how often it has run.
+        unportable: the objects it holds that another process could not find again, and why; filled in by explain().
 
     """
 
@@ -86,6 +87,7 @@ class Segment:
     goes_on: bool
     runs: int
     begins: FrameSummary | None = None
+    unportable: list[str] = field(default_factory=list)
 
     @property
     def tape(self) -> str:
@@ -297,7 +299,10 @@ def explain(
     def call(*args: Any, **kwargs: Any) -> Explanation:
         compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
         recorded = _recorded(lambda: compiled(*args, **kwargs))
-        rows = sorted(_C.segments(entry_of(compiled)), key=lambda row: row["number"])
+        entry = entry_of(compiled)
+        unportable = _C.unportable(entry)
+        rows = [row | {"unportable": unportable.get(row["number"], [])} for row in _C.segments(entry)]
+        rows.sort(key=lambda row: row["number"])
         return Explanation([Segment.from_row(row, recorded) for row in rows], recorded)
 
     return call

@@ -6,6 +6,7 @@
 #include "api/filter.h"
 #include "api/listeners.h"
 #include "api/native.h"
+#include "api/rebinding.h"
 #include "api/settings.h"
 #include "aten/classes.h"
 #include "aten/recorded.h"
@@ -363,6 +364,8 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   if (segment) refuse_break(*segment);
   if (segment && options_.guard_filter) filter_guards(options_.guard_filter.get(), *segment);
   if (segment) learn(policy, *segment);
+  if (segment && rebinds) [[unlikely]]
+    segment = rebound(std::move(segment), frame);
   return segment;
 }
 

@@ -14,6 +14,8 @@
 #include "api/native.h"
 #include "api/pipeline.h"
 #include "api/recording.h"
+#include "api/portability.h"
+#include "api/replayed.h"
 #include "api/testing.h"
 #include "api/whole.h"
 #include "aten/interrupted.h"
@@ -194,6 +196,7 @@ NB_MODULE(_C, m) {
         nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
+  m.def("unportable", unportable, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def(
@@ -209,6 +212,7 @@ NB_MODULE(_C, m) {
   m.def("keeping_modes", keeping_modes);
   m.def("keeping_handlers", keeping_handlers);
   m.def("interrupts", interrupts);
+  bind_replayed(m);
   nb::module_ testing = m.def_submodule("testing");
   bind_testing(testing);
   testing.def("layouts", [] {

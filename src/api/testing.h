@@ -14,6 +14,7 @@ void bind_tape_testing(nanobind::module_& m);
 void bind_memory_testing(nanobind::module_& m);
 void bind_shape_testing(nanobind::module_& m);
 void bind_types_testing(nanobind::module_& m);
+void bind_portable_testing(nanobind::module_& m);
 inline void bind_testing(nanobind::module_& m) {
   bind_guards_testing(m);
   bind_meta_testing(m);
@@ -25,6 +26,7 @@ inline void bind_testing(nanobind::module_& m) {
   bind_memory_testing(m);
   bind_shape_testing(m);
   bind_types_testing(m);
+  bind_portable_testing(m);
 }
 
 }  // namespace gramme::api

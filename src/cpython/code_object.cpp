@@ -1,5 +1,8 @@
 #include "cpython/code_object.h"
 
+#include <cstdlib>
+#include <cstring>
+
 #include "cpython/features.h"
 
 namespace gramme::cpython {
@@ -45,6 +48,12 @@ Py_ssize_t extra_index() {
 Py_ssize_t note_index() {
   // no Python: a count in the interpreter
   static const Py_ssize_t index = request_index(nullptr);
+  return index;
+}
+
+Py_ssize_t digest_index() {
+  // no Python: a count in the interpreter
+  static const Py_ssize_t index = request_index(std::free);
   return index;
 }
 
@@ -101,6 +110,20 @@ uintptr_t code_note(PyCodeObject* code) {
 
 void set_code_note(PyCodeObject* code, uintptr_t note) {
   if (set_extra(code, note_index(), reinterpret_cast<void*>(note)) < 0) PyErr_Clear();
+}
+
+const char* code_digest(PyCodeObject* code) {
+  void* bytes = nullptr;
+  return get_extra(code, digest_index(), &bytes) < 0 ? nullptr : static_cast<const char*>(bytes);
+}
+
+void set_code_digest(PyCodeObject* code, const char* bytes, size_t size) {
+  void* kept = std::malloc(size);
+  if (!kept) return;
+  std::memcpy(kept, bytes, size);
+  if (set_extra(code, digest_index(), kept) == 0) return;
+  PyErr_Clear();
+  std::free(kept);
 }
 
 }  // namespace gramme::cpython

@@ -37,4 +37,8 @@ bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*));
 uintptr_t code_note(PyCodeObject* code);
 void set_code_note(PyCodeObject* code, uintptr_t note);
 
+/// Bytes kept with a code object, destroyed with it: null until they are set, and if there was no memory.
+const char* code_digest(PyCodeObject* code);
+void set_code_digest(PyCodeObject* code, const char* bytes, size_t size);
+
 }  // namespace gramme::cpython

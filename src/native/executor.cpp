@@ -297,6 +297,26 @@ Owned<> make_executor(Program program, Settings settings) {
 
 bool is_executor(PyObject* object) { return Py_TYPE(object) == type(); }
 
+namespace {
+using Visit = std::function<void(const char*, PyObject*)>;
+
+void each_constant(const Operand& operand, const Visit& visit) {
+  if (operand.object) visit("GraphConstant", operand.object.get());
+  for (const Operand& item : operand.items) each_constant(item, visit);
+}
+}  // namespace
+
+void each_object(PyObject* executor, const Visit& visit) {
+  const Program& program = *self_of(executor)->program;
+  for (const Step& step : program.steps) {
+    visit("GraphTarget", step.target.get());
+    for (const Operand& argument : step.arguments) each_constant(argument, visit);
+    for (const auto& [name, argument] : step.keywords) each_constant(argument, visit);
+  }
+  each_constant(program.output, visit);
+  if (program.module) visit("GraphModuleOfOperators", program.module.get());
+}
+
 std::string print_tapes(PyObject* executor) {
   std::string text;
   for (auto& recorded : self_of(executor)->recorded) {

@@ -3,6 +3,7 @@
 //   PyObject* run = make_executor(std::move(program), {Trust::Guarded});
 //   PyObject_Vectorcall(run, inputs, count, nullptr);   // the program's output
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,9 @@ bool is_executor(PyObject* object);
 /// error set if it raises, or gives another number of them; `*failed` is the step that raised.
 bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count, PyObject** outputs,
                 size_t output_count, size_t* failed) noexcept;
+
+/// The objects of the program that an executor runs: what its steps call, and their constants.
+void each_object(PyObject* executor, const std::function<void(const char* place, PyObject* object)>& visit);
 
 /// Of an executor: its tapes in text, counts of its calls, the numbers of instructions of its last tape.
 std::string print_tapes(PyObject* executor);

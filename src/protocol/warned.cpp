@@ -49,8 +49,12 @@ bool writes_filters(Trace& trace) {
          is_written(trace, "warnings", {"filters", "defaultaction", "showwarning", "_showwarnmsg_impl"});
 }
 
+PyObject* warning_issuer() {
+  return once([] { return PyCFunction_New(&issue_method, nullptr); });
+}
+
 bool warn_at(Trace& trace, const trace::CallSite& site, PyObject* text, PyTypeObject* category) {
-  PyObject* const at = once([] { return PyCFunction_New(&issue_method, nullptr); });
+  PyObject* const at = warning_issuer();
   const bool internal = site.code && utf8_of(site.code->co_filename).find("importlib") != std::string::npos;
   if (!site.globals || internal || writes_filters(trace) || is_written(trace, "sys", {"stderr"})) return false;
   value::Value *type = class_value(trace, category), *line = trace.integer(site.line);

@@ -19,4 +19,7 @@ bool writes_filters(Trace& trace);
 /// guarded. False: it must be issued for real.
 bool warn_at(Trace& trace, const trace::CallSite& site, PyObject* text, PyTypeObject* category);
 
+/// What the replay calls for that; borrowed, it lives as long as the process.
+PyObject* warning_issuer();
+
 }  // namespace gramme::protocol

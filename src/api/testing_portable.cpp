@@ -1,6 +1,6 @@
 // What tests ask of the room portable.
 //
-//   digest(code), encode(object), decode(bytes), sha256(bytes)
+//   digest(code), encode(object), decode(bytes)
 //   inventory(entry)              # of each segment: rows of (place, kind of reference, text, why it is not portable,
 //                                 # the object)
 //   rebind(True)                  # each new segment is made anew from its description and the call
@@ -13,7 +13,6 @@
 #include "api/describe.h"
 #include "api/rebinding.h"
 #include "api/testing.h"
-#include "base/sha256.h"
 #include "native/executor.h"
 #include "portable/bind.h"
 #include "portable/bound.h"
@@ -237,13 +236,6 @@ void bind_portable_testing(nb::module_& module) {
       "digest", [](nb::handle code) { return bytes_of(portable::digest_of(code_in(code))); }, "code"_a);
   m.def("encode", encode, "object"_a.none());
   m.def("decode", decode, "bytes"_a);
-  m.def(
-      "sha256",
-      [](nb::bytes bytes) {
-        const Sha256 digest = sha256({bytes.c_str(), bytes.size()});
-        return bytes_of({reinterpret_cast<const char*>(digest.data()), digest.size()});
-      },
-      "bytes"_a);
   m.def("inventory", inventory, "entry"_a);
   m.def("rebind", rebind, "on"_a, "rows"_a = nb::list());
   m.def("rebound", take_met);

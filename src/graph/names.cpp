@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/imported.h"
 #include "base/once.h"
+#include "base/sha256.h"
 #include "source/printer.h"
 
 namespace gramme::graph {
@@ -94,13 +94,8 @@ class SymbolNumbers {
  private:
   /// A remainder by 100.
   static int hash(const std::string& text) {
-    PyObject* const sha256 = once([] { return imported("hashlib", "sha256").release(); });
-    Owned<> bytes = take(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-    Owned<> hash = take(PyObject_CallOneArg(sha256, bytes.get()));
-    Owned<> digest = take(PyObject_CallMethod(hash.get(), "digest", nullptr));
     int rest = 0;
-    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(digest.get()); ++i)
-      rest = (rest * 256 + static_cast<unsigned char>(PyBytes_AS_STRING(digest.get())[i])) % 100;
+    for (const char byte : sha256(text)) rest = (rest * 256 + static_cast<unsigned char>(byte)) % 100;
     return rest;
   }
 

@@ -10,7 +10,7 @@
 namespace gramme::portable {
 namespace {
 
-constexpr size_t kSize = std::tuple_size_v<Sha256>;
+constexpr size_t kSize = 32;
 
 std::string_view bytes_of(PyObject* bytes) {
   return {PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))};
@@ -61,10 +61,9 @@ std::string digest_of(PyCodeObject* code) {
   if (const char* known = cpython::code_digest(code)) return {known, kSize};
   std::string bytes;
   if (!add_code(bytes, code)) return {};
-  const Sha256 digest = sha256(bytes);
-  std::string result(reinterpret_cast<const char*>(digest.data()), digest.size());
-  cpython::set_code_digest(code, result.data(), result.size());
-  return result;
+  std::string digest = sha256(bytes);
+  cpython::set_code_digest(code, digest.data(), digest.size());
+  return digest;
 }
 
 }  // namespace gramme::portable

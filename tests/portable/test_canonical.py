@@ -1,6 +1,5 @@
 """Constants as bytes: the same constant is the same bytes, and the bytes are it again."""
 
-import hashlib
 import math
 import struct
 from typing import Any
@@ -133,9 +132,3 @@ def test_cut_bytes_are_refused() -> None:
     for size in range(len(whole)):
         with pytest.raises(ValueError):
             portable.decode(whole[:size])
-
-
-@pytest.mark.parametrize("size", [0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 128, 1000])
-def test_digests_are_sha_256(size: int) -> None:
-    data = bytes(i * 7 % 256 for i in range(size))
-    assert portable.sha256(data) == hashlib.sha256(data).digest()

@@ -194,7 +194,7 @@ def _require(call: Call, leaves: list[Any], fakes: list[Any], deferred: bool) ->
         if holds is None:  # no guard says it for other numbers than these
             fixed += _places_in(condition.words)
         elif deferred and isinstance(holds, torch.SymBool):
-            check(holds)
+            check(holds)  # type: ignore[no-untyped-call]
         elif not bool(holds):
             raise AssertionError(f"gramme: {condition.words} does not hold of the fakes")
     for place in fixed:

@@ -145,7 +145,7 @@ def annotations_made_once(t, n):
     lambda: [(x(), "STRING"), (x(), "FORWARDREF"), (x(2), "VALUE"), (x(2), "STRING")],
 )
 def annotations_in_formats(t, form):
-    def inner(value: Missing, other: list[int]) -> int:  # noqa: F821
+    def inner(value: Missing, other: list[int] = ()) -> int:  # noqa: F821
         return value
 
     try:

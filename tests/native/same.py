@@ -121,6 +121,21 @@ def nodes(tensor: torch.Tensor) -> list[str]:
     return sorted(node.name() for node in found)
 
 
+def recorded_nodes(tensor: torch.Tensor) -> list[str]:
+    """The names of the nodes below a tensor that stand for a recorded backward: of a type that has no name."""
+    found, left = [], [tensor.grad_fn]
+    seen = set()
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if type(node).__name__ == "CppFunction" and node.name() != "LinearBackward":
+            found.append(node.name())
+        left += [below for below, _ in node.next_functions]
+    return found
+
+
 PRODUCTS = {"LinearBackward", "AddmmBackward0", "MmBackward0"}
 
 

@@ -14,17 +14,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 # What a recorded backward still tells otherwise.
 OPEN = {
-    "penalty_from_the_first_step_on": "sums of second derivatives are associated otherwise",
-    "penalty_at_every_third_step": "sums of second derivatives are associated otherwise",
-    "penalty_of_a_parameter_used_everywhere": "sums of second derivatives are associated otherwise",
-    "running_statistics": "sums of second derivatives are associated otherwise",
-    "what_is_printed": "the node's name",
-    "write_to_what_views_saved": "the error's text",
-    "write_to_results": "the error's text",
     "views_of_results": "results are no views",
-    "data_swapped_before_the_backward": "the forward runs again on other data",
-    "hidden_writes_before_a_backward_of_another_kind": "the forward runs again on other data",
-    "who_is_alive": "a graph keeps all arguments",
 }
 
 

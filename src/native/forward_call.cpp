@@ -26,7 +26,7 @@ void ForwardCall::note(const std::vector<at::Tensor>& given, const std::vector<a
   for (size_t i = 0; i < given.size(); ++i) {
     if (!training->input_savers(i).empty())
       inputs[i] = given[i];
-    else if (!training->needs_no_data())
+    else if (!training->data_savers(i).empty() || !training->needs_no_data())
       inputs[i] = without_history(given[i]);
   }
 }
@@ -57,9 +57,10 @@ void ForwardCall::leave(size_t piece) {
 void ForwardCall::drop() {
   for (size_t i = 0; i < kept.size(); ++i)
     if (kept[i].defined() && is_done(i)) kept[i].reset();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].defined() && are_released(training->input_savers(i)))
-      inputs[i] = training->needs_no_data() ? at::Tensor() : without_history(inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || !are_released(training->data_savers(i))) continue;
+    inputs[i] = training->needs_no_data() ? at::Tensor() : without_history(inputs[i]);
+  }
   if (std::ranges::find(released, false) != released.end()) return;
   graph.reset();
   if (training->needs_no_data()) before.clear();

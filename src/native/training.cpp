@@ -185,6 +185,7 @@ void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs
                         std::vector<at::Tensor>& own, size_t* at) {
   const ForwardPlan& plan = *call.plan;
   const Tape& tape = *plan.tape;
+  ++replayed_;
   std::unique_ptr<Frame> frame = plan.frames.take(tape);
   for (size_t i = 0; i < inputs.size(); ++i) frame->own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
   Run run = frame->run();
@@ -272,10 +273,13 @@ bool Training::learn(EagerGraph& graph) {
       });
     });
   input_savers_.resize(flat_->inputs.size());
+  data_savers_.resize(flat_->inputs.size());
   for (size_t saver = 0; saver < savers_.size(); ++saver)
-    for (Register r : savers_[saver].saved)
+    for (Register r : savers_[saver].saved) {
+      if (r < inputs) input_savers_[static_cast<size_t>(r)].push_back(saver);
       if (const int32_t from = owner(r); from >= 0 && from < inputs)
-        input_savers_[static_cast<size_t>(from)].push_back(saver);
+        data_savers_[static_cast<size_t>(from)].push_back(saver);
+    }
   for (const Piece& piece : layout_->pieces) once_.emplace_back(piece.uses.size());
   for (const Saver& saver : savers_)
     for (size_t use = 0; use < saver.leads.size(); ++use)

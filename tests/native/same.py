@@ -136,26 +136,29 @@ def recorded_nodes(tensor: torch.Tensor) -> list[str]:
     return found
 
 
-PRODUCTS = {"LinearBackward", "AddmmBackward0", "MmBackward0"}
-
-
 def gradients(outputs: Any, inputs: Sequence[torch.Tensor]) -> Any:
     """Of the outputs' sum for the leaves among the inputs, or the error.
 
-    A linear layer that is one node gives a matrix where PyTorch's four give a view of one that is gone: where matrices
-    are multiplied, whether a gradient is a view is left out.
+    Whether one is a view is left out: where nodes are fewer, it is a matrix instead of a view of one that is gone.
     """
     wanted = [t for t in inputs if t.requires_grad and t.is_leaf]
     given = [t for t in tensors_in(outputs) if t.requires_grad and t.grad_fn is not None]
     if not wanted or not given:
         return None
-    multiplies = any(not PRODUCTS.isdisjoint(nodes(t)) for t in given)
     try:
         found = torch.autograd.grad(given, wanted, [torch.ones_like(t) for t in given], allow_unused=True)
     except Exception as error:
         return type(error).__name__, str(error).split("\n")[0]
-    left_out = {"view": None} if multiplies else {}
-    return [None if g is None else facts_of(g, []) | left_out for g in found]
+    return [None if g is None else facts_of(g, []) | {"view": None} for g in found]
+
+
+def without_bases(told: dict[str, Any]) -> dict[str, Any]:
+    """Results of a recorded backward are no views of what only the graph knows of."""
+    results = [
+        fact | {"view": None} if isinstance(fact, dict) and fact["requires_grad"] and not fact["memory"] else fact
+        for fact in told.get("result", [])
+    ]
+    return told | {"result": results}
 
 
 def outcome(

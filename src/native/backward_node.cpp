@@ -4,12 +4,14 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
 
+#include "base/gil.h"
 #include "native/graft.h"
 #include "native/leaves.h"
 
@@ -20,6 +22,8 @@ using torch::autograd::Edge;
 using torch::autograd::edge_list;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
+using torch::dynamo::autograd::CompiledNodeArgs;
+using torch::dynamo::autograd::SwapSavedVariables;
 
 void add_slot(Node& node, const Slot& slot) {
   node.add_input_metadata(slot.metadata.options(), slot.metadata.shape_as_dim_vector(),
@@ -32,6 +36,10 @@ class Entry final : public Node {
  public:
   Entry(uint64_t number, std::string name) : Node(number), name_(std::move(name)) {}
   std::string name() const override { return name_; }
+  void compiled_args(CompiledNodeArgs& /*args*/) const override {}
+  variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& /*saved*/) override {
+    return gradients;
+  }
   variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
 
  private:
@@ -73,6 +81,15 @@ class RecordedBackward final : public NodeOfForward {
     call->drop();
   }
 
+  // For compiled autograd, which runs the node as it is, in a graph for this node alone. Later calls are the engine's.
+  void compiled_args(CompiledNodeArgs& args) const override {
+    static std::atomic<uint64_t> count = 0;
+    if (call->grafted) return;
+    call->training->stop("compiled autograd went through the graph");
+    args.collect(static_cast<size_t>(++count));
+  }
+  variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
+
  private:
   const Piece& piece() const { return call->training->layout().pieces[piece_]; }
 
@@ -84,7 +101,8 @@ class RecordedBackward final : public NodeOfForward {
     const bool create_graph = c10::GradMode::is_enabled();
     if (create_graph) call->training->stop("a graph of the backward was wanted");
     const bool alone = is_only_pass(call);
-    if (create_graph && alone && current_pass().reentrant_depth_ == 0) {
+    const bool in_pass = torch::autograd::get_current_graph_task_id() >= 0;
+    if (create_graph && alone && in_pass && current_pass().reentrant_depth_ == 0) {
       graft(*this);
       return hand_on(std::move(gradients));
     }
@@ -149,6 +167,22 @@ class RecordedBackward final : public NodeOfForward {
 
   const size_t piece_;
 };
+
+variable_list RecordedBackward::apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) {
+  using namespace torch::dynamo::autograd;
+  if (call->grafted) return hand_on(variable_list(gradients));
+  auto function = [self = getptr()](const variable_list& gradients, const std::vector<c10::IValue>& /*arguments*/) {
+    std::optional<GilReleased> released;  // the engine may be asked
+    if (PyGILState_Check()) released.emplace();
+    return static_cast<RecordedBackward&>(*self).apply(variable_list(gradients));
+  };
+  const auto& compiler = getPyCompilerInterface();
+  const std::string bound =
+      compiler->bind_function(saved.get_py_compiler(), "RecordedBackward", function, {}, true, false);
+  const c10::IValue metadata =
+      IValuePacker<std::vector<std::optional<InputMetadata>>>::pack(get_input_metadata(next_edges()));
+  return compiler->call_function(saved.get_py_compiler(), "apply_functional", bound, gradients, {}, metadata);
+}
 
 /// Where gradients of the piece's slots go, by slot: to its node; or by way of a node for each of autograd's that makes
 /// outputs, since hooks of an output are called if that node is, and not if the piece is. The engine calls them in the

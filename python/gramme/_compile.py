@@ -186,6 +186,7 @@ class Statistics:
         steps: instructions run in Python between segments.
         handovers: calls that CPython ran to their end from somewhere in their middle.
         graph_errors: graphs that raised.
+        recorded_backwards: runs of the cache's graphs, by the native backend, whose backward is a recorded one.
 
     """
 
@@ -197,6 +198,7 @@ class Statistics:
         self.steps = counters["steps"]
         self.handovers = counters["handovers"]
         self.graph_errors = counters["graph_errors"]
+        self.recorded_backwards = counters["recorded_backwards"]
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{key}={value}' for key, value in vars(self).items())})"

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import _C
+from ._settings import records_backward
 
 __all__ = ["Native", "gramme_native", "native"]
 
@@ -21,19 +22,27 @@ class Native:
     Attributes:
         caching_allocator: keep the memory of small tensors on the CPU for the next ones, at most 384 MiB a process.
         recorded_backward: replay the backward pass, too, where that is known to be safe. Gradients have eager's bits;
-            the graph of autograd has one node where eager's has one for each operator.
+            the graph of autograd has one node where eager's has one for each operator. If it is not said, True unless
+            GRAMME_RECORDED_BACKWARD=0.
 
     """
 
     __name__ = "native"
     contract = "native"
 
-    def __init__(self, caching_allocator: bool = False, recorded_backward: bool = False) -> None:
-        for name, value in (("caching_allocator", caching_allocator), ("recorded_backward", recorded_backward)):
+    def __init__(self, caching_allocator: bool = False, recorded_backward: bool | None = None) -> None:
+        given = {"caching_allocator": caching_allocator}
+        if recorded_backward is not None:
+            given["recorded_backward"] = recorded_backward
+        for name, value in given.items():
             if not isinstance(value, bool):
                 raise TypeError(f"options: {name}: expected a bool, got {type(value).__name__}")
         self.caching_allocator = caching_allocator
-        self.recorded_backward = recorded_backward
+        self._recorded_backward = recorded_backward
+
+    @property
+    def recorded_backward(self) -> bool:
+        return records_backward() if self._recorded_backward is None else self._recorded_backward
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         return _C.native.from_graph_module(graph_module, caching_allocator=self.caching_allocator)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._torch import names
 
-__all__ = ["check_settings", "compilation", "compiles_backward", "is_switched_off"]
+__all__ = ["check_settings", "compilation", "compiles_backward", "is_switched_off", "records_backward"]
 
 _numbers = itertools.count()
 
@@ -17,6 +17,11 @@ _numbers = itertools.count()
 def is_switched_off() -> bool:
     """GRAMME_DISABLE=1 or TORCHDYNAMO_DISABLE=1: compile gives back what it was given."""
     return "1" in (os.environ.get("GRAMME_DISABLE"), os.environ.get("TORCHDYNAMO_DISABLE"))
+
+
+def records_backward() -> bool:
+    """Unless GRAMME_RECORDED_BACKWARD=0: what a process's native backends do that were not told."""
+    return os.environ.get("GRAMME_RECORDED_BACKWARD") != "0"
 
 
 def check_settings() -> None:

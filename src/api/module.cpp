@@ -27,6 +27,7 @@
 #include "cpython/probe.h"
 #include "hop/operators.h"
 #include "interp/interpreter.h"
+#include "native/executor.h"
 #include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
@@ -69,6 +70,14 @@ size_t cached_segments(const runtime::Family& family) {
   return count;
 }
 
+uint64_t recorded_backwards(const runtime::Family& family) {
+  uint64_t count = 0;
+  for (auto& [code, segment] : segments_of(family))
+    if (segment->compiled && native::is_executor(segment->compiled.get()))
+      count += native::counters(segment->compiled.get()).backwards;
+  return count;
+}
+
 nb::dict counters(nb::object entry) {
   std::shared_ptr<runtime::Family> family = family_of(entry);
   const runtime::Counters& c = family->counters;
@@ -83,6 +92,7 @@ nb::dict counters(nb::object entry) {
   result["handovers"] = c.handovers;
   result["graph_errors"] = c.graph_errors;
   result["cached"] = cached_segments(*family);
+  result["recorded_backwards"] = recorded_backwards(*family);
   return result;
 }
 

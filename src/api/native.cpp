@@ -42,6 +42,7 @@ nb::dict counters(nb::object executor) {
   result["calls"] = counted.calls;
   result["recorded"] = counted.recorded;
   result["stepwise"] = counted.stepwise;
+  result["backwards"] = counted.backwards;
   result["typed"] = made_of.typed;
   result["boxed"] = made_of.boxed;
   result["views"] = made_of.views;

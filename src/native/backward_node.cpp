@@ -1,14 +1,18 @@
 #include "native/backward_node.h"
 
+#include <ATen/SequenceNumber.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
 
+#include "base/gil.h"
+#include "native/graft.h"
 #include "native/leaves.h"
 
 namespace gramme::native {
@@ -18,6 +22,8 @@ using torch::autograd::Edge;
 using torch::autograd::edge_list;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
+using torch::dynamo::autograd::CompiledNodeArgs;
+using torch::dynamo::autograd::SwapSavedVariables;
 
 void add_slot(Node& node, const Slot& slot) {
   node.add_input_metadata(slot.metadata.options(), slot.metadata.shape_as_dim_vector(),
@@ -25,65 +31,99 @@ void add_slot(Node& node, const Slot& slot) {
                           slot.metadata.grad_dtype());
 }
 
-/// What outputs show as their node; hands gradients on to the piece's.
+/// What outputs show as their node, under the name of autograd's; hands gradients on to the piece's.
 class Entry final : public Node {
  public:
-  std::string name() const override { return "RecordedBackward"; }
+  Entry(uint64_t number, std::string name) : Node(number), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  void compiled_args(CompiledNodeArgs& /*args*/) const override {}
+  variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& /*saved*/) override {
+    return gradients;
+  }
   variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
+
+ private:
+  const std::string name_;
 };
+
+/// The name of the node that makes the outputs among the piece's slots, if it is one and makes nothing else.
+const std::string* name_of_outputs(const Piece& piece) {
+  const Slot& first = piece.slots[0];
+  const bool alike = std::ranges::all_of(
+      piece.slots, [&](const Slot& slot) { return slot.output != kNone && slot.node == first.node; });
+  return alike ? &first.name : nullptr;
+}
 
 class RecordedBackward final : public NodeOfForward {
  public:
-  RecordedBackward(std::shared_ptr<ForwardCall> call, size_t piece) : NodeOfForward(std::move(call)), piece_(piece) {
+  RecordedBackward(std::shared_ptr<ForwardCall> call, size_t piece, uint64_t number)
+      : NodeOfForward(std::move(call), number), piece_(piece) {
     for (const Slot& slot : this->piece().slots) add_slot(*this, slot);
   }
 
-  ~RecordedBackward() override {
-    std::lock_guard<std::recursive_mutex> lock(call->mutex);
-    call->leave(piece_);
+  /// Where there are weak references the destructor is late.
+  void release_resources() override {
+    if (const std::shared_ptr<ForwardCall> of = std::move(call)) {
+      std::lock_guard<std::recursive_mutex> lock(of->mutex);
+      of->leave(piece_);
+    }
+    NodeOfForward::release_resources();
   }
 
-  std::string name() const override { return "RecordedBackward"; }
+  std::string name() const override {
+    const std::string* const name = name_of_outputs(piece());
+    return name ? *name : "RecordedBackward";
+  }
 
   void release_variables() override {
+    if (!call) return;  // the node itself goes
     std::lock_guard<std::recursive_mutex> lock(call->mutex);
     call->drop();
   }
+
+  // For compiled autograd, which runs the node as it is, in a graph for this node alone. Later calls are the engine's.
+  void compiled_args(CompiledNodeArgs& args) const override {
+    static std::atomic<uint64_t> count = 0;
+    if (call->grafted) return;
+    call->training->stop("compiled autograd went through the graph");
+    args.collect(static_cast<size_t>(++count));
+  }
+  variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
 
  private:
   const Piece& piece() const { return call->training->layout().pieces[piece_]; }
 
   variable_list apply(variable_list&& gradients) override {
+    std::unique_lock<std::recursive_mutex> lock(call->mutex);
+    if (call->grafted) return hand_on(std::move(gradients));
     std::vector<bool> wanted(num_outputs());
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = task_should_compute_output(i);
     const bool create_graph = c10::GradMode::is_enabled();
     if (create_graph) call->training->stop("a graph of the backward was wanted");
-    std::unique_lock<std::recursive_mutex> lock(call->mutex);
     const bool alone = is_only_pass(call);
+    const bool in_pass = torch::autograd::get_current_graph_task_id() >= 0;
+    if (create_graph && alone && in_pass && current_pass().reentrant_depth_ == 0) {
+      graft(*this);
+      return hand_on(std::move(gradients));
+    }
     call->come(piece_, wanted, torch::autograd::get_current_graph_task_keep_graph());
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());
     std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
     std::shared_ptr<const BackwardTape> tape = key ? call->training->find(piece_, *key) : nullptr;
     if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
-    if (create_graph) return run_for_graph(gradients, wanted);
-    if (!call->graph) {
-      if (const std::optional<size_t> changed = call->changed_input()) {
-        if (!tape && key) tape = record_on_other_data(*key, gradients);
-        if (!tape || !call->may_run(*tape)) fail(*changed);
-        return run_tape(*tape, gradients, alone, lock);
-      }
-      call->graph = call->run_again();
-    }
+    // The nodes that the gradients' own graph leads to are of a forward that nobody else goes back through: the engine
+    // frees what they saved before it comes here again.
+    if (create_graph) return call->run_again()->run(piece_, gradients, wanted, true);
+    if (!call->graph) call->graph = call->run_again();
     if (!key || tape) return call->graph->run(piece_, gradients, wanted, false);
     return record(*call->graph, std::move(*key), gradients).found;
   }
 
-  /// The nodes that the gradients' own graph leads to are of a forward that nobody else goes back through: the engine
-  /// frees what they saved before it comes here again.
-  variable_list run_for_graph(const variable_list& gradients, const std::vector<bool>& wanted) {
-    if (const std::optional<size_t> changed = call->changed_input()) fail(*changed);
-    return call->run_again()->run(piece_, gradients, wanted, true);
+  /// Autograd's own nodes are behind this one (graft.h).
+  variable_list hand_on(variable_list&& gradients) {
+    gradients.resize(num_outputs());
+    return std::move(gradients);
   }
 
   variable_list run_tape(const BackwardTape& tape, variable_list& gradients, bool alone,
@@ -125,35 +165,39 @@ class RecordedBackward final : public NodeOfForward {
     return record;
   }
 
-  /// What a backward calls does not depend on data: an input that has changed since will do to write it down.
-  std::shared_ptr<const BackwardTape> record_on_other_data(const BackwardKey& key, const variable_list& gradients) {
-    record(*call->run_again(), key, gradients);
-    return call->training->find(piece_, key);
-  }
-
-  [[noreturn]] void fail(size_t changed) const {
-    const at::Tensor& input = call->inputs[changed];
-    TORCH_CHECK(false, "gramme: this backward is not like those before it, so that the forward has to run again, but ",
-                "a tensor that the forward was given (", input.toString(), " ", input.sizes(),
-                ") has been modified by an inplace operation since");
-  }
-
   const size_t piece_;
 };
+
+variable_list RecordedBackward::apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) {
+  using namespace torch::dynamo::autograd;
+  if (call->grafted) return hand_on(variable_list(gradients));
+  auto function = [self = getptr()](const variable_list& gradients, const std::vector<c10::IValue>& /*arguments*/) {
+    std::optional<GilReleased> released;  // the engine may be asked
+    if (PyGILState_Check()) released.emplace();
+    return static_cast<RecordedBackward&>(*self).apply(variable_list(gradients));
+  };
+  const auto& compiler = getPyCompilerInterface();
+  const std::string bound =
+      compiler->bind_function(saved.get_py_compiler(), "RecordedBackward", function, {}, true, false);
+  const c10::IValue metadata =
+      IValuePacker<std::vector<std::optional<InputMetadata>>>::pack(get_input_metadata(next_edges()));
+  return compiler->call_function(saved.get_py_compiler(), "apply_functional", bound, gradients, {}, metadata);
+}
 
 /// Where gradients of the piece's slots go, by slot: to its node; or by way of a node for each of autograd's that makes
 /// outputs, since hooks of an output are called if that node is, and not if the piece is. The engine calls them in the
 /// order of autograd's.
 std::vector<Edge> ends_of(const Piece& piece, const c10::intrusive_ptr<Node>& node) {
+  uint64_t number = node->sequence_nr();
   std::map<size_t, std::vector<size_t>, std::greater<>> groups;  // slots by node; the last in the engine's order first
   std::vector<Edge> ends;
   for (size_t i = 0; i < piece.slots.size(); ++i) {
     ends.emplace_back(node, static_cast<uint32_t>(i));
     if (piece.slots[i].output != kNone) groups[piece.slots[i].node].push_back(i);
   }
-  if (groups.size() == 1 && groups.begin()->second.size() == piece.slots.size()) return ends;
+  if (name_of_outputs(piece)) return ends;
   for (const auto& [made_by, slots] : groups) {
-    const auto entry = c10::make_intrusive<Entry>();
+    const auto entry = c10::make_intrusive<Entry>(++number, piece.slots[slots[0]].name);
     edge_list next;
     for (size_t i : slots) {
       add_slot(*entry, piece.slots[i]);
@@ -164,15 +208,31 @@ std::vector<Edge> ends_of(const Piece& piece, const c10::intrusive_ptr<Node>& no
   return ends;
 }
 
+/// So many numbers in a row, as if the thread had made nodes.
+uint64_t take_numbers(uint64_t count) {
+  const uint64_t first = at::sequence_number::peek();
+  for (uint64_t i = 0; i < count; ++i) at::sequence_number::get_and_increment();
+  return first;
+}
+
 }  // namespace
+
+bool is_of_forward(const Node& node) {
+  return dynamic_cast<const NodeOfForward*>(&node) || dynamic_cast<const Entry*>(&node);
+}
 
 void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<Edge>& edges,
           const std::vector<at::Tensor>& outputs) {
   const Layout& layout = call->training->layout();
   std::vector<std::vector<Edge>> ends(layout.pieces.size());
+  call->first_number = take_numbers(layout.numbers);
+  call->nodes.resize(layout.pieces.size(), c10::weak_intrusive_ptr<Node>(c10::intrusive_ptr<Node>()));
+  call->ends.resize(layout.outputs.size(), {c10::weak_intrusive_ptr<Node>(c10::intrusive_ptr<Node>()), 0});
   for (size_t p = layout.pieces.size(); p-- > 0;) {  // the engine calls those first that were made last
     const Piece& piece = layout.pieces[p];
-    const c10::intrusive_ptr<Node> node = c10::make_intrusive<RecordedBackward>(call, p);
+    const c10::intrusive_ptr<Node> node =
+        c10::make_intrusive<RecordedBackward>(call, p, call->first_number + piece.number);
+    call->nodes[p] = node;
     edge_list next;
     next.reserve(piece.uses.size());
     for (const Use& use : piece.uses)
@@ -184,6 +244,8 @@ void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<Edge>& edg
       if (piece.slots[i].output == kNone) continue;
       const auto output = std::ranges::find(layout.outputs, piece.slots[i].output) - layout.outputs.begin();
       torch::autograd::impl::set_gradient_edge(outputs[static_cast<size_t>(output)], ends[p][i]);
+      call->ends[static_cast<size_t>(output)] = {c10::weak_intrusive_ptr<Node>(ends[p][i].function),
+                                                 ends[p][i].input_nr};
     }
   }
 }

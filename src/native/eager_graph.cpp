@@ -20,25 +20,6 @@ using torch::autograd::Edge;
 using torch::autograd::edge_list;
 using torch::autograd::variable_list;
 
-/// Stands on an edge that leaves a piece, and hands on what comes.
-class Exit final : public torch::autograd::Node {
- public:
-  explicit Exit(const Edge& to) : Node(edge_list{to}) {
-    const torch::autograd::InputMetadata& expected = to.function->input_metadata(to.input_nr);
-    add_input_metadata(expected.options(), expected.shape_as_dim_vector(), expected.is_tensor_subclass(),
-                       expected.is_nested_tensor(), expected.grad_dtype());
-  }
-  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
-};
-
-/// What autograd says made a tensor that was changed since: a view has another node by then.
-Layout::Origin origin_of(const at::Tensor& tensor, const Edge& made) {
-  const torch::autograd::DifferentiableViewMeta* view = torch::autograd::impl::get_view_autograd_meta(tensor);
-  if (view && view->has_bw_view() && view->get_creation_meta() == torch::autograd::CreationMeta::DEFAULT)
-    return {"AsStrided", 0};
-  return {made.function->forward_op_name(), made.input_nr};
-}
-
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
@@ -80,6 +61,12 @@ void run_instruction(const Instruction& instruction, Run& run, Overwritten& over
 
 }  // namespace
 
+Exit::Exit(const Edge& to) : Node(edge_list{to}) {
+  const torch::autograd::InputMetadata& expected = to.function->input_metadata(to.input_nr);
+  add_input_metadata(expected.options(), expected.shape_as_dim_vector(), expected.is_tensor_subclass(),
+                     expected.is_nested_tensor(), expected.grad_dtype());
+}
+
 bool Layout::matches(const Layout& other) const {
   return std::ranges::equal(pieces, other.pieces, [](const Piece& a, const Piece& b) {
     return a.uses == b.uses &&
@@ -103,14 +90,12 @@ void EagerGraph::note(Register r, const at::Tensor& tensor) {
 
 void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) {
   Frame frame(flat_);
-  std::unordered_set<const c10::StorageImpl*> outside;
   Overwritten overwritten;
   recorder_->reserve(static_cast<size_t>(flat_.registers));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Register r = flat_.inputs[i].index;
     frame.own[static_cast<size_t>(r)] = inputs[i];
     note(r, inputs[i]);
-    outside.insert(storage_of(inputs[i]));
   }
   for (const auto& [r, tensor] : flat_.constants) registers_[static_cast<size_t>(r)] = recorder_->constant(tensor);
   Run run = frame.run();
@@ -123,14 +108,7 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
       if (instruction.below_autograd) below.emplace();
       run_instruction(instruction, run, overwritten);
     }
-    each_write(instruction, [&](Register r) {
-      const at::Tensor& tensor = run.own[r];
-      note(r, tensor);
-      if (!outside.contains(storage_of(tensor)) || !tensor.requires_grad()) return;
-      const Edge made = torch::autograd::impl::gradient_edge(tensor);
-      if (!made.function) return;  // a view of a leaf, made with grad mode off
-      layout_.origins[r] = origin_of(tensor, made);
-    });
+    each_write(instruction, [&](Register r) { note(r, run.own[r]); });
     for (Register r : instruction.frees) run.own[r].reset();
   }
   each_register(flat_.output[0], [&](Register r) {
@@ -168,6 +146,7 @@ bool EagerGraph::cut(const std::vector<at::Tensor>& inputs) {
   if (layout_.outputs.empty() || !find_nodes(inputs)) return false;
   find_pieces();
   find_uses();
+  number_pieces();
   return true;
 }
 
@@ -207,7 +186,6 @@ bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
   for (Register r : layout_.outputs) {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     if (!known.contains(made.function.get())) return false;
-    layout_.origins[r] = origin_of(outputs_.at(r), made);
   }
   return true;
 }
@@ -228,6 +206,7 @@ void EagerGraph::find_pieces() {
     if (outputs.contains(node.get())) to_node[count++] = true;
     if (!before || *before != to_node || read.contains(node.get())) layout_.pieces.emplace_back();
     piece_of_[node.get()] = layout_.pieces.size() - 1;
+    ++layout_.pieces.back().nodes;
     before = &to_node;
     for (const Edge& edge : node->next_edges()) {
       if (!edge.is_valid()) continue;
@@ -245,7 +224,8 @@ void EagerGraph::find_pieces() {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     const size_t piece = piece_of_.at(made.function.get());
     const size_t node = static_cast<size_t>(std::ranges::find(nodes_, made.function) - nodes_.begin());
-    layout_.pieces[piece].slots.push_back({r, made.function->input_metadata(made.input_nr), node});
+    layout_.pieces[piece].slots.push_back(
+        {r, made.function->input_metadata(made.input_nr), node, made.function->name()});
     slots_[piece].push_back(made);
   }
 }
@@ -256,7 +236,7 @@ int32_t EagerGraph::slot_of(size_t piece, const Edge& edge) {
   const auto index = static_cast<int32_t>(found - slots.begin());
   if (found == slots.end()) {
     slots.push_back(edge);
-    layout_.pieces[piece].slots.push_back({kNone, edge.function->input_metadata(edge.input_nr)});
+    layout_.pieces[piece].slots.push_back({kNone, edge.function->input_metadata(edge.input_nr), 0, {}});
   }
   return index;
 }
@@ -280,6 +260,14 @@ void EagerGraph::find_uses() {
       edge = Edge(c10::make_intrusive<Exit>(edge), 0);
       leaving_[piece].push_back(edge);
     }
+  }
+}
+
+void EagerGraph::number_pieces() {
+  for (size_t p = layout_.pieces.size(); p-- > 0;) {
+    Piece& piece = layout_.pieces[p];
+    piece.number = layout_.numbers + piece.nodes;
+    layout_.numbers = piece.number + 1 + piece.slots.size();
   }
 }
 
@@ -314,13 +302,28 @@ std::vector<Saver> EagerGraph::savers() const {
     }
     const std::vector<at::Tensor> saved = saved_by(nodes_[i]);
     if (saved.empty()) continue;
-    Saver& saver = found.emplace_back(Saver{piece, {}, from_here});
+    Saver& saver = found.emplace_back(Saver{piece, i, {}, from_here});
     for (const at::Tensor& tensor : saved)
-      if (const auto known = flat.find(recorder_->find_or_place(tensor)); known != flat.end())
+      if (const auto known = flat.find(recorder_->find_or_place(tensor)); known != flat.end()) {
         saver.saved.push_back(known->second);
+        // A view of an input holds that.
+        const auto base = tensor.is_view() ? flat.find(recorder_->find(at::Tensor(at::TensorBase(tensor._base())))) : flat.end();
+        if (base != flat.end() && base->second < static_cast<Register>(flat_.inputs.size()))
+          saver.saved.push_back(base->second);
+      }
   }
   std::ranges::reverse(found);
   return found;
+}
+
+void EagerGraph::join(const std::vector<edge_list>& edges) {
+  std::unordered_map<const Node*, const Edge*> leads;  // by what stands where it was cut
+  for (size_t piece = 0; piece < leaving_.size(); ++piece)
+    for (size_t use = 0; use < edges[piece].size(); ++use)
+      leads[leaving_[piece][use].function.get()] = &edges[piece][use];
+  for (const NodePtr& node : nodes_)
+    for (Edge& edge : node->next_edges())
+      if (const auto found = leads.find(edge.function.get()); found != leads.end()) edge = *found->second;
 }
 
 variable_list EagerGraph::run(size_t piece, const variable_list& gradients, const std::vector<bool>& wanted,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "native/recorder.h"
+#include "native/saved.h"
 #include "native/tape.h"
 
 namespace gramme::native {
@@ -26,7 +27,8 @@ namespace gramme::native {
 struct Slot {
   Register output = kNone;  // of the flat tape; none: what pieces before this one give
   torch::autograd::InputMetadata metadata;
-  size_t node = 0;  // that makes the output, by the order in which the engine calls them
+  size_t node = 0;   // that makes the output, by the order in which the engine calls them
+  std::string name;  // of that node
 };
 
 /// Where a gradient goes: to an input of the tape, or to a slot of a later piece.
@@ -36,13 +38,15 @@ struct Use {
 };
 
 struct Piece {
+  size_t nodes = 0;
+  uint64_t number = 0;  // of the piece's node: below it are those of its nodes, above it those of its outputs
   std::vector<Slot> slots;
   std::vector<Use> uses;  // in the order in which the engine delivers them
 };
 
 /// A node of autograd that saved something: each time the engine calls it that must be there, and as it was.
 struct Saver {
-  size_t piece;
+  size_t piece, node;           // by the order in which the engine calls them
   std::vector<Register> saved;  // of the flat tape, as far as registers stand for it
   std::vector<bool> leads;      // to which uses of the piece
 };
@@ -51,12 +55,17 @@ struct Saver {
 struct Layout {
   std::vector<Piece> pieces;  // in the order of the engine
   std::vector<Register> outputs;
-  struct Origin {
-    std::string operation;
-    uint32_t output;
-  };
-  std::unordered_map<Register, Origin> origins;  // what made those that share memory with inputs or outputs
+  uint64_t numbers = 0;  // by which the engine orders nodes, the highest first
   bool matches(const Layout& other) const;
+};
+
+/// Stands on an edge, and hands on what comes.
+class Exit final : public torch::autograd::Node {
+ public:
+  explicit Exit(const torch::autograd::Edge& to);
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return std::move(gradients);
+  }
 };
 
 class EagerGraph {
@@ -84,6 +93,15 @@ class EagerGraph {
 
   /// In the order of the engine. Raises if a formula would.
   std::vector<Saver> savers() const;
+  /// Calls `see(saved tensor, register of the flat tape)`, as far as registers stand for what nodes saved.
+  template <class See>
+  void each_saved(See&& see) const;
+  /// In the order of the engine.
+  const std::vector<c10::intrusive_ptr<torch::autograd::Node>>& nodes() const { return nodes_; }
+  /// What makes the gradients' way from a piece's slots on, by slot.
+  const std::vector<torch::autograd::Edge>& slots(size_t piece) const { return slots_[piece]; }
+  /// Where it was cut, gradients go along `edges` (by piece, by use) from now on.
+  void join(const std::vector<torch::autograd::edge_list>& edges);
 
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
   /// Of the recorder, by register of the flat tape.
@@ -103,6 +121,7 @@ class EagerGraph {
   bool find_nodes(const std::vector<at::Tensor>& inputs);
   void find_pieces();
   void find_uses();
+  void number_pieces();
   int32_t slot_of(size_t piece, const torch::autograd::Edge& edge);
 
   const Tape& flat_;
@@ -118,5 +137,14 @@ class EagerGraph {
   std::vector<Boundary> boundary_;
   std::vector<std::vector<torch::autograd::Edge>> slots_, leaving_;  // by piece
 };
+
+template <class See>
+void EagerGraph::each_saved(See&& see) const {
+  const std::unordered_map<Register, Register> flat = flat_registers();
+  for (const NodePtr& node : nodes_)
+    for (const at::Tensor& tensor : saved_by(node))
+      if (const auto known = flat.find(recorder_->find_or_place(tensor)); known != flat.end())
+        see(tensor, known->second);
+}
 
 }  // namespace gramme::native

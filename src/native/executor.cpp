@@ -327,7 +327,12 @@ std::string print_tapes(PyObject* executor) {
   return text;
 }
 
-Counters counters(PyObject* executor) { return self_of(executor)->counters; }
+Counters counters(PyObject* executor) {
+  Counters counted = self_of(executor)->counters;
+  for (const auto& recorded : self_of(executor)->recorded)
+    if (recorded->training) counted.backwards += recorded->training->replayed();
+  return counted;
+}
 
 Composition composition(PyObject* executor) {
   Composition found;

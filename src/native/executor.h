@@ -20,6 +20,7 @@ enum class Trust : uint8_t {
 
 struct Counters {
   uint64_t calls = 0, recorded = 0, stepwise = 0;
+  uint64_t backwards = 0;  // calls whose backward is a recorded one
 };
 
 struct Settings {

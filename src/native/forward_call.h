@@ -12,18 +12,33 @@
 
 namespace gramme::native {
 
+/// The same memory and version, and nothing of autograd's.
+at::Tensor without_history(const at::Tensor& tensor);
+
 struct ForwardCall {
   std::shared_ptr<Training> training;
   std::shared_ptr<const ForwardPlan> plan;  // null: it was made under autograd
-  std::vector<at::Tensor> inputs;
-  std::vector<at::Tensor> kept;                // by ForwardPlan::kept
-  std::vector<at::Tensor> before;              // what inputs that the forward wrote to held before it
-  at::Tensor random;                           // the state before it; undefined: it draws nothing
-  std::unique_ptr<EagerGraph> graph;           // made by the forward, or to make up for it
-  std::vector<c10::VariableVersion> counters;  // of inputs, then of what is shown
-  std::vector<uint32_t> versions;              // what they were after the forward
-  std::vector<bool> released;                  // by Training::savers
+  std::vector<at::Tensor> inputs;           // as long as formulas need them; else undefined, or their data alone
+  std::vector<at::Tensor> kept;             // by ForwardPlan::kept
+  std::vector<at::Tensor> before;           // what inputs that the forward wrote to held before it
+  at::Tensor random;                        // the state before it; undefined: it draws nothing
+  std::unique_ptr<EagerGraph> graph;        // made by the forward, or to make up for it
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> shown;  // Training::shown, as the program has them
+  std::vector<c10::VariableVersion> counters;                   // of inputs, then of what is shown
+  std::vector<uint32_t> versions;                               // what they were after the forward
+  std::vector<bool> released;                                   // by Training::savers
   std::recursive_mutex mutex;
+
+  // Of its nodes.
+
+  struct End {
+    c10::weak_intrusive_ptr<torch::autograd::Node> node;
+    uint32_t slot;
+  };
+  uint64_t first_number = 0;                                          // of Layout::numbers
+  std::vector<c10::weak_intrusive_ptr<torch::autograd::Node>> nodes;  // by piece
+  std::vector<End> ends;                                              // of Layout::outputs
+  bool grafted = false;                                               // graft.h
 
   // Of the engine's passes over the nodes (leaves.h).
 
@@ -39,7 +54,7 @@ struct ForwardCall {
   std::optional<std::vector<const torch::autograd::Node*>> reached;  // leaves that others in it have edges to
 
   /// After the forward.
-  void note_versions(const std::vector<at::Tensor>& outputs);
+  void note(const std::vector<at::Tensor>& given, const std::vector<at::Tensor>& outputs);
   /// What autograd's nodes do that the engine comes to for these uses of the piece: what they saved must be there and
   /// as it was; it is theirs for the last time unless the graph is kept.
   void come(size_t piece, const std::vector<bool>& wanted, bool keep_graph);
@@ -52,22 +67,22 @@ struct ForwardCall {
   bool is_input(Register r) const { return r < static_cast<Register>(training->flat().inputs.size()); }
   /// Is all there that the tape reads?
   bool may_run(const BackwardTape& tape) const;
-  /// Was an input written since that a second forward would read?
-  std::optional<size_t> changed_input() const;
-  /// Runs the forward again, under autograd. Where an input has changed the data are others.
+  /// Runs the forward again, under autograd. What formulas saved is as it was, whatever inputs hold by now.
   std::unique_ptr<EagerGraph> run_again() const;
 
  private:
-  std::vector<at::Tensor> stand_ins() const;
-  /// As SavedVariable::unpack does.
-  void check_version(Register r) const;
-  bool is_changed(size_t owner) const { return counters[owner].current_version() != versions[owner]; }
+  bool are_released(const std::vector<size_t>& savers) const;
+  /// Was the memory, which somebody outside knows, written since the forward?
+  bool is_written(Register r) const;
+  [[noreturn]] void raise_as_eager(const Saver& saver) const;
+  void add_stand_ins(std::vector<at::Tensor>& given) const;
+  void restore_saved(const EagerGraph& made) const;
 };
 
 /// The nodes that stand for pieces.
 struct NodeOfForward : torch::autograd::Node {
-  explicit NodeOfForward(std::shared_ptr<ForwardCall> call) : call(std::move(call)) {}
-  const std::shared_ptr<ForwardCall> call;
+  NodeOfForward(std::shared_ptr<ForwardCall> call, uint64_t number) : Node(number), call(std::move(call)) {}
+  std::shared_ptr<ForwardCall> call;  // until nobody holds the node: it knows its nodes by weak references
 };
 
 }  // namespace gramme::native

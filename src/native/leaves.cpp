@@ -3,7 +3,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -51,16 +50,6 @@ void PassEnd::end() const {
   call->pass = -1;
 }
 
-/// The pass under way, of which PyTorch gives out members alone.
-const GraphTask& current_pass() {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"
-  constexpr size_t kOffset = offsetof(GraphTask, nodes_in_graph_);
-#pragma GCC diagnostic pop
-  const auto* nodes = reinterpret_cast<const char*>(torch::autograd::get_current_graph_task_nodes_in_graph());
-  return *reinterpret_cast<const GraphTask*>(nodes - kOffset);
-}
-
 std::vector<const Node*> reached_leaves(const ForwardCall& call) {
   std::vector<const Node*> reached;
   for (const Node* root : current_pass().graph_roots_)
@@ -85,6 +74,15 @@ bool is_any_reached(ForwardCall& call, const std::vector<const Node*>& leaves) {
 }
 
 }  // namespace
+
+GraphTask& current_pass() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  constexpr size_t kOffset = offsetof(GraphTask, nodes_in_graph_);
+#pragma GCC diagnostic pop
+  const auto* nodes = reinterpret_cast<const char*>(torch::autograd::get_current_graph_task_nodes_in_graph());
+  return *reinterpret_cast<GraphTask*>(const_cast<char*>(nodes) - kOffset);
+}
 
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call) {
   const int pass = torch::autograd::get_current_graph_task_id();

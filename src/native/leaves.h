@@ -4,10 +4,14 @@
 // difference the node does that itself: this is the only pass over the graph, which will be gone after it; no other
 // node has a gradient for the leaf; nobody hears of any of it. The edges are taken away for the rest of the pass.
 #pragma once
+#include <torch/csrc/autograd/graph_task.h>
+
 #include "native/forward_call.h"
 
 namespace gramme::native {
 
+/// The engine's pass under way, of which PyTorch gives out members alone.
+torch::autograd::GraphTask& current_pass();
 /// Is the pass under way the only one over the nodes of the forward? They note it.
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call);
 /// By use: does its edge lead to a leaf that no other edge of the pass leads to? Empty: none does.

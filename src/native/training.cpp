@@ -121,7 +121,6 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   auto call = std::make_shared<ForwardCall>();
   call->training = shared_from_this();
   call->plan = way.plan;
-  call->inputs = inputs;
   call->before = copies_of_written(inputs);
   if (draws_) call->random = random_state();
   const Tape& tape = way.plan ? *way.plan->tape : *flat_;
@@ -130,7 +129,7 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   const c10::AutoGradMode restored(true);  // however it ends
   size_t at = 0;
   try {
-    way.plan ? run_tape(*call, outputs, own, &at) : run_eagerly(*call, outputs, own, &at);
+    way.plan ? run_tape(*call, inputs, outputs, own, &at) : run_eagerly(*call, inputs, outputs, own, &at);
   } catch (...) {
     if (at < tape.instructions.size()) *step = tape.instructions[at].step;
     throw;
@@ -138,7 +137,7 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
   if (outputs.empty()) return tape;  // as autograd left them
   restore_versions(outputs);
-  call->note_versions(outputs);
+  call->note(inputs, outputs);
   hang(call, way.edges, outputs);
   return tape;
 }
@@ -152,14 +151,14 @@ std::vector<at::Tensor> Training::copies_of_written(const std::vector<at::Tensor
 }
 
 /// Outputs come to `outputs`, too, if their nodes are not to be autograd's.
-void Training::run_eagerly(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
-                           size_t* at) {
-  auto graph = std::make_unique<EagerGraph>(*flat_, call.inputs, at);
+void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
+                           std::vector<at::Tensor>& own, size_t* at) {
+  auto graph = std::make_unique<EagerGraph>(*flat_, inputs, at);
   each_register(flat_->output[0], [&](Register r) { own[static_cast<size_t>(r)] = graph->output(r); });
   if (graph->has_equal_inputs()) return;  // the next call's may be told apart
   if (!graph->fits()) return stop(graph->why_not());
   for (size_t i = 0; i < written_.size(); ++i)
-    if (written_[i] != Written::No && call.inputs[i].requires_grad())
+    if (written_[i] != Written::No && inputs[i].requires_grad())
       return stop("an input that is written needs gradients");
   if (!learn(*graph)) return stop("a formula saved what is written afterwards");
   for (Register r : layout_->outputs) {
@@ -182,12 +181,13 @@ void Training::restore_versions(const std::vector<at::Tensor>& outputs) const {
       outputs[i].unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(versions_[i]));
 }
 
-void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at) {
+void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
+                        std::vector<at::Tensor>& own, size_t* at) {
   const ForwardPlan& plan = *call.plan;
   const Tape& tape = *plan.tape;
+  ++replayed_;
   std::unique_ptr<Frame> frame = plan.frames.take(tape);
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    frame->own[static_cast<size_t>(tape.inputs[i].index)] = call.inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i) frame->own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
   Run run = frame->run();
   run.below_autograd = run.looks = true;
   auto run_on = [&](size_t first) {
@@ -207,8 +207,9 @@ void Training::run_tape(ForwardCall& call, std::vector<at::Tensor>& outputs, std
   call.kept.reserve(plan.kept.size());
   for (Register r : tape.kept) call.kept.push_back(run.own[r]);
   // A node holds no tensor that holds it.
+  const auto no_nodes = plan.outputs.begin() + static_cast<std::ptrdiff_t>(layout_->outputs.size());
   for (size_t i = 0; i < plan.kept.size(); ++i)
-    if (std::ranges::find(plan.outputs, tape.kept[i]) != plan.outputs.end()) call.kept[i] = call.kept[i].tensor_data();
+    if (std::find(plan.outputs.begin(), no_nodes, tape.kept[i]) != no_nodes) call.kept[i] = call.kept[i].tensor_data();
   each_register(tape.output[0], [&](Register r) { own[static_cast<size_t>(r)] = run.own[r]; });
   for (at::Tensor& tensor : frame->own) tensor.reset();
   plan.frames.give_back(std::move(frame));
@@ -261,6 +262,24 @@ bool Training::learn(EagerGraph& graph) {
     const auto found = owners.find(storage(r));
     owners_.push_back(found == owners.end() ? -1 : found->second);
   }
+  // Inputs that share memory count their writes each for itself; a view counts with what it is a view of.
+  for (int32_t i = 0; i < inputs; ++i)
+    if (owners_[static_cast<size_t>(i)] >= 0) owners_[static_cast<size_t>(i)] = i;
+  for (const Instruction& instruction : flat_->instructions)
+    each_write(instruction, [&](Register made) {
+      each_read(instruction, [&](Register of) {
+        if (made != of && owners_[static_cast<size_t>(made)] >= 0 && storage(made) == storage(of))
+          owners_[static_cast<size_t>(made)] = owners_[static_cast<size_t>(of)];
+      });
+    });
+  input_savers_.resize(flat_->inputs.size());
+  data_savers_.resize(flat_->inputs.size());
+  for (size_t saver = 0; saver < savers_.size(); ++saver)
+    for (Register r : savers_[saver].saved) {
+      if (r < inputs) input_savers_[static_cast<size_t>(r)].push_back(saver);
+      if (const int32_t from = owner(r); from >= 0 && from < inputs)
+        data_savers_[static_cast<size_t>(from)].push_back(saver);
+    }
   for (const Piece& piece : layout_->pieces) once_.emplace_back(piece.uses.size());
   for (const Saver& saver : savers_)
     for (size_t use = 0; use < saver.leads.size(); ++use)

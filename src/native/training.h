@@ -52,11 +52,15 @@ class Training : public std::enable_shared_from_this<Training> {
   // For the nodes.
 
   const Tape& flat() const { return *flat_; }
-  /// May the forward run again on other data of the same form, whatever it is?
+  /// May the forward run again on any data of the same form?
   bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
   /// Once the layout is known.
   const std::vector<Saver>& savers() const { return savers_; }
+  /// Those that saved the input.
+  const std::vector<size_t>& input_savers(size_t input) const { return input_savers_[input]; }
+  /// Those that saved memory of the input.
+  const std::vector<size_t>& data_savers(size_t input) const { return data_savers_[input]; }
   /// Would a second backward that comes to the use raise?
   bool is_once(size_t piece, size_t use) const { return once_[piece][use]; }
   const Seen& seen(Register r) const { return recorder_->seen(registers_[static_cast<size_t>(r)]); }
@@ -75,6 +79,8 @@ class Training : public std::enable_shared_from_this<Training> {
   /// By register of the flat tape: the input, or what is shown (counted on from the inputs), that it shares memory
   /// with; -1 if none.
   int32_t owner(Register r) const { return owners_[static_cast<size_t>(r)]; }
+  /// So many calls were tapes.
+  uint64_t replayed() const { return replayed_; }
   std::string print() const;
 
  private:
@@ -84,10 +90,11 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const ForwardPlan> make_plan() const;
   bool learn(EagerGraph& graph);
   std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
-  void run_eagerly(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own,
-                   size_t* at);
+  void run_eagerly(struct ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
+                   std::vector<at::Tensor>& own, size_t* at);
   void restore_versions(const std::vector<at::Tensor>& outputs) const;
-  void run_tape(struct ForwardCall& call, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
+  void run_tape(struct ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
+                std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
   bool draws_ = false;            // random numbers
@@ -95,13 +102,14 @@ class Training : public std::enable_shared_from_this<Training> {
   std::vector<Written> written_;  // by input
   std::vector<bool> used_once_;   // by input
   std::atomic<bool> stopped_ = false;
-  std::atomic<uint64_t> starts_ = 0;
+  std::atomic<uint64_t> starts_ = 0, replayed_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<const Layout> layout_;      // never another once it is there
   std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward
   std::vector<Saver> savers_;
-  std::vector<std::vector<bool>> once_;  // by piece, by use
-  std::vector<Register> registers_;      // its, by register of the flat tape
+  std::vector<std::vector<size_t>> input_savers_, data_savers_;  // by input
+  std::vector<std::vector<bool>> once_;            // by piece, by use
+  std::vector<Register> registers_;                // its, by register of the flat tape
   std::vector<Register> shown_;
   std::vector<uint32_t> versions_;  // by shown: as eager's
   std::vector<int32_t> owners_;

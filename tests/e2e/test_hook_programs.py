@@ -68,7 +68,9 @@ def test_as_eager(name: str, front: str) -> None:
         warnings.simplefilter("ignore")
         found = outcome(name, front, compiles_backward=False)
     assert ("differs" in found) == (("plain autograd", name, front) in DIFFERS), found
-    assert graphs(found) <= graphs(ROWS["plain autograd", name][front])
+    # A recorded backward's node has another type, which this program asks for.
+    once_more = name == "hook_of_a_node" and front == "native"
+    assert graphs(found) <= graphs(ROWS["plain autograd", name][front]) + once_more
 
 
 @pytest.mark.parametrize("front", COMPILERS)

@@ -184,7 +184,7 @@ def rows_of(function: Callable[..., Any], x: torch.Tensor) -> Any:
         y = function(x * 1)
     except RuntimeError as error:
         return str(error)
-    name = type(y.grad_fn).__name__
+    name = y.grad_fn.name() if y.requires_grad else None
     gradient = torch.autograd.grad(y.sum(), x)[0].tolist() if y.requires_grad else None
     return y.tolist(), gradient, name
 

@@ -111,7 +111,10 @@ try:
 except TypeError as error:
     print(error)
 """
-    zeros = "Statistics(hits=0, captures=0, segments=0, plain_runs=0, steps=0, handovers=0, graph_errors=0)"
+    zeros = (
+        "Statistics(hits=0, captures=0, segments=0, plain_runs=0, steps=0, handovers=0, graph_errors=0, "
+        "recorded_backwards=0)"
+    )
     assert run(program, TORCHDYNAMO_DISABLE="1").splitlines() == [
         zeros,
         "compiled: expected what gramme.compile returned, got int",

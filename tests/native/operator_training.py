@@ -11,7 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from device import DEVICE, placed
 
-from native.same import nodes, twin, values_of
+from native.same import nodes, recorded_nodes, twin, values_of
 
 
 class Training(NamedTuple):
@@ -118,16 +118,17 @@ def outputs_of(value: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
 
 
-def step(call: Callable[..., Any], leaves: list[Any], number: int) -> tuple[Any, set[str]]:
+def step(call: Callable[..., Any], leaves: list[Any], number: int) -> tuple[Any, set[str], bool]:
     torch.manual_seed(number)
     given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
     outputs = outputs_of(call(*given))
     seen = {name for output in outputs for name in nodes(output)} - {"torch::autograd::AccumulateGrad"}
+    recorded = {name for output in outputs for name in recorded_nodes(output)}
     loss = sum((o.abs() if o.is_complex() else o).double().sum() for o in outputs)
     loss.backward()  # type: ignore[union-attr]
     grads = [x.grad for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
     told = [None if g is None else (g.nan_to_num(7e7).contiguous().cpu().numpy().tobytes(), g.stride()) for g in grads]
-    return told, seen
+    return told, seen, seen == recorded
 
 
 def train(training: Training) -> Trained:
@@ -144,14 +145,14 @@ def train(training: Training) -> Trained:
         wanted = [step(call, leaves, number) for number in range(3)]
     except Exception:  # whatever eager raises is no matter here
         return Trained(set(), "raises")
-    seen = set[str]().union(*(names for _, names in wanted))
+    seen = set[str]().union(*(names for _, names, _ in wanted))
     compiled = gramme.compile(call, backend="native", options={"recorded_backward": True})
-    last: set[str] = set()
+    recorded = False
     for number in (0, 1, 2, 0, 1):
-        told, last = step(compiled, leaves, number)
+        told, _, recorded = step(compiled, leaves, number)
         if told != wanted[number][0]:
             return Trained(seen, "differs")
-    return Trained(seen, "recorded" if last == {"RecordedBackward"} else "engine")
+    return Trained(seen, "recorded" if recorded else "engine")
 
 
 def reset_between(trainings: Iterable[Training]) -> Iterator[Training]:

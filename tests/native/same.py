@@ -121,26 +121,44 @@ def nodes(tensor: torch.Tensor) -> list[str]:
     return sorted(node.name() for node in found)
 
 
-PRODUCTS = {"LinearBackward", "AddmmBackward0", "MmBackward0"}
+def recorded_nodes(tensor: torch.Tensor) -> list[str]:
+    """The names of the nodes below a tensor that stand for a recorded backward: of a type that has no name."""
+    found, left = [], [tensor.grad_fn]
+    seen = set()
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if type(node).__name__ == "CppFunction" and node.name() != "LinearBackward":
+            found.append(node.name())
+        left += [below for below, _ in node.next_functions]
+    return found
 
 
 def gradients(outputs: Any, inputs: Sequence[torch.Tensor]) -> Any:
     """Of the outputs' sum for the leaves among the inputs, or the error.
 
-    A linear layer that is one node gives a matrix where PyTorch's four give a view of one that is gone: where matrices
-    are multiplied, whether a gradient is a view is left out.
+    Whether one is a view is left out: where nodes are fewer, it is a matrix instead of a view of one that is gone.
     """
     wanted = [t for t in inputs if t.requires_grad and t.is_leaf]
     given = [t for t in tensors_in(outputs) if t.requires_grad and t.grad_fn is not None]
     if not wanted or not given:
         return None
-    multiplies = any(not PRODUCTS.isdisjoint(nodes(t)) for t in given)
     try:
         found = torch.autograd.grad(given, wanted, [torch.ones_like(t) for t in given], allow_unused=True)
     except Exception as error:
         return type(error).__name__, str(error).split("\n")[0]
-    left_out = {"view": None} if multiplies else {}
-    return [None if g is None else facts_of(g, []) | left_out for g in found]
+    return [None if g is None else facts_of(g, []) | {"view": None} for g in found]
+
+
+def without_bases(told: dict[str, Any]) -> dict[str, Any]:
+    """Results of a recorded backward are no views of what only the graph knows of."""
+    results = [
+        fact | {"view": None} if isinstance(fact, dict) and fact["requires_grad"] and not fact["memory"] else fact
+        for fact in told.get("result", [])
+    ]
+    return told | {"result": results}
 
 
 def outcome(

@@ -19,7 +19,7 @@ Call = Callable[..., Any]
 
 
 def native(function: Call) -> Call:
-    return gramme.compile(function, backend="native")
+    return gramme.compile(function, backend="native", options={"recorded_backward": False})
 
 
 def fused(tensor: torch.Tensor) -> int:

@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from native import random_training
-from native.same import nodes, twin
+from native.same import nodes, recorded_nodes, twin
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -35,7 +35,7 @@ def leaf(*sizes: int, grad: bool = True) -> torch.Tensor:
 
 def is_recorded(value: Any) -> bool:
     outputs = value if isinstance(value, (tuple, list)) else [value]
-    return any("RecordedBackward" in nodes(x) for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad)
+    return any(recorded_nodes(x) for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad)
 
 
 def reasons() -> list[str]:

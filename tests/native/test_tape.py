@@ -215,6 +215,7 @@ def test_counters() -> None:
         "calls": 3,
         "recorded": 1,
         "stepwise": 0,
+        "backwards": 0,
         "typed": 3,
         "boxed": 1,
         "views": 2,

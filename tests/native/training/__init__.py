@@ -1,0 +1,1 @@
+"""Training programs that look at all of what autograd lets a program see. See `scenario.py`."""

@@ -48,13 +48,19 @@ Met& met() {
 plan::Roots roots_of(const runtime::FrameView& frame, std::vector<plan::Roots>& callers) {
   for (const runtime::WaitingView& caller : frame.callers)
     callers.push_back({caller.locals, caller.stack, caller.function});
-  return {frame.locals, frame.stack,    frame.function,
-          frame.exception, frame.outer, callers.data(), static_cast<int>(callers.size())};
+  return {frame.locals,
+          frame.stack,
+          frame.function,
+          frame.exception,
+          frame.outer,
+          callers.data(),
+          static_cast<int>(callers.size())};
 }
 
 /// Is it the very object, or a constant like it?
 bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
-  if (ref.kind == ObjectRef::Kind::Set) return Py_IS_TYPE(found, Py_TYPE(object)) && source::same_elements(object, found);
+  if (ref.kind == ObjectRef::Kind::Set)
+    return Py_IS_TYPE(found, Py_TYPE(object)) && source::same_elements(object, found);
   if (ref.kind == ObjectRef::Kind::Constant) {
     std::string bytes;
     return Py_TYPE(object) == Py_TYPE(found) && portable::encode(found, bytes) && bytes == ref.bytes;
@@ -72,7 +78,7 @@ bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
 }
 
 const char* kind_of(const ObjectRef& ref) {
-  constexpr const char* kKinds[] = {"constant", "named",      "from the call", "bound",
+  constexpr const char* kKinds[] = {"constant",  "named", "from the call", "bound",
                                     "frozenset", "tuple", "set",           "by identity"};
   return kKinds[static_cast<int>(ref.kind)];
 }
@@ -232,8 +238,7 @@ std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, c
 
 void bind_portable_testing(nb::module_& module) {
   nb::module_ m = module.def_submodule("testing_portable", "For gramme's own tests.");
-  m.def(
-      "digest", [](nb::handle code) { return bytes_of(portable::digest_of(code_in(code))); }, "code"_a);
+  m.def("digest", [](nb::handle code) { return bytes_of(portable::digest_of(code_in(code))); }, "code"_a);
   m.def("encode", encode, "object"_a.none());
   m.def("decode", decode, "bytes"_a);
   m.def("inventory", inventory, "entry"_a);

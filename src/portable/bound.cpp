@@ -42,8 +42,7 @@ Owned<> bind_again(PyObject* self, const std::string& name) {
   if (PyType_Check(self)) {
     auto* type = reinterpret_cast<PyTypeObject*>(self);
     PyObject* own = descriptor_of(type, key.get());
-    if (own && Py_IS_TYPE(own, &PyClassMethodDescr_Type))
-      return take(Py_TYPE(own)->tp_descr_get(own, nullptr, self));
+    if (own && Py_IS_TYPE(own, &PyClassMethodDescr_Type)) return take(Py_TYPE(own)->tp_descr_get(own, nullptr, self));
     PyObject* raw = cpython::type_lookup(type, key.get());
     if (raw && PyCFunction_Check(raw)) return share(raw);  // __new__, in its class as it is
   }

@@ -233,7 +233,8 @@ class Decoder {
     for (size_t i = 0; i < characters.size(); ++i)
       all[i / 4] |= static_cast<Py_UCS4>(static_cast<uint8_t>(characters[i])) << 8 * (i % 4);
     if (std::ranges::any_of(all, [](Py_UCS4 character) { return character > 0x10ffff; })) refuse();
-    Owned<> text = take(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, all.data(), static_cast<Py_ssize_t>(all.size())));
+    Owned<> text =
+        take(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, all.data(), static_cast<Py_ssize_t>(all.size())));
     if (PyUnicode_IsIdentifier(text.get()) != 1) return text;
     PyObject* name = text.release();
     PyUnicode_InternInPlace(&name);

@@ -49,15 +49,19 @@ Describer::Describer(const plan::Segment& segment, PyCodeObject* code, Naming& n
 }
 
 void Describer::note_facts(const plan::GuardDescription& guards) {
+  std::vector<const guards::Fact*> behind;  // objects that are held: where those are found has to be known first
+  for (const guards::Fact& fact : guards.facts)
+    fact.source->root()->kind == source::Kind::Pinned ? behind.push_back(&fact) : note(fact);
+  for (const guards::Fact* fact : behind)
+    if (begins_outside(fact->source)) note(*fact);
+}
+
+void Describer::note(const guards::Fact& fact) {
   using Kind = guards::Kind;
-  for (const guards::Fact& fact : guards.facts) {
-    if (!begins_outside(fact.source)) continue;
-    if (fact.kind == Kind::Identity) note(fact.object.get(), fact.source, ObjectRef::Part::Itself);
-    if (fact.kind == Kind::Type) note(fact.object.get(), fact.source, ObjectRef::Part::Type);
-    if (fact.kind == Kind::Code) note(fact.object.get(), fact.source, ObjectRef::Part::Code);
-    if (fact.spec)
-      note(reinterpret_cast<PyObject*>(fact.spec->tensor->type), fact.source, ObjectRef::Part::Type);
-  }
+  if (fact.kind == Kind::Identity) note(fact.object.get(), fact.source, ObjectRef::Part::Itself);
+  if (fact.kind == Kind::Type) note(fact.object.get(), fact.source, ObjectRef::Part::Type);
+  if (fact.kind == Kind::Code) note(fact.object.get(), fact.source, ObjectRef::Part::Code);
+  if (fact.spec) note(reinterpret_cast<PyObject*>(fact.spec->tensor->type), fact.source, ObjectRef::Part::Type);
 }
 
 void Describer::note(PyObject* object, const source::Source* source, ObjectRef::Part part) {
@@ -65,8 +69,8 @@ void Describer::note(PyObject* object, const source::Source* source, ObjectRef::
 }
 
 bool Describer::begins_outside(const source::Source* source) {
-  const source::Source* root = source->root();
-  return root->kind != source::Kind::Pinned || naming_.find(root->key.get()) != nullptr;
+  PyObject* root = source->root()->key.get();
+  return in_call_.contains(root) || naming_.find(root) != nullptr;
 }
 
 ObjectRef Describer::describe(Place place, PyObject* object) {

@@ -22,8 +22,9 @@ class Describer {
 
  private:
   void note(PyObject* object, const source::Source* source, ObjectRef::Part part);
+  void note(const guards::Fact& fact);
   void note_facts(const plan::GuardDescription& guards);
-  /// Does the way to it begin with the call, or with an object that has a name?
+  /// Is the held object that it begins with found in the call, or by a name?
   bool begins_outside(const source::Source* source);
   ObjectRef described(PyObject* object, int depth);
   static ObjectRef of_set(PyObject* set, bool in_order);

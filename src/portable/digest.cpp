@@ -43,8 +43,8 @@ bool add_constants(std::string& bytes, PyObject* constants) {
 
 bool add_code(std::string& bytes, PyCodeObject* code) {
   add_field(bytes, Py_GetVersion());
-  for (const int number : {code->co_argcount, code->co_posonlyargcount, code->co_kwonlyargcount, code->co_flags,
-                           code->co_stacksize})
+  for (const int number :
+       {code->co_argcount, code->co_posonlyargcount, code->co_kwonlyargcount, code->co_flags, code->co_stacksize})
     add_int(bytes, number);
   add_field(bytes, bytes_of(take(PyCode_GetCode(code)).get()));
   add_field(bytes, bytes_of(code->co_exceptiontable));

@@ -5,6 +5,7 @@
 #include "cpython/objects.h"
 #include "portable/path.h"
 #include "portable/raw.h"
+#include "torch/names.h"
 
 namespace gramme::portable {
 namespace {
@@ -26,9 +27,7 @@ void each_module(Visit&& visit) {
       if (const std::string text = text_or_empty(name); !text.empty()) visit(text, module);
 }
 
-std::string file_of(PyObject* module) {
-  return text_or_empty(child(module, {StepKind::Attr, "__file__"}).get());
-}
+std::string file_of(PyObject* module) { return text_or_empty(child(module, {StepKind::Attr, "__file__"}).get()); }
 
 bool leads_to(const Path& path, PyObject* object) { return resolve(path).get() == object; }
 
@@ -97,17 +96,27 @@ const Path* Naming::find_code(PyObject* code) {
 
 /// Operators of torch are kept where they were first asked for: torch.ops.aten.add.Tensor.
 const Path* Naming::find_operator(PyObject* object) {
-  const auto own = [&](PyObject* of, const char* name) { return child(of, {StepKind::Attr, name}); };
-  Owned<> packet = own(object, "_overloadpacket");
-  const std::string overload = packet ? text_or_empty(own(object, "_overloadname").get()) : "";
-  const std::string name = text_or_empty(own(packet ? packet.get() : object, "_qualified_op_name").get());
-  const size_t colons = name.find("::");
-  if (colons == std::string::npos) return nullptr;
-  Path path{"torch", {{StepKind::Attr, "ops"}}};
-  path.steps.push_back({StepKind::Attr, name.substr(0, colons)});
-  path.steps.push_back({StepKind::Attr, name.substr(colons + 2)});
-  if (packet) path.steps.push_back({StepKind::Attr, overload.empty() ? "default" : overload});
-  return keep(object, std::move(path));
+  PyObject *overload = of_torch::if_loaded(of_torch::OpOverload),
+           *packet = of_torch::if_loaded(of_torch::OpOverloadPacket);
+  auto is_operator = [&](PyObject* each) {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(each));
+    return type == overload || type == packet;
+  };
+  if (!is_operator(object)) return nullptr;
+  const Owned<> all = follow(share(module_named("torch")), {{StepKind::Attr, "ops"}});
+  if (!all || !PyModule_Check(all.get())) return nullptr;
+  for (auto& [in_ops, space] : own_attributes(all.get())) {
+    if (!PyModule_Check(space.get())) continue;
+    for (auto& [in_space, operators] : own_attributes(space.get())) {
+      if (!is_operator(operators.get())) continue;
+      const Path path{"torch", {{StepKind::Attr, "ops"}, in_ops, in_space}};
+      if (operators.get() == object) return keep(object, path);
+      for (auto& [in_packet, each] : own_attributes(operators.get()))
+        if (each.get() == object)
+          return keep(object, {"torch", {{StepKind::Attr, "ops"}, in_ops, in_space, in_packet}});
+    }
+  }
+  return nullptr;
 }
 
 const Path* Naming::keep(PyObject* object, Path path) {

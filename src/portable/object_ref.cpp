@@ -31,8 +31,8 @@ std::string layout_of(PyTypeObject* type) {
   std::string text = "class " + name_of_type(Py_TYPE(type));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i)
     text += " " + name_of_type(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
-  for (const Py_ssize_t number : {type->tp_basicsize, type->tp_itemsize, Py_ssize_t{type->tp_dictoffset},
-                                  Py_ssize_t{type->tp_weaklistoffset}})
+  for (const Py_ssize_t number :
+       {type->tp_basicsize, type->tp_itemsize, Py_ssize_t{type->tp_dictoffset}, Py_ssize_t{type->tp_weaklistoffset}})
     text += " " + std::to_string(number);
   return text;
 }
@@ -67,7 +67,7 @@ bool is_field(PyObject* object) {
 
 /// Of an instance of a class below a builtin one, and of an enumeration's member: what it is besides its attributes.
 std::string payload_of(PyObject* object) {
-  static PyObject* const value_name = intern("_value_");
+  static PyObject* const value_name = intern("_value_");  // no name of torch: of enumerations
   Owned<> plain;
   if (PyLong_Check(object)) plain = take(_PyLong_Copy(reinterpret_cast<PyLongObject*>(object)));
   if (PyFloat_Check(object)) plain = take(PyFloat_FromDouble(PyFloat_AS_DOUBLE(object)));
@@ -164,9 +164,9 @@ bool is_opaque(PyObject* object) {
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) return !PyType_Check(object) && !cpython::builtin_base(type);
   if (PyFunction_Check(object) || PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object)) return false;
   if (PyCFunction_Check(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object)) return false;
-  PyTypeObject* const transparent[] = {
-      &PyMethodDescr_Type, &PyWrapperDescr_Type, &PyClassMethodDescr_Type, &PyGetSetDescr_Type, &PyMemberDescr_Type,
-      &PyStaticMethod_Type, &PyClassMethod_Type,  &PyProperty_Type,         &PyContextVar_Type};
+  PyTypeObject* const transparent[] = {&PyMethodDescr_Type, &PyWrapperDescr_Type, &PyClassMethodDescr_Type,
+                                       &PyGetSetDescr_Type, &PyMemberDescr_Type,  &PyStaticMethod_Type,
+                                       &PyClassMethod_Type, &PyProperty_Type,     &PyContextVar_Type};
   if (std::ranges::find(transparent, type) != std::end(transparent)) return false;
   const std::string_view name = type->tp_name;
   return name != "numpy.ufunc" && name != "numpy._ArrayFunctionDispatcher" && !is_field(object);

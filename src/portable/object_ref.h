@@ -19,13 +19,13 @@ const char* because(Unportable reason);
 
 struct ObjectRef {
   enum class Kind : uint8_t {
-    Constant,  // bytes (canonical.h)
-    Named,     // path; `digest` says what has to be there
-    FromCall,  // what the source reads, `part` of it, and on from there by the steps of `path`
-    Bound,     // the C function called `bytes` of the class of the object items[0], or of that class, bound to it
-    FrozenSet, // items
-    Tuple,     // items
-    Set,       // a set, or as `digest` says a frozenset, of constants: bytes, of a tuple of them in the set's order
+    Constant,   // bytes (canonical.h)
+    Named,      // path; `digest` says what has to be there
+    FromCall,   // what the source reads, `part` of it, and on from there by the steps of `path`
+    Bound,      // the C function called `bytes` of the class of the object items[0], or of that class, bound to it
+    FrozenSet,  // items
+    Tuple,      // items
+    Set,        // a set, or as `digest` says a frozenset, of constants: bytes, of a tuple of them in the set's order
     ByIdentity,
   };
   /// What of the object that the source reads.
@@ -48,8 +48,8 @@ struct ObjectRef {
 /// A new one, of the kind Set.
 Owned<> made_set(const ObjectRef& ref);
 /// What has to be the same of an object found by its name or in a call, as text: of a function or code the digest of
-/// its code, of a class how its instances are laid out, of a C function the file of its module, of an instance its class
-/// and the number or text that it is. What else an instance holds, facts say.
+/// its code, of a class how its instances are laid out, of a C function the file of its module, of an instance its
+/// class and the number or text that it is. What else an instance holds, facts say.
 std::string digest_of_object(PyObject* object);
 /// Is it an instance of a type in C that keeps to itself what it does? Captures know such objects by identity, so no
 /// fact tells one from another.

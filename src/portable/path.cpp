@@ -7,9 +7,7 @@
 
 namespace gramme::portable {
 
-Owned<> resolve(const Path& path) {
-  return follow(share(module_named(path.module)), path.steps);
-}
+Owned<> resolve(const Path& path) { return follow(share(module_named(path.module)), path.steps); }
 
 Owned<> follow(Owned<> from, const std::vector<PathStep>& steps) {
   for (const PathStep& step : steps) {

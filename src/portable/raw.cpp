@@ -82,20 +82,23 @@ void add_class(Children& children, PyObject* object, PyTypeObject* usual) {
 
 /// Functions and classes that an instance has for itself.
 void add_own(Children& children, PyObject* object) {
-  auto add_if = [&](PyObject* key, PyObject* value) {
-    if (!value || !(PyFunction_Check(value) || PyType_Check(value))) return;
-    if (const std::string name = text_or_empty(key); !name.empty()) add(children, {StepKind::Attr, name}, share(value));
-  };
-  if (cpython::has_inline_values(object)) {
-    for (Py_ssize_t i = 0; PyObject* key = cpython::shared_key_at(Py_TYPE(object), i); ++i)
-      add_if(key, *cpython::inline_value_address(object, i));
-  } else if (PyObject* dict = cpython::instance_dict_if_any(object)) {
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) add_if(key, value);
-  }
+  for (auto& [step, value] : own_attributes(object))
+    if (PyFunction_Check(value.get()) || PyType_Check(value.get())) add(children, std::move(step), std::move(value));
 }
 
 }  // namespace
+
+std::vector<std::pair<PathStep, Owned<>>> own_attributes(PyObject* object) {
+  Children all;
+  if (!cpython::has_inline_values(object)) {
+    if (PyObject* dict = cpython::instance_dict_if_any(object)) add_entries(all, dict, StepKind::Attr);
+    return all;
+  }
+  for (Py_ssize_t i = 0; PyObject* key = cpython::shared_key_at(Py_TYPE(object), i); ++i)
+    if (const std::string name = text_or_empty(key); !name.empty())
+      add(all, {StepKind::Attr, name}, share(*cpython::inline_value_address(object, i)));
+  return all;
+}
 
 PyObject* module_named(const std::string& name) {
   PyObject* module = entry(PyImport_GetModuleDict(), name.c_str());

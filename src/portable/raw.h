@@ -17,6 +17,9 @@ Owned<> child(PyObject* object, const PathStep& step);
 /// they are wrapped in.
 std::vector<std::pair<PathStep, Owned<>>> children(PyObject* object, const std::string& module);
 
+/// What an instance or a module has for itself under strs.
+std::vector<std::pair<PathStep, Owned<>>> own_attributes(PyObject* object);
+
 /// The str's text; empty if it is null, no str or has no UTF-8.
 std::string text_or_empty(PyObject* text);
 /// What the object says of where it comes from; empty if it says nothing.

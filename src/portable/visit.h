@@ -45,12 +45,12 @@ template <class... T>
 struct Plain<std::tuple<T&...>> : std::bool_constant<(kPlain<T> && ...)> {};
 
 /// All fields of a struct, and that none of them holds an object.
-#define GRAMME_PLAIN(type, ...)             \
+#define GRAMME_PLAIN(type, ...)              \
   inline auto fields_of(const type& whole) { \
-    auto& [__VA_ARGS__] = whole;            \
-    return std::tie(__VA_ARGS__);           \
-  }                                         \
-  template <>                               \
+    auto& [__VA_ARGS__] = whole;             \
+    return std::tie(__VA_ARGS__);            \
+  }                                          \
+  template <>                                \
   struct Plain<type> : Plain<decltype(fields_of(std::declval<const type&>()))> {};
 GRAMME_PLAIN(plan::SlotWrite, slot, value)
 GRAMME_PLAIN(plan::LetGo, slots, stack)

@@ -12,11 +12,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from gramme import _C
-from programs import Program, programs
-
 from e2e.front import Compiled
 from e2e.harness import observe
+from gramme import _C
+from programs import Program, programs
 
 portable = _C.testing.testing_portable  # type: ignore[attr-defined]
 

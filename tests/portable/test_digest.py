@@ -73,12 +73,12 @@ def function(body: str, head: str = "def f(x, y):") -> str:
 EACH = sorted({function(body) for pair in PAIRS for body in pair} | {function("return x", h) for p in HEADS for h in p})
 
 
-@pytest.mark.parametrize("one, other", PAIRS)
+@pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_bodies_that_differ_in_one_thing(one: str, other: str) -> None:
     assert digest(compiled(function(one))) != digest(compiled(function(other)))
 
 
-@pytest.mark.parametrize("one, other", HEADS)
+@pytest.mark.parametrize(("one", "other"), HEADS)
 def test_heads_that_differ_in_one_thing(one: str, other: str) -> None:
     assert digest(compiled(function("return x", one))) != digest(compiled(function("return x", other)))
 

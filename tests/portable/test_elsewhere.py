@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from e2e.front import GRAMME
 from programs import programs
 from sampling import SOAK, some
-
-from e2e.front import GRAMME
 
 pytestmark = pytest.mark.skipif(not GRAMME, reason="gramme's own")
 

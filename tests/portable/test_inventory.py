@@ -129,7 +129,7 @@ def test_code_is_found_through_its_function() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason, program",
+    ("reason", "program"),
     [
         ("HashOrder", lambda x, words={"one", "two"}: (x, words | {"three"})),  # noqa: B006
         ("Opaque", lambda x: (x, collections.Counter("aab").most_common(1))),

@@ -1,6 +1,6 @@
 """Every program: are its segments portable, and if not, for the reason that is listed?
 
-    python -m portable.test_programs     # in tests: prints the table anew, and the share of portable segments
+python -m portable.test_programs     # in tests: prints the table anew, and the share of portable segments
 """
 
 import collections
@@ -11,12 +11,11 @@ from pathlib import Path
 
 import gramme
 import pytest
+from e2e.front import GRAMME
+from e2e.harness import MISS_N, observe
 from gramme import _C
 from gramme._compile import entry_of
 from programs import Program, programs
-
-from e2e.front import GRAMME
-from e2e.harness import MISS_N, observe
 
 portable = _C.testing.testing_portable  # type: ignore[attr-defined]
 

@@ -5,11 +5,10 @@ it is used for the first time. The program must not tell the difference, and not
 from collections.abc import Iterator
 
 import pytest
-from gramme import _C
-from programs import Program, programs
-
 from e2e.front import GRAMME
 from e2e.harness import check
+from gramme import _C
+from programs import Program, programs
 
 portable = _C.testing.testing_portable  # type: ignore[attr-defined]
 guards = _C.testing  # type: ignore[attr-defined]

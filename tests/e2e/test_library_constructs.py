@@ -461,7 +461,10 @@ def test_a_list_of_subscripts_is_warned_of(name: str, backend: str) -> None:
             results += [call(torch.arange(6.0).reshape(2, 3)) for _ in range(3)]
         return [text.getvalue(), str(results)]
 
-    assert shown(gramme.compile(program, backend=backend)) == shown(program)
+    compiled = gramme.compile(program, backend=backend)
+    if backend == "aot_eager":  # since 2.15 AOTAutograd catches warnings while it compiles: all are shown anew
+        compiled(torch.arange(6.0).reshape(2, 3))
+    assert shown(compiled) == shown(program)
     with plain_warnings():
         warnings.simplefilter("ignore")
         assert gramme.explain(program)(torch.ones(2, 3)).graph_break_count == 0

@@ -168,9 +168,6 @@ Outcome call_intrinsic_1(Step& s) {
 Outcome call_intrinsic_2(Step& s) {
   return s.replace(2, _PyIntrinsics_BinaryFunctions[s.arg].func(s.thread, s.frame.item(2), s.frame.item(1)));
 }
-#else
-Outcome call_intrinsic_1(Step&) { return Outcome::HandOver; }
-Outcome call_intrinsic_2(Step&) { return Outcome::HandOver; }
 #endif
 
 }  // namespace gramme::cpython

@@ -52,8 +52,8 @@ Value* class_proxy(Trace& trace, Class* cls) {
   return proxy;
 }
 
-/// Under which name an existing class has its annotations, once it was asked for them. Python code that makes them would
-/// run now.
+/// Under which name an existing class has its annotations, once it was asked for them. Python code that makes them
+/// would run now.
 PyObject* name_of_annotations(Trace& trace, PyTypeObject* type) {
   if (!GRAMME_PYTHON_ANNOTATE || trace.own_class_entry(type, k_annotations).raw) return k_annotations;
   trace.guard_absent(

@@ -81,7 +81,8 @@ Value* get_slice(Trace& trace, Value* sequence, Slice* slice) {
 void set_slice(Trace& trace, List* list, Slice* slice, Value* value) {
   Span span = span_of(trace, slice, list->items().size());
   if (span.step == 1) {
-    std::vector<Value*> values = assignable(trace, value, GRAMME_PYTHON_TEXTS >= 13 ? kNotIterable : "can only assign an iterable");
+    std::vector<Value*> values =
+        assignable(trace, value, GRAMME_PYTHON_TEXTS >= 13 ? kNotIterable : "can only assign an iterable");
     trace.will_change(list);
     auto& items = list->items();
     Py_ssize_t size = static_cast<Py_ssize_t>(items.size());  // iterating may have changed the list

@@ -48,11 +48,10 @@ namespace {
 
 /// As CPython's compiler would have pushed them: an item that it borrows has no reference beside its local's, which
 /// sys.getrefcount shows. What the local holds by now may be another object.
-void push_item(cpython::LiveFrame frame, PyObject* owned, size_t from_top, const std::vector<int>& borrowed) {
+void push_item(cpython::LiveFrame frame, Owned<> item, size_t from_top, const std::vector<int>& borrowed) {
   const int local = from_top < borrowed.size() ? borrowed[from_top] : -1;
-  if (local < 0 || !owned || frame.local(local) != owned) return frame.push(owned);
-  frame.push_lent(local);
-  Py_DECREF(owned);
+  const bool is_lent = local >= 0 && item && frame.local(local) == item.get();
+  return is_lent ? frame.push_lent(local) : frame.push(item.release());
 }
 
 }  // namespace
@@ -62,7 +61,8 @@ void Pushed::fill(cpython::LiveFrame frame, size_t index) {
   PyObject* const* values = values_.get() + taken_;
   for (int i = 0; i < locals; ++i) frame.set_local(i, values[i]);
   for (int i = 0; i < depth; ++i)
-    push_item(frame, values[locals + i], static_cast<size_t>(depth - 1 - i), this->frame(index).borrowed);
+    push_item(frame, Owned<>::steal(values[locals + i]), static_cast<size_t>(depth - 1 - i),
+              this->frame(index).borrowed);
   taken_ += static_cast<size_t>(locals + depth);
 }
 
@@ -242,7 +242,7 @@ void Chain::put(Content content) {
     old.push_back(Owned<>::steal(frame_.exchange_local(slot, value.release())));
   while (frame_.depth() > 0) old.push_back(Owned<>::steal(frame_.pop()));
   for (size_t i = 0, n = content.stack.size(); i < n; ++i)
-    push_item(frame_, content.stack[i].release(), n - 1 - i, content.borrowed);
+    push_item(frame_, std::move(content.stack[i]), n - 1 - i, content.borrowed);
   frame_.set_next(content.offset);
 }
 

@@ -53,8 +53,13 @@ def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limi
 
 
 def environment(folder: Path) -> dict[str, str]:
-    paths = (str(folder / "libraries"), os.environ.get("LD_LIBRARY_PATH", ""))
-    return os.environ | {"LD_LIBRARY_PATH": ":".join(path for path in paths if path)}
+    """In which programs of the environment run. What Inductor compiles finds the headers of an unpacked CPython."""
+
+    def paths(first: Path, name: str) -> str:
+        return ":".join(path for path in (str(first), os.environ.get(name, "")) if path)
+
+    env = os.environ | {"LD_LIBRARY_PATH": paths(folder / "libraries", "LD_LIBRARY_PATH")}
+    return env | ({"CPATH": paths(folder / "headers", "CPATH")} if (folder / "headers").exists() else {})
 
 
 def shared_objects(folder: Path) -> list[Path]:
@@ -127,6 +132,15 @@ def make_stubs(torch: Path, out: Path) -> None:
         write_stub(out, library, asked[library], {name for _, name in asked[library]} | plain)
 
 
+def find_headers(folder: Path, of_python: str) -> None:
+    """Those of an unpacked CPython that its own include by the machine's name, for what Inductor compiles."""
+    for real in (pythons.FOLDER / of_python / "usr/include").glob("*-linux-gnu/python3*"):
+        link = folder / "headers" / real.parent.name / real.name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            link.symlink_to(real)
+
+
 def packages_of(folder: Path) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     return Path(run(folder / "bin/python", "-c", code, what="python").strip())
@@ -155,6 +169,8 @@ def set_up(version: str, of_python: str = "") -> Path:
     run(*pip, *wanted, what="pip install")
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False).returncode:
         make_importable(folder, pip)
+    if of_python:
+        find_headers(folder, of_python)
     (folder / READY).touch()
     return folder
 

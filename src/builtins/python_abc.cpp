@@ -41,9 +41,10 @@ bool has_user_check(PyTypeObject* type) {
 }
 
 /// A protocol that is not for run time, or has members that are no methods, answers issubclass() in the library only,
-/// which it tells by its callers' frames.
+/// which it tells by its callers' frames. Since 3.12 its metaclass does, before it asks ABCMeta.
 bool looks_at_callers(PyTypeObject* cls) {
   PyObject* const only_methods = once([] { return real("typing", "_is_callable_members_only"); });
+  if (!only_methods) return false;
   auto* object = reinterpret_cast<PyObject*>(cls);
   auto flag = [&](const char* name) {
     Owned<> value = Owned<>::steal(PyObject_GetAttrString(object, name));
@@ -52,7 +53,7 @@ bool looks_at_callers(PyTypeObject* cls) {
   };
   if (!flag("_is_protocol")) return false;
   PyObject* const meta = once([] { return real("typing", "_ProtocolMeta"); });
-  if (!flag("_is_runtime_protocol") || reinterpret_cast<PyObject*>(Py_TYPE(cls)) != meta || !only_methods) return true;
+  if (!flag("_is_runtime_protocol") || reinterpret_cast<PyObject*>(Py_TYPE(cls)) != meta) return true;
   return take(PyObject_CallOneArg(only_methods, object)).get() != Py_True;
 }
 
@@ -95,7 +96,7 @@ void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool 
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(subclass->tp_bases); ++i) {
     PyObject* base = PyTuple_GET_ITEM(subclass->tp_bases, i);
-    int is_below = PyObject_IsSubclass(base, reinterpret_cast<PyObject*>(cls));
+    int is_below = cpython::is_abstract_subclass(base, reinterpret_cast<PyObject*>(cls));
     if (is_below < 0) protocol::raise_current(trace);
     guard_answer(trace, reinterpret_cast<PyTypeObject*>(base), cls, is_below != 0);
   }
@@ -105,7 +106,7 @@ void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool 
 int ask(PyTypeObject* subclass, PyTypeObject* cls, PyObject* instance) {
   PyObject* const check = once([] { return real("abc", "ABCMeta.__instancecheck__"); });
   auto* object = reinterpret_cast<PyObject*>(cls);
-  if (!looks_at_callers(cls)) return PyObject_IsSubclass(reinterpret_cast<PyObject*>(subclass), object);
+  if (!looks_at_callers(cls)) return cpython::is_abstract_subclass(reinterpret_cast<PyObject*>(subclass), object);
   if (!instance || Py_TYPE(instance) != subclass)
     cannot(Reason::OpaqueCallback, "a protocol that looks at who asks it");
   Owned<> answer = Owned<>::steal(PyObject_CallFunctionObjArgs(check, object, instance, nullptr));

@@ -62,11 +62,12 @@ Value* heapify(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+template <bool max>
 Value* push(Trace& trace, const Args& args) {
   auto [given, item] = positional<2>(args, 2);
   List* heap = heap_argument(trace, given);
   heap->items().push_back(item);
-  sift_down<false>(trace, heap, 0, heap->items().size() - 1);
+  sift_down<max>(trace, heap, 0, heap->items().size() - 1);
   return trace.none();
 }
 
@@ -93,11 +94,12 @@ Value* replace(Trace& trace, const Args& args) {
   return result;
 }
 
+template <bool max>
 Value* push_and_pop(Trace& trace, const Args& args) {
   auto [given, item] = positional<2>(args, 2);
   auto* seen = trace.see_as<List>(given);
-  if (seen && (seen->items().empty() || !less(trace, seen->items()[0], item))) return item;
-  return replace<false>(trace, args);
+  if (seen && (seen->items().empty() || !before<max>(trace, seen->items()[0], item))) return item;
+  return replace<max>(trace, args);
 }
 
 // ---- bisect
@@ -141,12 +143,18 @@ void register_heap() {
            {
                {"heapify", &heapify<false>},
                {"_heapify_max", &heapify<true>},
-               {"heappush", &push},
+               {"heappush", &push<false>},
                {"heappop", &pop<false>},
                {"_heappop_max", &pop<true>},
                {"heapreplace", &replace<false>},
                {"_heapreplace_max", &replace<true>},
-               {"heappushpop", &push_and_pop},
+               {"heappushpop", &push_and_pop<false>},
+               // of 3.14
+               {"heapify_max", &heapify<true>},
+               {"heappush_max", &push<true>},
+               {"heappop_max", &pop<true>},
+               {"heapreplace_max", &replace<true>},
+               {"heappushpop_max", &push_and_pop<true>},
            });
   add_rows("_bisect", Takes::Plain,
            {

@@ -42,11 +42,12 @@ Value* signature(Trace& trace, const Args& args) {
 Value* get_static(Trace& trace, const Args& args) {
   static PyObject* const kDict = intern("__dict__");
   auto [subject, name, missing] = bind(args, 2, {"obj", "attr", "default"});
-  auto* object = trace.see_as<value::Object>(subject);
-  PyTypeObject* type = object ? object->type : nullptr;
-  PyObject* dict = type ? trace.type_lookup(type, kDict) : nullptr;
-  if (!object || !Py_IS_TYPE(type, &PyType_Type) || (dict && !Py_IS_TYPE(dict, &PyGetSetDescr_Type)))
-    cannot(Reason::ArgumentKind, "inspect.getattr_static() of anything but an instance of a Python class");
+  Value* seen = trace.see(subject);
+  auto* object = value::as<value::Object>(seen);
+  PyTypeObject* type = protocol::type_of(seen);
+  PyObject* dict = trace.type_lookup(type, kDict);
+  if (!Py_IS_TYPE(type, &PyType_Type) || (dict && (!object || !Py_IS_TYPE(dict, &PyGetSetDescr_Type))))
+    cannot(Reason::ArgumentKind, "inspect.getattr_static() of what has attributes of its own");
   PyObject* attribute = name_argument(trace, name);
   PyObject* found = trace.type_lookup(type, attribute);
   if (found && Py_TYPE(found)->tp_descr_get && Py_TYPE(found)->tp_descr_set)

@@ -252,7 +252,7 @@ Value* over_positions(Trace& trace, PyObject* function, const std::vector<Value*
   std::vector<Value*> pools;
   Owned<> args = take(PyTuple_New(static_cast<Py_ssize_t>(iterables.size()) + (length != nullptr)));
   for (size_t i = 0; i < iterables.size(); ++i) {
-    std::vector<Value*> items = protocol::items_of(trace, iterables[i]);
+    std::vector<Value*> items = protocol::items_of_tuple(trace, iterables[i]);
     auto* range = reinterpret_cast<PyObject*>(&PyRange_Type);
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i),
                      take(PyObject_CallFunction(range, "n", items.size())).release());

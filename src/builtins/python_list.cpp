@@ -23,7 +23,7 @@ Value* make_tuple(Trace& trace, const Args& args) {
   auto [iterable] = positional<1>(args, 0);
   if (!iterable) return trace.tuple({});
   auto* same = trace.see_as<Tuple>(iterable);
-  return same && same->type == &PyTuple_Type ? same : trace.tuple(protocol::items_of(trace, iterable));
+  return same && same->type == &PyTuple_Type ? same : trace.tuple(protocol::items_of_tuple(trace, iterable));
 }
 
 Value* init_list(Trace& trace, const Args& args) {

@@ -130,9 +130,19 @@ Value* warn(Trace& trace, const Args& args) {
   return trace.none();
 }
 
+/// Takes or leaves the lock of the filters. A segment may end with the lock held, as the program has it there.
+template <Text name>
+Value* lock_filters(Trace& trace, const Args& args) {
+  PyObject* const function = once([] { return real("_warnings", name.text); });
+  positional<0>(args, 0);
+  trace.call_in_replay(function, {});
+  return trace.none();
+}
+
 /// What warnings calls after its filters changed: forgets what was shown. Operations after it may warn.
+template <Text name>
 Value* filters_mutated(Trace& trace, const Args& args) {
-  PyObject* const function = once([] { return real("_warnings", "_filters_mutated"); });
+  PyObject* const function = once([] { return real("_warnings", name.text); });
   positional<0>(args, 0);
   trace.state<protocol::Filters>().changed = true;
   trace.call_in_replay(function, {});
@@ -145,7 +155,13 @@ Value* filters_mutated(Trace& trace, const Args& args) {
 void register_logging() {
   add_rows("builtins", Takes::Asked, {{"print", &write_text<"builtins", "print">}});
   add_rows("warnings", Takes::Asked, {{"warn", &warn}});
-  add_rows("_warnings", Takes::Asked, {{"_filters_mutated", &filters_mutated}});
+  add_rows("_warnings", Takes::Asked,
+           {
+               {"_filters_mutated", &filters_mutated<"_filters_mutated">},
+               {"_filters_mutated_lock_held", &filters_mutated<"_filters_mutated_lock_held">},
+               {"_acquire_lock", &lock_filters<"_acquire_lock">},
+               {"_release_lock", &lock_filters<"_release_lock">},
+           });
   add_rows("logging", Takes::Asked,
            {
                {"getLogger", &get_logger},

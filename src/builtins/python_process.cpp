@@ -16,6 +16,12 @@ Value* exception_info(Trace& trace, const Args& args) {
   return trace.tuple({protocol::class_value(trace, protocol::type_of(exception)), exception, traceback});
 }
 
+Value* exception(Trace& trace, const Args& args) {
+  positional<0>(args, 0);
+  Value* handled = trace.handled_exception();
+  return handled ? handled : trace.none();
+}
+
 }  // namespace
 
 void register_process() {
@@ -45,6 +51,7 @@ void register_process() {
                {"setprofile", &run_for_real<"sys.setprofile">},
                {"exit", &run_for_real<"sys.exit">},
                {"exc_info", &exception_info},
+               {"exception", &exception},
            });
 }
 

@@ -187,7 +187,7 @@ Value* make_size(Trace& trace, const Args& args) {
   Tuple* size = trace.tuple({});
   size->type = reinterpret_cast<PyTypeObject*>(real("torch", "Size"));
   if (!items) return size;
-  size->items = protocol::items_of(trace, items);
+  size->items = protocol::items_of_tuple(trace, items);
   for (Value* item : size->items) {
     Value* seen = trace.see(item);
     bool integer = seen->kind == Kind::Number || (seen->kind == Kind::Constant && PyLong_Check(seen->object));

@@ -112,6 +112,12 @@
 #define GRAMME_PYTHON_TYPE_PARAMETERS (PY_VERSION_HEX >= 0x030C0000)
 /// Functions make their annotations when they are asked for.
 #define GRAMME_PYTHON_ANNOTATE (PY_VERSION_HEX >= 0x030E0000)
+/// Class bodies give type.__new__ a cell (__classdictcell__) that it fills with the dict of the class made.
+#define GRAMME_PYTHON_CLASS_DICT_CELL (PY_VERSION_HEX >= 0x030C0000)
+/// What makes a tuple of an iterable does not ask how many items there will be.
+#define GRAMME_PYTHON_TUPLES_WITHOUT_HINT (PY_VERSION_HEX >= 0x030E0000)
+/// The collector does not look at a new tuple of objects that are in no cycle.
+#define GRAMME_PYTHON_ATOMIC_TUPLES (PY_VERSION_HEX >= 0x030E0000)
 /// It can be asked whether the object of a weak reference has died, without a reference to it.
 #define GRAMME_PYTHON_WEAKREF_IS_DEAD (PY_VERSION_HEX >= 0x030E0000)
 /// What makes a slice for an item keeps its operands until the end.

@@ -13,6 +13,9 @@
 #include <internal/pycore_frame.h>
 #include <internal/pycore_function.h>
 #include <internal/pycore_interp.h>
+#if GRAMME_PYTHON_EXPORTED_HELPERS
+#include <internal/pycore_intrinsics.h>
+#endif
 #include <internal/pycore_list.h>
 #include <internal/pycore_object.h>
 #include <internal/pycore_pyerrors.h>

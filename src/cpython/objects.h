@@ -89,10 +89,25 @@ PyObject* make_type(PyTypeObject* meta, PyObject* name, PyObject* bases, PyObjec
 /// CPython's own, never changed. Null if an extension (pybind11, Cython, …) has a part in it: its instances hold what
 /// only its own constructor fills in.
 PyTypeObject* builtin_base(PyTypeObject* type);
+/// What ABCMeta.__subclasscheck__ answers, whatever the metaclass of `cls` does besides: 1 or 0; -1 with an error set.
+int is_abstract_subclass(PyObject* subclass, PyObject* cls);
 /// The type's version, forcing one if it has none yet; 0 if the type cannot have one (then nothing may be concluded).
 unsigned type_tag(PyTypeObject* type);
 inline const unsigned* type_tag_address(PyTypeObject* type) { return &type->tp_version_tag; }
 inline PyObject* const* type_address(PyObject* object) { return reinterpret_cast<PyObject* const*>(&object->ob_type); }
+
+// ---- tuples
+
+/// A new tuple, all of whose items are there, is tracked by the collector as one that CPython's evaluator makes.
+inline void track_as_built([[maybe_unused]] PyObject* tuple) {
+#if GRAMME_PYTHON_ATOMIC_TUPLES
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    if (PyObject_IS_GC(item) && (!PyTuple_CheckExact(item) || PyObject_GC_IsTracked(item))) return;
+  }
+  if (PyObject_GC_IsTracked(tuple)) PyObject_GC_UnTrack(tuple);
+#endif
+}
 
 // ---- instance attributes
 // An instance keeps its attributes inline (values in a fixed order, keys shared by the type), in a dict, or nowhere.

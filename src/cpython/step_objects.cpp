@@ -160,4 +160,14 @@ Outcome get_len(Step& s) {
   return length < 0 ? Outcome::Raised : s.push(PyLong_FromSsize_t(length));
 }
 
+#if GRAMME_PYTHON_EXPORTED_HELPERS
+Outcome call_intrinsic_1(Step& s) {
+  return s.replace(1, _PyIntrinsics_UnaryFunctions[s.arg].func(s.thread, s.frame.item()));
+}
+
+Outcome call_intrinsic_2(Step& s) {
+  return s.replace(2, _PyIntrinsics_BinaryFunctions[s.arg].func(s.thread, s.frame.item(2), s.frame.item(1)));
+}
+#endif
+
 }  // namespace gramme::cpython

@@ -1,5 +1,4 @@
 // Stack, local variables and cells.
-#include <string_view>
 #include <utility>
 
 #include "cpython/steps.h"
@@ -51,13 +50,6 @@ Outcome load_small_int(Step& s) { return s.push(PyLong_FromLong(s.arg)); }
 Outcome load_common_constant(Step& s) { return s.push(Py_NewRef(common_constant(s.arg))); }
 
 Outcome load_assertion_error(Step& s) { return s.push(Py_NewRef(PyExc_AssertionError)); }
-
-#if GRAMME_PYTHON_TAGGED_SLOTS
-namespace {
-/// Has CPython's compiler found that the item needs no reference?
-bool lends(uint8_t raw) { return std::string_view(opcode_name(raw)).starts_with("LOAD_FAST_BORROW"); }
-}  // namespace
-#endif
 
 Outcome load_fast(Step& s) {
   PyObject* value = s.frame.local(s.arg);

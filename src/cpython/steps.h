@@ -1,6 +1,8 @@
 // What the functions of steps.def have in common. They follow the cases of CPython's evaluator; operands stay on the
 // stack until the work is done, so that unwinding drops them if it fails.
 #pragma once
+#include <string_view>
+
 #include "cpython/concrete.h"
 #include "cpython/encoding.h"
 #include "cpython/stack.h"
@@ -52,6 +54,11 @@ struct Step {
 #undef STEP
 
 inline PyObject* new_bool(bool value) { return Py_NewRef(value ? Py_True : Py_False); }
+
+#if GRAMME_PYTHON_TAGGED_SLOTS
+/// Has CPython's compiler found that what the instruction loads needs no reference?
+inline bool lends(uint8_t raw) { return std::string_view(opcode_name(raw)).starts_with("LOAD_FAST_BORROW"); }
+#endif
 
 /// Raises `type` with a message that names a variable; NameErrors get the name for their suggestions.
 void set_name_error(PyObject* type, const char* format, PyObject* name);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
 #include "base/type_dict.h"
@@ -90,14 +91,27 @@ bool is_made_by_statement(PyTypeObject* type) {
          (type->tp_init == model->tp_init || type->tp_init == base->tp_init);
 }
 
+/// typing.Generic, made by an extension module since 3.12, adds nothing to an instance.
+bool is_generic(PyTypeObject* type) {
+  const PyTypeObject* const generic = once([] { return imported_type("typing", "Generic"); });
+  return type == generic;
+}
+
 /// CPython names its own types without a module, but for those of its library in C.
 bool is_of_interpreter(PyTypeObject* type) { return !std::strchr(type->tp_name, '.') || type == &PyODict_Type; }
 
 }  // namespace
 
+int is_abstract_subclass(PyObject* subclass, PyObject* cls) {
+  PyObject* const check = once(
+      [] { return take(PyObject_GetAttrString(imported("abc", "ABCMeta").get(), "__subclasscheck__")).release(); });
+  Owned<> answer = Owned<>::steal(PyObject_CallFunctionObjArgs(check, cls, subclass, nullptr));
+  return answer ? PyObject_IsTrue(answer.get()) : -1;
+}
+
 PyTypeObject* builtin_base(PyTypeObject* type) {
   for (; type->tp_flags & Py_TPFLAGS_HEAPTYPE; type = type->tp_base)
-    if (!is_made_by_statement(type)) return nullptr;
+    if (!is_made_by_statement(type) && !is_generic(type)) return nullptr;
   return is_of_interpreter(type) ? type : nullptr;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpython/lending.h"
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
@@ -262,6 +263,7 @@ void Attempt::leave_root(End& end, int offset, std::vector<Value*> stack) {
   for (size_t i = 0; i < root_->slots.size(); ++i) {
     if (!is_same(root_->initial[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), root_->slots[i]});
   }
+  end.borrowed = cpython::borrowed_items(root_->object(), offset, stack.size());
   end.stack = std::move(stack);
   end.lets_go = let_go(held_at(end));
   note_handled(end);

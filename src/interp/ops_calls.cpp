@@ -46,7 +46,7 @@ namespace {
 /// What cannot be iterated over raises in the words of the instruction.
 std::vector<Value*> spread(trace::Trace& trace, Value* iterable) {
   try {
-    return protocol::items_of(trace, iterable);
+    return protocol::items_of_tuple(trace, iterable);
   } catch (const UserError&) {
     cannot(Reason::ArgumentKind, "arguments that cannot be iterated over");
   }

@@ -93,9 +93,14 @@ Step before_with(Interpreter& interp, Frame& frame, int) {
 }
 
 /// StopIteration that leaves a generator becomes RuntimeError where whoever resumed it gets it (Interpreter::resume).
+/// Nobody has resumed the root, where another exception passes.
 Step call_intrinsic_1(Interpreter& interp, Frame& frame, int number) {
   constexpr int kStopIterationError = 3;
-  if (number != kStopIterationError || !frame.generator) return unsupported(interp, frame, number);
+  if (number != kStopIterationError) return unsupported(interp, frame, number);
+  if (frame.generator) return Step::Next;
+  PyTypeObject* raised = protocol::type_of(interp.trace.see(frame.peek(1)));
+  for (PyObject* stop : {PyExc_StopIteration, PyExc_StopAsyncIteration})
+    if (PyType_IsSubtype(raised, reinterpret_cast<PyTypeObject*>(stop))) return unsupported(interp, frame, number);
   return Step::Next;
 }
 

@@ -158,7 +158,7 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
 
 /// Asked when a class was registered with an abstract one since. What raises is left to the program.
 [[gnu::cold]] bool answers_subclass(PyObject* cls, PyObject* subclass, bool expected) {
-  int answer = PyObject_IsSubclass(subclass, cls);
+  int answer = cpython::is_abstract_subclass(subclass, cls);
   if (answer < 0) PyErr_Clear();
   return answer == (expected ? 1 : 0);
 }

@@ -62,6 +62,7 @@ PyObject* imported(const char* module, const char* name) {
 Owned<> Run::operand_tuple(const ReplayOp& op) const {
   Owned<> tuple = Owned<>::steal(PyTuple_New(op.count));
   for (int i = 0; tuple && i < op.count; ++i) PyTuple_SET_ITEM(tuple.get(), i, share(operand(op, i)).release());
+  if (tuple) cpython::track_as_built(tuple.get());
   return tuple;
 }
 

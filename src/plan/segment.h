@@ -43,6 +43,7 @@ struct PushedFrame {
   bool called_alone = false;     // the instruction calls nothing else
   std::vector<Register> values;  // all of localsplus, then the stack
   int depth = 0;                 // of the stack
+  std::vector<int> borrowed;     // as of Exit
 };
 
 /// Objects the frame held at the start but not at the end, unless a guard shows that destroying them runs no code: it
@@ -67,6 +68,7 @@ struct Exit {
   int offset = 0;                 // code unit of the instruction to go on with
   std::vector<SlotWrite> locals;  // localsplus slots that changed; Return: only cleared
   std::vector<Register> stack;    // the whole value stack, bottom first; kNull is the NULL of PUSH_NULL
+  std::vector<int> borrowed;      // of its top items, the topmost first: see cpython::borrowed_items
   LetGo lets_go;
   Register exception = kNull;       // the exception being handled; kKeep leaves it as it is
   bool makes_generator = false;     // Return: of a generator

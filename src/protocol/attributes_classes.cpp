@@ -1,5 +1,6 @@
 // Attributes of classes, and of super() in them.
 #include "base/type_dict.h"
+#include "cpython/features.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -51,12 +52,25 @@ Value* class_proxy(Trace& trace, Class* cls) {
   return proxy;
 }
 
+/// Under which name an existing class has its annotations, once it was asked for them. Python code that makes them
+/// would run now.
+PyObject* name_of_annotations(Trace& trace, PyTypeObject* type) {
+  if (!GRAMME_PYTHON_ANNOTATE || trace.own_class_entry(type, k_annotations).raw) return k_annotations;
+  trace.guard_absent(
+      trace.pool->child(trace.pool->pinned(reinterpret_cast<PyObject*>(type)), source::Kind::Attr, k_annotations));
+  if (trace.own_class_entry(type, k_annotations_cache).raw) return k_annotations_cache;
+  if (take(PyType_Type.tp_getattro(reinterpret_cast<PyObject*>(type), k_annotate)).get() != Py_None)
+    cannot(Reason::AttributeUnknown, "annotations that are made when they are asked for");
+  return k_annotations_cache;
+}
+
 /// type.__annotations__: an existing class without any gets an empty dict when it is asked, now.
 Value* class_annotations(Trace& trace, PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE || trace.is_made(type))
     cannot(Reason::AttributeUnknown, std::string(type->tp_name) + ".__annotations__");
-  take(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), k_annotations));
-  return trace.type_attribute(type, k_annotations);
+  PyObject* name = name_of_annotations(trace, type);
+  take(PyType_Type.tp_getattro(reinterpret_cast<PyObject*>(type), k_annotations));
+  return trace.type_attribute(type, name);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Classes that the program makes. A real type gives such a class its shape (MRO, slots, name); what the program put in
 // its namespace is held by the value.
+#include "cpython/features.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -100,8 +101,18 @@ struct ClassContent {
   Attributes attributes;
   std::vector<PyObject*> raws;
   Owned<> real = take(PyDict_New());
-  Cell* cell = nullptr;  // __classcell__
+  Cell* cell = nullptr;       // __classcell__
+  Cell* dict_cell = nullptr;  // __classdictcell__
 };
+
+/// A cell that type.__new__ fills. Only one that the body made is known to be nobody else's.
+Cell* cell_to_fill(PyObject* name, Value* seen) {
+  auto* cell = as<Cell>(seen);
+  if (!cell) cannot(Reason::CallUnknown, "a " + text_of(name) + " that is not a cell");
+  if (name == k_classdictcell && (cell->existing() || cell->dict_of))
+    cannot(Reason::CallUnknown, "a " + text_of(name) + " that other code has");
+  return cell;
+}
 
 ClassContent content_of(Trace& trace, Dict* names) {
   static PyObject* const class_cell = intern("__classcell__");
@@ -114,9 +125,9 @@ ClassContent content_of(Trace& trace, Dict* names) {
     PyObject* key = name_key(trace, entry.key);
     if (!key) cannot(Reason::CallUnknown, "a class made with names that are not str");
     Value* seen = trace.see(entry.value);
-    if (key == class_cell && seen->kind != Kind::Cell)
-      cannot(Reason::CallUnknown, "a __classcell__ that is not a cell");
-    if (key == class_cell) return void(content.cell = as<Cell>(seen));
+    if (key == class_cell) return void(content.cell = cell_to_fill(key, seen));
+    if (GRAMME_PYTHON_CLASS_DICT_CELL && key == k_classdictcell)
+      return void(content.dict_cell = cell_to_fill(key, seen));
     if (key == slots || (key == k_qualname && seen->kind != Kind::Constant))
       cannot(Reason::CallUnknown, "a class made with " + text_of(key) + " = a " + type_name(seen));
     bool of_class = key == getitem || key == subclass;
@@ -180,6 +191,7 @@ Value* make_class(Trace& trace, PyTypeObject* meta, Value* name, const std::vect
   if (!type) raise_current(trace);
   Class* made = trace.new_class(Owned<>::steal(type), std::move(content.attributes), std::move(content.raws));
   if (content.cell) trace.store_cell(content.cell, made);
+  if (content.dict_cell) trace.store_dict(content.dict_cell, made);
   tell_names(trace, made);
   init_subclass(trace, made, keywords);
   return made;

@@ -17,7 +17,7 @@ namespace {
 
 /// The argument of tuple.__new__, list(), … as items.
 std::vector<Value*> items_of_first(Trace& trace, const Args& args) {
-  return args.positional ? items_of(trace, args[0]) : std::vector<Value*>();
+  return args.positional ? items_of_tuple(trace, args[0]) : std::vector<Value*>();
 }
 
 bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return PyType_IsSubtype(type, base); }

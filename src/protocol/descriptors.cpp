@@ -126,7 +126,7 @@ bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* va
   else if (name == k_suppress_context)
     object->suppress_context = truth(trace, value);
   else if (name == k_args)
-    object->payload = trace.tuple(items_of(trace, value));
+    object->payload = trace.tuple(items_of_tuple(trace, value));
   else if (name == k_traceback)
     object->retraced = true;
   else

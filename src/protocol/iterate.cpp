@@ -2,6 +2,7 @@
 #include "protocol/iterate.h"
 
 #include "base/once.h"
+#include "cpython/features.h"
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
@@ -194,16 +195,24 @@ Value* next(Trace& trace, Value* iterator) {
   return object_next(trace, iterator);
 }
 
-std::vector<Value*> items_of(Trace& trace, Value* iterable) {
+namespace {
+
+/// Which iterables are asked how many items there will be.
+enum class Hint : uint8_t { Asked, NotAsked };
+
+std::vector<Value*> all_items(Trace& trace, Value* iterable, Hint hint) {
   static PyObject* const iter_name = intern("__iter__");
+  auto ask = [&] {
+    if (hint == Hint::Asked) length_hint(trace, iterable);
+  };
   iterable = trace.see(iterable);
   if (Value* payload = payload_for(trace, iterable, iter_name)) {
-    length_hint(trace, iterable);
+    ask();
     iterable = payload;
   }
   bool own = has_own_class(iterable) && (iterable->kind != Kind::Tuple || own_method(trace, iterable, iter_name));
   if (!own) {
-    length_hint(trace, iterable);
+    ask();
     if (auto* tuple = as<Tuple>(iterable)) return tuple->items;
     if (auto* list = as<List>(iterable)) return list->items();
     if (auto* deque = as<Deque>(iterable)) return deque->items;
@@ -211,9 +220,17 @@ std::vector<Value*> items_of(Trace& trace, Value* iterable) {
   }
   std::vector<Value*> items;
   Value* iterator = get_iterator(trace, iterable);
-  length_hint(trace, iterable);
+  ask();
   while (Value* item = next(trace, iterator)) items.push_back(item);
   return items;
+}
+
+}  // namespace
+
+std::vector<Value*> items_of(Trace& trace, Value* iterable) { return all_items(trace, iterable, Hint::Asked); }
+
+std::vector<Value*> items_of_tuple(Trace& trace, Value* iterable) {
+  return all_items(trace, iterable, GRAMME_PYTHON_TUPLES_WITHOUT_HINT ? Hint::NotAsked : Hint::Asked);
 }
 
 namespace {

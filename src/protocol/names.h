@@ -45,6 +45,8 @@ GRAMME_NAME(k_traceback, "__traceback__");
 GRAMME_NAME(k_value, "value");
 GRAMME_NAME(k_instancecheck, "__instancecheck__");
 GRAMME_NAME(k_subclasscheck, "__subclasscheck__");
+GRAMME_NAME(k_classdictcell, "__classdictcell__");
+GRAMME_NAME(k_annotations_cache, "__annotations_cache__");
 GRAMME_NAME(k_match_args, "__match_args__");
 #undef GRAMME_NAME
 

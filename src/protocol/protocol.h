@@ -106,6 +106,8 @@ Value* get_iterator(Trace& trace, Value* iterable);
 Value* next(Trace& trace, Value* iterator);
 /// All items; for lists and tuples a copy of their items.
 std::vector<Value*> items_of(Trace& trace, Value* iterable);
+/// As tuple() and calls with `*iterable` go through it.
+std::vector<Value*> items_of_tuple(Trace& trace, Value* iterable);
 /// Asks an object of the program's own class for its length, as list() and tuple() do; null if it has none to tell.
 Value* length_hint(Trace& trace, Value* iterable);
 

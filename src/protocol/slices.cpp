@@ -1,5 +1,6 @@
 #include "protocol/slices.h"
 
+#include "cpython/features.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 
@@ -38,8 +39,17 @@ std::vector<Value*> assignable(Trace& trace, Value* value, const char* text) {
   }
   if (leaf || value->kind == Kind::Number || value->kind == Kind::Function) raise(trace, PyExc_TypeError, text);
   if (value->kind == Kind::List || value->kind == Kind::Tuple) return items_of(trace, value);
-  return items_of(trace, get_iterator(trace, value));  // which is what is asked for its length, not the iterable
+  Value* iterator = nullptr;
+  try {
+    iterator = get_iterator(trace, value);
+  } catch (const UserError& error) {  // PySequence_Fast has its own words for a TypeError of the program's, too
+    if (!matches(trace, error.exception, trace.pinned(PyExc_TypeError))) throw;
+    raise(trace, PyExc_TypeError, text);
+  }
+  return items_of(trace, iterator);  // which is what is asked for its length, not the iterable
 }
+
+constexpr const char* kNotIterable = "must assign iterable to extended slice";
 
 }  // namespace
 
@@ -71,7 +81,8 @@ Value* get_slice(Trace& trace, Value* sequence, Slice* slice) {
 void set_slice(Trace& trace, List* list, Slice* slice, Value* value) {
   Span span = span_of(trace, slice, list->items().size());
   if (span.step == 1) {
-    std::vector<Value*> values = assignable(trace, value, "can only assign an iterable");
+    std::vector<Value*> values =
+        assignable(trace, value, GRAMME_PYTHON_TEXTS >= 13 ? kNotIterable : "can only assign an iterable");
     trace.will_change(list);
     auto& items = list->items();
     Py_ssize_t size = static_cast<Py_ssize_t>(items.size());  // iterating may have changed the list
@@ -80,7 +91,7 @@ void set_slice(Trace& trace, List* list, Slice* slice, Value* value) {
     items.insert(items.begin() + start, values.begin(), values.end());
     return;
   }
-  std::vector<Value*> values = assignable(trace, value, "must assign iterable to extended slice");
+  std::vector<Value*> values = assignable(trace, value, kNotIterable);
   if (static_cast<Py_ssize_t>(values.size()) != span.count) {
     raise(trace, PyExc_ValueError,
           "attempt to assign sequence of size " + std::to_string(values.size()) + " to extended slice of size " +

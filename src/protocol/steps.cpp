@@ -116,7 +116,7 @@ Value* next_of_map(Trace& trace, Iterator* iterator) {
 Value* next_of_starmap(Trace& trace, Iterator* iterator) {
   Value* item = next(trace, iterator->parts[1]);
   if (!item) return nullptr;
-  std::vector<Value*> args = items_of(trace, item);
+  std::vector<Value*> args = items_of_tuple(trace, item);
   return call(trace, iterator->parts[0], Args{args.data(), args.size(), nullptr, 0});
 }
 

@@ -21,6 +21,14 @@ bool is_written(Trace& trace, const char* module, std::initializer_list<const ch
   });
 }
 
+/// -X context_aware_warnings: catch_warnings changes filters of a context, which nobody looks at here.
+bool filters_are_contexts() {
+  PyObject* flags = PySys_GetObject("flags");
+  Owned<> flag = flags ? Owned<>::steal(PyObject_GetAttrString(flags, "context_aware_warnings")) : Owned<>();
+  if (!flag) PyErr_Clear();
+  return flag && PyObject_IsTrue(flag.get()) > 0;
+}
+
 /// warn() as it is at the place: (message, category, file, line, globals).
 PyObject* issue(PyObject*, PyObject* const* args, Py_ssize_t) {
   static PyObject* const k_registry = intern("__warningregistry__");
@@ -45,6 +53,7 @@ PyMethodDef issue_method = {"warn_at", reinterpret_cast<PyCFunction>(reinterpret
 }  // namespace
 
 bool writes_filters(Trace& trace) {
+  if (filters_are_contexts()) cannot(Reason::CallSkipped, "warnings.warn() under context_aware_warnings");
   return trace.state<Filters>().changed ||
          is_written(trace, "warnings", {"filters", "defaultaction", "showwarning", "_showwarnmsg_impl"});
 }

@@ -57,6 +57,7 @@ class Pushed {
 struct Content {
   std::vector<std::pair<int, Owned<>>> locals;  // slots that change
   std::vector<Owned<>> stack;
+  std::vector<int> borrowed;  // as of plan::Exit
   int offset = 0;
 };
 

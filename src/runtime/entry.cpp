@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/imported.h"
+#include "cpython/features.h"
 #include "runtime/call.h"
 
 namespace gramme::runtime {
@@ -72,7 +73,27 @@ PyObject* of_function(PyObject* self, void*) {
   return PyObject_GetAttrString(reinterpret_cast<PyObject*>(as_entry(self)->function), kNames[name]);
 }
 
+#if GRAMME_PYTHON_ANNOTATE
+/// functools.update_wrapper copies what makes them, of which a function makes them when they are asked for.
+PyObject* annotations(PyObject* self, void*) {
+  static PyObject* const name = intern("__annotations__");
+  PyObject* own = as_entry(self)->dict ? PyDict_GetItemWithError(as_entry(self)->dict, name) : nullptr;
+  if (own || PyErr_Occurred()) return Py_XNewRef(own);
+  return PyObject_GetAttr(reinterpret_cast<PyObject*>(as_entry(self)->function), name);
+}
+
+int set_annotations(PyObject* self, PyObject* given, void*) {
+  static PyObject* const name = intern("__annotations__");
+  auto names = Owned<>::steal(PyObject_GenericGetDict(self, nullptr));
+  if (!names) return -1;
+  return given ? PyDict_SetItem(names.get(), name, given) : PyDict_DelItem(names.get(), name);
+}
+#endif
+
 PyGetSetDef kGetSets[] = {
+#if GRAMME_PYTHON_ANNOTATE
+    {"__annotations__", annotations, set_annotations, nullptr, nullptr},
+#endif
     {"__code__", of_function<0>, nullptr, nullptr, nullptr},
     {"__defaults__", of_function<1>, nullptr, nullptr, nullptr},
     {"__kwdefaults__", of_function<2>, nullptr, nullptr, nullptr},

@@ -44,11 +44,25 @@ Pushed::~Pushed() {
   while (taken_ < count_) take();
 }
 
+namespace {
+
+/// As CPython's compiler would have pushed them: an item that it borrows has no reference beside its local's, which
+/// sys.getrefcount shows. What the local holds by now may be another object.
+void push_item(cpython::LiveFrame frame, Owned<> item, size_t from_top, const std::vector<int>& borrowed) {
+  const int local = from_top < borrowed.size() ? borrowed[from_top] : -1;
+  const bool is_lent = local >= 0 && item && frame.local(local) == item.get();
+  return is_lent ? frame.push_lent(local) : frame.push(item.release());
+}
+
+}  // namespace
+
 void Pushed::fill(cpython::LiveFrame frame, size_t index) {
   const int locals = frame.local_count(), depth = this->frame(index).depth;
   PyObject* const* values = values_.get() + taken_;
   for (int i = 0; i < locals; ++i) frame.set_local(i, values[i]);
-  for (int i = 0; i < depth; ++i) frame.push(values[locals + i]);
+  for (int i = 0; i < depth; ++i)
+    push_item(frame, Owned<>::steal(values[locals + i]), static_cast<size_t>(depth - 1 - i),
+              this->frame(index).borrowed);
   taken_ += static_cast<size_t>(locals + depth);
 }
 
@@ -125,6 +139,7 @@ Content take_content(const SegmentRun& run) {
   for (const plan::SlotWrite& write : exit.locals)
     content.locals.emplace_back(write.slot, share(run.value(write.value)));
   for (plan::Register item : exit.stack) content.stack.push_back(share(run.value(item)));
+  content.borrowed = exit.borrowed;
   content.offset = exit.offset;
   return content;
 }
@@ -226,7 +241,8 @@ void Chain::put(Content content) {
   for (auto& [slot, value] : content.locals)
     old.push_back(Owned<>::steal(frame_.exchange_local(slot, value.release())));
   while (frame_.depth() > 0) old.push_back(Owned<>::steal(frame_.pop()));
-  for (Owned<>& item : content.stack) frame_.push(item.release());
+  for (size_t i = 0, n = content.stack.size(); i < n; ++i)
+    push_item(frame_, std::move(content.stack[i]), n - 1 - i, content.borrowed);
   frame_.set_next(content.offset);
 }
 

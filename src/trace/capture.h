@@ -145,6 +145,7 @@ class Capture {
   void store_global(value::Namespace* names, PyObject* name, Value* value);
   Value* cell_content(value::Cell* cell, value::Namespace* reader = nullptr);  // null if empty; reader: of who asks
   void store_cell(value::Cell* cell, Value* content);
+  void store_dict(value::Cell* cell, value::Class* made);  // its content is the dict of a class made in the capture
   /// Existing dict: the entry under the key, read from the real dict if need be; null if missing.
   Value* dict_get(value::Dict* dict, Value* key);
   void dict_set(value::Dict* dict, Value* key, Value* value);

@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "cpython/lending.h"
 #include "cpython/objects.h"
 #include "effects/print.h"
 #include "guards/dropped.h"
@@ -41,6 +42,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
     return;
   }
   for (Value* value : end.stack) exit.stack.push_back(rebuild(value));
+  exit.borrowed = end.borrowed;
   for (const FrameEnd& frame : end.pushed) {
     plan::PushedFrame& pushed = exit.pushed.emplace_back();
     pushed.function = rebuild(frame.function);
@@ -51,6 +53,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
     for (Value* value : frame.slots) pushed.values.push_back(value ? rebuild(value) : plan::kNull);
     for (Value* value : frame.stack) pushed.values.push_back(rebuild(value));
     pushed.depth = static_cast<int>(frame.stack.size());
+    pushed.borrowed = cpython::borrowed_items(frame.function->code, frame.offset, frame.stack.size());
   }
 }
 

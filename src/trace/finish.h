@@ -23,6 +23,7 @@ struct End {
   int offset = 0;                              // code unit to go on at
   std::vector<std::pair<int, Value*>> locals;  // changed slots; a null value unbinds
   std::vector<Value*> stack;                   // bottom first
+  std::vector<int> borrowed;                   // of its top items: see cpython::borrowed_items
   plan::LetGo lets_go;
   Value* exception = nullptr;  // being handled; null if none
   bool exception_changed = false;

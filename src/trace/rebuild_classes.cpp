@@ -18,9 +18,15 @@ const Register* Rebuilder::remembered(Value* value) const {
   return found == memo_.end() ? nullptr : &found->second;
 }
 
-/// Once for each cell. One that holds a class whose namespace is being made waits for it.
+/// Once for each cell. One that holds a class whose namespace is being made waits for it; one that holds the dict of a
+/// class is filled when that is made.
 void Rebuilder::fill_cell(Cell* cell) {
   if (!filled_.insert(cell).second) return;
+  if (Class* cls = cell->dict_of) {
+    if (cls->maker) unsupported("the __dict__ of a class that a library made");
+    if (!opened_.contains(cls)) (*this)(cls);
+    return;
+  }
   if (cell->content && opened_.contains(cell->content)) return waiting_.push_back(cell);
   Register content = cell->content ? (*this)(cell->content) : kNull;
   ReplayOp& store = op(ReplayKind::StoreCell);
@@ -63,6 +69,11 @@ Register Rebuilder::make_new(Class* cls) {
     if (!attribute.value) continue;
     pairs.push_back(constant(attribute.name));
     pairs.push_back((*this)(attribute.value));
+  }
+  if (cls->dict_cell) {
+    static PyObject* const name_of_cell = intern("__classdictcell__");
+    pairs.push_back(constant(name_of_cell));
+    pairs.push_back((*this)(cls->dict_cell));
   }
   Register tuple = made(ReplayKind::MakeTuple);
   operands(replay_.ops.back(), bases);

@@ -189,6 +189,7 @@ void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
 // ---- cells
 
 Value* Capture::cell_content(Cell* cell, Namespace* reader) {
+  if (cell->dict_of) cannot(Reason::AttributeUnknown, "the __dict__ of a class made in the capture");
   if (!cell->read) {
     cell->read = true;
     PyObject* content = PyCell_GET(cell->object);
@@ -201,12 +202,19 @@ Value* Capture::cell_content(Cell* cell, Namespace* reader) {
 }
 
 void Capture::store_cell(Cell* cell, Value* content) {
+  if (cell->dict_of) cannot(Reason::MutationUnsupported, "a cell that holds the __dict__ of a class");
   if (confined_) confined_->change(cell, nullptr, [=, this] { return cell_content(cell); });
   if (cell->existing() && !effects_.contains(effects::Kind::StoreCell, cell, nullptr))
     refuse_death(*this, PyCell_GET(cell->object));
   if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());
   cell->read = true;
   cell->content = content;
+}
+
+void Capture::store_dict(Cell* cell, Class* made) {
+  store_cell(cell, nullptr);
+  cell->dict_of = made;
+  made->dict_cell = cell;
 }
 
 // ---- functions

@@ -228,11 +228,14 @@ struct Function : ValueOf<Function> {
   Value* dict = nullptr;        // its InstanceDict once asked for
 };
 
+struct Class;
+
 struct Cell : ValueOf<Cell> {
   static constexpr Kind kKind = Kind::Cell;
   using ValueOf::ValueOf;
   Value* content = nullptr;  // null: empty, once read
   bool read = true;          // existing: false until somebody reads or writes it
+  Class* dict_of = nullptr;  // made: holds the dict of this class, which the capture made, and no content
 };
 
 struct Method : ValueOf<Method> {
@@ -259,6 +262,7 @@ struct Class : ValueOf<Class> {
   std::vector<PyObject*> raws;  // for each of them a real object of its type, null for what was deleted
   size_t born = 0;              // made: so many of them it had from the start
   Dict* shown = nullptr;        // existing: what its __dict__ shows, once asked for
+  Cell* dict_cell = nullptr;    // made: what its annotations read its dict from
   bool abstract = false;        // made, and _abc_init() ran on it
   PyObject* maker = nullptr;    // made by a function of a library: what makes another one like it
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(object); }

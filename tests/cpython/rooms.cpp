@@ -50,8 +50,8 @@ PyObject* run_caller(void* function, PyThreadState* thread, cpython::LiveFrame f
   cpython::StepResult result{cpython::Outcome::Next};
   while (result.outcome == cpython::Outcome::Next) {
     const bool taken_over = false;
-    const auto decoded = cpython::decode_at(cpython::units_of(frame.code()), frame.next());
-    result = decoded.parts[0].op == gramme::opcode::Op::CALL
+    const gramme::opcode::Op op = cpython::decode_at(cpython::units_of(frame.code()), frame.next()).parts[0].op;
+    result = op == gramme::opcode::Op::CALL || op == gramme::opcode::Op::CALL_KW
                  ? cpython::step_into(thread, frame, static_cast<PyFunctionObject*>(function), count_first, nullptr,
                                       &taken_over)
                  : cpython::step(thread, frame);

@@ -34,8 +34,8 @@ OUTSIDE = {
     "generator_expressions": 5,
     # of one that dies, not of one that is closed
     "closed": 1,
-    # the dict of the frame's variables was made
-    "what_the_attributes_say": 2,
+    # the dict of the frame's variables was made, which later versions make anew each time
+    "what_the_attributes_say": 2 if sys.version_info < (3, 13) else 0,
 }
 """Operations outside of graphs."""
 

@@ -103,7 +103,7 @@ except TypeError as e:
     return str(e), x
 ## parts of an alias
 a = typing.Optional[int]
-return a.__args__, a._name, typing.List[int].__origin__, x
+return a.__args__, typing.List[int]._name, typing.List[int].__origin__, x
 ## no part of an alias
 return hasattr(typing.Optional[int], 'nope'), getattr(list[int], 'append', 7) is list.append, x
 ## called tuple

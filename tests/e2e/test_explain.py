@@ -83,7 +83,7 @@ def test_breaks_are_named_by_the_innermost_line(name: str) -> None:
     assert own(first.frames) == calls
     assert first.user_stack == first.frames[::-1]
     assert not any("torch/nn/modules" in frame.filename for frame in first.frames)
-    assert first.instruction == "CALL"
+    assert first.instruction.startswith("CALL")  # since 3.13 one with keywords is another
     assert explained.graph_break_count == len(explained.break_reasons)
     assert explained.graph_count == len(explained.graphs) == len(explained.ops_per_graph)
     text = str(explained)

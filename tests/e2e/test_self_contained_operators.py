@@ -36,7 +36,7 @@ def imports(x: torch.Tensor, k: int) -> torch.Tensor:
 
 
 def makes_functions(x: torch.Tensor, k: int) -> torch.Tensor:
-    return torch.stack([row * k for row in x])
+    return torch.stack(list(map(lambda row: row * k, x)))  # noqa: C417
 
 
 def seeds(x: torch.Tensor, k: int) -> torch.Tensor:

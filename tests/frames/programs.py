@@ -5,8 +5,10 @@ frames too, so a frame that looks different while it runs is noticed.
 """
 
 # ruff: noqa: F401, F811, F821, I001
+import __future__
 import contextlib
 import functools
+import importlib
 import sys
 import types
 
@@ -519,6 +521,37 @@ def items():
     data["b"] = data["a"][1:3], data["a"][::-1], data["a"][:2]
     del data["a"][1]
     return data, p[1, 2]
+
+
+def slices():
+    data, low = [1, 2, 3, 4], Point(1, 2).x
+    copy = data[low:]
+    data[low:3] = data[:low], copy
+    try:
+        data[low:"three"] = []
+    except TypeError:
+        log(data)
+    try:
+        return data, data[low : {}]
+    except TypeError:
+        return data, copy, data[None:low]
+
+
+class Asked:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __bool__(self):
+        return log(self.answer)
+
+
+def truths():
+    seen = [not not value for value in (Asked(True), Asked(False), [], 3)]  # noqa: SIM208
+    twice = Asked(1)
+    try:
+        return not not twice  # noqa: SIM208
+    except TypeError:
+        return seen
 
 
 def store_attribute_fails():
@@ -1254,9 +1287,24 @@ del missing
     "module_body",
 )
 
+body_annotated = types.FunctionType(
+    compile(
+        "value: int = 3\nlog(__annotations__)\ndel value, __annotations__",
+        __file__ + ":body_annotated",
+        "exec",
+        __future__.annotations.compiler_flag,
+    ),
+    {"__builtins__": __builtins__, "log": log, "__name__": "body"},
+    "body_annotated",
+)
+
 NOT_RUN = ("chain", "log", "raiser", "counting", "awaiting", "awaiting_twice", "asynchronous_numbers", "drive")
+# In the syntax of later versions.
+LATER = [importlib.import_module(f"frames.since_3_{minor}") for minor in (12, 13, 14) if sys.version_info >= (3, minor)]
+FILES = (__file__, *(module.__file__ for module in LATER))
 PROGRAMS = {
     name: value
-    for name, value in list(globals().items())
+    for module in (globals(), *map(vars, LATER))
+    for name, value in list(module.items())
     if isinstance(value, types.FunctionType) and name not in NOT_RUN and not name.startswith("_")
 }

@@ -23,7 +23,7 @@ def positions(trace: types.TracebackType | None) -> list[tuple[Any, ...]]:
     found = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        if code.co_filename.startswith(programs.__file__):
+        if code.co_filename.startswith(programs.FILES):
             where = list(code.co_positions())[trace.tb_lasti // 2]
             found.append((code.co_qualname, trace.tb_lineno, where))
         trace = trace.tb_next

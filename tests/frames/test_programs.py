@@ -13,7 +13,7 @@ from frames.support import native, observe, stepping
 
 NAMES = sorted(programs.PROGRAMS)
 # what has no exported helper, or cannot be awaited: CPython runs these frames from there on
-HANDED_OVER = {"exception_group", "awaiting_what_cannot_be"}
+HANDED_OVER = {"exception_group"} | ({"awaiting_what_cannot_be"} if sys.version_info < (3, 14) else set())
 
 
 @pytest.fixture(params=NAMES)

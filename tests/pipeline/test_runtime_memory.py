@@ -52,9 +52,9 @@ def test_nothing_waits_for_the_collector_after_a_failure(may_fail):
                 pass
         Failing.when = None
         assert not threads()
+        assert sum(type(thing).__name__ == "Step" for thing in gc.get_objects()) == before
     finally:
         gc.enable()
-    assert sum(type(thing).__name__ == "Step" for thing in gc.get_objects()) == before
 
 
 def test_a_checkpointed_stage_keeps_only_its_inputs(monkeypatch, one_thread):

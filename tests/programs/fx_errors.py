@@ -1,5 +1,7 @@
 """Errors kept as values, and effects that stay when an operation fails."""
 
+import sys
+
 import torch
 
 from programs import program
@@ -221,3 +223,18 @@ def partial_effects_of_a_comprehension(x, bag, log):
 
 
 # Printed text and order.
+
+
+@shared()
+def handled_exception_is_asked_for(x):
+    seen = [sys.exception()]
+    try:
+        try:
+            raise KeyError("outer")
+        except KeyError as error:
+            seen.append(sys.exception() is error)
+            raise ValueError("inner") from sys.exception()
+    except ValueError as error:
+        seen.append((sys.exception() is error, str(error.__cause__)))
+    SHARED.append((seen, sys.exception()))
+    return x + len(seen)

@@ -59,6 +59,25 @@ def list_slice_of_the_wrong_size(x, row):
     return x + 1
 
 
+class Refuses:
+    def __init__(self, error):
+        self.error = error
+
+    def __iter__(self):
+        raise self.error("refused")
+
+
+@program("fx_lists", lambda t: (t(), [1, 2, 3, 4]))
+def list_slices_of_what_refuses(x, row):
+    for error in (TypeError, KeyError):
+        for step in (1, 2):
+            try:
+                row[:2:step] = Refuses(error)
+            except (TypeError, KeyError) as found:
+                row.append((type(found).__name__, str(found)))
+    return x + 1
+
+
 @program("fx_lists", lambda t: (t(), [1, 2]))
 def list_failing_calls_leave_it(x, row):
     log = []

@@ -101,9 +101,10 @@ class Program:
                 index = line_map.get(traceback.tb_lineno - self._module._prologue_start)
                 if isinstance(index, int) and index < len(nodes):
                     return line_of(nodes[index])
-            running = frame.f_locals.get("n")
-            if frame.f_code is fx.Interpreter.run_node.__code__ and isinstance(running, fx.Node):
-                return line_of(running)
+            if frame.f_code is fx.Interpreter.run_node.__code__:  # of others it may hold the exception: a cycle
+                running = frame.f_locals.get("n")
+                if isinstance(running, fx.Node):
+                    return line_of(running)
             traceback = traceback.tb_next
         return ""
 

@@ -112,6 +112,8 @@ class Step:
             if supervisor:
                 self._cancel()
                 self._wait()
+            for held in (self._threads, self.workers, self.worker_of):  # each worker holds the step
+                held.clear()
         error, self._error = self._error, None
         if error is not None:
             try:

@@ -83,7 +83,7 @@ def switched_off(x, y):
 
 @program(lambda: [(carrying(k=1), numbers()), (carrying(k=2), numbers())])
 def with_plain_ones(x, y):
-    return x + y, y + x, torch.stack([y, x]), torch.maximum(input=y, other=x)
+    return x + y, y + x, torch.stack([y, x]), torch.maximum(y, other=x)
 
 
 @program(lambda: [(numbers().as_subclass(Answering),)] * 2)

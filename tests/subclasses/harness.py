@@ -61,8 +61,8 @@ def _call(program: Program, function: Callable[..., Any], arguments: tuple[Any, 
             result = function(*arguments)
         text = described(result)
         if program.backward:
-            for tensor in result if isinstance(result, tuple) else (result,):
-                tensor.sum().backward()
+            results = result if isinstance(result, tuple) else (result,)
+            sum(tensor.sum() for tensor in results).backward()
     except Exception as error:
         text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     return f"{text}\nafter: {described(list(arguments))}\nstate: {described(program.state())}"

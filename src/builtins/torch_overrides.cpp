@@ -323,6 +323,8 @@ Value* ask_classes(Trace& trace, PyObject* callable, const Args& args) {
   Askers askers(trace);
   for (size_t i = 0; i < args.positional + args.keywords; ++i) askers.look(args.values[i]);
   if (askers.empty()) return nullptr;
+  if (PyFunction_Check(callable))  // it asks in its body, and says there what handlers are given
+    return trace.inliner->call(trace.see_as<Function>(trace.pinned(callable)), args);
   std::optional<Question> question = question_of(trace, callable, args, askers);
   if (!question) return nullptr;
   Value* given = trace.tuple(std::vector<Value*>(args.values, args.values + args.positional));

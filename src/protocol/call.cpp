@@ -158,7 +158,6 @@ Value* asked_first(Trace& trace, PyObject* function, const Args& args) {
     return nullptr;
   if (!find_model(function) && treatment(function) != Treatment::InGraph) return nullptr;
   trace.enter_opaque();
-  Frameless frameless(trace);
   return mode_dispatch(trace, function, args);
 }
 

@@ -9,6 +9,7 @@ from e2e.against_eager import BACKENDS, assert_same
 
 from subclasses.classes import LOG, Carrying, Inheriting, Logged, Tagged, carrying, numbers, tagged, two
 from subclasses.harness import described
+from subclasses.modes import Dispatched, Doubling
 
 
 def twice(function: Any, *makers: Any, backend: str = "eager") -> Any:
@@ -265,3 +266,32 @@ def test_full_graph_names_the_class() -> None:
     assert type(whole(tagged())) is Tagged
     assert whole(carrying(k=3)).meta == {"k": 3}
     assert isinstance(whole(carrying(k=3)), Carrying)
+
+
+def test_explain_names_the_modes_around() -> None:
+    for mode in (Doubling, Dispatched):
+        with mode():
+            report = str(gramme.explain(lambda x: x.sin() + 1)(numbers()))
+        assert report.startswith("0 segments")
+        assert f"the mode {mode.__name__} was active" in report
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_jagged_tensors_run_in_python(backend: str) -> None:
+    linear = torch.nn.Linear(4, 4)
+
+    def function(x: Any, y: torch.Tensor) -> Any:
+        q = linear(x).sin().unflatten(-1, [2, 2]).transpose(1, 2)
+        mixed = torch.nn.functional.scaled_dot_product_attention(q, q, q)
+        return mixed.transpose(1, 2).flatten(-2) * 2, y.sin() + y.cos()
+
+    found = []
+    for call in (function, gramme.compile(function, backend=backend)):
+        for sizes in ((3, 5), (3, 5), (2, 1, 4)):
+            x = torch.nested.nested_tensor([numbers(n, 4) for n in sizes], layout=torch.jagged, requires_grad=True)
+            linear.zero_grad()
+            result, other = call(x, numbers(2))
+            result.values().sum().backward()
+            found.append([result.values(), result.offsets(), other, x.grad.values(), linear.weight.grad.clone()])
+    for expected, got in zip(found[:3], found[3:], strict=True):
+        assert all(map(torch.equal, expected, got))

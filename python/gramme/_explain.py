@@ -17,6 +17,7 @@ from ._compile import compiled_form, entry_of
 from ._native import native
 from ._options import Options
 from ._stack import is_shown
+from ._torch import names
 from ._words import Symbol, in_words, module_words, symbols
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ class Explanation:
 
     segments: list[Segment] = field(default_factory=list)
     _recorded: Recorded | None = field(default=None, repr=False, compare=False)
+    modes: tuple[str, ...] = ()
+    """Classes of the torch function modes and torch dispatch modes that were active around the call."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a report of the call: the page that gramme.record writes.
@@ -239,7 +242,17 @@ class Explanation:
         head = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
         rows = [line for segment in self.segments if not segment.goes_on for line in _rows(segment)]
         told = [f"break {i}{_times(count)}: {text}" for i, (text, count) in enumerate(_grouped(breaks), 1)]
-        return "\n".join([head, *rows, *told])
+        under = f"  runs uncompiled: {_under(self.modes)} when it was called"
+        return "\n".join([head, *rows, *told, *([under] if self.modes and not self.segments else [])])
+
+
+def _under(modes: tuple[str, ...]) -> str:
+    return f"the mode{'s' * (len(modes) > 1)} {', '.join(modes)} {'were' if len(modes) > 1 else 'was'} active"
+
+
+def _active_modes() -> tuple[str, ...]:
+    functions = [names.get_function_stack_at(i) for i in range(names.len_torch_function_stack())]
+    return tuple(type(mode).__name__ for mode in [*functions, *names.get_current_dispatch_mode_stack()])
 
 
 _EXITS = {"return": "returns", "yield": "yields", "concrete": "breaks", "handover": "runs uncompiled from here"}
@@ -298,12 +311,13 @@ def explain(
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
         compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
+        modes = _active_modes()
         recorded = _recorded(lambda: compiled(*args, **kwargs))
         entry = entry_of(compiled)
         unportable = _C.unportable(entry)
         rows = [row | {"unportable": unportable.get(row["number"], [])} for row in _C.segments(entry)]
         rows.sort(key=lambda row: row["number"])
-        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded)
+        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded, modes)
 
     return call
 

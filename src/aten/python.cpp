@@ -20,6 +20,34 @@ Layout tensor_object_layout() {
 bool is_tensor(PyObject* object) { return THPVariableClass && PyObject_TypeCheck(object, tensor_type()); }
 bool is_exact_tensor_type(PyTypeObject* type) { return THPVariable_CheckTypeExact(type); }
 
+namespace {
+
+template <class Make>
+Owned<> made_of(PyObject* tensor, Make&& make) {
+  try {
+    const c10::AutoGradMode recorded(true);
+    return Owned<>::steal(THPVariable_Wrap(make(tensor_of(tensor))));
+  } catch (...) {
+    set_python_error(std::current_exception());
+    return {};
+  }
+}
+
+}  // namespace
+
+Owned<> plain_of(PyObject* tensor) {
+  return made_of(tensor, [](const at::Tensor& real) { return real.alias(); });
+}
+
+Owned<> plain_example(PyObject* tensor) {
+  return made_of(tensor, [](const at::Tensor& real) {
+    at::Tensor like = real.detach();
+    if (!real.requires_grad()) return like;
+    like.requires_grad_();
+    return real.is_leaf() ? like : like.alias();
+  });
+}
+
 Owned<> object_of(const at::TensorBase& tensor) { return take(THPVariable_Wrap(tensor)); }
 Owned<> object_of(at::TensorBase&& tensor) { return take(THPVariable_Wrap(std::move(tensor))); }
 

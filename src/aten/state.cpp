@@ -96,6 +96,8 @@ bool GlobalState::transforms() const {
   return c10::DispatchKeySet(c10::DispatchKeySet::RAW, included).has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
+bool GlobalState::asks_classes() const { return (bits >> kFunctionStateShift) == 0; }
+
 std::string GlobalState::explain_difference(const GlobalState& now) const {
 #define BIT(position, text, value)       \
   if ((bits ^ now.bits) >> position & 1) \

@@ -30,6 +30,8 @@ struct GlobalState {
   static GlobalState read();  // some 25 ns
   /// Is the thread inside a functorch transform (torch.vmap, torch.func.grad)?
   bool transforms() const;
+  /// Are the handlers of tensors' classes (__torch_function__) called?
+  bool asks_classes() const;
   bool operator==(const GlobalState&) const = default;
   /// "grad mode changed from True to False"
   std::string explain_difference(const GlobalState& now) const;

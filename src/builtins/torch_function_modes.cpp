@@ -1,6 +1,7 @@
 // Torch function modes of the program: a stack in the capture, and calls of torch that go to the innermost mode's
 // __torch_function__, which is traced. What torch would show a mode and is not known to be shown here ends the segment.
 #include "base/once.h"
+#include "builtins/torch_overrides.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
 #include "torch/names.h"
@@ -81,7 +82,8 @@ bool is_overridable(PyObject* callable) {
   return found.get() == callable;
 }
 
-/// Is it torch's, and so perhaps seen?
+}  // namespace
+
 bool is_of_torch(PyObject* callable) {
   auto* const base = of_torch::type(of_torch::TensorBase);
   static PyObject* const module_name = intern("__module__");
@@ -96,7 +98,6 @@ bool is_of_torch(PyObject* callable) {
          PyUnicode_Tailmatch(module.get(), torch, 0, PY_SSIZE_T_MAX, -1) == 1;
 }
 
-/// These take no part in __torch_function__.
 bool is_of_functorch(PyObject* callable) {
   static PyObject* const module_name = intern("__module__");
   if (!PyCFunction_Check(callable)) return false;
@@ -105,6 +106,8 @@ bool is_of_functorch(PyObject* callable) {
   return module && PyUnicode_Check(module.get()) &&
          PyUnicode_CompareWithASCIIString(module.get(), of_torch::text(of_torch::FunctorchInC)) == 0;
 }
+
+namespace {
 
 /// In the scope the innermost mode is not entered.
 class Inner {
@@ -123,6 +126,7 @@ class Inner {
 /// names differs from function to function.
 Value* dispatch(Trace& trace, PyObject* callable, const Args& args) {
   static PyObject* const hook = intern("__torch_function__");
+  if (trace.scope().function_modes().empty()) return ask_classes(trace, callable, args);
   if (is_model_of_stack(callable) || !is_of_torch(callable)) return nullptr;
   if (is_of_functorch(callable)) return nullptr;
   if (!is_overridable(callable)) cannot(Reason::CallUnknown, "a function of torch in a torch function mode");

@@ -179,7 +179,6 @@ void register_refused(PyTypeObject* base) {
                   {of_torch::text(of_torch::ViewFuncUnsafe), &refuse<unknown, "Tensor._view_func_unsafe">},
                   {of_torch::text(of_torch::RevViewFuncUnsafe), &refuse<unknown, "Tensor._rev_view_func_unsafe">},
                   {"record_stream", &refuse<unknown, "Tensor.record_stream">},
-                  {"as_subclass", &refuse<unknown, "Tensor.as_subclass">},
                   {of_torch::text(of_torch::MakeSubclass), &refuse<unknown, "Tensor._make_subclass">},
                   {of_torch::text(of_torch::MakeWrapperSubclass), &refuse<unknown, "Tensor._make_wrapper_subclass">},
                   {"random_", &refuse<unknown, "Tensor.random_">},

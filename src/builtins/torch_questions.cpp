@@ -89,6 +89,7 @@ bool overrides(Trace& trace, Value* object) {
   static PyObject* const hook = intern("__torch_function__");
   PyObject* const disabled = of_torch::object(of_torch::DisabledTorchFunctionImpl);
   object = trace.see(object);
+  if (!trace.scope().handlers_on()) return false;
   if (auto* tensor = as<Tensor>(object)) return protocol::asked_for(trace, tensor) != protocol::Asked::Nobody;
   auto* other = as<Object>(object);
   PyObject* found = other ? trace.type_lookup(other->type, hook) : nullptr;
@@ -105,7 +106,10 @@ Value* has_torch_function(Trace& trace, const Args& args) {
     if (seen->kind == Kind::Tuple || seen->kind == Kind::List) objects = protocol::items_of(trace, seen);
   }
   for (Value* object : objects)
-    if (overrides(trace, object)) cannot(Reason::CallUnknown, "a class with __torch_function__");
+    if (overrides(trace, object)) {
+      if (trace.see(object)->kind != Kind::Tensor) cannot(Reason::CallUnknown, "a class with __torch_function__");
+      return trace.boolean(true);
+    }
   return trace.boolean(false);
 }
 
@@ -236,9 +240,8 @@ void register_state_questions() {
                      "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
                      "is_autocast_cpu_enabled", "promote_types", "can_cast"});
   add_pure({of_torch::IsAnyAutocastEnabled, of_torch::IsAutocastAvailable, of_torch::GetPrivateuse1BackendName,
-            of_torch::IsTorchFunctionEnabled, of_torch::IsTorchFunctionAllDisabled,
-            of_torch::GetDeterministicAlgorithms, of_torch::GetDeterministicAlgorithmsWarnOnly,
-            of_torch::HasDistributed, of_torch::InferSize});
+            of_torch::IsTorchFunctionAllDisabled, of_torch::GetDeterministicAlgorithms,
+            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize});
   add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
                      {"is_deterministic_algorithms_warn_only_enabled",
                       &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},

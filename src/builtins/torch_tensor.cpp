@@ -4,12 +4,14 @@
 #include <opcode.h>
 #include <structmember.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "aten/classes.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/torch_leaves.h"
+#include "builtins/torch_overrides.h"
 #include "cpython/objects.h"
 #include "torch/names.h"
 #include "trace/dying.h"
@@ -282,8 +284,27 @@ void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
 
 namespace {
 
+/// Does it give a tensor, which gets the class?
+bool gives_tensor(Getter getter) {
+  static constexpr Getter kTensors[] = {&in_graph<"T">,    &in_graph<"mT">,   &in_graph<"H">, &in_graph<"mH">,
+                                        &in_graph<"real">, &in_graph<"imag">, &data,          &grad};
+  return std::ranges::find(kTensors, getter) != std::end(kTensors);
+}
+
+/// An attribute in C that the tensor's class is asked for. PyTorch's own handler gives all but tensors as they are.
+Value* asked_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
+  const protocol::Asked asked = protocol::asked_for(trace, tensor);
+  if (asked == protocol::Asked::Nobody) return nullptr;
+  const Getter getter = getters().find(name);
+  if (asked == protocol::Asked::Default && getter && !gives_tensor(getter)) return nullptr;
+  PyObject* found = trace.type_lookup(tensor->record->type, name);
+  return found && Py_IS_TYPE(found, &PyGetSetDescr_Type) ? ask_for_attribute(trace, tensor, found) : nullptr;
+}
+
 /// As object.__getattribute__ has it. Null if there is no such attribute.
 Value* generic_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
+  if (trace.scope().asks_classes())
+    if (Value* value = asked_attribute(trace, tensor, name)) return value;
   if (Getter getter = getters().find(name)) {
     refuse_override(trace, tensor, name);
     return getter(trace, tensor);

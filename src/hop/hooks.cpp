@@ -311,7 +311,7 @@ Seen seen_by_hooks(Trace& trace, Value* given, bool may_be_single) {
     auto* tensor = trace.see_as<Tensor>(value);
     if (tensor) {
       if (tensor->late == Tensor::Closed) set_up_for_real();
-      protocol::refuse_torch_function(trace, tensor, "BackwardHook");
+      protocol::refuse_subclass(tensor, "BackwardHook");
       seen.places.push_back(seen.all.size());
       seen.is_differentiated |= trace.scope().requires_grad(tensor);
     }
@@ -416,7 +416,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   PyObject* const op = of_torch::object(of_torch::RegisterHookOp);
   Tensor* tensor = made_in_graph(trace, args, 2);
   if (!tensor) return before.register_hook(trace, args);
-  protocol::refuse_torch_function(trace, tensor, "Tensor.register_hook");
+  protocol::refuse_subclass(tensor, "Tensor.register_hook");
   if (!trace.contract.differentiates) {
     Value* handle = register_as_it_is(trace, tensor, args[1]);
     return handle ? handle : before.register_hook(trace, args);
@@ -443,7 +443,7 @@ Value* retain_grad(Trace& trace, const Args& args) {
   PyObject* const type = of_torch::object(of_torch::TensorBase);
   Tensor* tensor = trace.contract.differentiates ? nullptr : made_in_graph(trace, args, 1);
   if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
-  protocol::refuse_torch_function(trace, tensor, "Tensor.retain_grad");
+  protocol::refuse_subclass(tensor, "Tensor.retain_grad");
   static PyObject* const name = intern("retain_grad");
   PyObject* const descriptor = PyDict_GetItemWithError(type_dict(type), name);
   trace.scope().emit_operator(descriptor, {trace.scope().argument(tensor)});

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "interp/attempt.h"
 #include "interp/module_path.h"
 #include "torch/names.h"
 #include "trace/failures.h"
+#include "trace/finish.h"
 #include "trace/prepared.h"
 
 namespace gramme::interp {
@@ -21,6 +23,10 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
   std::vector<Owned<>> inputs;
   for (const graph::Node* node : trace.scope().graph().placeholders())
     inputs.push_back(share(trace.scope().input(node)));
+  for (int classed : trace::classed_inputs(trace)) {  // the graph is given plain tensors
+    Owned<>& input = inputs.at(static_cast<size_t>(classed));
+    input = take(aten::plain_example(input.get()).release());
+  }
   return inputs;
 }
 

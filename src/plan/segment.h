@@ -135,6 +135,7 @@ struct Segment {
   size_t steps = 0;  // instructions of the frame that it stands for
   GuardPlan guards;
   std::vector<int> graph_inputs;  // indices into the guard plan's reads
+  std::vector<int> classed;       // inputs of a subclass: the graph is given plain tensors with their memory
   Owned<> compiled;               // what the backend returned; null when the graph is empty
   CallGraph call = nullptr;       // how to call it; null: as a Python callable that gives a tuple or list
   int graph_outputs = 0;

@@ -6,6 +6,7 @@
 #include "protocol/names.h"
 #include "protocol/subscript.h"
 #include "source/constant.h"
+#include "trace/getters.h"
 
 namespace gramme::protocol {
 
@@ -70,6 +71,10 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
     return deque->maxlen < 0 ? trace.none() : trace.integer(deque->maxlen);
   if (auto* dict = as<Dict>(value); dict && text_of(name) == "default_factory") return or_none(trace, dict->factory);
   if (value->kind == Kind::Builtin || value->kind == Kind::BuiltinMethod) {
+    if (value->kind == Kind::Builtin && name == k_get && Py_IS_TYPE(value->object, &PyGetSetDescr_Type)) {
+      PyObject* getter = trace.keep(take(PyObject_GetAttr(value->object, name)));
+      if (trace::attribute_of_getter(getter)) return trace.pinned(getter);
+    }
     if (find_model(found)) return bind(trace, found, trace.pinned(found), value, type);
     if (name == k_self && value->kind == Kind::BuiltinMethod) return static_cast<BuiltinMethod*>(value)->self;
     Owned<> real = Owned<>::steal(PyObject_GetAttr(value->object, name));

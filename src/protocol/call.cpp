@@ -1,4 +1,5 @@
 // Calls: who is called, and what it does to values.
+#include <algorithm>
 #include <array>
 
 #include "aten/classes.h"
@@ -13,6 +14,7 @@
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
 #include "source/constant.h"
+#include "trace/getters.h"
 #include "trace/shown.h"
 #include "value/traits.h"
 
@@ -149,8 +151,46 @@ Value* call_substitute(Trace& trace, PyObject* callable, const Args& args) {
 
 constexpr int kResumed = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
+bool is_classed(PyObject* object) { return aten::is_tensor(object) && !aten::is_exact_tensor_type(Py_TYPE(object)); }
+
+constexpr size_t kLooked = 16;  // items of a list or tuple
+
+bool brings_class(const std::vector<Value*>& items) {
+  return std::any_of(items.begin(), items.begin() + static_cast<ptrdiff_t>(std::min(kLooked, items.size())),
+                     [](Value* item) { return item->object && is_classed(item->object); });
+}
+
+/// Is it, or has it near its beginning, a tensor of a subclass? The capture may not have looked into it yet.
+bool brings_class(Value* value) {
+  if (auto* tuple = as<Tuple>(value)) return brings_class(tuple->items);
+  if (auto* list = as<List>(value)) return !list->unread && brings_class(list->own_items);
+  PyObject* object = value->object;
+  if (!object || value->kind != Kind::Lazy) return object && is_classed(object);
+  if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return is_classed(object);
+  const size_t count = std::min(kLooked, static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+  return std::any_of(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + count, is_classed);
+}
+
+/// May a class be asked what the call does?
+bool may_ask_classes(Trace& trace, const Args& args) {
+  if (trace.scope().has_classes()) return true;
+  for (size_t i = 0; i < args.positional + args.keywords; ++i)
+    if (brings_class(args.values[i])) return true;
+  return false;
+}
+
+/// A function of torch that asks classes in its body, of which only a model or a node is known. Null if none is asked.
+Value* asked_first(Trace& trace, PyObject* function, const Args& args) {
+  if (!trace.scope().handlers_on() || !trace.scope().function_modes().empty() || !may_ask_classes(trace, args))
+    return nullptr;
+  if (!find_model(function) && treatment(function) != Treatment::InGraph) return nullptr;
+  trace.enter_opaque();
+  return mode_dispatch(trace, function, args);
+}
+
 Value* call_function(Trace& trace, Function* function, const Args& args) {
   if (function->object) {
+    if (Value* result = asked_first(trace, function->object, args)) return result;
     if (auto model = find_model(function->object)) {
       Frameless frameless(trace);
       if (is_unseen(function->object)) {
@@ -221,9 +261,18 @@ bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bou
   return found == callable && !is_hidden(trace, tensor, name);
 }
 
+/// torch.Tensor.shape.__get__(x); null if it is something else.
+Value* call_getter(Trace& trace, PyObject* callable, const Args& args) {
+  if (args.positional != 1 || args.keywords || Py_TYPE(callable)->tp_call == PyCFunction_Type.tp_call) return nullptr;
+  PyObject* descriptor = trace::attribute_of_getter(callable);
+  auto* tensor = descriptor ? trace.see_as<Tensor>(args[0]) : nullptr;
+  return tensor ? get_attribute(trace, tensor, trace.keep(share(PyDescr_NAME(descriptor)))) : nullptr;
+}
+
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bound = false) {
   trace.enter_opaque();
-  if (!trace.scope().function_modes().empty())
+  if (Value* result = call_getter(trace, callable, args)) return result;
+  if (!trace.scope().function_modes().empty() || may_ask_classes(trace, args))
     if (Value* result = mode_dispatch(trace, callable, args)) return result;
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   auto* tensor = descr && args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;

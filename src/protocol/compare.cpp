@@ -177,12 +177,26 @@ Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
   return call(trace, trace.pinned(trace.type_lookup(type_of(left), intern(name))), {left, right});
 }
 
+/// Where a class is asked: the right operand first if its class is of the left one's.
+Value* compare_by_methods(Trace& trace, int op, Value* left, Value* right) {
+  const Comparison &row = comparison_row(op), &swapped = comparison_row(row.swapped);
+  const bool first =
+      right->kind == Kind::Tensor && type_of(left) != type_of(right) && trace.is_subtype(type_of(right), type_of(left));
+  if (first)
+    if (Value* result = call_by_name(trace, right, swapped.method, {left})) return result;
+  if (Value* result = call_by_name(trace, left, row.method, {right})) return result;
+  if (!first)
+    if (Value* result = call_by_name(trace, right, swapped.method, {left})) return result;
+  cannot(Reason::TensorSubclass, "operands that do not go together");
+}
+
 Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
   if (left->kind != Kind::Tensor) {  // as Python does by way of the reflected method: 1 < x is x > 1
     op = comparison_row(op).swapped;
     std::swap(left, right);
   }
   if (!compares_with_tensors(right)) return nullptr;
+  if (is_asked(trace, left) || is_asked(trace, right)) return compare_by_methods(trace, op, left, right);
   if (!trace.scope().function_modes().empty()) return seen_by_modes(trace, op, left, right);
   refuse_replaced(trace, {left, right}, {comparison_row(op).method, comparison_row(comparison_row(op).swapped).method});
   return trace.emit(comparison_row(op).function, {left, right});

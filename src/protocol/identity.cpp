@@ -2,6 +2,7 @@
 #include "protocol/number.h"
 #include "protocol/numpy.h"
 #include "protocol/special.h"
+#include "trace/getters.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -43,6 +44,8 @@ bool same_constants(Trace& trace, Value* left, Value* right) {
 bool same(Trace& trace, Value* left, Value* right) {
   left = trace.see(left);
   right = trace.see(right);
+  if (left->kind == Kind::Builtin && left->object == right->object && trace::attribute_of_getter(left->object))
+    cannot(Reason::ArgumentKind, "the identity of a getter, of which one stands for all");
   if (left == right) return true;
   for (Value* side : {left, right})
     if (auto* number = as<Number>(side)) known_number(trace, number, Reason::DataDependentValue);

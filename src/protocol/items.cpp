@@ -229,6 +229,8 @@ Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
   PyObject* const getitem = once([] { return operator_function("getitem"); });
   static PyObject* const name = intern("__getitem__");
   PyObject* const select = once([] { return imported("torch", "select").release(); });
+  if (is_asked(trace, tensor))
+    if (Value* result = call_by_name(trace, tensor, name, {key})) return result;
   refuse_replaced(trace, {tensor}, {name});
   key = tensor_key(trace, list_as_subscripts(trace, tensor, key));
   auto* number = as<Number>(key);  // indexing asks for the number itself
@@ -240,6 +242,10 @@ Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
 void store_item(Trace& trace, Tensor* tensor, Value* key, Value* value) {
   PyObject* const setitem = once([] { return operator_function("setitem"); });
   static PyObject* const name = intern("__setitem__");
+  if (is_asked(trace, tensor) || is_asked(trace, trace.see(value))) {
+    call_by_name(trace, tensor, name, {key, value});
+    return;
+  }
   refuse_replaced(trace, {tensor}, {name});
   key = tensor_key(trace, list_as_subscripts(trace, tensor, key));
   trace.emit(setitem, {tensor, key, builtin_part(trace.see(value))});

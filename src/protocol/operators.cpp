@@ -69,7 +69,25 @@ Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
   return call(trace, trace.pinned(trace.type_lookup(type_of(left), intern(name))), {left, right});
 }
 
+/// Where a class is asked the operator is a call of the operands' methods.
+Value* by_methods(Trace& trace, int op, Value* left, Value* right) {
+  const Operator& row = operator_row(op);
+  PyTypeObject *a = type_of(left), *b = type_of(right);
+  if (is_in_place(op))
+    if (Value* result = call_by_name(trace, left, row.in_place_method, {right})) return result;
+  const bool both = left->kind == Kind::Tensor && right->kind == Kind::Tensor;
+  const bool first = both && a != b && trace.is_subtype(b, a) &&
+                     trace.type_lookup(a, row.reflected) != trace.type_lookup(b, row.reflected);
+  if (first)
+    if (Value* result = call_by_name(trace, right, row.reflected, {left})) return result;
+  if (Value* result = call_by_name(trace, left, row.method, {right})) return result;
+  if (!first && a != b)
+    if (Value* result = call_by_name(trace, right, row.reflected, {left})) return result;
+  cannot(Reason::TensorSubclass, "operands that do not go together");
+}
+
 Value* tensor_binary(Trace& trace, int op, Value* left, Value* right) {
+  if (is_asked(trace, left) || is_asked(trace, right)) return by_methods(trace, op, left, right);
   if (!trace.scope().function_modes().empty()) return seen_by_modes(trace, op, left, right);
   const Operator& row = operator_row(op);
   bool in_place = is_in_place(op) && left->kind == Kind::Tensor;
@@ -253,6 +271,8 @@ Value* applied(Trace& trace, Unary op, Constant* constant) {
   return folded(trace, unary_row(op).fold(constant->object));
 }
 Value* applied(Trace& trace, Unary op, Tensor* tensor) {
+  if (is_asked(trace, tensor))
+    if (Value* result = call_by_name(trace, tensor, unary_row(op).method, {})) return result;
   refuse_replaced(trace, {tensor}, {unary_row(op).method});
   return trace.emit(unary_row(op).function, {tensor});
 }

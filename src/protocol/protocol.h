@@ -31,8 +31,8 @@ struct TensorAttributes {
   void (*set)(Trace& trace, value::Tensor* tensor, PyObject* name, Value* value) = nullptr;  // null value deletes
 };
 void set_tensor_attributes(TensorAttributes attributes);
-/// What a call of a C function becomes while torch function modes are entered, given by the builtins room; null if they
-/// do not see it.
+/// What a call of a C function becomes while torch function modes are entered, or where a tensor's class is asked,
+/// given by the builtins room; null if they do not see it.
 using ModeDispatch = Value* (*)(Trace& trace, PyObject* callable, const Args& args);
 void set_mode_dispatch(ModeDispatch dispatch);
 

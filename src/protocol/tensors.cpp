@@ -53,7 +53,7 @@ void note_tensor_methods() { torch(); }
 Asked asked_for(Trace& trace, const Tensor* tensor) {
   static PyObject* const name = intern("__torch_function__");
   PyTypeObject* type = tensor->record->type;
-  if (aten::is_exact_tensor_type(type)) return Asked::Nobody;
+  if (aten::is_exact_tensor_type(type) || !trace.scope().handlers_on()) return Asked::Nobody;
   PyObject* found = trace.type_lookup(type, name);
   if (!found || found == torch().disabled) return Asked::Nobody;
   return found == torch().inherited ? Asked::Default : Asked::Subclass;
@@ -67,6 +67,20 @@ void refuse_torch_function(Trace& trace, const Tensor* tensor, const std::string
 void refuse_subclass(const Tensor* tensor, const std::string& wanted) {
   if (!aten::is_exact_tensor_type(tensor->record->type))
     cannot(Reason::CallUnknown, wanted + " of a subclass of Tensor");
+}
+
+bool is_asked(Trace& trace, Value* seen) {
+  if (!trace.scope().asks_classes()) return false;
+  auto* tensor = as<Tensor>(seen);
+  return tensor && asked_for(trace, tensor) != Asked::Nobody;
+}
+
+Value* call_by_name(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args) {
+  PyTypeObject* type = type_of(seen);
+  PyObject* raw = name && seen->kind == Kind::Tensor ? trace.type_lookup(type, name) : nullptr;
+  if (!raw) return nullptr;
+  Value* result = trace.see(call(trace, bind(trace, raw, trace.type_attribute(type, name), seen, type), args));
+  return result->kind == Kind::Constant && result->object == Py_NotImplemented ? nullptr : result;
 }
 
 bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name) {

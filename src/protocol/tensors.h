@@ -12,6 +12,10 @@ enum class Asked : uint8_t {
   Subclass,  // its own
 };
 Asked asked_for(Trace& trace, const value::Tensor* tensor);
+/// Is it a tensor whose class is asked?
+bool is_asked(Trace& trace, Value* seen);
+/// The special method of a tensor's class, called; null if it is none, or returns NotImplemented.
+Value* call_by_name(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);
 /// Ends the segment if the tensor's class would be asked for what its record says.
 void refuse_torch_function(Trace& trace, const value::Tensor* tensor, const std::string& wanted);
 /// The same of what a Python method of torch.Tensor looks up on the class: ends the segment for any subclass.

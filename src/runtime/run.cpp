@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "aten/classes.h"
 #include "aten/dispatched.h"
 #include "aten/spec.h"
 #include "aten/state.h"
@@ -180,6 +181,28 @@ bool SegmentRun::wrote_for_good() const {
   return lasting && (failure_->node == Failure::kUnknown || failure_->node >= lasting->first);
 }
 
+namespace {
+
+/// Plain tensors for inputs of subclasses, while the graph runs.
+class PlainInputs {
+ public:
+  /// False with an error set.
+  [[gnu::cold]] bool take(const std::vector<int>& which, PyObject** inputs) {
+    for (int index : which) {
+      Owned<> plain = aten::plain_of(inputs[index]);
+      if (!plain) return false;
+      inputs[index] = plain.get();
+      held_.push_back(std::move(plain));
+    }
+    return true;
+  }
+
+ private:
+  std::vector<Owned<>> held_;
+};
+
+}  // namespace
+
 [[gnu::hot]] bool SegmentRun::call_graph(size_t* failed, Py_ssize_t* given) {
   constexpr size_t kInputs = 64;
   PyObject* few[kInputs];
@@ -191,6 +214,9 @@ bool SegmentRun::wrote_for_good() const {
     inputs = many.data();
   }
   for (size_t i = 0; i < count; ++i) inputs[i] = registers_[segment_->graph_inputs[i]];
+  PlainInputs plain;
+  if (!segment_->classed.empty() && !plain.take(segment_->classed, inputs)) [[unlikely]]
+    return false;
   PyObject* compiled = segment_->compiled.get();
   if (!segment_->call) {
     auto outputs = Owned<>::steal(PyObject_Vectorcall(compiled, inputs, count, nullptr));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
@@ -21,10 +22,31 @@ namespace gramme::trace {
 using namespace value;
 using meta::Argument;
 
+namespace {
+
+/// Do operators go to a __torch_dispatch__ of the class?
+bool is_wrapper(PyTypeObject* type) {
+  static PyObject* const name = intern("__torch_dispatch__");
+  PyObject* const none = once([] {
+    return cpython::type_lookup(imported_type("torch", "Tensor"), intern("__torch_dispatch__"));  // held by the class
+  });
+  return !aten::is_exact_tensor_type(type) && cpython::type_lookup(type, name) != none;
+}
+
+/// What the graph has in the tensor's place: one of no class of the program.
+const meta::Record* plain_record(const meta::Record* record) {
+  PyTypeObject* const type = once([] { return imported_type("torch", "Tensor"); });
+  if (aten::is_exact_tensor_type(record->type) || is_wrapper(record->type)) return record;
+  return meta::with_type(record, type);
+}
+
+}  // namespace
+
 graph::Node* Scope::node(Tensor* tensor) {
+  if (tensor->plain) return node(tensor->plain);
   if (!tensor->node) {
     if (!tensor->existing()) GRAMME_BUG("a tensor without a node or a source");
-    tensor->node = root_.placeholder(tensor->source, tensor->record, capture_.position());
+    tensor->node = root_.placeholder(tensor->source, plain_record(tensor->record), capture_.position());
     inputs_[tensor->node] = tensor->object;
   }
   if (!graph_->is_in(tensor->node->graph)) tensor->node = take_out(tensor->node);
@@ -147,6 +169,11 @@ Argument Scope::passed(Tensor* tensor) {
   result.kind = Argument::Tensor;
   result.node = node(tensor);
   result.record = tensor->record = capture_.shapes.simplified(tensor->record);
+  if (has_classes_) {
+    result.record = plain_record(result.record);
+    if (is_wrapper(result.record->type))
+      cannot(Reason::TensorSubclass, std::string(result.record->type->tp_name) + " has a __torch_dispatch__");
+  }
   leaves_.push_back(tensor);
   return result;
 }

@@ -11,8 +11,9 @@ namespace gramme::trace {
 using meta::Argument;
 
 graph::Graph* Scope::enter_body(const char* prefix) {
+  if (has_classes_) cannot(Reason::TensorSubclass, "beside an operator that takes functions");
   graph_ = graph_->make_body(prefix);
-  bodies_.push_back({aten::GlobalState::read(), levels_.size(), function_modes_.size()});
+  bodies_.push_back({aten::GlobalState::read(), levels_.size(), function_modes_.size(), handlers_off_});
   return graph_;
 }
 
@@ -20,7 +21,7 @@ void Scope::leave_body() {
   const BodyState began = bodies_.back();
   abandon_body();
   const bool same = aten::GlobalState::read() == began.modes && levels_.size() == began.levels &&
-                    function_modes_.size() == began.function_modes;
+                    function_modes_.size() == began.function_modes && handlers_off_ == began.handlers_off;
   if (!same) cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");
 }
 

@@ -305,6 +305,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (capture_.contract.breaks && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
   if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
+  if (has_classes_) refuse_classes(outcome, leaves);
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);
   refuse_writes(call, outcome, leaves, args);
   random_ |= outcome.random;
@@ -367,7 +368,8 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
     capture_.writes(tensor);
-    const meta::Record* before = std::exchange(tensor->record, mutation.record);
+    const meta::Record* after = meta::with_type(mutation.record, tensor->record->type);
+    const meta::Record* before = std::exchange(tensor->record, after);
     note_written(tensor, before);
     note_input_written(tensor, node, overwritten);
     note_writes_around(tensor);

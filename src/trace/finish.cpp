@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/lending.h"
@@ -177,6 +178,19 @@ bool dies_with_its_class(const Trace& trace, const effects::Effect& effect) {
 
 }  // namespace
 
+std::vector<int> classed_inputs(const Trace& trace) {
+  std::vector<int> found;
+  if (!trace.scope().has_classes()) return found;
+  PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);  // stands for a plain one
+  const auto& placeholders = trace.scope().graph().placeholders();
+  for (size_t i = 0; i < placeholders.size(); ++i) {
+    PyObject* input = placeholders[i]->record ? trace.scope().input(placeholders[i]) : nullptr;
+    if (!input || !aten::is_tensor(input) || aten::is_exact_tensor_type(Py_TYPE(input))) continue;
+    if (reinterpret_cast<PyObject*>(Py_TYPE(input)) != fake) found.push_back(static_cast<int>(i));
+  }
+  return found;
+}
+
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
                                        std::vector<const Source*> reads) {
   return {trace.pool, std::move(facts), std::move(reads), trace.scope().initial_state(),
@@ -213,6 +227,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   guards.shapes.numbers = rebuild.numbers();
   auto segment = std::make_unique<plan::Segment>(std::move(guards));
   segment->graph_inputs = std::move(inputs);
+  segment->classed = classed_inputs(trace);
   segment->graph_outputs = static_cast<int>(trace.scope().graph().outputs.size());
   segment->random = trace.scope().random();
   segment->effects = effects::print(trace.effects());

@@ -32,6 +32,9 @@ struct End {
   bool capture_callee = false;
 };
 
+/// Which inputs of the graph are of a subclass of tensors.
+std::vector<int> classed_inputs(const Trace& trace);
+
 /// What must hold for what the trace found out.
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
                                        std::vector<const Source*> reads);

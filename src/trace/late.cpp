@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "aten/classes.h"
 #include "trace/bodies.h"
 #include "trace/scope.h"
 #include "value/views.h"
@@ -26,6 +27,7 @@ void gain(Tensor* tensor, const Tensor* written, const meta::Record* before) {
 }  // namespace
 
 void Scope::found(Tensor* tensor) {
+  if (!aten::is_exact_tensor_type(tensor->record->type)) note_class();
   for (Tensor* gained : gained_)
     if (aten::same_storage(tensor->object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");
@@ -55,6 +57,7 @@ void Scope::fix(Tensor* tensor, const char* effect) {
 }
 
 void Scope::toggle(Tensor* tensor) {
+  refuse_twin(tensor, "requires_grad");
   if (tensor->existing()) toggled_.push_back(tensor);
   close(tensor);
 }
@@ -65,6 +68,7 @@ void Scope::hold(Tensor* tensor) {
 }
 
 void Scope::close(Tensor* tensor) {
+  refuse_twin(tensor, "what it is to autograd");
   capture_.changes(tensor);
   tensor->altered = true;
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, "a change of a view made with grad mode off");

@@ -13,6 +13,7 @@
 #include "source/constant.h"
 #include "torch/names.h"
 #include "trace/capture.h"
+#include "trace/getters.h"
 
 namespace gramme::trace {
 
@@ -243,7 +244,22 @@ PyObject* method_of(PyObject* self, PyObject* bound) {
 }
 }  // namespace
 
+namespace {
+/// One object stands for all that a look-up of the getter has made.
+PyObject* one_getter(PyObject* object) {
+  if (!attribute_of_getter(object)) return object;
+  PyObject* const known = once([] { return take(PyDict_New()).release(); });
+  PyObject* one = PyDict_SetDefault(known, object, object);
+  if (!one) throw PythonError();
+  return one;
+}
+}  // namespace
+
 Value* Capture::realize_c_function(PyObject* object, const Source* source) {
+  if (PyObject* one = one_getter(object); one != object) {
+    guard({source, guards::Kind::Identity, share(object)});
+    return see(pinned(one));
+  }
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
   // pybind11 keeps a record of its own where other functions have their module
   bool record = self && (PyCapsule_CheckExact(self) || strncmp(Py_TYPE(self)->tp_name, "pybind11", 8) == 0);
@@ -275,10 +291,21 @@ const meta::Record* as_real(PyObject* object, const meta::Record* record) {
 }
 }  // namespace
 
+namespace {
+/// Sizes that only its class knows end the segment where the program looks at it. A tangent shows nowhere.
+[[noreturn]] void refuse_unguardable(PyObject* object, const aten::TensorSpec& spec) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (spec.tensor->opaque && !aten::is_exact_tensor_type(type))
+    cannot(Reason::TensorSubclass, std::string(type->tp_name) + ", whose sizes only the class knows");
+  throw Unguardable{};
+}
+}  // namespace
+
 Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   guards::Fact fact{source, guards::Kind::Tensor, {}};
   fact.spec = aten::tensor_spec(object);
-  if (!aten::matches(*fact.spec, object)) throw Unguardable{};  // a tangent, sizes that only its class knows
+  if (!aten::matches(*fact.spec, object))
+    refuse_unguardable(object, *fact.spec);  // a tangent, sizes that only its class knows
   if (aten::reaches_past_storage(object)) cannot(Reason::OperatorFailed, "a tensor whose storage was made smaller");
   const bool leaf_view = aten::is_stale_view(object);
   if (leaf_view && aten::grad_enabled())

@@ -7,6 +7,7 @@
 #include "base/stack.h"
 #include "base/type_dict.h"
 #include "cpython/objects.h"
+#include "torch/names.h"
 #include "trace/bodies.h"
 #include "value/views.h"
 
@@ -180,7 +181,20 @@ Register Rebuilder::of_data(Number* number) {
   return call_method(tensor, "item", {output(trace_.scope().as_tensor(number)->node)});
 }
 
+/// The class is given where the graph has run. The tensor that it was made of may be another object of the program's.
+Register Rebuilder::make_classed(Tensor* tensor) {
+  PyObject* const as_subclass = once([] {
+    return share(cpython::type_lookup(of_torch::type(of_torch::TensorBase), intern("as_subclass"))).release();
+  });
+  Register plain = (*this)(tensor->plain);
+  Register result = call(as_subclass, {plain, constant(reinterpret_cast<PyObject*>(tensor->record->type))});
+  memo_[tensor] = result;
+  store_attributes(result, tensor->attributes);
+  return result;
+}
+
 Register Rebuilder::make_new(Tensor* tensor) {
+  if (tensor->plain) return make_classed(tensor);
   if (tensor->record->inner) refuse_batched(tensor);
   const bool is_leaf = tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed;
   const bool as_eager = tensor->differentiable && trace_.contract.as_is;  // a view made with grad mode off

@@ -63,6 +63,7 @@ class Rebuilder {
   plan::Register make_new(value::Number* value);
   plan::Register of_data(value::Number* number);
   plan::Register make_new(value::Tensor* tensor);
+  plan::Register make_classed(value::Tensor* tensor);
   plan::Register make_new(value::Slice* slice);
   plan::Register make_new(value::Cell* cell);
   plan::Register make_new(value::Method* method);

@@ -29,7 +29,8 @@ Scope::Scope(Capture& capture)
       root_(capture.arena),
       state_(aten::GlobalState::read()),
       grad_at_start_(aten::grad_enabled()),
-      history_(capture.shapes.assumptions) {
+      history_(capture.shapes.assumptions),
+      handlers_off_(!state_.asks_classes()) {
   meta::note_python_kernels();
   root_.custom = annotations_of(capture);
 }
@@ -47,6 +48,7 @@ size_t Scope::enter_mode() {
 }
 
 void Scope::enter_level(meta::Level level, const graph::Node* node) {
+  if (has_classes_) cannot(Reason::TensorSubclass, "beside a transform of torch.func");
   if (levels_.empty()) history_.begin(node, node->call, node->record);
   levels_.push_back(level);
   level_steps_.push_back(capture_.steps() - 1);

@@ -135,6 +135,22 @@ class Scope {
   /// See Capture::specialized_value.
   PyObject* specialize(value::Number* number);
 
+  // ---- tensors of subclasses, which the graph has as plain ones (classed.cpp)
+  /// The capture has a tensor of a subclass from here on. Ends the segment inside an operator that takes functions.
+  void note_class();
+  bool has_classes() const { return has_classes_; }
+  /// Is the __torch_function__ of a class called here? Not where the thread or the program has switched that off.
+  bool handlers_on() const { return !handlers_off_; }
+  bool asks_classes() const { return has_classes_ && !handlers_off_; }
+  void switch_handlers(int by) { handlers_off_ += by; }
+  /// tensor.as_subclass(type): another object with its memory, a view to autograd.
+  value::Tensor* as_class(value::Tensor* tensor, PyTypeObject* type);
+  /// Is another object made of it by as_subclass(), or it of another? Both have one node, so that nothing but data may
+  /// change.
+  static bool has_twin(const value::Tensor* tensor);
+  /// Ends the segment if it has.
+  static void refuse_twin(const value::Tensor* tensor, const char* change);
+
   // ---- numbers and sizes that come out of data (unbacked.cpp)
   /// It is true from here on: a guard, or checked where the graph runs, which raises if it is not.
   void assert_true(shape::Expr condition);
@@ -244,6 +260,7 @@ class Scope {
   struct BodyState {
     aten::GlobalState modes;
     size_t levels, function_modes;
+    int handlers_off;
   };
   /// The node in the graph now, of a value that has one somewhere in the tree.
   graph::Node* here(graph::Node* node);
@@ -279,6 +296,8 @@ class Scope {
   value::Tensor* unwrap(value::Tensor* tensor, int levels);
   void note_leaf(const meta::Result& result);
   bool is_leaf_view(const value::Tensor* tensor) const;
+  /// Ends the segment where a class of an operand would be asked, or an operand would change in more than data.
+  void refuse_classes(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
   bool is_special_to_autograd(const value::Tensor& tensor) const;
   bool is_refused(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
   /// May the kernel raise since an operand shares a part of the memory that is written? Ends the segment if it will.
@@ -372,6 +391,8 @@ class Scope {
   std::unordered_map<const graph::Node*, value::Tensor*> remembered_;  // of calls in the history
   bool asks_ = false;                                                  // the call being built depends on the history
   bool by_tensors_ = false;                                            // index_by_tensors()
+  bool has_classes_ = false;
+  int handlers_off_;  // how often, from the start on
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now

@@ -77,6 +77,7 @@ struct Tensor : ValueOf<Tensor> {
   Tensor* base = nullptr;                // shares storage with it (views)
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
+  Tensor* plain = nullptr;               // what as_subclass() made this of, whose node is this one's, too
   Tensor* inner = nullptr;               // inside a transform: what it wraps; null if nobody asked yet
   Attributes attributes;                 // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).

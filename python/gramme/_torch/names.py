@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._C import _FunctionBase as FunctionBase
     from torch._C import _get_cudnn_sdp_enabled as get_cudnn_sdp_enabled
     from torch._C import _get_flash_sdp_enabled as get_flash_sdp_enabled
+    from torch._C import _get_function_stack_at as get_function_stack_at
     from torch._C import _get_math_sdp_enabled as get_math_sdp_enabled
     from torch._C import _get_mem_efficient_sdp_enabled as get_mem_efficient_sdp_enabled
     from torch._C import _len_torch_function_stack as len_torch_function_stack
@@ -165,6 +166,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "get_flash_sdp_enabled": ("torch._C", "_get_flash_sdp_enabled"),
     "get_math_sdp_enabled": ("torch._C", "_get_math_sdp_enabled"),
     "get_mem_efficient_sdp_enabled": ("torch._C", "_get_mem_efficient_sdp_enabled"),
+    "get_function_stack_at": ("torch._C", "_get_function_stack_at"),
     "len_torch_function_stack": ("torch._C", "_len_torch_function_stack"),
     "set_grad_enabled": ("torch._C", "_set_grad_enabled"),
     "PrefixStore": ("torch._C._distributed_c10d", "PrefixStore"),

@@ -1,0 +1,82 @@
+// Tensors of subclasses with a __torch_function__ in a capture.
+//
+// The graph knows plain tensors only: inputs of a subclass come in as plain tensors with their memory, and what
+// as_subclass() makes has the node of what it was made of; replay gives it its class. Who is asked what an operator
+// does is decided above (builtins/torch_overrides.cpp); what comes down here unasked ends the segment.
+#include <algorithm>
+
+#include "aten/classes.h"
+#include "cpython/objects.h"
+#include "torch/names.h"
+#include "trace/scope.h"
+
+namespace gramme::trace {
+
+using namespace value;
+
+namespace {
+
+bool is_asked(Capture& capture, const Tensor* tensor) {
+  static PyObject* const name = intern("__torch_function__");
+  PyTypeObject* type = tensor->record->type;
+  if (aten::is_exact_tensor_type(type)) return false;
+  PyObject* found = capture.type_lookup(type, name);
+  return found && found != of_torch::object(of_torch::DisabledTorchFunctionImpl);
+}
+
+/// At most what it holds, and that it needs a gradient now.
+bool is_write(const meta::Record& before, const meta::Record& after) {
+  return before.dtype == after.dtype && before.sizes == after.sizes && before.strides == after.strides &&
+         before.storage_offset == after.storage_offset && before.requires_grad <= after.requires_grad;
+}
+
+}  // namespace
+
+void Scope::note_class() {
+  if (graph_ != &root_ || !levels_.empty())
+    cannot(Reason::TensorSubclass, "inside an operator that takes functions, or a transform of torch.func");
+  if (!capture_.contract.runs) cannot(Reason::TensorSubclass, "in a graph that does not run here");
+  has_classes_ = true;
+}
+
+bool Scope::has_twin(const Tensor* tensor) {
+  return tensor->plain || (tensor->existing() && !aten::is_exact_tensor_type(tensor->record->type)) ||
+         std::ranges::any_of(tensor->views, [&](const Tensor* view) { return view->plain == tensor; });
+}
+
+void Scope::refuse_twin(const Tensor* tensor, const char* change) {
+  if (has_twin(tensor)) cannot(Reason::TensorSubclass, std::string("a change of ") + change);
+}
+
+void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) const {
+  for (const Tensor* leaf : leaves)
+    if (!handlers_off_ && is_asked(capture_, leaf))
+      cannot(Reason::TensorSubclass, std::string(leaf->record->type->tp_name) + " has a __torch_function__");
+  for (const meta::Mutation& mutation : outcome.mutations) {
+    const Tensor* leaf = leaves.at(mutation.leaf);
+    if (!is_write(*leaf->record, *mutation.record)) refuse_twin(leaf, "sizes, or what it is to autograd");
+  }
+}
+
+Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type) {
+  const meta::Record& record = *tensor->record;
+  if (tensor->late != Tensor::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
+  if (record.inner || record.is_inference || aten::inference_mode() || (record.requires_grad && !aten::grad_enabled()))
+    cannot(Reason::TensorSubclass, "a tensor of another class in this mode");
+  note_class();
+  auto* made = capture_.make<Tensor>();
+  made->plain = tensor;
+  made->record = meta::with_type(record.is_leaf == !record.requires_grad
+                                     ? &record
+                                     : meta::with_requires_grad(&record, record.requires_grad, false),
+                                 type);
+  made->made_at = capture_.steps();
+  made->base = tensor;
+  made->differentiable = true;
+  made->special_view = is_special_to_autograd(*tensor);
+  tensor->views.push_back(made);
+  tensor->used = true;
+  return made;
+}
+
+}  // namespace gramme::trace

@@ -171,11 +171,11 @@ void visit(Writes& writes, Visit&& give) {
 /// All but what the guards hold.
 template <closed::Is<plan::Segment> Segment, class Visit>
 void visit_all_but_guards(Segment& segment, Visit&& give) {
-  auto& [start, steps, guards, graph_inputs, compiled, call, graph_outputs, restored, lasting, random, sets_modes,
-         iterates, replay, levels, exit, ending, effects, operations, operators, graph_module, hits, number,
+  auto& [start, steps, guards, graph_inputs, classed, compiled, call, graph_outputs, restored, lasting, random,
+         sets_modes, iterates, replay, levels, exit, ending, effects, operations, operators, graph_module, hits, number,
          check_seconds, recorded, compile_id] = segment;
-  closed::hold_nothing(start, steps, graph_inputs, call, graph_outputs, restored, random, sets_modes, iterates, levels,
-                       effects, operations, operators, hits, number, check_seconds, recorded, compile_id);
+  closed::hold_nothing(start, steps, graph_inputs, classed, call, graph_outputs, restored, random, sets_modes, iterates,
+                       levels, effects, operations, operators, hits, number, check_seconds, recorded, compile_id);
   static_assert(closed::Is<decltype(guards), plan::GuardPlan>);
   if (compiled) give(Place::Compiled, compiled);
   if (graph_module) give(Place::GraphModule, graph_module);

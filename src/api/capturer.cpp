@@ -53,7 +53,7 @@ std::string place_of(const runtime::FrameView& frame) {
   throw PythonError();
 }
 
-/// Is the segment bound to a number that may be another one next time?
+/// True if the segment is bound to a number that may differ next time.
 bool may_become_dynamic(const guards::Fact& fact) {
   if (fact.kind != guards::Kind::Constant) return false;
   PyObject* object = fact.object.get();
@@ -62,7 +62,7 @@ bool may_become_dynamic(const guards::Fact& fact) {
 
 constexpr int kMostRestarts = 100;  // of a backend, as in torch._dynamo
 
-/// Is the frame, or one that waits for it, in the middle of a method of an optimizer?
+/// True if the frame, or one that waits for it, is in the middle of an optimizer's method.
 bool is_in_step(const runtime::FrameView& frame) {
   PyTypeObject* const optimizer = once([] { return imported_type("torch.optim.optimizer", "Optimizer"); });
   auto is_method = [&](PyObject* const* locals, int count) {
@@ -258,7 +258,7 @@ void Capturer::judge_effects(const trace::Trace& trace) {
 }
 
 namespace {
-/// Of a function; else null.
+/// The code of a function; null for other objects.
 Owned<> code_of(PyObject* object) { return PyFunction_Check(object) ? share(PyFunction_GET_CODE(object)) : Owned<>(); }
 }  // namespace
 

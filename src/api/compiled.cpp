@@ -37,7 +37,7 @@ Value* call_wrapper(Trace& trace, value::Function* wrapper, const Args& args) {
   return trace.inliner->call(wrapper, args);
 }
 
-/// Does gramme.compile take these options? What it makes of a function then, for a look at it.
+/// Asks whether gramme.compile takes these options; what it makes of a function then, for a look at it.
 Owned<> try_options(Trace& trace, value::Function* compile, const Args& args) {
   Owned<> options = take(PyDict_New()), model = take(PyTuple_Pack(1, compile->object));
   for (size_t i = 0; i < args.keywords; ++i) {

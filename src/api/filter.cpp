@@ -14,8 +14,8 @@ using guards::Fact;
 using guards::Kind;
 using source::Source;
 
-/// Does such a fact only say that what the program decided by is still so? What others say is also needed to find what
-/// the graph takes, and for kernels that trust it.
+/// True if such a fact only says that what the program decided by is still so. What others say is also needed to find
+/// what the graph takes, and for kernels that trust it.
 bool is_only_a_condition(Kind kind) {
   static constexpr Kind kConditions[] = {Kind::Constant, Kind::Identity, Kind::Absent,     Kind::Code,
                                          Kind::SetIs,    Kind::Warning,  Kind::Subclasses, Kind::Subclass};

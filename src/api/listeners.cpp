@@ -16,8 +16,8 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-/// Does the handler write the log for somebody? PyTorch's own is there in every process and writes nothing without a
-/// folder; it finds that out when it gets its first entry. pytest adds its own to each logger that passes nothing on,
+/// True if the handler writes the log for somebody. PyTorch's own is there in every process and writes nothing without
+/// a folder; it finds that out when it gets its first entry. pytest adds its own to each logger that passes nothing on,
 /// during each test.
 bool writes(PyObject* handler) {
   const Owned<> module = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(handler)), "__module__"));

@@ -8,7 +8,7 @@
 
 namespace gramme::api {
 
-/// Is the log written, to anywhere?
+/// True if the log is written anywhere.
 bool has_log();
 bool has_listeners();
 

@@ -13,8 +13,8 @@
 #include "api/meter.h"
 #include "api/native.h"
 #include "api/pipeline.h"
-#include "api/recording.h"
 #include "api/portability.h"
+#include "api/recording.h"
 #include "api/replayed.h"
 #include "api/testing.h"
 #include "api/whole.h"
@@ -141,7 +141,7 @@ nb::object keeping_handlers(nb::object function, nb::args args, nb::kwargs names
   return nb::steal(result.release());
 }
 
-/// Of an exception that somebody has caught.
+/// True if the caught exception interrupts the program.
 bool interrupts(nb::handle exception) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr()));
   PyErr_Restore(share(type).release(), share(exception.ptr()).release(), PyException_GetTraceback(exception.ptr()));

@@ -6,7 +6,7 @@ namespace gramme::api {
 
 void bind_native(nanobind::module_& m);
 
-/// Is the backend gramme's own executor, which takes the captured graph without torch.fx?
+/// True if the backend is gramme's own executor, which takes the captured graph without torch.fx.
 bool is_native(PyObject* backend);
 /// Its option caching_allocator.
 bool caches_memory(PyObject* backend);

@@ -44,7 +44,7 @@ class Report final : trace::LineListener {
   const plan::CompileId& id();
   /// Before anything is captured: logs the bytecode. Gives who wants to hear of the lines that are captured, or null.
   trace::LineListener* begin();
-  /// Is there a log that graph() would write to, or a recording?
+  /// True if there is a log that graph() would write to, or a recording.
   bool shows_graphs() const;
   /// Before the backend gets the graph, which is null if nobody looks at it. `captured`: what may be asked about it
   /// (api/captured.h).
@@ -97,7 +97,7 @@ Owned<> symbol_rows(const plan::Segment& segment);
 /// The calls at whose end a capture ended, as a traceback shows them: a str.
 Owned<> stack_text(const plan::Ending& ending);
 
-/// Is it worth while to say why known segments could not be used?
+/// True if it is worthwhile to say why known segments could not be used.
 bool recompiles_are_logged();
 void log_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
                    const plan::CompileId& id);

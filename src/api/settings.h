@@ -9,13 +9,13 @@
 
 namespace gramme::api {
 
-/// Is nothing captured any more?
+/// True once nothing is captured any more.
 bool captures_are_disabled();
 /// Captures for one place; `asked`: what compile was told.
 int recompile_limit(std::optional<int> asked);
 bool is_recompile_error();
 bool is_recompile_limit_error();
-/// Is a break an error that starts here (torch._dynamo.error_on_graph_break)?
+/// True if a break is an error that starts here (torch._dynamo.error_on_graph_break).
 bool is_break_error();
 void leave_break_error();
 

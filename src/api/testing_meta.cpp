@@ -151,7 +151,7 @@ class Sizes {
   std::map<int, shape::Expr> symbols_;
 };
 
-/// Of each number of the call, whether the Outcome depends on its value.
+/// For each number of the call, whether the Outcome depends on its value.
 std::vector<bool> depends_on_numbers(nb::object target, nb::args args, nb::kwargs kwargs) {
   Arena arena;
   meta::Call call = Caller(arena).call(target, args, kwargs);

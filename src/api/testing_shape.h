@@ -6,12 +6,12 @@
 
 namespace gramme::api {
 
-/// Of null too, so that tests can go on with it.
+/// Wraps null too, so that tests can go on with it.
 struct Expression {
   shape::Expr node;
 };
 
-/// Of an Expression, a bool, a float or an int; null of anything else.
+/// The node of an Expression, a bool, a float or an int; null for anything else.
 shape::Expr expression_of(nanobind::handle object);
 
 }  // namespace gramme::api

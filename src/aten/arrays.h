@@ -8,9 +8,9 @@ namespace gramme::aten {
 
 /// numpy.ndarray; null while nobody has imported NumPy.
 PyTypeObject* array_type();
-/// Is it an array of that very class?
+/// True for an array of that very class.
 inline bool is_array(PyObject* object) { return Py_IS_TYPE(object, array_type()); }
-/// May it be written? Of an array.
+/// True if the array may be written.
 bool is_writeable(PyObject* array);
 /// A new tensor over the array's memory, as torch.from_numpy() makes it; null, without an exception, for arrays of
 /// which there is none: other dtypes, negative strides, unaligned data. Runs no Python.

@@ -6,9 +6,9 @@
 
 namespace gramme::aten {
 
-/// Is it a torch.Tensor (or subclass)?
+/// True for a torch.Tensor (or subclass).
 bool is_tensor(PyObject* object);
-/// Is it torch.Tensor or torch.nn.Parameter, not a subclass?
+/// True for torch.Tensor and torch.nn.Parameter, not for subclasses.
 bool is_exact_tensor_type(PyTypeObject* type);
 /// A torch.Tensor with the memory of one of a subclass: to autograd a view, whatever the grad mode is. Null with an
 /// error set.

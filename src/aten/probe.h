@@ -6,7 +6,7 @@ namespace gramme::aten {
 
 /// Up to the first that differs: nothing is read by a layout that is in question.
 std::vector<Layout> layouts();
-/// Of them that of a tensor's object (python.cpp).
+/// The layout of a tensor's object among them (python.cpp).
 Layout tensor_object_layout();
 
 }  // namespace gramme::aten

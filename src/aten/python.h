@@ -28,7 +28,7 @@ struct TensorObject {
 inline PyTypeObject* tensor_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
 inline PyTypeObject* parameter_type() { return reinterpret_cast<PyTypeObject*>(ParameterClass); }
 
-/// Is it a torch.Tensor or torch.nn.Parameter, not of a subclass?
+/// True for a torch.Tensor or torch.nn.Parameter, not of a subclass.
 inline bool is_exact_tensor(PyObject* object) {
   return Py_IS_TYPE(object, tensor_type()) || Py_IS_TYPE(object, parameter_type());
 }
@@ -38,11 +38,11 @@ inline const at::Tensor& tensor_of(PyObject* object) { return reinterpret_cast<T
 Owned<> object_of(const at::TensorBase& tensor);
 Owned<> object_of(at::TensorBase&& tensor);
 
-/// Is it a torch.SymInt, a torch.SymFloat, a torch.SymBool?
+/// True for a torch.SymInt, a torch.SymFloat, a torch.SymBool.
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);
-/// Of an int or torch.SymInt. Throws PythonError.
+/// The value of an int or torch.SymInt. Throws PythonError.
 c10::SymInt symint_of(PyObject* object);
 /// An int, or a torch.SymInt. Throws PythonError.
 Owned<> object_of(const c10::SymInt& number);

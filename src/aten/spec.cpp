@@ -135,7 +135,7 @@ bool same_view(const Interned& spec, const at::Tensor& tensor, const torch::auto
   return !is_refused(tensor, meta) && tensor.is_leaf() == spec.is_leaf;
 }
 
-/// Can any tensor have a tangent now? A lock, so it pays for many tensors only.
+/// True if any tensor can have a tangent now. A lock, so it pays for many tensors only.
 bool dual_level_entered() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
 
 /// A dual tensor of forward-mode AD: nothing of it shows in its keys, so no guard accepts one.

@@ -18,7 +18,7 @@ struct TensorSpec {
   /// the spec was made, 0 if anything varies.
   const TensorType* tensor;
   uint64_t keys;  // dispatch key set
-  /// Of several views that a call gave, made with grad mode off or by a function of the program, or of a leaf: autograd
+  /// One of several views that a call returned, made with grad mode off or by a custom function, or of a leaf: autograd
   /// refuses to write it where it records that, and mostly to use it after its base was written.
   bool special_view = false;
   bool compares_views = true;     // special_view
@@ -43,37 +43,37 @@ const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t 
 int64_t size_at(PyObject* tensor, int64_t dim);
 int64_t stride_at(PyObject* tensor, int64_t dim);
 int64_t offset_of(PyObject* tensor);
-/// Does the tensor still have the signature? 4 to 9 ns, runs no Python.
+/// True if the tensor still has the signature. 4 to 9 ns, runs no Python.
 bool matches(const TensorSpec& spec, PyObject* object);
 /// One tensor of many: objects[index] against a signature.
 struct TensorCheck {
   uint32_t index;
   const TensorSpec* spec;
 };
-/// Do they all match? Cheaper than one call each.
+/// True if they all match. Cheaper than one call each.
 bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects);
 /// Why not, for messages.
 std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
-/// Do the storages of two tensors share a byte (conservative: extents of the views)?
+/// True if the storages of two tensors share a byte (conservative: extents of the views).
 bool overlap(PyObject* a, PyObject* b);
-/// Do two tensors lie in one storage, wherever?
+/// True if two tensors lie in one storage, wherever.
 bool same_storage(PyObject* a, PyObject* b);
 /// Which one that is; a tensor without one is its own.
 const void* storage_of(PyObject* tensor);
 /// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
 bool is_stale_view(PyObject* tensor);
-/// Has its storage become too small for its elements? Kernels and fakes may not look at such a tensor.
+/// True if its storage has become too small for its elements. Kernels and fakes may not look at such a tensor.
 bool reaches_past_storage(PyObject* tensor);
-/// Do no two of the tensors objects[which[i]] share a byte? `known` holds where they lay when they last did not: asking
-/// again compares the addresses of the first `steady`, whose sizes and strides stay, and the extents of the others.
-/// Tensors without data (meta) are not looked at.
+/// True if no two of the tensors objects[which[i]] share a byte. `known` holds where they lay when they last did not:
+/// asking again compares the addresses of the first `steady`, whose sizes and strides stay, and the extents of the
+/// others. Tensors without data (meta) are not looked at.
 bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known,
                size_t steady = SIZE_MAX);
 /// The tensor's .grad as a new reference (None if it has none); runs no Python.
 PyObject* grad_of(PyObject* tensor);
 /// The number in a plain tensor of 32 or 64 bit floats on the CPU without dimensions; false for any other.
 bool number_in(PyObject* tensor, double& number);
-/// Is the object a float, or a tensor that holds such a number, between the two, and whole if it must be?
+/// True if the object is a float, or a tensor that holds such a number, between the two, and whole if it must be.
 bool holds_within(PyObject* object, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);

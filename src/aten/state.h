@@ -28,7 +28,7 @@ struct GlobalState {
   uint64_t included, excluded, bits, dtypes;
   int64_t function_modes;
   static GlobalState read();  // some 25 ns
-  /// Is the thread inside a functorch transform (torch.vmap, torch.func.grad)?
+  /// True if the thread is inside a functorch transform (torch.vmap, torch.func.grad).
   bool transforms() const;
   /// Are the handlers of tensors' classes (__torch_function__) called?
   bool asks_classes() const;
@@ -71,14 +71,15 @@ class RandomState {
   Owned<> state_;  // a tensor
 };
 
-/// May operators be captured now? Not under a torch function or dispatch mode, which hears of each and may do anything
-/// with it, not inside a functorch transform, and not inside a level of forward AD, whose tangents no guard tells
-/// apart.
+/// True if operators may be captured now. Not under a torch function or dispatch mode, which hears of each and may do
+/// anything with it, not inside a functorch transform, and not inside a level of forward AD, whose tangents no guard
+/// tells apart.
 bool can_capture();
-/// Is the thread in the middle of an operator: in a kernel written in Python, or a tensor class's __torch_dispatch__?
+/// True if the thread is in the middle of an operator: in a kernel written in Python, or a tensor class's
+/// __torch_dispatch__.
 bool inside_operator();
-/// May operators on plain CPU tensors be called at their kernels? Not where autograd, autocast or anything else of the
-/// thread's modes comes before those.
+/// True if operators on plain CPU tensors may be called at their kernels. Not where autograd, autocast or anything else
+/// of the thread's modes comes before those.
 bool kernels_alone();
 /// The same but for autograd, which does come before them.
 bool autograd_alone();
@@ -86,12 +87,12 @@ bool autograd_alone();
 bool grad_enabled();
 bool inference_mode();
 bool forward_grad_enabled();
-/// Is the process in a level of forward AD?
+/// True if the process is in a level of forward AD.
 bool forward_level_is_open();
 void set_grad_enabled(bool on);
-/// Does torch.jit.trace write down what this thread computes?
+/// True if torch.jit.trace records what this thread computes.
 bool jit_tracing();
-/// Does user code hear of each tensor that autograd saves?
+/// True if user code hears of each tensor that autograd saves.
 bool saved_tensors_hooked();
 
 }  // namespace gramme::aten

@@ -6,7 +6,7 @@
 
 namespace gramme::aten {
 
-/// Of a float or torch.SymFloat. Throws PythonError.
+/// The value of a float or torch.SymFloat. Throws PythonError.
 c10::SymFloat symfloat_of(PyObject* object);
 /// A new torch.SymFloat of a node. Throws PythonError.
 Owned<> symfloat_object(const c10::SymNode& node);

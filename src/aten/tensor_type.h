@@ -35,7 +35,7 @@ struct TensorDescription {
   // dimension more, which the sizes above leave out. Where gradients or tangents are taken there is none: -1.
   const TensorType* inner;
   int32_t level, batch_dim;
-  // Of a subclass that wraps tensors: those, and what else its class keeps, one object for equal ones (held). Nobody
+  // For a subclass that wraps tensors: those, and what else its class keeps, one object for equal ones (held). Nobody
   // describes such yet.
   std::vector<const TensorType*> parts;
   PyObject* context;
@@ -53,7 +53,7 @@ struct TensorType : TensorDescription {
   std::string print() const;                          // "Tensor float32[2, 3] strides [3, 1] cpu requires_grad"
 };
 
-/// Of what equals this. Needs the GIL only where the class is a subclass, or there is a context.
+/// The interned description that equals this. Needs the GIL only where the class is a subclass, or there is a context.
 const TensorType* interned(TensorDescription described);
 
 /// The tensor as kernels see it: a torch.Tensor that needs no gradient; opaque unless `whole`. Needs no GIL.

@@ -58,7 +58,7 @@ const T& open(const T* asked) {
   return *asked;
 }
 
-/// Is one of its operands a tensor that needs a gradient, or its result? Of several results that is not known.
+/// True if an operand or the result is a tensor that needs a gradient. Of several results that is not known.
 bool may_need_gradient(const graph::Node* node) {
   bool may = node->record ? node->record->requires_grad : !node->number_type;
   meta::each_leaf(node->call, [&](const meta::Argument& leaf) {

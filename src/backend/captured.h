@@ -17,7 +17,7 @@ namespace gramme::backend {
 /// Why a segment ends: the reason, and what of the program it is about.
 std::string full_reason(const plan::Ending& ending);
 
-/// Is the end one that the user may want to do something about?
+/// True if the user may want to do something about the end.
 inline bool is_break(const plan::Ending& ending) { return !ending.file.empty() && !ending.raises; }
 
 /// (rows of gramme._sources, the row of each source).
@@ -36,18 +36,18 @@ class Captured {
     ending_ = nullptr;
   }
 
-  /// Is an int or float an input of the graph that is no symbol?
+  /// True if an int or float is an input of the graph and no symbol.
   bool has_numbers() const;
-  /// Is a size, stride, offset or int an input that is a symbol?
+  /// True if a size, stride, offset or int is an input that is a symbol.
   bool has_symbols() const;
-  /// Does the graph take numbers out of data, or sizes?
+  /// True if the graph takes numbers or sizes out of data.
   bool has_unbacked() const;
   bool writes_inputs() const { return trace().scope().inputs_written(); }
-  /// Is an input written whose memory other inputs share?
+  /// True if an input is written whose memory other inputs share.
   bool has_aliased_writes() const;
-  /// Does the graph use an input, other than to write to it, that it writes to?
+  /// True if the graph uses an input that it writes to, other than to write it.
   bool uses_what_it_writes() const;
-  /// May autograd record one of the graph's operations?
+  /// True if autograd may record one of the graph's operations.
   bool records_gradients() const;
   /// Where the inputs come from: a list of rows (kind, row of the base or -1, key or None, index, type of the object or
   /// None), a base before its children, and a list with the row of each input.

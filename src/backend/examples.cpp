@@ -14,7 +14,7 @@ namespace {
 
 using graph::Node;
 
-/// Of a node among those of its torch.fx graph.
+/// The node's place among those of its torch.fx graph.
 size_t place_of(const Node& node) {
   const auto &inputs = node.graph->placeholders(), &calls = node.graph->nodes();
   const auto input = std::ranges::find(inputs, &node);

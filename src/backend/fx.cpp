@@ -65,7 +65,7 @@ class Builder {
   }
 
  private:
-  /// Of a body in the graph of `outside`.
+  /// For a body in the graph of `outside`.
   Builder(const graph::Graph& graph, const graph::Names* around, const Builder* outside, Owned<> operators)
       : graph_(graph),
         outside_(outside),

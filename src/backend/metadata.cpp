@@ -109,7 +109,7 @@ Metadata::Stack Metadata::below(const Stack& outer, const Position& position) {
   return made;
 }
 
-/// Of a frame that calls others, in which nodes are made one after the other.
+/// The stack of a frame that calls others; nodes are made in it one after the other.
 const Metadata::Stack& Metadata::stack(const Position* caller) {
   if (caller == last_caller_ && last_stack_) return *last_stack_;
   auto known = stacks_.find(caller);

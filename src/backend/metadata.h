@@ -26,7 +26,7 @@ void annotate(const Owned<>& fx_node, PyObject* custom);
 
 class Metadata {
  public:
-  /// Of a body: `around`, a list, has the operators around it that run it, as "source_fn_stack" begins there.
+  /// For a body: `around`, a list, has the operators around it that run it, where "source_fn_stack" begins.
   explicit Metadata(Owned<> around = {}) : around_(std::move(around)) {}
   /// The same for a body that the operator runs.
   Owned<> inside(PyObject* op) const;

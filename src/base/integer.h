@@ -11,7 +11,7 @@ inline int sign_of(PyObject* integer) {
   return beyond ? beyond : (number > 0) - (number < 0);
 }
 
-/// Are two exact ints equal?
+/// True if two exact ints are equal.
 inline bool same_int(PyObject* a, PyObject* b) {
   int a_beyond = 0, b_beyond = 0;
   const long x = PyLong_AsLongAndOverflow(a, &a_beyond), y = PyLong_AsLongAndOverflow(b, &b_beyond);

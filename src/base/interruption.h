@@ -4,9 +4,9 @@
 
 namespace gramme {
 
-/// Is the exception that is set none of what runs: no Exception (KeyboardInterrupt, SystemExit), or raised by a handler
-/// of a signal? The program gets it where it stands. What raises it while gramme works is no failure of the backend, a
-/// graph or an operator.
+/// True if the set exception interrupts the program: no Exception (KeyboardInterrupt, SystemExit), or raised by a
+/// signal handler. The program gets it where it stands. What raises it while gramme works is no failure of the backend,
+/// a graph or an operator.
 bool is_interruption();
 
 /// Prints the exception that is set and drops it, and puts the earlier one back, unless it interrupts the program: then

@@ -1,4 +1,4 @@
-// Does the running process have the layouts that this build was compiled for?
+// Compares the running process with the layouts that this build was compiled for.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -48,7 +48,7 @@ class HandlersKept {
   HandlersKept();
   ~HandlersKept();
   HandlersKept(const HandlersKept&) = delete;
-  /// Has a handler raised?
+  /// True if a handler has raised.
   bool kept() const { return bool(kept_); }
   /// Sets what a handler raised, in the place of what is set; false if none did.
   bool raise();
@@ -85,7 +85,7 @@ extern const volatile int* const pending;  // CPython's
 /// Needs the GIL.
 void run_handlers();
 bool run_here();
-/// Is handlers' work done on this thread, now?
+/// True if handlers run on this thread, now.
 bool is_main();
 /// Makes CPython look for handlers and pending calls.
 void wake();
@@ -93,7 +93,7 @@ void wake();
 void note(const PyObject* exception);
 }  // namespace signals
 
-/// Has a signal arrived whose handler may run here, on this thread? One load where there is none; needs no GIL.
+/// True if a signal has arrived whose handler may run here, on this thread. One load where there is none; needs no GIL.
 inline bool signals_wait() { return *signals::pending && signals::run_here(); }
 
 /// Runs the handlers of what has arrived, unless a section inside another section holds them. Throws Interrupted for
@@ -103,7 +103,7 @@ inline void look_for_signals() {
     signals::run_handlers();
 }
 
-/// Was the exception at this address the last one that look_for_signals() threw, or that HandlersKept set?
+/// True if the exception at this address was the last one that look_for_signals() threw, or that HandlersKept set.
 bool is_raised_by_look(const PyObject* exception);
 
 }  // namespace gramme

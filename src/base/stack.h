@@ -16,7 +16,8 @@ enum class Room {
 /// The lowest address at which there is as much; 0 on a stack that is not the thread's own.
 uintptr_t lowest_with(Room room);
 
-/// Is there as much? On a stack that is not the thread's own (of a coroutine library) nothing is known: yes. Some 5 ns.
+/// True if there is as much. On a stack that is not the thread's own (of a coroutine library) nothing is known: yes.
+/// Some 5 ns.
 bool has_room(Room room);
 
 /// The same where a no costs little: also on a stack that is not the thread's own, or that was made larger.

@@ -8,7 +8,7 @@
 
 namespace gramme {
 
-/// Of a name or a text in a capture, which ends the segment at a lone surrogate: it has no UTF-8.
+/// The UTF-8 of a name or text in a capture; ends the segment at a lone surrogate, which has none.
 inline std::string utf8_of(PyObject* text) {
   Py_ssize_t size = 0;
   if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size)) return {bytes, static_cast<size_t>(size)};

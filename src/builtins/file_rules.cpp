@@ -30,7 +30,7 @@ std::string file_of(const char* module) {
   return {};
 }
 
-/// Is the file of the package, which is loaded? It may lie in any folder of the program's path.
+/// True if the file is of the package, which is loaded. It may lie in any folder of the program's path.
 bool is_of_package(std::string_view file, const std::string& name) {
   const std::string path = file_of(name.c_str());
   const std::string_view folder = std::string_view(path).substr(0, path.rfind('/') + 1);

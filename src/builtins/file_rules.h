@@ -21,12 +21,12 @@ class FileRules {
   /// A row of the table; other kinds are not about files.
   void add(const std::string& kind, const std::string& name);
   void find_roots();
-  /// Do the file's functions run for real?
+  /// True if the file's functions run for real.
   bool runs(PyObject* file);
   bool is_of_torch(PyObject* file) const;
-  /// Is it a function of torch that programs are made of? The rest only serves operators.
+  /// True for a function of torch that programs are made of. The rest only serves operators.
   bool is_of_models(PyCodeObject* code) const;
-  /// Does the file belong to a tool that looks at the program itself: importlib, PyTorch's compilers, gramme?
+  /// True if the file belongs to a tool that looks at the program itself: importlib, PyTorch's compilers, gramme.
   bool is_tool(PyObject* file) const;
 
  private:

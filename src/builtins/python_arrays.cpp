@@ -70,12 +70,12 @@ class Question {
       if (storage_root(below(i)) == storage_root(tensor)) return static_cast<long>(i);
     return -1;
   }
-  /// Has the program a tensor in that memory? A write by NumPy leaves its version as it is.
+  /// True if the program has a tensor in that memory. A write by NumPy leaves its version as it is.
   bool is_seen(const Tensor* tensor) const {
     return std::ranges::any_of(trace_.scope().state<Arrays>().given,
                                [&](const Tensor* given) { return storage_root(given) == storage_root(tensor); });
   }
-  /// Was anything written that may lie in the tensor's memory?
+  /// True if anything was written that may lie in the tensor's memory.
   bool is_written(const Tensor* tensor) const {
     return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
   }
@@ -341,7 +341,7 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
 
 }  // namespace
 
-/// Does the graph have the tensor as NumPy would have it?
+/// Refuses a tensor that the graph does not have as NumPy would have it.
 void refuse_tensor(const Tensor* tensor, const char* wanted) {
   const meta::Record& record = *tensor->record;
   PyObject* const cpu = once([] {

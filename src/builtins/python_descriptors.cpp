@@ -86,7 +86,7 @@ Value* set_field(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Of an existing property itself.
+/// Models `__get__` of an existing property.
 Value* get_property(Trace& trace, const Args& args) {
   auto [self, object, type] = positional<3>(args, 2);
   Value* seen = trace.see(self);
@@ -139,7 +139,7 @@ Value* subclasses_of(Trace& trace, const Args& args) {
   return trace.list(std::move(items));
 }
 
-/// Of a class made in the capture: really, on the type that gives it its shape.
+/// For a class made in the capture, called for real on the type that gives it its shape.
 Value* init_abstract_class(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   auto* cls = trace.see_as<value::Class>(self);

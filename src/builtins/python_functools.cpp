@@ -99,7 +99,7 @@ Value* get_partial_method(Trace& trace, const Args& args) {
 
 // ---- singledispatch
 
-/// Does issubclass() of the class ask nothing but for the MRO?
+/// True if issubclass() of the class asks only for the MRO.
 bool decides_by_mro(Trace& trace, value::Class* cls) {
   static PyObject* const kCheck = intern("__subclasscheck__");
   return cls && trace.type_lookup(Py_TYPE(cls->object), kCheck) == trace.type_lookup(&PyType_Type, kCheck);

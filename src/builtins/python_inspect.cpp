@@ -38,7 +38,7 @@ Value* signature(Trace& trace, const Args& args) {
 
 // ---- inspect.getattr_static
 
-/// Of an instance whose class has a plain metaclass: a data descriptor of the class, its own attribute, the class's.
+/// For an instance whose class has a plain metaclass: a data descriptor of the class, its own attribute, the class's.
 Value* get_static(Trace& trace, const Args& args) {
   static PyObject* const kDict = intern("__dict__");
   auto [subject, name, missing] = bind(args, 2, {"obj", "attr", "default"});

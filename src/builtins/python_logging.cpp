@@ -17,7 +17,7 @@ using value::Kind;
 constinit Option ignored(of_torch::DynamoConfig, "ignore_logging_functions");
 constinit Option reordered(of_torch::DynamoConfig, "reorderable_logging_functions");
 
-/// Is the function in the set? The module is not imported for it.
+/// True if the function is in the set. The module is not imported for it.
 bool is_listed(Option& set, PyObject* function) {
   Owned<> functions = set.value();
   int found = functions ? PySequence_Contains(functions.get(), function) : 0;
@@ -73,7 +73,7 @@ Value* is_enabled_for(Trace& trace, const Args& args) {
 
 // ---- warnings
 
-/// Does the first filter that concerns the category ignore all of it?
+/// True if the first filter that concerns the category ignores all of it.
 bool is_ignored(Trace& trace, PyTypeObject* category) {
   PyObject* const library = once([] { return import_module("warnings"); });
   auto* module = trace.see_as<value::Module>(trace.pinned(library));

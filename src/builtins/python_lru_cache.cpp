@@ -18,7 +18,7 @@ using value::Kind;
 using value::Object;
 using SK = source::Kind;
 
-/// Is a result made anew as good as the one that a cache kept?
+/// True if a result made anew is as good as the one that a cache kept.
 bool is_kept(Trace& trace, Value* result) {
   if (result->existing() || result->kind == Kind::Constant) return true;
   auto* tuple = value::as<value::Tuple>(result);
@@ -35,7 +35,8 @@ bool is_of_torch(Value* wrapped) {
   return name && std::string_view(name).starts_with("torch.");
 }
 
-/// Of an installed package: its caches keep answers about the process, and no program counts their hits.
+/// The function is of an installed package: its caches keep answers about the process, and no program counts their
+/// hits.
 bool is_of_package(Value* wrapped) {
   static PyObject* const key = intern("__file__");
   if (wrapped->kind != Kind::Function || !wrapped->object) return false;
@@ -63,7 +64,7 @@ bool is_number(Trace& trace, Value* value) {
   return value->kind == Kind::Number;
 }
 
-/// Does the call depend on a number that varies?
+/// True if the call depends on a number that varies.
 bool varies(const Call& call) {
   const size_t count = call.args.positional + call.args.keywords;
   return std::any_of(call.args.values, call.args.values + count,

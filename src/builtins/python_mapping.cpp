@@ -93,9 +93,9 @@ std::vector<std::pair<Value*, Value*>> Mapping::entries() {
 
 namespace {
 
-/// Is a dict's content taken directly, as dict.update does? A subclass must iterate as dict does; one of OrderedDict,
-/// whose iteration is its own, must read as it does too.
-/// `into_ordered`: OrderedDict takes only a dict itself directly.
+/// True if a dict's content is taken directly, as dict.update does. A subclass must iterate as dict does; one of
+/// OrderedDict, whose iteration is its own, must read as it does too. `into_ordered`: OrderedDict takes only a dict
+/// itself directly.
 bool reads_like_dict(Trace& trace, Value* seen, bool into_ordered) {
   static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
   static PyObject* const kGetAttribute = intern("__getattribute__");

@@ -8,9 +8,9 @@ namespace gramme::builtins {
 
 class Mapping {
  public:
-  /// Of a seen Dict, InstanceDict, Object holding a Dict; nothing otherwise.
+  /// The mapping of a seen Dict, InstanceDict or Object holding a Dict; none for others.
   static std::optional<Mapping> of(Trace& trace, Value* seen);
-  /// Of the self of a dict method; ends the segment if it is none.
+  /// The mapping of a dict method's self; ends the segment if it is none.
   static Mapping self(Trace& trace, Value* self);
 
   /// For OrderedDict.update: items are stored as `object[key] = item` says.

@@ -197,7 +197,7 @@ Value* extreme_constant(Trace& trace, PyObject* function, const std::vector<Valu
   GRAMME_BUG("the extreme item is none of the items");
 }
 
-/// Of ints over symbols, as one of them; null if there are others among the items.
+/// The extreme of ints over symbols, as one int; null if other items are among them.
 template <int op>
 Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
   PyObject* const function = once([] { return real("torch", op == Py_GT ? "sym_max" : "sym_min"); });
@@ -223,12 +223,12 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
   return best;
 }
 
-/// Where graphs run as they are: does an optimizer's step compute of numbers that vary?
+/// Where graphs run as they are: true if an optimizer's step computes with numbers that vary.
 bool computes_for_optimizer(Trace& trace) {
   return trace::is_in_optimizer(trace) || trace.state<trace::OptimizerNumbers>().seen;
 }
 
-/// Of floats that only a run of the graph tells; null if there are others among the items.
+/// The extreme of floats that only a run of the graph tells; null if other items are among them.
 template <int op>
 Value* extreme_float(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
   auto* const extreme = computes_for_optimizer(trace) ? &protocol::number_extreme : &protocol::data_extreme;

@@ -95,7 +95,7 @@ Value* index_of(Trace& trace, const Args& args) {
   protocol::raise(trace, PyExc_ValueError, "sequence.index(x): x not in sequence");
 }
 
-/// Of sequences only.
+/// Concatenates sequences; nothing else.
 template <int op>
 Value* concatenate(Trace& trace, const Args& args) {
   auto [left, right] = positional<2>(args, 2);

@@ -15,7 +15,7 @@ constexpr size_t kMostCompared = 64;  // more are sorted in another way
 
 using Keyed = std::vector<std::pair<Value*, Value*>>;  // key, item
 
-/// Is it a size or a number that varies, or a pair of such? Where few are compared, how they compare is a guard.
+/// True for a size or a number that varies, or a pair of such. Where few are compared, how they compare is a guard.
 bool varies(Trace& trace, Value* key) {
   Value* seen = trace.see(key);
   if (auto* number = value::as<value::Number>(seen)) return number->expr != nullptr;

@@ -55,7 +55,8 @@ class Sum {
   }
 
  private:
-  /// Is CPython still in one of these loops after this addition? Once it has left them, it adds by the operator.
+  /// True if CPython is still in one of these loops after this addition. Once it has left them, it adds by the
+  /// operator.
   bool stays(Value* before, Value* item) const {
     if (is_inexact(total_)) return is_of(before, &PyLong_Type);
     return is_of(before, &PyLong_Type) && is_whole(item) && fits_a_word(item) && fits_a_word(total_);

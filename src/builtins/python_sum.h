@@ -1,3 +1,4 @@
+// sum(), with the loops in which CPython adds ints and floats before it asks their types.
 #pragma once
 #include "builtins/python_support.h"
 

@@ -42,7 +42,7 @@ void add_rows(const char* module, std::initializer_list<const char*> types, Take
 /// Methods of a type that no module names (generator, dict_keys, …).
 void add_rows(PyTypeObject* type, std::initializer_list<Row> rows);
 void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows);
-/// Of torch's private names.
+/// A row for one of torch's private names.
 struct NamedRow {
   of_torch::Name name;
   protocol::Model model;
@@ -106,7 +106,7 @@ const char* type_name(Value* seen);                                      // as C
 /// Calls a real function on real objects; its exception becomes the program's. Only for functions that run no user
 /// code.
 Owned<> call_real(Trace& trace, PyObject* function, std::initializer_list<PyObject*> args);
-/// Of a call that folds or ends the segment.
+/// Folds the call, or ends the segment.
 Value* fold_or_stop(Trace& trace, PyObject* function, const Args& args, const char* name);
 /// An immutable real object made of constants (an itemgetter, a Signature), held by the segment.
 Value* pin(Trace& trace, Owned<> object);

@@ -187,7 +187,7 @@ Value* re_method(Trace& trace, const Args& args) {
   return fold_or_stop(trace, method.get(), rest(args, 1), name.text);
 }
 
-/// Of two existing patterns; NotImplemented for anything else.
+/// Compares two existing patterns; NotImplemented for anything else.
 template <int op>
 Value* compare_patterns(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);

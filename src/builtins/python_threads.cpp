@@ -11,7 +11,7 @@ namespace names = protocol::names;
 using value::Dict;
 using value::Object;
 
-/// Does the first look at it in a thread run nothing but C?
+/// True if the first look at it in a thread runs only C.
 bool starts_empty(PyTypeObject* type) { return type->tp_init == PyBaseObject_Type.tp_init; }
 
 Object* local_argument(Trace& trace, Value* self) {

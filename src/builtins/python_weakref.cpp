@@ -26,7 +26,7 @@ Value* make_reference(Trace& trace, const Args& args) {
   return reference;
 }
 
-/// Has the capture written to what the source reads from?
+/// True if the capture has written to what the source reads from.
 bool holder_changed(Trace& trace, const source::Source* source) {
   bool changed = false;
   auto ask = [&](Value* holder, effects::Kind kind) {
@@ -39,7 +39,8 @@ bool holder_changed(Trace& trace, const source::Source* source) {
   return changed;
 }
 
-/// Is the object at a root there for the whole segment: the function, what is pinned, a variable that was not assigned?
+/// True if the object at a root is there for the whole segment: the function, what is pinned, a variable that was not
+/// assigned.
 bool root_stays(Trace& trace, const source::Source* root) {
   if (root->kind == source::Kind::Function || root->kind == source::Kind::Pinned) return true;
   if (root->kind != source::Kind::Local) return false;
@@ -47,8 +48,8 @@ bool root_stays(Trace& trace, const source::Source* root) {
   return now && now->source == root;
 }
 
-/// Is all still there that was there where the segment began? Nothing from before was changed, no tensor written,
-/// whose history may hold objects, and the frame has what it had.
+/// True if everything is still there that was there where the segment began. Nothing from before was changed, no tensor
+/// written, whose history may hold objects, and the frame has what it had.
 bool holds_its_start(Trace& trace) {
   return trace.effects().empty() && !trace.scope().inputs_written() && trace.inliner->holds_its_start();
 }

@@ -24,7 +24,7 @@ Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
   return protocol::call(trace, original, args);
 }
 
-/// Does gramme trace what PyTorch keeps out of its own front end's captures?
+/// True if gramme traces what PyTorch keeps out of its own front end's captures.
 bool is_traced_anyway(PyObject* function) {
   if (!PyFunction_Check(function)) return false;
   PyCodeObject* code = cpython::code_of(cpython::as_function(function));
@@ -170,7 +170,7 @@ Value* make_config_patch(Trace& trace, value::Function* function, const Args& ar
   return manager;
 }
 
-/// Of the settings that may be changed so, one is about what gramme captures; what the program reads of
+/// One of the settings that may be changed so is about what gramme captures; what the program reads of
 /// torch._dynamo.config meanwhile would be another thing.
 Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
   static PyObject* const k_patch = intern("config_patch");

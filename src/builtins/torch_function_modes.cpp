@@ -67,7 +67,7 @@ bool is_model_of_stack(PyObject* callable) {
          model == &enter_device || model == &exit_device;
 }
 
-/// Of torch._C._VariableFunctions and methods of tensors modes see what may be overridden, and what makes tensors.
+/// Of torch's C functions and methods of tensors, modes see those that may be overridden or make tensors.
 bool is_overridable(PyObject* callable) {
   PyObject* const functions = of_torch::object(of_torch::VariableFunctions);
   PyObject* const ignored =

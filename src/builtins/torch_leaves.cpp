@@ -14,7 +14,7 @@ using namespace value;
 
 namespace {
 
-/// Is the tensor a view to autograd, or has it views, which would change with it?
+/// True if the tensor is a view to autograd, or has views, which would change with it.
 bool has_relatives(Trace& trace, Tensor* tensor) {
   if (tensor->differentiable || !tensor->views.empty()) return true;
   bool found = false;
@@ -73,7 +73,7 @@ void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
 
 namespace {
 
-/// Is it the tensor's own memory, as in `w.data = w.data.to(device)` where w is there already?
+/// True if it is the tensor's own memory, as in `w.data = w.data.to(device)` where w is there already.
 bool is_own_data(Trace& trace, const Tensor* tensor, const Tensor* data) {
   const bool closed = tensor->late == Tensor::Closed || data->late == Tensor::Closed;
   return !closed && !trace.state<Storages>().replaced && storage_root(tensor) == storage_root(data);

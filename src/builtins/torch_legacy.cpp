@@ -75,7 +75,7 @@ Value* make_tensor(Trace& trace, const Args& args) {
 
 // ---- record_function
 
-/// Does somebody measure? Then the program's ranges are made for real.
+/// Refuses while somebody measures. Then the program's ranges are made for real.
 void refuse_profiler(Trace& trace) {
   PyObject* const enabled = of_torch::object(of_torch::ProfilerEnabled);
   if (call_real(trace, enabled, {}).get() == Py_True) cannot(Reason::CallSkipped, "record_function under a profiler");

@@ -157,7 +157,7 @@ Value* get_device(Trace& trace, const Args& args) {
 
 // ---- memory formats
 
-/// Are the strides those of a dense tensor whose dimensions are in this order, the innermost first?
+/// True if the strides are those of a dense tensor whose dimensions are in this order, the innermost first.
 bool dense(Trace& trace, const meta::Record& record, const std::vector<size_t>& order) {
   shape::SymInt expected = 1;
   for (size_t d : order) {
@@ -169,7 +169,7 @@ bool dense(Trace& trace, const meta::Record& record, const std::vector<size_t>& 
   return true;
 }
 
-/// Are the strides those of a contiguous tensor, whatever the sizes?
+/// True if the strides are those of a contiguous tensor, whatever the sizes.
 bool surely_contiguous(const meta::Record& record) {
   std::optional<shape::SymInt> expected = 1;
   for (size_t d = record.sizes.size(); d-- > 0;) {

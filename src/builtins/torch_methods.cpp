@@ -79,7 +79,7 @@ Value* as_operator(Trace& trace, const Args& args) {
   return trace.emit(function, args);
 }
 
-/// Of an input it would be undone by no graph: the real tensor's views decide whether it is allowed.
+/// No graph could undo it on an input: the real tensor's views decide whether it is allowed.
 Value* detach_(Trace& trace, const Args& args) {
   static PyObject* const method = intern("detach_");
   Tensor* tensor = self_tensor(trace, args, "detach_");

@@ -158,7 +158,7 @@ Value* init_autocast(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Of a manager that existed before: its state, which says the same.
+/// What the manager was given; for one that existed before its state says it.
 Given given_or_state(Trace& trace, Object* manager) {
   const auto& given_to = trace.state<GivenTo>();
   if (auto found = given_to.find(manager); found != given_to.end()) return found->second;

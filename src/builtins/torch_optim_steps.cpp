@@ -22,7 +22,7 @@ bool is_empty_list(Trace& trace, Value* value) {
   return list && !list->existing() && list->items().empty();
 }
 
-/// May the program have changed what the methods read? Attributes of other objects they do not know.
+/// True if the program may have changed what the methods read. Attributes of other objects they do not know.
 bool may_have_changed(const Trace& trace) {
   auto is_apart = [](const effects::Effect& effect) {
     static PyObject *const state = intern("state"), *const groups = intern("param_groups");
@@ -42,7 +42,7 @@ bool is_below(const source::Source* source, const source::Source* root) {
   return false;
 }
 
-/// Has the program looked into the state?
+/// True if the program has looked into the state.
 bool is_looked_into(Trace& trace, Value* optimizer) {
   static PyObject* const name = intern("state");
   const size_t before = trace.facts().size();

@@ -84,7 +84,8 @@ Value* type_name_of(Trace& trace, const Args& args) {
   return trace.inliner->call(trace.see_as<value::Function>(trace.pinned(function)), args);
 }
 
-/// Has the object a `__torch_function__` that would be asked? Plain tensors and parameters have one that is not.
+/// True if the object has a `__torch_function__` that would be asked. Plain tensors and parameters have one that is
+/// not.
 bool overrides(Trace& trace, Value* object) {
   static PyObject* const hook = intern("__torch_function__");
   PyObject* const disabled = of_torch::object(of_torch::DisabledTorchFunctionImpl);

@@ -55,14 +55,14 @@ inline void refuse_of_gradient(Trace& trace, const char* what) {
     cannot(Reason::BodyUnsupported, std::string(what) + " in a hook");
 }
 
-/// Has the program given a tensor the storage of another?
+/// Tells whether the program has given a tensor the storage of another.
 struct Storages {
   bool replaced = false;
 };
 
 /// torch.Size of a tensor's sizes.
 value::Tuple* size_of(Trace& trace, const meta::Record& record);
-/// Do tensors have the same sizes, or strides?
+/// True if tensors have the same sizes, or strides.
 bool same_numbers(Trace& trace, const std::vector<shape::SymInt>& a, const std::vector<shape::SymInt>& b);
 /// tensor.numel()
 Value* element_count(Trace& trace, const meta::Record& record);

@@ -29,7 +29,7 @@ int text_between(const Instruction* from, const Instruction* raise) {
   return told && from + 3 == raise ? from[1].arg : -1;
 }
 
-/// Of a comprehension: its iterator is dropped, the variables that it shares with the function get back what they held.
+/// The end of a comprehension: its iterator is dropped, variables shared with the function get their values back.
 bool puts_back(const Instruction* from) {
   if (from->op != Op::SWAP || from[1].op != Op::POP_TOP) return false;
   for (from += 2; from->op == Op::SWAP || from->op == Op::STORE_FAST;) ++from;
@@ -41,7 +41,7 @@ bool wraps_stop_iteration(const Instruction& instruction) {
   return instruction.op == Op::CALL_INTRINSIC_1 && instruction.arg == kStopIterationError;
 }
 
-/// Of what an except clause that does not match consists.
+/// An except clause that does not match consists of such instructions.
 bool is_passive(const Instruction& instruction) {
   static constexpr Op kPassive[] = {
       Op::PUSH_EXC_INFO, Op::LOAD_GLOBAL, Op::CHECK_EXC_MATCH, Op::POP_JUMP_IF_FALSE, Op::COPY,

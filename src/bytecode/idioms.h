@@ -32,8 +32,8 @@ Handles what_handles(const Code& code, const Handler& handler);
 /// The innermost handler around code unit `at` that is there for a statement; null if there is none.
 const Handler* statement_handler(const Code& code, int at);
 
-/// Does an exception raised at code unit `at` leave the frame without any code of the program run? `lets_pass` says it
-/// of `except` with the global of this index into co_names. False where that is not certain.
+/// True if an exception raised at code unit `at` leaves the frame without running any code of the program. `lets_pass`
+/// says it of `except` with the global of this index into co_names. False where that is not certain.
 bool passes_through(const Code& code, int at, const std::function<bool(int name)>& lets_pass);
 
 }  // namespace gramme::bytecode

@@ -41,7 +41,7 @@ bool leave_instruction(PyThreadState* thread, LiveFrame frame, const StepResult&
 /// What BINARY_OP with this argument (NB_ADD … NB_INPLACE_XOR) computes: a new reference, or null with an error set.
 PyObject* binary_operation(int op, PyObject* left, PyObject* right);
 
-/// Does step() know the instruction of this name, in the vocabulary, or does it hand over?
+/// True if step() knows the instruction of this name, in the vocabulary; otherwise it hands over.
 bool can_step(const char* name);
 
 }  // namespace gramme::cpython

@@ -9,7 +9,7 @@
 namespace gramme::cpython {
 
 namespace {
-/// Of the tables in which PyTorch's front end, once used, has each module: they forget what dies, and nobody sees when.
+/// A callback of the tables in which PyTorch's front end keeps each module: they drop what dies, and nobody sees when.
 bool is_of_front_end(PyObject* callback) {
   if (PyMethod_Check(callback)) callback = PyMethod_GET_FUNCTION(callback);
   PyObject* module = PyFunction_Check(callback) ? reinterpret_cast<PyFunctionObject*>(callback)->func_module : nullptr;
@@ -73,7 +73,7 @@ class Dying {
     PyTypeObject* type = Py_TYPE(object);
     return PyObject_IS_GC(object) && type->tp_traverse && type->tp_traverse(object, visit, this) != 0;
   }
-  /// Do all die that hold the one looked into, and itself?
+  /// True if all die that hold the one looked into, and itself.
   bool all_die() const {
     for (size_t at = at_;; at = held_[at - 1].holder) {
       if (!dies_with_one(looking_, object_at(at))) return false;

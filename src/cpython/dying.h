@@ -12,10 +12,10 @@ namespace gramme::cpython {
 inline bool has_finalizer(PyObject* object) {
   return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
 }
-/// Does somebody wait for the object's death?
+/// True if somebody waits for the object's death.
 bool has_callback(PyObject* object);
 
-/// Is something so of the object, or if it is a container of what it holds?
+/// True if `is` holds of the object or, if it is a container, of what it holds.
 template <class Is>
 bool any_held(PyObject* object, const Is& is) {
   if (is(object)) return true;

@@ -99,7 +99,7 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
 constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
 constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
-/// Is it a function's frame, and nothing else going on?
+/// True for a function's frame with nothing else going on.
 bool can_be_taken(PyThreadState* thread, FrameImage frame, bool throwing = false) {
   PyCodeObject* code = frame.code();
   return (code->co_flags & kFunction) == kFunction && !frame.namespace_object() &&
@@ -112,7 +112,7 @@ bool begins(PyThreadState* thread, FrameImage frame) {
          can_be_taken(thread, frame);
 }
 
-/// Is it a generator's or coroutine's frame that gets a value, or an exception?
+/// True for a generator's or coroutine's frame that gets a value, or an exception.
 bool is_resumed(PyThreadState* thread, FrameImage frame, bool throwing) {
   const int suspends = frame.code()->co_flags & kSuspends;
   return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && frame.of_generator() &&
@@ -152,8 +152,8 @@ bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
   return Py_TYPE(object)->tp_finalize && type_lookup(Py_TYPE(object), name) == reinterpret_cast<PyObject*>(function);
 }
 
-/// Does the frame run at a moment that the program did not choose? Finalizers, callbacks of weak references and of the
-/// collector, handlers of signals, audit hooks; calls that look like one of them, too.
+/// True if the frame runs at a moment that the program did not choose: finalizers, callbacks of weak references and of
+/// the collector, handlers of signals, audit hooks; calls that look like one of them, too.
 bool interrupts(PyThreadState* thread, FrameImage frame) {
   if (thread->interp->gc.collecting || thread->tracing) return true;
   if (frame.of_generator()) return false;  // its arguments are old

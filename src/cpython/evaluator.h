@@ -80,8 +80,8 @@ class TakesFrames {
 /// those from before hear again, unless others were set meanwhile. Costs a comparison where there are none.
 class Untraced {
  public:
-  /// Is the profile function's object alive as long as it is to be called? Who lets go of it before has ended: it must
-  /// not hear again.
+  /// Whether the profile function's object is alive as long as it is to be called. Who lets go of it before has ended:
+  /// it must not hear again.
   enum class Profiler : uint8_t { MayBeOurs, HoldsItsObject };
   explicit Untraced(PyThreadState* thread, Profiler profiler = Profiler::MayBeOurs)
       : thread_(thread), profiler_(profiler) {

@@ -36,7 +36,8 @@ inline bool is_suspended(PyObject* generator) {
 #endif
 }
 
-/// Does a suspended frame stand where it waits for another generator? The RESUME in front of which it stands says so.
+/// True if a suspended frame stands where it waits for another generator. The RESUME in front of which it stands says
+/// so.
 inline bool waits_for_another(FrameImage frame) { return (raw_unit(frame.code(), frame.next()).arg & 3) >= 2; }
 /// What that is, borrowed.
 inline PyObject* waited_for(FrameImage frame) { return frame.item(GRAMME_PYTHON_ITERATOR_PAIRS ? 2 : 1); }

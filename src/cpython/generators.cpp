@@ -13,7 +13,7 @@
 namespace gramme::cpython {
 namespace {
 
-/// Of all watched generators that live; guarded by the GIL. Never destroyed: generators die late.
+/// All living watched generators; guarded by the GIL. Never destroyed: generators die late.
 std::unordered_map<PyObject*, std::shared_ptr<Resumer>>& resumers() {
   static auto* const all = new std::unordered_map<PyObject*, std::shared_ptr<Resumer>>;  // no Python
   return *all;

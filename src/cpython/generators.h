@@ -12,7 +12,7 @@ namespace gramme::cpython {
 class Resumer {
  public:
   virtual ~Resumer() = default;
-  /// Does it take the frame this time? Runs no Python.
+  /// True if it takes the frame this time. Runs no Python.
   virtual bool wants(PyThreadState* thread) noexcept = 0;
   /// Runs the frame in the evaluator's place, to where it yields, returns or raises. What is thrown into it is set.
   virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
@@ -20,16 +20,16 @@ class Resumer {
   virtual int traverse(visitproc visit, void* arg) const = 0;
 };
 
-/// Is it a generator whose death runs none of its code: it has not begun, or is done, or waits outside of any `try` and
-/// `with`, and not for another?
+/// True for a generator whose death runs none of its code: it has not begun, or is done, or waits outside of any `try`
+/// and `with`, and not for another.
 bool closes_quietly(PyObject* object);
 
-/// Is it a generator or coroutine, no asynchronous generator, that can be resumed?
+/// True for a generator or coroutine, no asynchronous generator, that can be resumed.
 bool can_watch(PyObject* object);
 
 /// From now on it is known whether the program throws into a generator, or closes it, or it dies.
 void know_who_throws();
-/// Does the program throw into it, or close it? Only for those that are not watched.
+/// True if the program throws into it, or closes it. Only for those that are not watched.
 bool is_thrown_into(PyObject* generator);
 
 /// From now on the resumer gets the generator's frame where it is sent a value, or an exception by throw() or close(),

@@ -29,7 +29,7 @@ vectorcallfunc* place_of(PyObject* holder) {
   return reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(holder) + Py_TYPE(holder)->tp_vectorcall_offset);
 }
 
-/// Is it a call as CPython makes it of a handler, behind `self` if there is one: of the signal's number and a frame?
+/// True for a call as CPython makes it of a handler, behind `self` if there is one: of the signal's number and a frame.
 bool is_of_signal(PyObject* const* args, Py_ssize_t count) {
   if (count < 2) return false;
   PyObject *number = args[count - 2], *frame = args[count - 1];

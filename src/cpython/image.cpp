@@ -57,7 +57,7 @@ void set_too_few(int before, int after, Py_ssize_t got) {
     PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, got);
 }
 
-/// Has the iterator ended, as an unpacking without a star asks?
+/// True if the iterator has ended, as an unpacking without a star asks.
 bool ended(PyObject* iterator, int expected) {
   auto extra = Owned<>::steal(PyIter_Next(iterator));
   if (!extra) return !PyErr_Occurred();

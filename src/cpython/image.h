@@ -137,7 +137,7 @@ class FrameImage {
 #endif
   }
 #if !GRAMME_PYTHON_GENERATOR_CODE
-  /// Of a generator that has no frame yet.
+  /// For a generator that has no frame yet.
   void set_code(PyCodeObject* code) const {
 #if GRAMME_PYTHON_TAGGED_SLOTS
     frame_->f_executable = PyStackRef_FromPyObjectNew(reinterpret_cast<PyObject*>(code));

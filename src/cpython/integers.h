@@ -4,7 +4,8 @@
 
 namespace gramme::cpython {
 
-/// Is the magnitude of an int, of any class, below 2**30? Its size says so up to 3.11; later the size means nothing.
+/// True if the magnitude of an int, of any class, is below 2**30. Its size says so up to 3.11; later the size means
+/// nothing.
 inline bool has_one_digit(PyObject* integer) {
   static_assert(PyLong_SHIFT == 30);
 #if GRAMME_PYTHON_COMPACT_INTS

@@ -10,9 +10,9 @@ namespace gramme::cpython {
 bool is_lru_cache(PyObject* object);
 /// With typed=True the keys hold the types of the arguments.
 bool is_typed_cache(PyObject* wrapper);
-/// Does a full one forget the oldest? Its table holds links, others hold the results themselves.
+/// True if a full one forgets the oldest. Its table holds links, others hold the results themselves.
 bool is_bounded_cache(PyObject* wrapper);
-/// Would a new key push none out?
+/// True if a new key would push none out.
 bool has_room_in_cache(PyObject* wrapper);
 /// Where the wrapper keeps its table, a dict. The same one as long as the wrapper lives.
 PyObject** cache_table_address(PyObject* wrapper);

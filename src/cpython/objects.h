@@ -36,9 +36,9 @@ enum class Lookup : uint8_t {
   Found,
   NeedsPython,  // a key of the same hash would have to be compared by user code
 };
-/// Is it an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None,
+/// True for an immutable builtin whose == and hash run no user code: str, int, float, bool, complex, bytes, None,
 /// Ellipsis, a type or builtin function (compared by identity), a tuple (or one of a class that compares like it) or
-/// frozenset of such?
+/// frozenset of such.
 bool is_inert_key(PyObject* key);
 /// dict[key] for an inert key; runs no Python. `value` is null unless found.
 Lookup dict_lookup(PyObject* dict, PyObject* key, PyObject** value);
@@ -122,7 +122,7 @@ inline PyObject* instance_dict_if_any(PyObject* object) {
   PyObject** address = instance_dict_address(object);
   return address ? *address : nullptr;
 }
-/// Are the attributes of this instance stored inline now, and is there no dict?
+/// True if the attributes of this instance are stored inline now, and there is no dict.
 bool has_inline_values(PyObject* object);
 /// A word of an instance with a managed dict, which has none, that changes as soon as it has one. As long as it is the
 /// same, inline values are where they are.
@@ -153,7 +153,7 @@ inline PyObject** slot_address(PyObject* object, Py_ssize_t offset) {
 
 /// Gives a set, or a frozenset nobody else has, the members of another set in the same places; false with an error set.
 bool place_members(PyObject* set, PyObject* like);
-/// Have the sets the same members, by `same`, in the same places?
+/// True if the sets have the same members, by `same`, in the same places.
 bool same_places(PyObject* a, PyObject* b, bool (*same)(PyObject*, PyObject*));
 /// The index-th member in the set's order, null past the end. Linear.
 PyObject* set_member(PyObject* set, Py_ssize_t index);
@@ -164,7 +164,7 @@ inline PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast
 inline PyCodeObject* code_of(PyFunctionObject* function) {
   return reinterpret_cast<PyCodeObject*>(function->func_code);
 }
-/// Does Python code run when its annotations are asked for?
+/// True if Python code runs when its annotations are asked for.
 inline bool makes_annotations([[maybe_unused]] PyObject* function) {
 #if GRAMME_PYTHON_ANNOTATE
   const PyFunctionObject* of = as_function(function);
@@ -188,7 +188,7 @@ PyObject* token_part(PyObject* token, int part);
 const uint64_t* abc_registrations();
 /// type.__subclasses__(cls), whatever the metaclass says: a list.
 Owned<> subclasses(PyTypeObject* cls);
-/// Of a dict that changes when they do; null there as long as there were none.
+/// The address of the dict of subclasses, which changes when they do; it holds null as long as there were none.
 PyObject** subclasses_address(PyTypeObject* cls);
 
 // ---- threading.local

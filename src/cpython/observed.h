@@ -1,6 +1,6 @@
-// Does somebody watch what code does? Trace and profile functions and the tools of sys.monitoring; from 3.12 on the
-// former are tools, too. Who is told of each instruction, line or call rewrites the code at once, of frames under way
-// as well: from the next instruction on CPython has to run them.
+// Tells whether somebody watches what code does. Trace and profile functions and the tools of sys.monitoring; from 3.12
+// on the former are tools, too. Who is told of each instruction, line or call rewrites the code at once, of frames
+// under way as well: from the next instruction on CPython has to run them.
 #pragma once
 #include "cpython/image.h"
 

@@ -6,7 +6,7 @@
 
 namespace gramme::cpython {
 
-/// Is an exception set?
+/// True if an exception is set.
 inline bool is_raising(PyThreadState* thread) {
 #if GRAMME_PYTHON_RAISED_OBJECT
   return thread->current_exception != nullptr;
@@ -30,7 +30,7 @@ Handled handled_exceptions(PyThreadState* thread);
 /// Sets the exception that the current function or generator handles, and drops the old one. Takes a reference over.
 void set_handled_exception(PyThreadState* thread, PyObject* owned);
 
-/// Has the evaluator been asked to stop for signals, pending calls, the GIL or an asynchronous exception?
+/// True if the evaluator has been asked to stop for signals, pending calls, the GIL or an asynchronous exception.
 bool eval_breaker(PyThreadState* thread);
 /// Does what was asked for; false with an exception set.
 bool handle_pending(PyThreadState* thread);
@@ -50,7 +50,7 @@ inline int& levels_left(PyThreadState* thread) {
 /// The level of a frame, which is to be left in both cases. False: the limit was hit, RecursionError is set.
 bool enter_frame(PyThreadState* thread);
 inline void leave_frame(PyThreadState* thread) { ++levels_left(thread); }
-/// Does the limit allow so many more levels?
+/// True if the limit allows so many more levels.
 inline bool has_recursive_calls(PyThreadState* thread, int count) { return levels_left(thread) > count; }
 
 }  // namespace gramme::cpython

@@ -62,7 +62,7 @@ struct Node {
   const char* label = nullptr;         // Placeholder of a body that has no outer, Attribute: what it is called
 };
 
-/// Does the call set the grad mode?
+/// True if the call sets the grad mode.
 bool sets_grad_mode(const Node* node);
 
 class Graph {
@@ -75,7 +75,7 @@ class Graph {
   Graph* make_body(const char* prefix);
   bool has_bodies() const { return !bodies_.empty(); }
   Graph* around() const { return around_; }  // null of the outermost
-  /// Is it this graph, or does it stand around it?
+  /// True for this graph and those around it.
   bool is_in(const Graph* other) const;
   /// The node by which this graph has a value of one around it: an input, of each body in between, too.
   Node* here(Node* node);
@@ -89,7 +89,7 @@ class Graph {
   /// Bodies that are `shared` and do the same become one. Names are given anew, and each operator of such a body is
   /// told its name, as the second argument. Of the outermost graph, once it is done.
   void share_bodies();
-  /// Of a body: what it returns, a tree over its nodes and constants.
+  /// For a body: what it returns, a tree over its nodes and constants.
   void returns(const meta::Argument& result);
   const meta::Argument& result() const { return result_; }
   /// The only operator that runs the body; null if there is none, or several.
@@ -99,11 +99,11 @@ class Graph {
   /// Two bodies in this graph that one operator runs take one list of inputs from outside from now on: what both take,
   /// what only the left one does, what only the right one does, each in the order of the names here.
   void merge_inputs(Graph& left, const char* left_suffix, Graph& right, const char* right_suffix);
-  /// Of a body: an operation in it writes to a tensor from around.
+  /// For a body: an operation in it writes to a tensor from outside.
   bool writes_around = false;
-  /// Of a body: its operator knows it by name, and equal ones are one.
+  /// For a body: its operator knows it by name, and equal ones are one.
   bool shared = false;
-  /// Of a body: what backends find in `meta` of its graph module.
+  /// For a body: what backends find in `meta` of its graph module.
   std::vector<std::pair<const char*, PyObject*>> metadata;
   /// One result more; -1 where what the body returns is no tuple.
   int also_return(Node* node);
@@ -122,7 +122,7 @@ class Graph {
   const ModuleCall* enter(PyObject* module, const source::Source* path);
   void leave(const ModuleCall* before) { module_ = before; }
   const ModuleCall* module() const { return module_; }
-  /// Of nodes made from now on: what backends find as "custom" in their `meta`. A dict that lives as long as the graph.
+  /// What backends find as "custom" in `meta` of nodes made from now on: a dict that lives as long as the graph.
   PyObject* custom = nullptr;
   /// The values the graph returns, in order; nodes only.
   std::vector<Node*> outputs;

@@ -1,3 +1,4 @@
+// Nodes that set the grad mode: those that change nothing are removed.
 #include <algorithm>
 
 #include "base/once.h"

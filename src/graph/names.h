@@ -43,7 +43,7 @@ struct Names {
 
 /// `around`: of the graph around, for a body.
 Names assign_names(const Graph& graph, const Names* around = nullptr);
-/// Of a graph that is not finished, whatever is around it.
+/// The names in a graph that is not finished, whatever is around it.
 Names names_so_far(const Graph& graph);
 /// Names in the graph around a body that is installed in `graph`, which is that or stands around it.
 Names names_around(const Graph& body, const Graph& graph, const Names& names);

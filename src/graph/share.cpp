@@ -22,7 +22,7 @@ bool same_constant(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
-/// Is the second argument the name of the body that is the first?
+/// True if the second argument is the name of the body that is the first.
 bool told_name(const meta::Call& call) {
   if (call.arg_count < 2 || call.args[0].kind != Argument::Body) return false;
   const Graph* body = call.args[0].node->body;

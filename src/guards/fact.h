@@ -32,7 +32,7 @@ struct Fact {
 
 const char* kind_name(Kind kind);
 Operand operand(Kind kind);
-/// Has it what its row says that it is compared with?
+/// True if it has what its row says that it is compared with.
 bool is_complete(const Fact& fact);
 /// The float at the source, or in a tensor there, lies between these; `whole`: it is a whole number besides.
 Fact between(const source::Source* source, double low, double high, bool whole = false);

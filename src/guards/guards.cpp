@@ -1,3 +1,4 @@
+// Facts as text, for explain() and logs.
 #include "guards/fact.h"
 #include "source/constant.h"
 

@@ -29,7 +29,7 @@ PyObject* mark(PyObject* tensor, PyObject* name) {
   return found && PyAnySet_Check(found) ? found : nullptr;
 }
 
-/// Of ints alone: their hashes and comparisons are CPython's.
+/// True if `set` is a subset of `of`. Both hold ints, whose hashes and comparisons are CPython's.
 bool is_subset(PyObject* set, PyObject* of) {
   PyObject* item;
   Py_hash_t hash;

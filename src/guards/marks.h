@@ -7,14 +7,14 @@ namespace gramme::guards {
 
 /// A tuple of frozensets of dimensions, one for each kind of mark, None where there is none; None if there is no mark.
 Owned<> marks_of(PyObject* tensor);
-/// Is each kind of mark absent, or no wider than in what marks_of() gave for another tensor? Runs no Python.
+/// True if each kind of mark is absent, or no wider than in what marks_of() gave for another tensor. Runs no Python.
 bool are_marks_within(PyObject* tensor, PyObject* marks);
-/// Did torch._dynamo.mark_static_address(guard=True) say that captures are for this very tensor?
+/// True if torch._dynamo.mark_static_address(guard=True) said that captures are for this very tensor.
 bool has_guarded_address(PyObject* tensor);
-/// Has none of the tensor's own attributes the name of one of its class that they would hide? Those of data descriptors
-/// they do not. Runs no Python.
+/// True if none of the tensor's own attributes has the name of one of its class that they would hide. Those of data
+/// descriptors they do not. Runs no Python.
 bool hides_nothing(PyObject* tensor);
-/// May the tensor have attributes of its own?
+/// True if the tensor may have attributes of its own.
 [[gnu::always_inline]] inline bool may_have_attributes(PyObject* tensor) {
   if (cpython::has_inline_values(tensor)) return cpython::inline_count(tensor) != 0;
   return cpython::instance_dict_if_any(tensor) != nullptr;

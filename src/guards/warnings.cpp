@@ -67,7 +67,7 @@ PyObject* action_for(PyObject* library, PyObject* globals, PyObject* warning) {
   return PyDict_GetItemString(library, "defaultaction");
 }
 
-/// Are these functions, which the module defines, still there?
+/// True if these functions, which the module defines, are still there.
 bool shows_by_itself(PyObject* library) {
   for (const char* name : {"_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "_formatwarnmsg_impl"}) {
     PyObject* found = PyDict_GetItemString(library, name);

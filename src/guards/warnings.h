@@ -4,8 +4,9 @@
 
 namespace gramme::guards {
 
-/// Is the warning, a tuple of text, category and line, issued in a function with these globals, not raised, and shown,
-/// if at all, by the library's own functions on a file in C? Filters with patterns of the program's own are not asked.
+/// True if the warning, a tuple of text, category and line, issued in a function with these globals, is not raised, and
+/// shown, if at all, by the library's own functions on a file in C. Filters with patterns of the program's own are not
+/// asked.
 bool is_harmless_warning(PyObject* globals, PyObject* warning);
 
 }  // namespace gramme::guards

@@ -21,7 +21,7 @@ using meta::Argument;
 
 namespace {
 
-/// Does the code ask whether something is None, perhaps in a jump?
+/// True if the code asks whether something is None, perhaps in a jump.
 bool looks_for_none(PyCodeObject* code) {
   using opcode::Op;
   static constexpr Op kAsking[] = {Op::IS_OP, Op::POP_JUMP_IF_NONE, Op::POP_JUMP_IF_NOT_NONE};
@@ -46,7 +46,7 @@ class Reachable {
       if (attribute.value) add(attribute.value);
   }
   const std::vector<Tensor*>& tensors() const { return tensors_; }
-  /// Does the input of backward stand for one of them?
+  /// True if the input of backward stands for one of them.
   bool has(const graph::Node* input) const {
     return std::any_of(tensors_.begin(), tensors_.end(),
                        [&](const Tensor* tensor) { return outermost(tensor->node) == outermost(input); });

@@ -94,7 +94,7 @@ Object* make_context(Trace& trace, Applied& applied) {
   return context;
 }
 
-/// Is `setup_context` another one than that of torch's base class?
+/// True if `setup_context` is not that of torch's base class.
 bool has_own_setup(Trace& trace, PyTypeObject* function) {
   static PyObject* const name = intern("setup_context");
   PyTypeObject* const base = of_torch::type(of_torch::SingleLevelFunction);
@@ -181,8 +181,8 @@ Value* Applied::result(Trace& trace) const { return single ? outputs[0] : trace.
 
 namespace {
 
-/// May the operation depend on grad mode: on what needs a gradient, or by code in Python? What sets it does: to what it
-/// was before, perhaps.
+/// True if the operation may depend on grad mode: on what needs a gradient, or by code in Python. What sets it does: to
+/// what it was before, perhaps.
 bool depends_on_grad_mode(const graph::Node* node) {
   if (graph::sets_grad_mode(node)) return true;
   if (node->kind == graph::Node::Body) return true;

@@ -28,7 +28,7 @@ struct Applied {
   void run_forward(Trace& trace);
   /// Ends the segment where apply might raise or would do what is not known of here.
   void check(Trace& trace) const;
-  /// May the output have a gradient?
+  /// True if the output may have a gradient.
   bool is_differentiable(Trace& trace, value::Tensor* output) const;
   Value* result(Trace& trace) const;
 };

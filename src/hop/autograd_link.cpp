@@ -20,7 +20,7 @@ bool is_size(Trace& trace, Value* value) {
   return tuple && tuple->type == size;
 }
 
-/// Is the value, made anew from an argument of a node, the same to the program?
+/// True if the value, made anew from an argument of a node, is the same to the program.
 bool may_be_argument(Trace& trace, Value* value) {
   value = trace.see(value);
   if (auto* tuple = as<Tuple>(value))

@@ -36,7 +36,7 @@ class Body {
   std::vector<value::Tensor*> tensors(Value* result) const;
   /// Nor may the function write to a tensor from outside.
   void forbid_writes() { confined_->forbid_writes(); }
-  /// Was the tensor made in the body, with all that has its memory?
+  /// True if the tensor was made in the body, with all that has its memory.
   bool is_own(const value::Tensor* tensor) const;
   /// Operations go into the graph around again; what the body returns is for graph()->returns() to say.
   void leave();

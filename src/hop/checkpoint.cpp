@@ -108,7 +108,7 @@ Call bind(Trace& trace, const Args& args) {
   return call;
 }
 
-/// Do the module's own settings say nothing? The program may set them anywhere.
+/// Refuses unless the module's own settings say nothing. The program may set them anywhere.
 void need_plain_settings(Trace& trace) {
   PyObject* const module = once([] { return import_module(kName); });
   static PyObject* const names[] = {of_torch::attribute(of_torch::EnableCheckpointEarlyStop),

@@ -48,7 +48,7 @@ graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* fu
   return body.returns(trace.scope().argument(result));
 }
 
-/// Of the result, the sums of the scores' exponentials, and their greatest.
+/// The records of the result, of the sums of the scores' exponentials, and of their maxima.
 std::array<const Record*, 3> results_of(Trace& trace, const Row& row, const std::array<Tensor*, 3>& tensors) {
   PyObject* const infer = of_torch::object(of_torch::FlexAttentionFakeImpl);
   std::vector<Argument> arguments;

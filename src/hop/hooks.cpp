@@ -218,7 +218,7 @@ graph::Graph* body_or_late(Trace& trace, const Tensor* tensor, Value* hook) {
 
 // ---- under compiled autograd
 
-/// Is the backward compiled, by PyTorch's compiled autograd, if it runs as the thread is now?
+/// True if the backward is compiled, by PyTorch's compiled autograd, if it runs as the thread is now.
 bool compiles_backward(Trace& trace) {
   static PyObject* const name = intern("compiled_autograd_enabled");
   PyObject* module = of_torch::if_loaded(of_torch::CompiledAutograd);

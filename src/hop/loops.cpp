@@ -26,14 +26,14 @@ Argument number(Trace& trace, shape::SymInt value) {
   return argument;
 }
 
-/// Of an item along the first dimension.
+/// The record of an item along the first dimension.
 const Record* item_of(Trace& trace, const Row& row, const Tensor* tensor) {
   const Record* record = trace.shapes.simplified(tensor->record);
   if (record->sizes.empty()) refuse(row, "a tensor without dimensions");
   return would_give(trace, row, record, "select", {number(trace, 0), number(trace, 0)});
 }
 
-/// Of a stack of so many.
+/// The record of a stack of so many.
 const Record* stack_of(Trace& trace, const Row& row, const Record* record, shape::SymInt count) {
   std::vector<Argument> times = {number(trace, count)};
   for (size_t i = 0; i < record->sizes.size(); ++i) times.push_back(number(trace, 1));

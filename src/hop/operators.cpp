@@ -30,7 +30,7 @@ std::string_view name_of(PyObject* op) {
   return text ? text : "";  // the operator has it
 }
 
-/// Is it of a subclass of BaseHOP?
+/// True for a subclass of BaseHOP.
 bool is_base_operator(PyObject* op) {
   PyObject* const type = of_torch::if_loaded(of_torch::BaseHop);
   return type && PyObject_TypeCheck(op, reinterpret_cast<PyTypeObject*>(type));

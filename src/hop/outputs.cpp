@@ -24,7 +24,7 @@ bool needs_gradient(Value* leaf) {
   return tensor && meta::physical(tensor->record)->requires_grad;
 }
 
-/// Of two ints.
+/// The range of two ints.
 std::optional<shape::Range> range_of(Value* a, Value* b) {
   auto number = [](Value* value) -> std::optional<int64_t> {
     if (value->kind != Kind::Constant || !PyLong_CheckExact(value->object)) return {};

@@ -19,11 +19,11 @@ std::array<Value*, N> bind(const Row& row, const Args& args, const char* const (
   }
   return found;
 }
-/// Of a tuple or list.
+/// The items of a tuple or list.
 std::vector<Value*> items_in(Trace& trace, const Row& row, Value* sequence);
 std::vector<value::Tensor*> tensors_in(Trace& trace, const Row& row, Value* sequence);
 
-/// Of one function. Its tensors are nodes of the body, which must still be open.
+/// One function's results. Its tensors are nodes of the body, which must still be open.
 struct Outputs {
   /// `numbers`: those that it computed are nodes, too.
   Outputs(Trace& trace, const Body& body, Value* result, bool numbers = false);
@@ -46,7 +46,7 @@ struct Item {
 /// The items are what the call gives from now on.
 void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items);
 
-/// Of two functions of which one runs.
+/// The results of two functions of which one runs.
 struct Merged {
   std::vector<meta::Argument> left, right;  // what the bodies return
   std::vector<Value*> leaves;               // what comes of it

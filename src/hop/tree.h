@@ -13,7 +13,7 @@ class Tree {
   Tree(trace::Trace& trace, value::Value* root);
 
   std::vector<value::Value*> leaves;  // in order
-  /// Has it the same containers, with the same keys?
+  /// True if it has the same containers, with the same keys.
   bool has_form_of(const Tree& other) const { return same(root_, other.root_); }
   /// New containers of this form around other leaves.
   value::Value* around(trace::Trace& trace, const std::vector<value::Value*>& leaves) const;
@@ -34,7 +34,7 @@ class Tree {
   Part root_;
 };
 
-/// Are the values known to be one object, or equal constants?
+/// True if the values are known to be one object, or equal constants.
 bool is_same(trace::Trace& trace, value::Value* a, value::Value* b);
 
 }  // namespace gramme::hop

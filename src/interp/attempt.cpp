@@ -15,10 +15,10 @@ using trace::End;
 
 namespace {
 
-/// Is the value now what it was, perhaps looked into?
+/// True if the value is what it was, perhaps looked into.
 bool is_same(Value* before, Value* now) { return before == now || (before && looked_into(before) == now); }
 
-/// May the death of what is in its place run code, at another call? Not where a guard says what it is.
+/// True if the death of what is in its place may run code, at another call. Not where a guard says what it is.
 bool may_run_code(const Value* value) {
   const Kind kind = looked_into(value)->kind;
   return kind != Kind::Constant && kind != Kind::Number && kind != Kind::Null && kind != Kind::Class &&
@@ -128,7 +128,7 @@ std::vector<Value*> Attempt::held_at(const End& end) const {
   return held;
 }
 
-/// Of what the root held at the start what is not among the values.
+/// What the root held at the start and is not among the values.
 plan::LetGo Attempt::let_go(const std::vector<Value*>& kept) const {
   auto is_let_go = [&](Value* held) {
     return may_run_code(held) && std::ranges::none_of(kept, [&](Value* value) { return is_same(held, value); });
@@ -209,7 +209,7 @@ int arguments_of(const bytecode::Instruction& call) { return opcode::pops(call.o
 
 }  // namespace
 
-/// Does the instruction call a function written in Python, which could be captured on its own?
+/// True if the instruction calls a function written in Python, which could be captured on its own.
 bool Attempt::callee_is_python(Frame& frame) {
   const bytecode::Instruction& instruction = frame.code->instructions()[frame.pc];
   if (!is_call(instruction.op)) return false;

@@ -140,7 +140,7 @@ bool specialize(trace::Policy& policy, const Trace& trace) {
   return specialize(policy, always) || learned;
 }
 
-/// Is a number an input of the graph that turned out to be needed as a constant later?
+/// True if a number is an input of the graph that turned out to be needed as a constant later.
 bool takes_specialized(const Trace& trace) {
   const auto& specialized = trace.specialized();
   const auto& inputs = trace.scope().graph().placeholders();
@@ -176,7 +176,7 @@ void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
     if (++policy.times_fixed[path] >= trace::kTimesFixed) policy.specialized.insert(path);
 }
 
-/// Is the segment for one value of a float that the program has needed as a constant?
+/// Notes whether the segment is for one value of a float that the program has needed as a constant.
 void note_floats(trace::Policy& policy, const std::unordered_set<size_t>& needed, const plan::Segment& segment) {
   for (const guards::Fact& fact : segment.guards.description().facts) {
     const size_t path = fact.source->path;

@@ -9,7 +9,7 @@ using namespace value;
 
 namespace {
 
-/// Does an except clause for the global `name` let GeneratorExit pass? Only names of classes are looked at.
+/// True if an except clause for the global `name` lets GeneratorExit pass. Only names of classes are looked at.
 bool lets_pass(trace::Trace& trace, Frame& frame, PyObject* name) {
   Value* found = trace.global(frame.globals, name);
   if (!found) found = trace.global(frame.builtins, name);

@@ -36,12 +36,12 @@ size_t operand_count(const Instruction& instruction, const Row& row) {
   return static_cast<size_t>(pushes - opcode::stack_effect(instruction.op, instruction.arg, false));
 }
 
-/// Of the frame's instruction, the lowest first.
+/// The operands of the frame's instruction, the lowest first.
 Value* const* operands_on_stack(const Frame& frame, const Row& row) {
   return &frame.stack[frame.stack.size() - operand_count(*frame.current, row)];
 }
 
-/// Of the frame's instruction, a call.
+/// What the frame's instruction, a call, calls.
 Frame::Called called(const Frame& frame, const Row& row) {
   Value* const* operand = operands_on_stack(frame, row);
   if (cpython::kStack.null_above) return {operand[0], operand[1]->kind != Kind::Null};
@@ -53,7 +53,7 @@ Value* callable_of(trace::Trace& trace, const Frame& frame, const Row& row) {
   return trace.see(called(frame, row).callable);
 }
 
-/// Is it what calling the value calls first, and gives?
+/// True if it is what calling the value calls first, and gives.
 bool is_called(trace::Trace& trace, Value* callable, const Function* callee) {
   static PyObject* const call_name = intern("__call__");
   Value* seen = trace.see(callable);
@@ -74,7 +74,7 @@ bool is_accessor(trace::Trace& trace, Value* object, PyObject* name, const char*
   return take(PyObject_GetAttrString(found, part)).get() == callee->object;
 }
 
-/// Is it what answers for the operands of an instruction that is no call?
+/// True if it is what answers for the operands of an instruction that is no call.
 bool is_answered(trace::Trace& trace, const Frame& frame, const Row& row, const Function* callee) {
   const Instruction& instruction = *frame.current;
   const size_t operands = operand_count(instruction, row);

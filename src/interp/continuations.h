@@ -5,10 +5,10 @@
 
 namespace gramme::interp {
 
-/// Is the instruction a call, and not one that leads to a call?
+/// True if the instruction is a call, and not one that leads to a call.
 bool is_call(opcode::Op op);
 
-/// Does the frame's instruction call the class, with room for an instance in front of the arguments?
+/// True if the frame's instruction calls the class, with room for an instance in front of the arguments.
 bool calls_class(trace::Trace& trace, const Frame& frame, const value::Class* cls);
 
 /// The stack with which the frame's instruction is carried out once more, up to the callee. Where it is a call, the
@@ -18,7 +18,7 @@ std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame, const
 
 /// What the frame's instruction gives when the function that it called returns.
 plan::Gives gives_of(trace::Trace& trace, const Frame& frame, const value::Function* callee);
-/// Is the object that an __init__ is called for its first variable to the end?
+/// True if the object that an __init__ is called for is its first variable to the end.
 bool keeps_instance(const bytecode::Code& init);
 
 /// How many items the instruction takes from the stack for the value that it gives; nothing where it does more with it.

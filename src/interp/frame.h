@@ -31,7 +31,7 @@ struct Frame {
   value::Dict* locals = nullptr;  // what locals() gave
   Frame* back = nullptr;
   bool root = false;
-  /// Of the chain that starts at the root: each called by an instruction that may be carried out anew around it.
+  /// In the chain that starts at the root: each is called by an instruction that may be carried out anew around it.
   bool chained = false;
   int chain_depth = 0;
   size_t begun = 0;          // index of the instruction begun last at which a frame may be resumed
@@ -59,7 +59,7 @@ struct Frame {
   }
   /// peek(1) is the top.
   Value*& peek(int depth) { return stack[stack.size() - depth]; }
-  /// Of a call with so many arguments: what is called, and whether the first argument lies beside it.
+  /// For a call with so many arguments: what is called, and whether the first argument lies beside it.
   struct Called {
     Value* callable;
     bool has_self;
@@ -79,7 +79,7 @@ struct Frame {
     push(cpython::kStack.null_above ? null : callable);
   }
   void drop(size_t count) { stack.resize(stack.size() - count); }
-  /// Did the current instruction come straight behind the other of this frame's?
+  /// True if the current instruction came straight behind the other of this frame's.
   bool follows(const bytecode::Instruction* other) const { return other->next == current->offset; }
   void jump(int unit) { pc = static_cast<size_t>(code->index_of(unit)); }
 };

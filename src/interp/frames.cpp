@@ -67,7 +67,7 @@ std::string Interpreter::variable_of(const Value* held) {
 }
 
 namespace {
-/// What a place that held `then` where the segment began holds now: the same, or was that a number or the like?
+/// True if a place that held `then` where the segment began still holds it, or `then` was a number or the like.
 bool still_holds(const Value* then, Value* now) {
   if (!then || then == now) return true;
   then = looked_into(then);
@@ -153,7 +153,7 @@ const graph::Position* Interpreter::position_of(Frame* frame) {
 }
 
 namespace {
-/// Does it stand in a `try` or `with`, which is left when it dies?
+/// True if it stands in a `try` or `with`, which is left when it dies.
 bool waits_in_block(const Generator* generator) {
   const Frame* frame = generator->started && !generator->running ? generator->frame : nullptr;
   return frame && frame->current && bytecode::statement_handler(*frame->code, frame->current->at);

@@ -38,7 +38,7 @@ void look_at_annotations(trace::Trace& trace) {
   trace.scope().graph().custom = said ? trace.keep(share(said)) : nullptr;
 }
 
-/// Is the code of torch.nn.Module.__call__ and what it is made of?
+/// True for the code of torch.nn.Module.__call__ and what it is made of.
 bool calls_modules(PyCodeObject* code) { return of_torch::is_in(code->co_filename, of_torch::ModuleFile); }
 }  // namespace
 

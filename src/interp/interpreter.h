@@ -90,7 +90,7 @@ class Interpreter final : public trace::Inliner {
   size_t steps() override { return steps_ ? resumable_step_ + 1 : 0; }
   /// The instruction that takes the temporary of a live frame is carried out for real.
   void watch(Value* value) { watched_.push_back(value); }
-  /// Does the frame hold a real object whose death runs code of the program?
+  /// True if the frame holds a real object whose death runs code of the program.
   bool lets_go_of_code(const Frame& frame) const;
   /// locals() of the current frame: one dict a frame, brought up to date at each call, or a new one each time.
   Value* locals();

@@ -152,7 +152,7 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
 }
 
 namespace {
-/// An iterator lets go of what it goes through when it is at its end. Does that run code?
+/// An iterator releases its container when it is at its end. True if that runs code.
 bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
   const bool dies = through && *through && Py_REFCNT(*through) <= 1 + capture.references_to(*through);

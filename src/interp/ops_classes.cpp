@@ -8,7 +8,7 @@ using namespace value;
 
 namespace {
 
-/// Of a class body that runs symbolically: it keeps its names where other frames keep what locals() gave.
+/// The namespace of a class body that runs symbolically: it keeps names where other frames keep what locals() gave.
 Dict* namespace_of(Frame& frame) {
   bool body = frame.locals && !(frame.object()->co_flags & CO_OPTIMIZED);
   if (!body) cannot(Reason::OpcodeUnsupported, "a name of a module or class that is being executed");

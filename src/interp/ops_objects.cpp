@@ -229,7 +229,7 @@ Owned<> absolute_name(Interpreter& interp, Frame& frame, PyObject* name, long le
   return take(PyUnicode_InternFromString(path.c_str()));
 }
 
-/// Is the module being imported just now? Then an import of it may wait for another thread.
+/// True if the module is being imported just now. Then an import of it may wait for another thread.
 bool is_under_way(PyObject* module) {
   static PyObject *const spec = intern("__spec__"), *const flag = intern("_initializing");
   PyObject* found = PyDict_GetItemWithError(PyModule_GetDict(module), spec);

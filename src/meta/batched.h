@@ -22,7 +22,7 @@ class EnteredLevels {
   bool dual_ = false;  // the level of forward AD is entered too
 };
 
-/// Is it a wrapper inside a transform that takes gradients or tangents? Such know their level while it lasts.
+/// True for a wrapper inside a transform that takes gradients or tangents. Such know their level while it lasts.
 bool tracks_gradients(const at::Tensor& tensor);
 int32_t level_of(const at::Tensor& tensor);
 /// The tensor that a wrapper wraps; undefined for others.
@@ -33,7 +33,7 @@ at::Tensor innermost(const at::Tensor& tensor);
 inline const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
-/// Can a tensor be wrapped as the record says inside these?
+/// True if a tensor can be wrapped as the record says inside these.
 bool can_wrap(const Record& record, const std::vector<Level>& levels);
 /// The tensor wrapped as the record says.
 at::Tensor wrapped(const at::Tensor& innermost, const Record& record);

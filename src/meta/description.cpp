@@ -49,7 +49,7 @@ bool level_of_left(const Record& record) {
   return record.inner && (record.level == kNoLevel || level_of_left(*record.inner));
 }
 
-/// Does a wrapped result wrap what the input is or wraps?
+/// Finds what a wrapped result shares with what the input is or wraps.
 void find_wrapped(const at::Tensor& tensor, const FakeInput& input, Result& result) {
   int at = 1;
   for (at::Tensor inner = unwrap(tensor); inner.defined() && result.wraps_leaf < 0; inner = unwrap(inner), ++at) {

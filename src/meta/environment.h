@@ -38,7 +38,7 @@ class Environment {
   c10::SymInt number(shape::SymInt number);
   /// The same of a result. Throws Inexpressible.
   shape::SymInt read(const c10::SymInt& number);
-  /// Of a torch.SymInt, SymFloat or SymBool; null if it is data to the capture.
+  /// The expression of a torch.SymInt, SymFloat or SymBool; null if it is data to the capture.
   virtual shape::Expr read(PyObject* symbolic);
   /// What was found true while it was entered, and what it took for granted: other captures may not know it.
   std::vector<shape::Expr> guards();
@@ -62,7 +62,7 @@ class Environment {
   std::vector<shape::Expr> assumed_;  // that sizes are one at least
 };
 
-/// Is it a torch.SymInt, SymFloat or SymBool?
+/// True for a torch.SymInt, SymFloat or SymBool.
 bool is_symbolic(PyObject* value);
 /// What it is to Python: Int, Float or Bool.
 shape::Type type_of_symbolic(PyObject* value);

@@ -199,7 +199,7 @@ struct Types {
   }
 };
 
-/// Does it take a mask, which has to be of bools?
+/// True if it takes a mask, which has to be of bools.
 bool takes_mask(const Call& call) {
   Owned<> name = share(call.target);
   if (!PyUnicode_Check(name.get())) name = Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));

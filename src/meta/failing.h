@@ -22,9 +22,9 @@ inline bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
 /// floats of one type.
 bool may_refuse_types(const Call& call, const Outcome& outcome);
 
-/// May the call write what the written tensor's type cannot hold? Operators raise then, fakes mostly do not, and a
-/// graph whose writes are made functional computes and converts. Certain: no argument is of a higher category (bool,
-/// integers, floats, complex) than what is written, nor is that the only one and cannot hold a fraction.
+/// True if the call may write what the written tensor's type cannot hold. Operators raise then, fakes mostly do not,
+/// and a graph whose writes are made functional computes and converts. Certain: no argument is of a higher category
+/// (bool, integers, floats, complex) than what is written, nor is that the only one and cannot hold a fraction.
 bool may_not_fit(const Call& call, const Outcome& outcome);
 
 }  // namespace gramme::meta

@@ -281,7 +281,7 @@ class Fill {
     return record_of_tensor(tensor, fake_device_of(tensor), type, environment_);
   }
 
-  /// Of a call that raises.
+  /// Notes the guards of a call that raises.
   void note_guards(Outcome& outcome) {
     try {
       if (environment_) outcome.guards = environment_->guards();

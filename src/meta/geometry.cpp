@@ -86,10 +86,10 @@ Order standard_order(size_t dim) {
   return order;
 }
 
-/// Of four dimensions, or five.
+/// For four dimensions, or five.
 Order channels_last_order(size_t dim) { return dim == 4 ? Order{1, 3, 2, 0} : Order{1, 4, 3, 2, 0}; }
 
-/// Are the strides those of a tensor whose dimensions follow each other so, but for sizes of one?
+/// True if the strides are those of a tensor whose dimensions follow each other so, but for sizes of one.
 bool follows(const Geometry& g, const Order& order, Decisions& decide) {
   Expr stride = number(1);
   for (size_t d : order) {

@@ -38,11 +38,11 @@ struct Geometry {
 
 class Decisions {
  public:
-  /// Of a call whose symbols have these values.
+  /// Decides for a call whose symbols have these values.
   explicit Decisions(shape::Assumptions& now);
 
   int64_t value(Expr e);
-  /// Is it true? Whichever it is now stays so.
+  /// True if the condition is true. Whichever it is now stays so.
   bool holds(Expr condition);
   bool equal(Expr a, Expr b) { return a == b || holds(shape::equal(a, b)); }
   bool is_one(Expr e) { return equal(e, number(1)); }
@@ -68,15 +68,15 @@ class Decisions {
 Extents standard_strides(const Extents& sizes);
 /// A new tensor, contiguous.
 Geometry contiguous(Extents sizes);
-/// Are its strides those of a new tensor, also where a size is one? True is sure and a guard; false is neither.
+/// True if its strides are those of a new tensor, also where a size is one. True is sure and a guard; false is neither.
 bool is_standard(const Geometry& g, Decisions& decide);
-/// Are its elements dense in memory, in some order of the dimensions? As above.
+/// True if its elements are dense in memory, in some order of the dimensions. As above.
 bool is_dense(const Geometry& g, Decisions& decide);
 /// What PyTorch calls contiguous.
 bool is_contiguous(const Geometry& g, Decisions& decide);
 /// That it is not, of any sizes: one guard for all ways in which it may not be. Null if it has no form.
 Expr is_not_contiguous(const Geometry& g);
-/// Is channels-last what PyTorch would make of it?
+/// True if channels-last is what PyTorch would make of it.
 bool suggests_channels_last(const Geometry& g, Decisions& decide);
 /// A new tensor in the same order of dimensions (torch.preserve_format).
 Geometry like(const Geometry& g, Decisions& decide);

@@ -39,7 +39,7 @@ Memo& memo() {
   return *memo;
 }
 
-/// Of several outcomes of one call, each under its guards, the first that is right now.
+/// True if the outcome's guards hold now. A call may have several outcomes, each under guards of its own.
 bool holds(const Outcome& outcome, shape::Assumptions* assumptions) {
   return std::all_of(outcome.guards.begin(), outcome.guards.end(),
                      [&](shape::Expr guard) { return assumptions->hint(guard) == 1; });
@@ -75,14 +75,14 @@ const Outcome& pass(Outcome&& outcome) {
   return slot = std::move(outcome);
 }
 
-/// Is there a number, for which another may come?
+/// True if there is a number, for which another may come.
 bool takes_number(const Call& call) {
   bool takes = false;
   each_leaf(call, [&](const Argument& leaf) { takes |= leaf.expr != nullptr; });
   return takes;
 }
 
-/// Is there one beside whole numbers of fewer bits? Kernels refuse what does not fit.
+/// True if there is one beside whole numbers of fewer bits. Kernels refuse what does not fit.
 bool may_not_fit(const Call& call, const Result& result) {
   auto is_narrow = [](const Record* record) {
     return record && c10::isIntegralType(static_cast<c10::ScalarType>(record->dtype), true) &&

@@ -77,7 +77,7 @@ struct Outcome {
 /// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before
 /// afterwards. The levels of torch.func's transforms, outermost first, are entered for the call only.
 ///
-/// Of a call some of whose sizes or numbers are expressions, `assumptions` gives their values now, by which the outcome
+/// If some sizes or numbers of the call are expressions, `assumptions` gives their present values, by which the outcome
 /// is chosen; its guards are for the caller to learn.
 const Outcome& infer(const Call& call, const std::vector<Level>& levels = {},
                      shape::Assumptions* assumptions = nullptr);

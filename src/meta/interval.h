@@ -17,9 +17,9 @@ struct Interval {
   bool known() const { return bounded() && !special; }
   bool is_point() const { return low == high && !special; }
   bool holds(double number) const { return low <= number && number <= high; }
-  /// Of the magnitude.
+  /// The bound of the magnitude.
   double bound() const { return known() ? std::max(std::fabs(low), std::fabs(high)) : HUGE_VAL; }
-  /// Of the magnitude, if it is a finite number.
+  /// The bound of the magnitude, if the number is finite.
   double finite_bound() const { return bounded() ? std::max(std::fabs(low), std::fabs(high)) : HUGE_VAL; }
   /// Unless it is infinite.
   Interval or_unknown() const { return bounded() ? *this : Interval(); }
@@ -37,10 +37,10 @@ Interval quotient(Interval a, Interval b);
 /// Unknown if it may raise, or be complex.
 Interval power(Interval base, Interval exponent);
 Interval negative(Interval a);
-/// Of Python's max(), or min(), of the two.
+/// The interval of Python's max(), or min(), of the two.
 Interval maximum(Interval a, Interval b);
 Interval minimum(Interval a, Interval b);
-/// Of a number that lies in both.
+/// The interval of a number that lies in both.
 Interval narrower(Interval a, Interval b);
 
 }  // namespace gramme::meta

@@ -26,7 +26,7 @@ bool is_of_pytorch(const std::string& name) {
   return of_torch::is_namespace_of_pytorch(std::string_view(name).substr(0, name.find(':')));
 }
 
-/// Is it a kernel that PyTorch registers in Python for itself?
+/// True for a kernel that PyTorch registers in Python for itself.
 bool is_of_pytorch_itself(std::string_view row) {
   static constexpr std::string_view kRows[] = {
 #define KERNEL(row) row,
@@ -107,7 +107,8 @@ bool infers_by_program(const std::string& full, bool mapped) {
 
 uint64_t generation = 1;
 
-/// Does the program stand between PyTorch's own operators and their kernels? torch.vmap itself brings decompositions.
+/// True if the program stands between PyTorch's own operators and their kernels. torch.vmap itself brings
+/// decompositions.
 bool overrides_pytorch() {
   static uint64_t kernels = 0;
   static bool overridden = false;

@@ -13,17 +13,17 @@ void note_python_kernels();
 
 /// `full` is "aten::add.Tensor". Kernels for fakes, and PyTorch's own, do not count.
 bool has_python_kernel(const std::string& full);
-/// Do they look at nothing but their arguments (gramme._operators)? By the name without an overload.
+/// True if they look at nothing but their arguments (gramme._operators). By the name without an overload.
 bool is_self_contained(const std::string& name);
 
-/// Is it PyTorch's, with nobody else's kernels? Only what such operators return is kept.
+/// True if it is PyTorch's, with nobody else's kernels. Only what such operators return is kept.
 bool is_own_operator(const std::string& full);
 
-/// Does FakeTensorMode know what the operator returns without its other kernels?
+/// True if FakeTensorMode knows what the operator returns without its other kernels.
 bool has_fake_kernel(const std::string& full);
 
-/// Would FakeTensorMode, or a torch.vmap around it, run other Python of the program's than kernels for fakes? Only an
-/// operator that is called by its name is looked at, and whether PyTorch's own are overridden.
+/// True if FakeTensorMode, or a torch.vmap around it, would run other Python of the program's than kernels for fakes.
+/// Only an operator that is called by its name is looked at, and whether PyTorch's own are overridden.
 bool infers_by_program(const Call& call, bool mapped);
 
 }  // namespace gramme::meta

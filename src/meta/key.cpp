@@ -42,7 +42,7 @@ bool is_enum_member(PyObject* object) {
   return !std::strcmp(meta, "EnumType") || !std::strcmp(meta, "EnumMeta");
 }
 
-/// Is the object the same one whenever the program means it, so that its address says what it is?
+/// True if the object is the same one whenever the program means it, so that its address says what it is.
 bool known_by_address(PyObject* object) {
   if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis) return true;
   if (PyType_Check(object) || PyFunction_Check(object)) return is_of_pytorch(object);

@@ -49,7 +49,7 @@ class Operands {
 
   Expr integer_of(const Argument* argument) const;
   static Expr integer_of(PyObject* object);
-  /// Did the rule look at the number? It does not answer for one that it has no use for: another may be refused.
+  /// True if the rule looked at the number. It does not answer for one that it has no use for: another may be refused.
   bool read(const Argument& number) const { return read_.contains(&number); }
   /// The rule holds for any other number of the type too.
   void take_any(const Argument& number) const { read_.insert(&number); }

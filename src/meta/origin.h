@@ -10,17 +10,17 @@ namespace gramme::meta {
 /// there is none.
 std::string_view package_of(PyObject* names, PyObject* key);
 
-/// Is it one of torch.ops, or an overload of one?
+/// True for one of torch.ops, or an overload of one.
 bool is_operator(PyObject* object);
 
-/// Is it in C or of PyTorch's Python, and all that it holds, too? Of operators this says nothing.
+/// True if it is in C or of PyTorch's Python, and all that it holds, too. Of operators this says nothing.
 bool is_of_pytorch(PyObject* callable);
 
-/// Is it one of gramme's functions that do with tensors what NumPy does with arrays, by operators alone?
+/// True for one of gramme's functions that do with tensors what NumPy does with arrays, by operators alone.
 bool is_of_numpy(PyObject* callable);
 
-/// Does it call what is not: a function that the program put in graphs (torch.compiler.allow_in_graph), perhaps in a
-/// wrapper of PyTorch's?
+/// True if it calls what is not: a function that the program put in graphs (torch.compiler.allow_in_graph), perhaps in
+/// a wrapper of PyTorch's.
 bool is_of_program(const Call& call);
 
 }  // namespace gramme::meta

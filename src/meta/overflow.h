@@ -5,10 +5,10 @@
 
 namespace gramme::meta {
 
-/// Does a number of the call not fit the dtype of the result or of what is written?
+/// True if a number of the call does not fit the dtype of the result or of what is written.
 bool overflows(const Call& call, const Outcome& outcome);
 
-/// Does the result take memory that may well not be there? Of any other call nobody expects to run out of it.
+/// True if the result takes memory that may well not be there. Of any other call nobody expects to run out of it.
 bool is_huge(const Result& result, shape::Assumptions* assumptions);
 
 }  // namespace gramme::meta

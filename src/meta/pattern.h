@@ -9,7 +9,7 @@
 
 namespace gramme::meta {
 
-/// Is a size, a stride, an offset or a number of the call an expression?
+/// True if a size, a stride, an offset or a number of the call is an expression.
 bool takes_expressions(const Call& call);
 
 /// The outcome of a call whose sizes must be numbers.
@@ -60,7 +60,7 @@ class CallNow {
   Call call_;
 };
 
-/// Is the one, at the sizes of now, what the other is on numbers?
+/// True if the one, at the present sizes, is what the other is on numbers.
 bool agree(const Outcome& general, const Outcome& on_numbers, shape::Assumptions& assumptions);
 
 }  // namespace gramme::meta

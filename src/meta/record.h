@@ -13,7 +13,7 @@ namespace gramme::meta {
 
 using Record = aten::TensorType;
 
-/// Of what is not symbolic.
+/// The value of a number that is not symbolic.
 int64_t known(shape::SymInt number);
 std::vector<int64_t> known(const std::vector<shape::SymInt>& numbers);
 int64_t numel(const Record& record);
@@ -21,7 +21,7 @@ int64_t numel(const Record& record);
 /// The level of a tensor whose transform was left.
 constexpr int32_t kNoLevel = -1;
 
-/// Is it a tensor inside torch.vmap, and the innermost transform around it is that?
+/// True for a tensor inside torch.vmap whose innermost transform is that.
 inline bool is_batched(const Record& record) { return record.inner && record.batch_dim >= 0; }
 
 /// The innermost tensor: what has the memory.
@@ -46,9 +46,9 @@ const Record* with_type(const Record* record, PyTypeObject* type);
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset);
 using aten::with_requires_grad;
-/// Do they differ at most in requires_grad and is_leaf, here and further in?
+/// True if they differ at most in requires_grad and is_leaf, here and further in.
 bool differ_in_gradients_only(const Record* a, const Record* b);
-/// Did a write that changed `before` to `after` make a gradient needed, here or further in?
+/// True if a write that changed `before` to `after` made a gradient needed, here or further in.
 bool gains(const Record* before, const Record* after);
 /// The record of a view of what was written: it needs gradients at the levels at which the written one does since.
 const Record* gained(const Record* view, const Record* before, const Record* after);

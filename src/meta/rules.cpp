@@ -208,7 +208,7 @@ Outcome without_form(Outcome outcome) {
 
 bool makes_view(Rule rule) { return rule == rules::view || rule == rules::view_as || rule == rules::unflatten; }
 
-/// Is there a stride that does not follow from the sizes?
+/// True if a stride does not follow from the sizes.
 bool has_strides_of_its_own(const Record& record) {
   return std::ranges::any_of(record.strides, [&](shape::SymInt stride) {
     return !stride.is_number() && stride.expr()->kind == shape::Kind::Symbol &&

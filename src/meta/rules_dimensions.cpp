@@ -37,7 +37,7 @@ void extremum(Operands& call) {
   for (size_t i = 0; i < call.expected(); ++i) reduction(call);
 }
 
-/// Of a single element PyTorch warns.
+/// PyTorch warns about the variance of a single element.
 void variance(Operands& call) {
   const Geometry g = call.tensor(0);
   const std::vector<bool> dims = reduced_dims(call, g.dim());

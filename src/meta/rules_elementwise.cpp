@@ -147,7 +147,7 @@ void spaced(Operands& call) {
 
 namespace {
 
-/// Of numbers in lists, which are as long as they are.
+/// The extents of numbers in nested lists.
 Extents extents_of(const Operands& call, const Argument& data) {
   if (data.kind == Argument::Number) call.take_any(data);
   if (data.kind == Argument::Number || (data.kind == Argument::Constant && PyNumber_Check(data.object))) return {};

@@ -187,7 +187,7 @@ void conv(Operands& call) {
 
 namespace {
 
-/// Of so many dimensions, with a batch or without.
+/// An input with so many spatial dimensions, with a batch or without.
 Geometry pooled_input(const Operands& call, size_t spatial) {
   const size_t dim = call.tensor(0).dim();
   if (dim != spatial + 1 && dim != spatial + 2) throw NoRule();

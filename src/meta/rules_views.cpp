@@ -120,7 +120,7 @@ class Indexing {
     take(index);
     return rows_ ? gathered() : g_;
   }
-  /// Of what stands where; a copy is none.
+  /// The part of the tensor at the index, as a view; a copy has no rule.
   Geometry part(const Argument& index) {
     take(index);
     if (rows_) throw NoRule();

@@ -23,7 +23,7 @@ class StandIns {
   }
 
   shape::Assumptions& assumptions() { return with_values_; }
-  /// Do the guards follow from what is known?
+  /// True if the guards follow from what is known.
   bool hold_for_all(const Outcome& outcome);
 
  private:

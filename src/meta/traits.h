@@ -30,7 +30,7 @@ struct Traits {
 
 /// With data. Assumed true for operators outside ATen.
 bool may_raise(const c10::OperatorName& op);
-/// Of an OpOverload. The reference holds until an operator gets another kernel in Python.
+/// The traits of an OpOverload. The reference holds until an operator gets another kernel in Python.
 const Traits& traits_of(PyObject* op);
 
 }  // namespace gramme::meta

@@ -87,7 +87,7 @@ class SharedEnvironment final : public Environment {
   std::vector<std::string> made_names_;
 };
 
-/// Is the symbol a size or the offset of a tensor in the result, or a number in it?
+/// True if the symbol is a size or the offset of a tensor in the result, or a number in it.
 bool holds(const Result& result, Expr symbol) {
   if (result.expr == symbol) return true;
   auto is_it = [symbol](shape::SymInt number) { return !number.is_number() && number.expr() == symbol; };

@@ -11,7 +11,7 @@
 
 namespace gramme::meta {
 
-/// Does the call take a size or a number that comes out of data?
+/// True if the call takes a size or a number that comes out of data.
 bool takes_unbacked(const Call& call, const shape::Assumptions& assumptions);
 
 /// What may come out of data in the graph.

@@ -68,7 +68,7 @@ bool takes(Numbers numbers, PyObject* args) {
   return false;
 }
 
-/// Are these integers, and the second not known to be positive?
+/// True for integers of which the second is not known to be positive.
 bool are_refused(PyObject* args) {
   for (int i = 0; i < 2; ++i) {
     PyObject* value = positional(args, i);

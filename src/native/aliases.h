@@ -10,8 +10,8 @@ namespace gramme::native {
 class Aliases {
  public:
   explicit Aliases(const Assembly& assembly);
-  /// Is the memory written, handed to Python, or returned as a view of something? Then someone may ask for version
-  /// counters or bases in its group.
+  /// True if the memory is written, handed to Python, or returned as a view of something. Then someone may ask for
+  /// version counters or bases in its group.
   bool observed(Register r) const { return observed_[static_cast<size_t>(root(r))]; }
   /// A number for all that share memory with it.
   Register group(Register r) const { return root(r); }

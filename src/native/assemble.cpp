@@ -126,7 +126,7 @@ class Assembler {
            (makes_no_view(linear) && !aliases.observed(linear.call->results[0].registers[0]));
   }
 
-  /// Does nobody outside see the results, nor ask what they are views of?
+  /// True if nobody outside sees the results, or asks what they are views of.
   bool is_hidden(const Instruction& instruction, const Aliases& aliases) const {
     bool hidden = true;
     each_write(instruction, [&](Register r) { hidden &= !returned_[static_cast<size_t>(r)] && !aliases.observed(r); });

@@ -160,7 +160,7 @@ void run_attention(const Instruction& instruction, Run& run) {
   before.known = true;
 }
 
-/// Is the call one that flash attention may be chosen for, with nothing unusual about it?
+/// True for a call that flash attention may be chosen for, with nothing unusual about it.
 bool is_plain(const OperatorCall& call) {
   auto is_tensor = [&](Argument i) { return call.arguments[i].kind == OperatorArgument::Tensor; };
   auto is_constant = [&](Argument i) { return call.arguments[i].kind == OperatorArgument::Constant; };

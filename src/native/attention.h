@@ -5,7 +5,7 @@
 
 namespace gramme::native {
 
-/// Of an instruction that is bound to its operator and goes straight to the kernel. `remembered` counts those of the
+/// Lets an instruction that is bound to its operator go straight to the kernel. `remembered` counts those of the
 /// tape that remember something.
 void bind_attention(Instruction& instruction, int32_t& remembered);
 

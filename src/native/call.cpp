@@ -86,7 +86,7 @@ bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
   return shape::run(tape.at_start, frame.numbers.data());
 }
 
-/// Is it a dual tensor of forward-mode AD? Asking locks the tensor.
+/// True for a dual tensor of forward-mode AD. Asking locks the tensor.
 bool has_tangent(PyObject* object) {
   const at::Tensor tensor = aten::tensor_of(object);
   const GilReleased released;

@@ -74,9 +74,10 @@ class EagerGraph {
   EagerGraph(const Tape& flat, const std::vector<at::Tensor>& inputs, size_t* at);
   EagerGraph(const EagerGraph&) = delete;
 
-  /// Was it cut? Else it is as the program would have left it.
+  /// False if it was cut. Else it is as the program would have left it.
   bool fits() const { return fits_; }
-  /// Are two inputs of this call one tensor, or have they one gradient? Nobody can tell then to which of them it goes.
+  /// True if two inputs of this call are one tensor, or have one gradient. Nobody can tell then to which of them it
+  /// goes.
   bool has_equal_inputs() const { return has_equal_inputs_; }
   /// Why it was not.
   const std::string& why_not() const { return why_not_; }
@@ -104,9 +105,9 @@ class EagerGraph {
   void join(const std::vector<torch::autograd::edge_list>& edges);
 
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
-  /// Of the recorder, by register of the flat tape.
+  /// The recorder's registers, by register of the flat tape.
   const std::vector<Register>& registers() const { return registers_; }
-  /// Of the flat tape, by that of the recorder. Without constants.
+  /// The flat tape's registers, by the recorder's. Without constants.
   std::unordered_map<Register, Register> flat_registers() const;
 
  private:

@@ -33,7 +33,7 @@ struct Executor {
 
 Executor* self_of(PyObject* object) { return reinterpret_cast<Executor*>(object); }
 
-/// Do Python code or functorch take part in what operators do?
+/// True if Python code or functorch takes part in what operators do.
 bool needs_python(PyObject* const* inputs, size_t count) {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled()) return true;
   for (size_t i = 0; i < count; ++i) {
@@ -78,8 +78,8 @@ class Inputs {
   }
 }
 
-/// May sizes be others at the next call? A front end that leaves them open says so, or hands over whole numbers among
-/// the arguments.
+/// True if sizes may differ at the next call. A front end that leaves them open says so, or hands over whole numbers
+/// among the arguments.
 bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inputs) {
   if (trust == Trust::Guarded) return program.any_sizes;
   return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
@@ -126,7 +126,7 @@ struct Wanted {
   bool whole;
   size_t* failed;
 
-  /// Of what a tape gives; none if it is something else.
+  /// The places of a tape's results; none if the output has another form.
   std::optional<std::span<const Place>> places(const Place& output) const {
     if (whole) return std::span(&output, 1);
     if (output.kind != Place::Sequence || output.items.size() != count) return std::nullopt;

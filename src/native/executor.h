@@ -41,7 +41,7 @@ bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count,
 /// The objects of the program that an executor runs: what its steps call, and their constants.
 void each_object(PyObject* executor, const std::function<void(const char* place, PyObject* object)>& visit);
 
-/// Of an executor: its tapes in text, counts of its calls, the numbers of instructions of its last tape.
+/// An executor's tapes as text, counts of its calls, the numbers of instructions of its last tape.
 std::string print_tapes(PyObject* executor);
 Counters counters(PyObject* executor);
 struct Composition {

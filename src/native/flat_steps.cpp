@@ -52,7 +52,7 @@ void Recording::stay_eager(std::string why) {
   why_not_flat_ = std::move(why);
 }
 
-/// Is it an input, and shares no memory with another?
+/// True for an input that shares no memory with another.
 bool Recording::is_input_alone(Register r) const {
   if (r >= inputs_ || !recorder_.seen(r).plain) return false;
   for (Register input = 0; input < inputs_; ++input)

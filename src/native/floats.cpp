@@ -77,7 +77,7 @@ std::optional<Factor> factor_of(const Operand& operand, const std::vector<Place>
 
 bool is_int(const Operand& operand) { return operand.kind == Operand::Constant && PyLong_Check(operand.object.get()); }
 
-/// Is what it gives one of the operands, of its type?
+/// True if the result is one of the operands, of its type.
 bool gives_operand(Operation operation) { return operation == Operation::Greater || operation == Operation::Lesser; }
 
 struct FloatCall : PythonCall {

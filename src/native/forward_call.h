@@ -40,7 +40,7 @@ struct ForwardCall {
   std::vector<End> ends;                                              // of Layout::outputs
   bool grafted = false;                                               // graft.h
 
-  // Of the engine's passes over the nodes (leaves.h).
+  // State of the engine's passes over the nodes (leaves.h).
 
   /// An edge that was taken from a node for the rest of a pass.
   struct TakenEdge {
@@ -62,10 +62,10 @@ struct ForwardCall {
   void leave(size_t piece);
   /// What nobody needs any more goes.
   void drop();
-  /// Has everybody been there who reads what is kept?
+  /// True if everybody has been there who reads what is kept.
   bool is_done(size_t kept) const;
   bool is_input(Register r) const { return r < static_cast<Register>(training->flat().inputs.size()); }
-  /// Is all there that the tape reads?
+  /// True if all is there that the tape reads.
   bool may_run(const BackwardTape& tape) const;
   /// Runs the forward again, under autograd. What formulas saved is as it was, whatever inputs hold by now.
   std::unique_ptr<EagerGraph> run_again() const;

@@ -138,7 +138,7 @@ class Conversion {
       results.push_back(values_.at(body.body->result().items[i].node));
   }
 
-  /// Of `call[i]`, where the call ran a body here.
+  /// The result that `call[i]` stands for, where the call ran a body here.
   const ValueId* result_of_body(const Node& node) const {
     const bool two = node.kind == Node::CallFunction && node.call.arg_count == 2 && node.call.args[0].node;
     auto results = two ? results_.find(node.call.args[0].node) : results_.end();

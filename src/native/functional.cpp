@@ -63,7 +63,7 @@ class Rewriter {
     rename_registers(assembly_.output, rename);
   }
 
-  /// Of registers that share memory in the program.
+  /// The group of registers that share memory in the program.
   Register group_of(Register r) const {
     const auto found = groups_.find(r);
     return found == groups_.end() ? aliases_.group(r) : found->second;
@@ -88,7 +88,7 @@ class Rewriter {
            });
   }
 
-  /// Is there no other tensor on its memory yet?
+  /// True if there is no other tensor on its memory yet.
   bool is_alone(Register r) const {
     const auto found = made_.find(group_of(r));
     return found != made_.end() && found->second == 1;
@@ -99,7 +99,7 @@ class Rewriter {
            recorder_.constants().end();
   }
 
-  /// Is the result of the type of `self`, as far as the operand is concerned?
+  /// True if the result is of the type of `self`, as far as the operand is concerned.
   bool has_type_of(const Seen& self, Register r) const {
     if (r == kNone || recorder_.seen(r).dtype() == self.dtype()) return true;
     return is_constant(r) && !c10::isComplexType(recorder_.seen(r).dtype()) && recorder_.seen(r).sizes().empty();

@@ -9,7 +9,7 @@ namespace gramme::native {
 /// made. Whoever runs the tape under autograd counts a version of what is overwritten, for formulas that saved it
 /// before.
 void make_functional(Assembly& assembly, Recorder& recorder);
-/// Of an operator that has taken the place of one that writes: may its formula save what it makes?
+/// True if the formula of an operator that replaces a writing one may save its result.
 bool formula_saves_result(const c10::OperatorHandle& op);
 
 }  // namespace gramme::native

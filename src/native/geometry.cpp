@@ -26,7 +26,7 @@ bool wrap(int64_t& dimension, int64_t rank) {
   return 0 <= dimension && dimension < rank;
 }
 
-/// Does the product stay far from 64 bits?
+/// False if the product comes near 64 bits.
 bool count(at::IntArrayRef sizes, int64_t& elements) {
   elements = 1;
   for (int64_t size : sizes)

@@ -13,7 +13,7 @@ void bind_operator(Instruction& instruction);
 /// The same, boxed whatever the table says.
 void bind_boxed(Instruction& instruction);
 
-/// Is nobody watching operators (a profiler)? Those called at their kernels would not be seen.
+/// True if nobody watches operators (a profiler). Those called at their kernels would not be seen.
 bool unwatched();
 
 /// For statistics.

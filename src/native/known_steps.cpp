@@ -60,7 +60,7 @@ shape::Expr Recording::number_at(const Operand& operand) const {
   return operand.kind == Operand::Constant ? Numbers::constant_of(operand.object.get()) : nullptr;
 }
 
-/// Does a number among its arguments follow from a tensor's size?
+/// True if a number among its arguments follows from a tensor's size.
 bool Recording::waits_for_data(const Step& step) const {
   bool waits = false;
   each_value(step, [&](ValueId value) {

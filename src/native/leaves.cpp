@@ -19,7 +19,7 @@ using torch::autograd::Edge;
 using torch::autograd::GraphTask;
 using torch::autograd::Node;
 
-/// Do gradients that go along the edge end in a leaf's .grad, and does nobody hear of it?
+/// True if gradients that go along the edge end in a leaf's .grad, and nobody hears of it.
 bool ends_quietly(const Edge& edge) {
   Node& node = *edge.function;
   return typeid(node) == typeid(AccumulateGrad) && node.pre_hooks().empty() && node.post_hooks().empty() &&

@@ -12,7 +12,7 @@ namespace gramme::native {
 
 /// The engine's pass under way, of which PyTorch gives out members alone.
 torch::autograd::GraphTask& current_pass();
-/// Is the pass under way the only one over the nodes of the forward? They note it.
+/// True if the pass under way is the only one over the nodes of the forward. They note it.
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call);
 /// By use: does its edge lead to a leaf that no other edge of the pass leads to? Empty: none does.
 std::vector<bool> quiet_edges(const NodeOfForward& node, size_t piece);

@@ -29,14 +29,14 @@ class Parts {
         bias_(read(linear.arguments[2])),
         matrix_(input_) {}
 
-  /// Is all of it known?
+  /// True if all of it is known.
   bool follow(const std::vector<Observed>& parts) {
     for (const Observed& part : parts)
       if (part.parts.empty() ? !follow(part.call) : !follow(part.parts)) return false;
     return true;
   }
 
-  /// Are all tensors plain ones of one type?
+  /// True if all tensors are plain ones of one type.
   bool is_float(Register output) const {
     for (Register r : {input_, weight_, bias_, output})
       if (r != kNone && !is_plain_float(r)) return false;
@@ -103,7 +103,7 @@ class Parts {
 
 // ---- the instruction
 
-/// Does nobody look at the nodes, at what they save, or at the operators?
+/// True if nobody looks at the nodes, at what they save, or at the operators.
 bool is_hidden() { return !torch::autograd::AnomalyMode::is_enabled() && !aten::saved_tensors_hooked() && unwatched(); }
 
 bool has_tangent(const at::Tensor& tensor) { return tensor.defined() && tensor._fw_grad(0).defined(); }

@@ -14,9 +14,9 @@ namespace gramme::native {
 /// leaves it as it is if it did more than multiply flattened inputs by the transposed weight.
 void prepare_linear(Instruction& instruction, const std::vector<Observed>& parts, const Recorder& recorder,
                     bool below_autograd);
-/// Is it prepared?
+/// True if it is prepared.
 bool is_prepared_linear(const Instruction& instruction);
-/// Is it prepared for below autograd, and its result no view where PyTorch makes it?
+/// True if it is prepared for below autograd, and its result is no view where PyTorch makes it.
 bool makes_no_view(const Instruction& instruction);
 
 }  // namespace gramme::native

@@ -159,7 +159,7 @@ variable_list LinearBackward::apply_with_saved(const variable_list& gradients, S
 
 }  // namespace
 
-/// Do tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now?
+/// True if tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now.
 bool is_only_cpu(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet expected({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU});
   constexpr c10::DispatchKeySet beside({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});

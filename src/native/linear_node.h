@@ -18,7 +18,7 @@ struct LinearShape {
   bool weight_first = false;     // eager has the weight's gradient before the input's
 };
 
-/// Do tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now?
+/// True if tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now.
 bool is_only_cpu(c10::DispatchKeySet keys);
 
 /// A node that gives gradients to `bias` (undefined if there is none), `input` and `weight`, and saves what it needs of

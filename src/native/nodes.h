@@ -4,8 +4,8 @@
 
 namespace gramme::native {
 
-/// Is it in the closed list (torch_nodes.def, and those of libraries)? Others may run the program's code, keep an edge
-/// elsewhere, or look at data past operators.
+/// True if it is in the closed list (torch_nodes.def, and those of libraries). Others may run the program's code, keep
+/// an edge elsewhere, or look at data past operators.
 bool is_known_node(const torch::autograd::Node& node);
 /// For the tool that makes the list: whatever PyTorch generates is known while it is on.
 void trust_generated_nodes(bool on);

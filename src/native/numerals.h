@@ -16,7 +16,7 @@ void each_part(const c10::IValue& value, Visit&& visit) {
   for (const c10::IValue& item : value.toListRef()) each_part(item, visit);
 }
 
-/// Is one of them such?
+/// True if `is` holds of one of them.
 template <class Is>
 bool any_part(const c10::IValue& value, Is&& is) {
   if (!value.isList()) return is(value);

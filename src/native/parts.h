@@ -14,7 +14,7 @@ struct Uninitialized {
 };
 
 Uninitialized find_uninitialized(const std::vector<Observed>& observed, const Recorder& recorder);
-/// Are the results of a composite those of the operators it called, and all they read?
+/// True if the results of a composite are those of the operators it called, and all they read.
 bool is_only_its_parts(const Observed& record, const Recorder& recorder);
 /// Which are symbols to it, and plain numbers to what it calls.
 bool takes_numbers(const Observed& record);

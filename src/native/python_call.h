@@ -34,7 +34,7 @@ void run_python(const Instruction& instruction, Run& run);
 /// The step, with its values found where `places` (by value) says.
 void bind_python(Instruction& instruction, const Step& step, const std::vector<Place>& places, Place result,
                  std::string why);
-/// Does it run programs of its own, whose results are alike at each call?
+/// True if it runs programs of its own, whose results are alike at each call.
 bool runs_programs(const Step& step);
 const PythonCall& python_call(const Instruction& instruction);
 

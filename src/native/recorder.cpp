@@ -183,7 +183,7 @@ const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& functi
   return known;
 }
 
-/// Do sizes of the results, or what the operator does, depend on data? Indexing does for masks only.
+/// True if sizes of the results, or what the operator does, depend on data. Indexing does for masks only.
 bool Recorder::depends_on_data(const Operator& known, c10::ArrayRef<const c10::IValue> inputs) {
   if (known.by_data || !known.shape_by_data) return known.by_data;
   if (!known.indexes || inputs.size() < 2 || !inputs[1].isList()) return true;
@@ -320,7 +320,7 @@ OperatorArgument Recorder::symbolic(const c10::IValue& value, const c10::Argumen
   return argument;
 }
 
-/// May the sizes of what the operator gives be others for other numbers among the argument's?
+/// True if the sizes of the operator's results may differ for other numbers among the argument's.
 bool Recorder::changes_sizes(const OperatorArgument& argument, const Operator& known) const {
   const bool floats = sizes_ != Sizes::Fixed && !known.keeps_sizes;
   return std::ranges::any_of(argument.numbers, [floats](const Numeral& number) {

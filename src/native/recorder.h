@@ -54,7 +54,7 @@ struct Seen {
   }
 };
 
-/// Of which operators the calls they make are of interest, too.
+/// Which operators' inner calls are recorded, too.
 enum class Apart : uint8_t { None, Linear, Composites };
 
 class Recorder {
@@ -94,7 +94,7 @@ class Recorder {
     sizes_ = sizes;
     symbols_ = symbols;
   }
-  /// Has no operator begun since the last time they were taken?
+  /// True if no operator has begun since the last time they were taken.
   bool is_idle() const { return observed_.empty(); }
 
   /// Operators run on this thread while it lives are observed.

@@ -23,7 +23,7 @@ bool contains(const Place& place, Place::Kind kind) {
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
 }
 
-/// Does it hold what is no tensor, and no whole number that the dispatcher is given as a symbol?
+/// True if it holds anything but tensors and whole numbers that the dispatcher is given as symbols.
 bool holds_others(const Place& place) { return contains(place, Place::Object) || contains(place, Place::Float); }
 
 bool makes_list(const Observed& record) {
@@ -31,7 +31,7 @@ bool makes_list(const Observed& record) {
                      [](const OperatorResult& result) { return result.kind == OperatorResult::Tensors; });
 }
 
-/// Is every part a tensor, or nothing?
+/// True if every part is a tensor, or nothing.
 bool holds_only_tensors(PyObject* object) {
   if (object == Py_None || aten::is_tensor(object)) return true;
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
@@ -154,7 +154,7 @@ PyObject* Recording::carry_out(size_t index) {
   return stepper_.run(index);
 }
 
-/// Does the step take numbers that vary, and give them to nobody but operators?
+/// True if the step takes numbers that vary, and gives them to nobody but operators.
 bool Recording::takes_symbols(const Step& step) {
   bool numbers = false, tensors = false, others = false;
   each_value(step, [&](ValueId value) {
@@ -240,7 +240,7 @@ void Recording::add_python(size_t index, PyObject* result, std::string why) {
   bind_python(append(index), step, places_, std::move(made), std::move(why));
 }
 
-/// Do guards fix the numbers, and the sizes of all tensors, among the arguments?
+/// True if guards fix the numbers, and the sizes of all tensors, among the arguments.
 bool Recording::is_steady(const Step& step) const {
   bool steady = true;
   each_value(step, [&](ValueId value) {

@@ -16,7 +16,7 @@
 
 namespace gramme::native {
 
-/// Is a tensor in the object of a class of its own, or does Python code take part in its operators?
+/// True if a tensor in the object is of a class of its own, or Python code takes part in its operators.
 bool has_odd_tensor(PyObject* object);
 
 class Recording {
@@ -33,7 +33,7 @@ class Recording {
   std::unique_ptr<Tape> assemble_flat();
   /// Why there is none; empty if none was asked for.
   const std::string& why_not_flat() const { return why_not_flat_; }
-  /// Did the run depend on what its numbers were? Then the tape is of no use.
+  /// True if the run depended on what its numbers were. Then the tape is of no use.
   bool fixed() const { return recorder_.numbers().fixed(); }
 
  private:

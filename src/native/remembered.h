@@ -12,7 +12,7 @@ struct Geometry {
   int64_t offset = 0;
 };
 
-/// Of one instruction, in the frame of its tape; nobody else is in there.
+/// What one instruction remembers, in the frame of its tape; no other thread is in that frame.
 struct Remembered {
   bool known = false;
   c10::SmallVector<int64_t, 24> of;  // ranks, sizes and strides of tensors, and numbers
@@ -24,7 +24,7 @@ struct Remembered {
     of.append(tensor.sizes().begin(), tensor.sizes().end());
     of.append(tensor.strides().begin(), tensor.strides().end());
   }
-  /// Is such a tensor noted at `*at`? Then `*at` is behind it.
+  /// True if such a tensor is noted at `*at`. Then `*at` is behind it.
   bool has(const at::Tensor& tensor, const int64_t** at) const {
     const size_t rank = tensor.sizes().size();
     const int64_t *size = tensor.sizes().data(), *stride = tensor.strides().data(), *word = *at;

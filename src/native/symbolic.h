@@ -47,7 +47,7 @@ class Numbers {
   bool waits(const shape::Instruction& instruction) const { return waits_[instruction.a] || waits_[instruction.b]; }
   /// A new torch.SymInt or torch.SymFloat that stands for the number, which is `value` now: an int or a float.
   Owned<> symbolic(const Numeral& number, PyObject* value) const;
-  /// Did someone learn what a number is, so that what was recorded meanwhile is of this run only?
+  /// True if someone learned what a number is, so that what was recorded meanwhile is of this run only.
   bool fixed() const { return watch_->fixed; }
   bool take_fixed() { return std::exchange(watch_->fixed, false); }
 
@@ -71,7 +71,7 @@ class Numbers {
 /// The number that a part of an argument stands for: a symbol, the tensor that PyTorch makes of one among the operands
 /// of arithmetic (whose content is arbitrary), or a number, which is constant. None for all else.
 std::optional<Numeral> numeral_of(const c10::IValue& part);
-/// Is it a symbol, or a tensor that PyTorch made of one?
+/// True for a symbol, or a tensor that PyTorch made of one.
 bool is_symbol(const c10::IValue& part);
 
 /// Kernels called by this thread while it lives get integers for symbols.
@@ -89,7 +89,7 @@ struct Computation final : Bound {
   int64_t dimension = 0;
   NumberId size = -1;
   std::vector<shape::Instruction> code;
-  // Of a division: how Python does it where code has no value.
+  // For a division: how Python does it where the code has no value.
   const Step* step = nullptr;
   std::vector<std::pair<ValueId, Place>> operands;
 };

@@ -143,7 +143,7 @@ class Tape {
   size_t run(Run& run, size_t* at, size_t first, size_t end) const;
   /// One line an instruction: "%3 = aten::add.Tensor(%0, %1, 1) typed, frees %1".
   std::string print() const;
-  /// Is it freed after its last use?
+  /// True if it is freed after its last use.
   bool is_freed(Register r) const {
     return r >= first_temporary || (drops_inputs && r < first_temporary - static_cast<Register>(constants.size()));
   }

@@ -137,7 +137,7 @@ bool tells_metadata(const Step& step) {
 
 namespace {
 
-/// Of F.embedding(input, weight, padding_idx, max_norm, …): neither renormalised nor counted from the end.
+/// F.embedding(input, weight, padding_idx, max_norm, …) neither renormalises nor counts from the end.
 bool only_looks_up(const Step& step) {
   auto given = [&](size_t position, const char* name) -> PyObject* {
     const Operand* operand = position < step.arguments.size() ? &step.arguments[position] : nullptr;

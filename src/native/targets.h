@@ -11,9 +11,9 @@ namespace gramme::native {
 class Targets {
  public:
   struct Traits {
-    /// Is all that a call does done by operators of the dispatcher, apart from looking at sizes, types and settings?
+    /// All that a call does is done by operators of the dispatcher, apart from looking at sizes, types and settings.
     bool transparent;
-    /// Does it leave data of its result uninitialised on purpose?
+    /// It leaves data of its result uninitialised on purpose.
     bool leaves_uninitialized;
     /// The operator that it is, if that is not PyTorch's: "namespace::name". A call may pass the dispatcher by and run
     /// its kernel in Python, whose own operators are seen then.
@@ -25,21 +25,21 @@ class Targets {
   std::unordered_map<PyObject*, Traits> known_;  // a method's name is no function's target
 };
 
-/// May it give back a tensor without calling an operator, because there was nothing to do?
+/// True if it may give back a tensor without calling an operator, because there was nothing to do.
 bool may_do_nothing(const Step& step);
-/// Does it only tell PyTorch that a function is in use, for its statistics?
+/// True if it only tells PyTorch that a function is in use, for its statistics.
 bool only_counts(const Step& step);
 /// x.contiguous()
 bool is_contiguous_call(const Step& step);
-/// Does it tell of its tensors what their guards fix?
+/// True if it tells of its tensors what their guards fix.
 bool tells_metadata(const Step& step);
-/// May it do something else for other sizes of its tensors, besides what its operators do?
+/// True if it may do something else for other sizes of its tensors, besides what its operators do.
 bool looks_at_sizes(const Step& step);
-/// Does it compute with Python numbers, and nothing else?
+/// True if it computes with Python numbers, and nothing else.
 bool is_arithmetic(const Step& step);
-/// Are its arguments numbers, strings and the like only?
+/// True if its arguments are numbers, strings and the like only.
 bool is_fixed(const Step& step);
-/// Does it make tensors of Python numbers without an operator?
+/// True if it makes tensors of Python numbers without an operator.
 bool reads_numbers(const Step& step);
 /// x.size(1)
 bool is_size_call(const Step& step);

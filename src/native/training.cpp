@@ -42,7 +42,7 @@ bool draws(const Tape& tape) {
   });
 }
 
-/// May the forward run on any data of the same form? as_strided looks past its input.
+/// True if the forward may run on any data of the same form. as_strided looks past its input.
 bool needs_no_data(const Tape& tape) {
   return std::ranges::none_of(tape.instructions, [](const Instruction& instruction) {
     if (!instruction.call) return false;
@@ -51,7 +51,7 @@ bool needs_no_data(const Tape& tape) {
   });
 }
 
-/// Does somebody hear of the gradients that come to the tensor in the end, one by one?
+/// True if somebody hears of the gradients that come to the tensor in the end, one by one.
 bool is_hooked(const Edge& edge) {
   auto* const accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get());
   return accumulator &&
@@ -88,7 +88,7 @@ Training::Training(std::unique_ptr<const Tape> flat)
 
 // ---- calls
 
-/// May nodes, and what they save, be others than the program's now?
+/// True if nodes, and what they save, may not be the program's now.
 bool Training::is_started() {
   return !stopped_ && aten::autograd_alone() && aten::can_capture() && !aten::saved_tensors_hooked() &&
          !torch::autograd::AnomalyMode::is_enabled() && unwatched() && *flat_->settings == KernelSettings::read();

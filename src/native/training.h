@@ -61,7 +61,7 @@ class Training : public std::enable_shared_from_this<Training> {
   const std::vector<size_t>& input_savers(size_t input) const { return input_savers_[input]; }
   /// Those that saved memory of the input.
   const std::vector<size_t>& data_savers(size_t input) const { return data_savers_[input]; }
-  /// Would a second backward that comes to the use raise?
+  /// True if a second backward that comes to the use would raise.
   bool is_once(size_t piece, size_t use) const { return once_[piece][use]; }
   const Seen& seen(Register r) const { return recorder_->seen(registers_[static_cast<size_t>(r)]); }
   /// Null if there is none.
@@ -69,10 +69,10 @@ class Training : public std::enable_shared_from_this<Training> {
   void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
   /// From now on calls are made as they were before.
   void stop(std::string why);
-  /// Does the flat tape write to the input? Hidden: past its version counter.
+  /// How the flat tape writes to the input. Hidden: past its version counter.
   enum class Written : uint8_t { No, Hidden, Counted };
   Written written(size_t input) const { return written_[input]; }
-  /// Is there one use of the input in all pieces?
+  /// True if there is one use of the input in all pieces.
   bool is_used_once(int32_t input) const { return used_once_[static_cast<size_t>(input)]; }
   /// What the program gets and may write to, of the flat tape: Layout::outputs, then those that need no gradient.
   const std::vector<Register>& shown() const { return shown_; }
@@ -108,8 +108,8 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward
   std::vector<Saver> savers_;
   std::vector<std::vector<size_t>> input_savers_, data_savers_;  // by input
-  std::vector<std::vector<bool>> once_;            // by piece, by use
-  std::vector<Register> registers_;                // its, by register of the flat tape
+  std::vector<std::vector<bool>> once_;                          // by piece, by use
+  std::vector<Register> registers_;                              // its, by register of the flat tape
   std::vector<Register> shown_;
   std::vector<uint32_t> versions_;  // by shown: as eager's
   std::vector<int32_t> owners_;

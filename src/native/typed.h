@@ -14,7 +14,7 @@
 
 namespace gramme::native {
 
-/// Does this call go to the instruction's keys, past the dispatcher's choice?
+/// True if this call goes to the instruction's keys, past the dispatcher's choice.
 inline bool goes_straight(const Instruction& instruction, const Run& run) {
   return run.below_autograd && !instruction.keys.empty();
 }

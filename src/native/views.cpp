@@ -101,7 +101,7 @@ class Views {
     return !targets.empty();
   }
 
-  /// May a view by operators be made past them?
+  /// True if a view by operators may be made past them.
   bool may_be_made_at_once(const View& view) const { return may_be_view(view.source, view.target); }
 
  private:

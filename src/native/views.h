@@ -50,7 +50,7 @@ struct View final : Bound {
   int64_t offset = 0;           // from the source's
   std::vector<ViewStep> steps;  // not empty: these say what the sizes are
   bool by_operators = false;    // PyTorch's own views: someone may look at bases and version counters
-  // Of steps that are carried out past the operators:
+  // For steps that are carried out past the operators:
   int32_t remembered = -1;        // into Run::remembered
   std::vector<NumberId> numbers;  // that they read
 };

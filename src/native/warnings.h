@@ -11,7 +11,7 @@ class WarningsWatch {
   WarningsWatch();
   ~WarningsWatch();
   WarningsWatch(const WarningsWatch&) = delete;
-  /// Was it called since the last time?
+  /// True if it was called since the last time.
   bool take();
 };
 

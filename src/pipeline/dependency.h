@@ -16,9 +16,9 @@ at::Tensor phony(c10::Device device, bool requires_grad);
 
 /// The same memory and version, without history.
 at::Tensor without_history(const at::Tensor& tensor);
-/// Could autograd give it a gradient?
+/// True if autograd could give it a gradient.
 bool is_differentiable(const at::Tensor& tensor);
-/// Is a node made for it now?
+/// True if a node is made for it now.
 bool records(const at::Tensor& tensor);
 bool records(const variable_list& tensors);
 /// Aliases of the tensors; those whose input needs a gradient are outputs of the node.

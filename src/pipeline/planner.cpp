@@ -51,7 +51,8 @@ struct Costs {
   }
 };
 
-/// Can all stages cost at most `limit`? Among the places where a stage may begin, the greatest `entering` decides.
+/// True if all stages can cost at most `limit`. Among the places where a stage may begin, the greatest `entering`
+/// decides.
 bool is_possible(const Costs& costs, int64_t stages, int64_t limit) {
   std::vector<bool> reached(costs.end() + 1, false);
   reached[0] = true;

@@ -32,7 +32,7 @@ class Portal {
 
   /// The tensor as it is on another device.
   void move(const c10::Stream& previous, const c10::Stream& next, bool lane_records);
-  /// May the stashed tensor need a gradient? Not known before it is recomputed.
+  /// True if the stashed tensor may need a gradient. Not known before it is recomputed.
   bool may_need_grad() const { return may_need_grad_; }
   /// Throws where it was written since it was put in: its gradient would pass the write by.
   void require_unwritten() const;

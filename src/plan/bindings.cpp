@@ -58,7 +58,7 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
   return true;
 }
 
-/// Was it here before? Another object at its address may have been.
+/// True if it was here before. Another object at its address may have been.
 bool Bindings::recurs(PyObject* root) {
   if (std::find(seen_.begin(), seen_.end(), root) != seen_.end()) return true;
   if (seen_.size() < kMost)

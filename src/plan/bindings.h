@@ -42,11 +42,11 @@ class Bindings {
  public:
   /// Steps [begin, end): one root and what hangs off it, or all pinned objects.
   Bindings(Checking& checking, uint32_t begin, uint32_t end);
-  /// Do the facts hold of the root's object (null for pinned objects)? Brings the registers up to date.
+  /// True if the facts hold of the root's object (null for pinned objects). Brings the registers up to date.
   bool check(PyObject* root);
   void unbind();
   uint32_t begin() const { return begin_; }
-  /// Of the bound form that held last.
+  /// The number of words of the bound form that held last.
   size_t words() const { return current_ < bound_.size() ? bound_[current_]->block.words() : 0; }
 
  private:

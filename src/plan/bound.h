@@ -62,8 +62,8 @@ class Block {
   bool is_bound_to(PyObject* root) const { return bound_ && root_ == root; }
   /// Reads everything anew from the root (null for pinned objects) and records words. On failure nothing has changed.
   bool bind(PyObject* root, PyObject** registers);
-  /// Do the facts still hold? Registers are brought up to date. 0.6 ns a word, 4 ns a tensor. On failure the block is
-  /// as it was.
+  /// True if the facts still hold. Registers are brought up to date. 0.6 ns a word, 4 ns a tensor. On failure the block
+  /// is as it was.
   bool holds(PyObject** registers);
   void unbind();
 
@@ -71,7 +71,7 @@ class Block {
   uint32_t end() const { return end_; }
   size_t words() const { return words_.size(); }
   size_t tensors() const { return tensors_.size(); }
-  /// Did the last holds() read so much again that a walk would have been as cheap?
+  /// True if the last holds() read so much again that a walk would have been as cheap.
   bool unsettled() const { return rereads_ > 8 || rereads_ * 4 > end_ - begin_; }
 
  private:

@@ -170,7 +170,7 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
   return std::equal(first, first + PyTuple_GET_SIZE(expected), &PyTuple_GET_ITEM(expected, 0));
 }
 
-/// Does a check of the kind hold of the object?
+/// True if a check of the kind holds of the object.
 template <GuardKind kind>
 bool matches([[maybe_unused]] const Check& check, PyObject* object) = delete;
 
@@ -206,7 +206,7 @@ MATCHES(Code) { return PyFunction_Check(object) && cpython::as_function(object)-
 
 bool are_tensors(PyObject* a, PyObject* b) { return a && b && aten::is_tensor(a) && aten::is_tensor(b); }
 
-/// Does a relation of the kind hold of the two?
+/// True if a relation of the kind holds of the two.
 template <GuardKind kind>
 bool relates(PyObject* a, PyObject* b) = delete;
 

@@ -11,7 +11,8 @@ namespace gramme::plan {
 class Distinct {
  public:
   explicit Distinct(const Program& program) : program_(program) {}
-  /// Is each object of a Distinct fact another one than all others? Nearly free for the objects for which it held last.
+  /// True if each object of a Distinct fact is another one than all others. Nearly free for the objects for which it
+  /// held last.
   bool holds(PyObject* const* registers) { return program_.distinct.empty() || are_distinct(registers); }
   /// The registers of two that are one object now.
   std::optional<std::pair<uint32_t, uint32_t>> same(PyObject* const* registers) const;

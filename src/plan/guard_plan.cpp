@@ -29,7 +29,7 @@ struct GuardPlan::Impl {
     }
   }
 
-  /// Is it about nothing but which object it is? The functions of frames are such.
+  /// True if it is only about which object it is. The functions of frames are such.
   bool is_known(const Step& step) const {
     return step.check_count == 1 && !step.spec && !step.absent &&
            program.checks[step.first_check].kind == guards::Kind::Identity;

@@ -28,7 +28,7 @@ class Splitter {
   }
 
  private:
-  /// Was the object there before? Outputs of the graph are new, like all that is made here.
+  /// True if the object was there before. Outputs of the graph are new, like all that is made here.
   bool is_old(Register r) const {
     const int constants = replay_.constant_base, made = constants + static_cast<int>(replay_.constants.size());
     return (r >= 0 && r < reads_) || (r >= constants && r < made);

@@ -36,7 +36,7 @@ struct Step {
   const source::Source* source = nullptr;
 };
 
-/// Is it a root in spite of its base?
+/// True if it is a root in spite of its base.
 inline bool is_read_ahead(source::Kind kind) { return source::place(kind) == source::Place::Ahead; }
 
 /// A fact about two objects.

@@ -20,7 +20,7 @@ static_assert(offsetof(PyTypeObject, tp_finalize) == offsetof(PyTypeObject, tp_v
 
 uint64_t bits(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-/// Can the type of this object change while it lives?
+/// True if the type of this object can change while it lives.
 bool type_may_change(PyObject* object) {
   return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object);
 }

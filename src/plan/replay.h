@@ -54,7 +54,8 @@ struct Replay {
 };
 
 const char* kind_name(ReplayKind kind);
-/// Has each operation what its row says that it takes, and a register for what it makes? Null, or what is missing.
+/// Says what an operation lacks of what its row says that it takes and makes; null if it has all. Null, or what is
+/// missing.
 const char* what_is_missing(const ReplayOp& op, const std::vector<Register>& operands);
 
 }  // namespace gramme::plan

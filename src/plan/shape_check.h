@@ -12,7 +12,7 @@ namespace gramme::plan {
 class ShapeCheck {
  public:
   ShapeCheck(const guards::ShapeGuards& shapes, const Program& program);
-  /// Has everything the value that it must have, or any? To be asked when all facts hold: tensors match their
+  /// True if everything has the value that it must have, or any. To be asked when all facts hold: tensors match their
   /// signatures then. 1.5 ns a number that is loaded; 1 ns an instruction, more if it divides, unless the numbers are
   /// those of the last call that held.
   bool holds(PyObject* const* registers);

@@ -37,7 +37,7 @@ Outcome read_child(const Step& step, PyObject* base, PyObject** value);
 /// Where the base keeps it; null unless the step's evidence is Field or Fixed, and the base one that can be read.
 PyObject* const* field_address(const Step& step, PyObject* base);
 bool matches_check(const Check& check, PyObject* object);
-/// Does the object pass all checks of the step?
+/// True if the object passes all checks of the step.
 inline bool passes(const Program& program, const Step& step, PyObject* object) {
   if (step.spec && !aten::matches(*step.spec, object)) return false;
   const Check* check = program.checks.data() + step.first_check;
@@ -58,7 +58,7 @@ bool walk_root(const Program& program, uint32_t first, PyObject* object, PyObjec
 
 /// The instance's dict, made from inline values if need be; null if its type has none.
 PyObject* instance_dict(PyObject* base);
-/// Is it a collections.deque?
+/// True for a collections.deque.
 bool is_deque(PyObject* object);
 /// Address of the __slots__ member `name`, or null if the object's type has none.
 PyObject** slot_of(PyObject* base, PyObject* name);

@@ -113,7 +113,7 @@ Accepted of_definition(const PyMethodDef* definition) {
   return found;
 }
 
-/// Of a slot's wrapper: `__get__` may be called without an owner, whatever it says.
+/// What a slot's wrapper accepts: `__get__` may be called without an owner, whatever its signature says.
 Accepted of_wrapper(PyObject* callable) {
   const wrapperbase* base = reinterpret_cast<PyWrapperDescrObject*>(callable)->d_base;
   Accepted found = Accepted::anything();

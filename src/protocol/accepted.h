@@ -5,7 +5,7 @@
 
 namespace gramme::protocol {
 
-/// Does the callable take as many, and of these names? Self is among the arguments. Where nothing is said: yes.
+/// True if the callable takes as many, and of these names. Self is among the arguments. Where nothing is said: yes.
 bool takes_as_many(PyObject* callable, const Args& args);
 
 }  // namespace gramme::protocol

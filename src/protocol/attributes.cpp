@@ -14,7 +14,7 @@ namespace {
 
 TensorAttributes tensor_attributes;
 
-/// Is it found without a call?
+/// True if it is found without a call.
 bool is_method(Trace& trace, Value* value, PyObject* name) {
   PyObject* found = trace.type_lookup(type_of(value), name);
   return found && (Py_IS_TYPE(found, &PyMethodDescr_Type) || PyFunction_Check(found));

@@ -252,8 +252,8 @@ Value* call_new(Trace& trace, PyObject* callable, const Args& args) {
   return allocate(trace, cls, {args.values + 1, args.positional - 1, args.names, args.keywords});
 }
 
-/// Is the method in C found on the tensor under its name? Not if a subclass, the program's assignment to the class, or
-/// an attribute of the instance hides it. `bound`: the instance's lookup found it, or that of super().
+/// True if the method in C is found on the tensor under its name. Not if a subclass, the program's assignment to the
+/// class, or an attribute of the instance hides it. `bound`: the instance's lookup found it, or that of super().
 bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bound) {
   PyObject* name = PyDescr_NAME(callable);
   PyTypeObject* type = tensor->record->type;

@@ -132,7 +132,7 @@ Tensor* rounded(Trace& trace, Whole how, Tensor* number) {
   return nullptr;
 }
 
-/// Of 64 bits: else, and where Python raises, the frame runs plainly.
+/// The whole number, of 64 bits: else, and where Python raises, the frame runs uncompiled.
 Value* whole_of(Trace& trace, Tensor* number) {
   static PyObject* const to = intern("to");
   PyObject* const int64 = once([] { return imported("torch", "int64").release(); });
@@ -163,7 +163,7 @@ Value* data_whole(Trace& trace, Whole how, Number* number) {
 
 namespace {
 
-/// Of a number below zero a power may be complex, unless the exponent is whole: then the frame runs plainly.
+/// A power of a negative number may be complex unless the exponent is whole: then the frame runs uncompiled.
 void assert_base(Trace& trace, Value* base, Value* exponent) {
   auto* number = as<Number>(exponent);
   const bool whole = number ? number->type != &PyFloat_Type : Py_TYPE(exponent->object) != &PyFloat_Type;

@@ -4,7 +4,7 @@
 
 namespace gramme::protocol {
 
-/// Does a run of the graph tell the float, and may the program go on with such?
+/// True if a run of the graph tells the float, and the program may go on with such.
 bool is_data_float(Trace& trace, Value* seen);
 
 /// What int(), math.floor(), math.ceil() and round() do.
@@ -15,7 +15,7 @@ Value* data_whole(Trace& trace, Whole how, value::Number* number);
 
 // Null of other operands, and where the graph cannot compute it.
 
-/// Of numbers; `plain` if the operator cannot raise, so that a node of it does.
+/// Operations on numbers out of data; `plain`: the operator cannot raise, so a node of it will do.
 Value* data_binary(Trace& trace, int op, Value* left, Value* right, bool plain);
 Value* data_compare(Trace& trace, int op, Value* left, Value* right);
 Value* data_negative(Trace& trace, Value* operand);

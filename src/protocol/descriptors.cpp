@@ -153,7 +153,7 @@ void set_class(Trace& trace, Object* object, Value* value) {
   object->type = cls->type();
 }
 
-/// Of an object made in the capture by a model: its type in C has the field, and the object a slot for it.
+/// Sets a field of an object made in the capture by a model: its C type has the field, the object a slot for it.
 bool set_modelled_field(Trace& trace, Object* object, PyObject* name, Value* value) {
   if (object->existing() || !value || !find(object->slots, name) || cpython::builtin_base(object->type)) return false;
   trace.store_slot_attribute(object, name, value);

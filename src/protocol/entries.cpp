@@ -31,7 +31,7 @@ bool is_ordered(Value* container) {
   return dict && PyType_IsSubtype(dict->type, &PyODict_Type);
 }
 
-/// Of a set of constants `index` is the place in its table; others are gone through as they were (parts[1]).
+/// For a set of constants, `index` is a place in its table; other sets are iterated as they were (parts[1]).
 bool goes_through_places(Iterator* iterator, Value* container) {
   auto* set = as<Set>(container);
   return set && set->placed && iterator->parts.size() == 1;

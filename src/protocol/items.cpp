@@ -50,7 +50,7 @@ size_t position(Trace& trace, Value* sequence, Value* key, const char* text) {
   return static_cast<size_t>(at);
 }
 
-/// Of a list whose length nobody asked for; null if it must be known.
+/// An item from the end of a list whose length nobody asked for; null if the length must be known.
 Value* from_end(Trace& trace, List* list, Value* key) {
   if (!list->unread || key->kind != Kind::Constant || !PyLong_CheckExact(key->object)) return nullptr;
   int overflow = 0;

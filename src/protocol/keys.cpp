@@ -19,7 +19,7 @@ using namespace value;
 
 namespace {
 
-/// Does hash() of it raise TypeError?
+/// True if hash() of it raises TypeError.
 bool is_unhashable(Trace& trace, Value* key) {
   static PyObject* const hash = intern("__hash__");
   if (auto* set = as<Set>(key)) return !set->frozen;
@@ -89,7 +89,7 @@ size_t own_hash(Trace& trace, Value* key) {
 }
 
 /// A look-up follows the hash from place to place until one is free; where it comes to a place again, it asks the key
-/// there again. Does it see more places than there are keys before that, however large the table is?
+/// there again. True if it sees more places than there are keys before that, however large the table is.
 bool asks_once(size_t hash, size_t keys) {
   constexpr int kPerturbShift = 5, kLargest = 24;  // CPython's, of dicts and sets; from 8 places on
   for (int size = 3; size <= kLargest; ++size) {

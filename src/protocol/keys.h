@@ -6,7 +6,7 @@ namespace gramme::protocol {
 
 /// Other: CPython does not say it there, or it is not known whether it does.
 enum class KeyOf : uint8_t { Other, Dict, Set };
-/// Of a dict: methods of ordered ones take the hash themselves.
+/// What a key of the dict is used for: methods of ordered dicts take the hash themselves.
 KeyOf key_of(const value::Dict* dict);
 Value* table_key(Trace& trace, Value* key, KeyOf use);
 /// Raises the TypeError for a key of which a part, or itself, is unhashable.

@@ -192,7 +192,7 @@ void guard_base(Trace& trace, Value* left, Value* right) {
     base->range = guarded(trace, base, positive);
 }
 
-/// Of a factor that decays, a base between 0 and 1: a varying int that is its exponent is guarded not to be negative,
+/// For a factor that decays, a base between 0 and 1: a varying int as its exponent is guarded not to be negative,
 /// and to be positive where it is, since optimizers divide by what is missing to 1.
 void guard_exponent(Trace& trace, Value* left, Value* right) {
   auto* exponent = as<Number>(right);

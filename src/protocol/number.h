@@ -12,10 +12,10 @@ PyObject* known_number(Trace& trace, value::Number* number, Reason reason);
 /// The number's constant, or the value itself if it is no Number.
 Value* known(Trace& trace, Value* seen, Reason reason = Reason::DataDependentValue);
 
-/// Of a number over the symbols of sizes and ints: decided, and guarded. None of others.
+/// The truth of a number over symbols of sizes and ints, decided and guarded; none for others.
 std::optional<bool> truth_of_expression(Trace& trace, value::Number* number);
 
-/// Of a comparison of numbers, from what they lie between; where one is computed of what a tensor holds, that is
+/// The truth of a comparison, from the intervals of its numbers; where one is computed of a tensor's content, that is
 /// guarded.
 std::optional<bool> truth_by_ranges(Trace& trace, value::Number* number);
 /// What a number lies between, also one that is known.

@@ -36,7 +36,7 @@ class Strict {
 
 ArrayCall calls_of_arrays = nullptr;
 
-/// Is it NumPy's, by its type or by the class that has it?
+/// True if it is NumPy's, by its type or by the class that has it.
 bool is_of_numpy(PyObject* callable) {
   static PyObject* const name = intern("__name__");
   static PyObject* const numpy = intern("numpy");

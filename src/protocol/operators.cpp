@@ -114,7 +114,7 @@ bool is_frozen(Value* seen) {
   return set && set->frozen;
 }
 
-/// Does the method of the left operand's own type, in C, take what the right operand holds? Then it is not asked.
+/// True if the method of the left operand's own type, in C, takes what the right operand holds. Then it is not asked.
 bool converts(int op, Value* left, Value* part) {
   if (left->kind == Kind::Set && part->kind == Kind::Set) return true;
   if (left->kind == Kind::Dict && part->kind == Kind::Dict) return plain_operator(op) == NB_OR;

@@ -79,7 +79,7 @@ Value* binary(Trace& trace, int op, Value* left, Value* right);
 Value* compare(Trace& trace, int op, Value* left, Value* right);  // Py_LT … Py_GE
 bool equal(Trace& trace, Value* left, Value* right);              // truth of ==, identity first, as containers do
 bool truth(Trace& trace, Value* operand);
-/// Is the function a method by which the operands' types answer the operator, or the comparison?
+/// True if the function is a method by which the operands' types answer the operator, or the comparison.
 bool answers_operator(Trace& trace, int op, Value* left, Value* right, PyObject* function);
 bool answers_comparison(Trace& trace, int op, Value* left, Value* right, PyObject* function);
 Value* contains(Trace& trace, Value* container, Value* item);  // a boolean Constant

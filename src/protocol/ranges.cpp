@@ -42,7 +42,7 @@ std::optional<bool> equal(Interval a, Interval b) {
 
 std::optional<bool> opposite(std::optional<bool> truth) { return truth ? std::optional(!*truth) : std::nullopt; }
 
-/// Are the bounds those of the number itself? Floats have them exactly, ints up to 53 bits.
+/// True if the bounds are those of the number itself. Floats have them exactly, ints up to 53 bits.
 bool is_exact(Value* value, Interval range) {
   constexpr double kExact = 0x1p53;
   auto* number = as<Number>(value);

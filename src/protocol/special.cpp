@@ -166,7 +166,7 @@ bool holds_code(Trace& trace, Dict* dict) {
 }
 bool holds_code(Trace&, Value*) { return false; }
 
-/// Would asking a real object equal to the value run the program's code?
+/// True if asking a real object equal to the value would run the program's code.
 bool runs_code(Trace& trace, Value* value) {
   Trace::Deeper deeper(trace);
   value = trace.see(value);

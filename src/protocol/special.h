@@ -14,8 +14,8 @@ inline Value* builtin_part(Value* seen) {
   Value* payload = payload_of(seen);
   return payload ? payload : seen;
 }
-/// May the class of the value define operators of its own? True for Objects, instances of tuple subclasses, and classes
-/// with a metaclass.
+/// True if the class of the value may define operators of its own. True for Objects, instances of tuple subclasses, and
+/// classes with a metaclass.
 bool has_own_class(Value* seen);
 /// The payload, if the special method is that of the base in C which holds it; else null.
 Value* payload_for(Trace& trace, Value* seen, PyObject* name);
@@ -24,11 +24,11 @@ Value* payload_for(Trace& trace, Value* seen, PyObject* name);
 Value* own_method(Trace& trace, Value* seen, PyObject* name);
 /// Calls own_method; null if there is none or it returned NotImplemented.
 Value* attempt(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);
-/// Is it an instance of a subclass of a builtin's type that holds a value (an int's, a tuple's …)?
+/// True for an instance of a subclass of a builtin's type that holds a value (an int's, a tuple's …).
 bool extends_builtin(Value* seen);
-/// Is it an instance of a subclass of the number's type, whose value gramme may not know?
+/// True for an instance of a subclass of the number's type, whose value gramme may not know.
 bool extends(Value* seen, PyTypeObject* number);
-/// Is the class' special method set to None, which forbids the operation?
+/// True if the class' special method is None, which forbids the operation.
 bool forbidden(Trace& trace, Value* seen, PyObject* name);
 
 /// The interned name for a key of an instance's __dict__ or of globals; null if it is no str.
@@ -38,13 +38,13 @@ inline bool is_size(PyTypeObject* type) { return std::string_view(type->tp_name)
 bool is_constant_of(Value* seen, PyTypeObject* type);
 /// An int or bool constant.
 bool is_int(Value* seen);
-/// Does PyIndex_Check hold? (Numbers: by their type.)
+/// True if PyIndex_Check holds. (Numbers: by their type.)
 bool has_index(Trace& trace, Value* seen);
 /// An instance of a subclass of int, float, complex, str or bytes whose content no guard says (those of enumerations
 /// are known).
 bool is_opaque_scalar(Value* seen);
-/// Is the left operand of a type in C which takes the right one, of a subclass of a type in C, before the class of the
-/// right one is asked?
+/// True if the left operand is of a type in C which takes the right one, of a subclass of a type in C, before the class
+/// of the right one is asked.
 bool takes_first(Value* left, Value* right);
 /// The result of a really called function: adopted, or its error as the program's exception.
 Value* folded(Trace& trace, PyObject* result);

@@ -64,7 +64,7 @@ Value* subscript(Trace& trace, PyObject* object, Value* key) {
   return adopt_form(trace, PyObject_GetItem(object, real.get()));
 }
 
-/// Is it C code, or typing.Generic's?
+/// True for C code, and typing.Generic's.
 bool is_effect_free(PyObject* class_getitem) {
   if (Py_TYPE(class_getitem) == &PyClassMethodDescr_Type) return true;
   if (Py_TYPE(class_getitem) != &PyClassMethod_Type) return false;

@@ -138,7 +138,7 @@ void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::
 
 namespace {
 
-/// Is the dict that of a module of PyTorch?
+/// True if the dict is that of a module of PyTorch.
 bool is_of_torch(PyObject* names) {
   static PyObject* const key = intern("__name__");
   PyObject* module = PyDict_GetItemWithError(names, key);

@@ -28,7 +28,7 @@ void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::
 void guard_lookups(Trace& trace, value::Function* function);
 /// Notes which they are, before a program can replace one.
 void note_tensor_methods();
-/// Has the instance an attribute of its own under the name of a method? That it has none is guarded.
+/// True if the instance has an attribute of its own under the name of a method. That it has none is guarded.
 bool is_hidden(Trace& trace, value::Tensor* tensor, PyObject* name);
 
 /// The only item of a tensor as a Python number, in the graph; ends the segment where graphs are to have none.

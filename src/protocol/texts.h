@@ -6,16 +6,16 @@
 
 namespace gramme::protocol {
 
-/// Of an attribute that is read, and of one that is stored or deleted in an object whose class keeps no dict.
+/// For an attribute that is read, and for one stored or deleted in an object whose class keeps no dict.
 std::string no_attribute_text(Trace& trace, PyTypeObject* type, PyObject* name);
 std::string no_place_text(PyTypeObject* type, PyObject* name);
-/// Of `in`.
+/// The TypeError of `in`.
 [[noreturn]] void raise_no_container(Trace& trace, Value* container);
-/// Of super(type, object).
+/// The TypeError of super(type, object).
 std::string wrong_super_text(Trace& trace, PyTypeObject* type, Value* object);
-/// Of index() and remove() of a list or deque, called `method`. The item's repr() is run where the text has it.
+/// The ValueError of `method`, index() or remove() of a list or deque. Runs the item's repr() where the text has it.
 [[noreturn]] void raise_not_in(Trace& trace, const std::string& method, const std::string& container, Value* item);
-/// Of `a, b = values`; `counted`: a list, tuple or dict.
+/// The ValueError of `a, b = values`; `counted`: a list, tuple or dict.
 std::string too_many_text(int expected, size_t got, bool counted);
 
 }  // namespace gramme::protocol

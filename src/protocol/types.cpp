@@ -10,7 +10,7 @@ using namespace value;
 
 namespace {
 
-/// Of an iterator over a dict, its views, a set or an instance's attributes.
+/// The type of an iterator over a dict, its views, a set or an instance's attributes.
 PyTypeObject* entries_iterator_type(const Iterator* iterator) {
   Value* over = iterator->parts.at(0);
   auto* view = as<View>(over);

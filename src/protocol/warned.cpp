@@ -9,7 +9,7 @@
 namespace gramme::protocol {
 namespace {
 
-/// Is the module's variable written in the capture?
+/// True if the module's variable is written in the capture.
 bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
   PyObject* found = known_module(module);
   auto* seen = found ? trace.see_as<value::Module>(trace.pinned(found)) : nullptr;

@@ -12,7 +12,7 @@ struct Filters {
   bool changed = false;
 };
 
-/// Did the program write to what decides what becomes of a warning? Then nothing of it is known.
+/// True if the program wrote to what decides what becomes of a warning. Then nothing of it is known.
 bool writes_filters(Trace& trace);
 
 /// Issues it after the graph, once the filters neither raise it nor have a function of the program show it, which is

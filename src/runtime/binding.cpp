@@ -43,7 +43,7 @@ bool is_local(const source::Source* source, int slot) {
   return source->kind == source::Kind::Local && source->index == slot;
 }
 
-/// Does it read the local variable itself, not just look into it?
+/// True if it reads the local variable itself, not just looks into it.
 bool reads(const plan::Segment& segment, int slot) {
   const auto& read = segment.guards.description().reads;
   return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) { return is_local(source, slot); });

@@ -44,7 +44,7 @@ PyObject* run_caught(void* context, PyThreadState* thread, cpython::LiveFrame fr
   });
 }
 
-/// Does a call only make a generator, or what is like one?
+/// True if a call only makes a generator, or what is like one.
 bool suspends(PyFunctionObject* function) {
   constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
   return cpython::code_of(function)->co_flags & kSuspends;
@@ -62,7 +62,7 @@ bool runs_plainly(PyThreadState* thread) {
   return static_cast<bool>(Owned<>::steal(PyObject_CallNoArgs(imported("gramme._words", "tell_of_tracer").get())));
 }
 
-/// Is torch.profiler(with_stack=True) all that watches? It is to see compiled code, as it would without stacks.
+/// True if torch.profiler(with_stack=True) is all that watches. It is to see compiled code, as it would without stacks.
 [[gnu::cold]] bool is_only_profiled(PyThreadState* thread) {
   return !thread->c_tracefunc && thread->c_profileobj &&
          std::string_view(Py_TYPE(thread->c_profileobj)->tp_name) == of_torch::kProfilerContext;

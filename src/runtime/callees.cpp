@@ -115,7 +115,7 @@ PyObject* Callees::run(PyThreadState* thread, cpython::LiveFrame frame) noexcept
 
 namespace {
 
-/// Does the instruction get the hook this time?
+/// True if the instruction gets the hook this time.
 bool may_ask(ResumePoint& point) {
   if (point.patience <= 0 && ++point.patience == 1) point.patience = kProbe;
   return point.patience > 0 && surely_has_room(Room::Hook);

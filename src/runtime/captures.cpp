@@ -39,7 +39,7 @@ bool warn(const char* what, PyCodeObject* code, int line) {
                           code->co_filename, line, what) == 0;
 }
 
-/// Did the segment do nothing but end in front of its first instruction?
+/// True if the segment did nothing but end in front of its first instruction.
 bool ends_at_once(const plan::Segment& segment, int offset) {
   return segment.exit.kind == plan::ExitKind::Concrete && segment.exit.offset == offset &&
          segment.exit.pushed.empty() && segment.exit.callers.empty() && segment.operations == 0 &&

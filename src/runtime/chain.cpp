@@ -88,7 +88,7 @@ plan::Roots Chain::roots() {
           static_cast<int>(callers_roots_.size())};
 }
 
-/// Are the frames that the segment returns into those that wait for this one?
+/// True if the frames that the segment returns into are those that wait for this one.
 bool Chain::is_called_from(const plan::Segment& segment) const {
   const Chain* chain = this;
   for (const plan::Caller& caller : segment.exit.callers) {
@@ -110,7 +110,7 @@ bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
 }
 }  // namespace
 
-/// Does what the segment lets go of run no code when it dies? It would after all that the segment does.
+/// True if what the segment lets go of runs no code when it dies. It would after all that the segment does.
 bool Chain::lets_go_quietly(const plan::Segment& segment) const {
   const Chain* chain = this;
   for (const plan::Caller& caller : segment.exit.callers) {

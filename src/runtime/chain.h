@@ -27,7 +27,7 @@ class Capturing {
   aten::Uncounted uncounted_;
 };
 
-/// Is this thread in the middle of a capture? Calls of entries then run plainly.
+/// True if this thread is in the middle of a capture. Calls of entries then run plainly.
 inline bool capturing() { return Capturing::depth_ > 0; }
 
 /// What a segment leaves in the frames that it made and that go on; they take it one after the other, outermost first.
@@ -78,7 +78,7 @@ class Chain {
   Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index);
   /// What the evaluator would give for the frame.
   PyObject* run();
-  /// Did CPython get the frame before anything had happened in it?
+  /// True if CPython got the frame before anything had happened in it.
   bool ran_plainly() const { return plain_; }
 
  private:

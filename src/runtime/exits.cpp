@@ -123,7 +123,7 @@ cpython::StepResult Chain::construct(Pushed& pushed, size_t index) {
   return result;
 }
 
-/// Is there room for what the segment stands for, and for the frames that it leaves under way?
+/// True if there is room for what the segment stands for, and for the frames that it leaves under way.
 bool Chain::has_room_for(const plan::Segment& segment) const {
   return cpython::has_recursive_calls(thread_, segment.levels) &&
          (segment.exit.pushed.empty() || has_room(Room::Capture));

@@ -20,7 +20,7 @@ PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
 void raise(PyObject* error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error); }
 
-/// Do operators raise it? A compiled kernel need not raise the very type that eager's does.
+/// True if operators raise it. A compiled kernel need not raise the very type that eager's does.
 bool is_of_operators(PyTypeObject* type) {
   for (PyObject* base : {PyExc_RuntimeError, PyExc_IndexError, PyExc_ValueError})
     if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base))) return true;

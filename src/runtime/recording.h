@@ -28,7 +28,7 @@ class Span {
   Ticks start() const { return start_; }
 
  private:
-  // Of the innermost span: what the spans in it have taken.
+  // What the spans inside the innermost one have taken.
   [[gnu::tls_model("initial-exec")]] static thread_local Ticks inside_;
   Ticks around_, start_;
   bool ended_ = false;

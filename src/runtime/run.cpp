@@ -62,7 +62,7 @@ class SegmentRun::Before {
 
 namespace {
 
-/// Has a checkpoint recomputed what it needs? Its hook of saved tensors says so by raising, and has counted the
+/// True if a checkpoint has recomputed what it needs. Its hook of saved tensors says so by raising, and has counted the
 /// tensors: running again would count them twice.
 bool ends_recomputation(PyObject* raised) {
   ErrorState pending;  // keeps `raised`

@@ -36,7 +36,7 @@ Range range_of_comparison(Expr e) {
   return {};
 }
 
-/// Is one range at most, or less than, the other?
+/// True if one range is at most, or less than, the other; false if it is never so.
 std::optional<bool> ordered(FloatRange a, FloatRange b, bool or_equal) {
   if (or_equal ? a.high <= b.low : a.high < b.low) return true;
   if (or_equal ? a.low > b.high : a.low >= b.high) return false;

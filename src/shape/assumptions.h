@@ -18,14 +18,14 @@ class Assumptions {
 
   /// From now on the expression, a Bool, is true: it has become a guard.
   void learn(Expr e);
-  /// Is it true, or false, whatever the symbols are? None if that does not follow: hints are not asked.
+  /// True or false if it is so whatever the symbols are; else none. None if that does not follow: hints are not asked.
   std::optional<bool> decide(Expr e);
   /// No value that the Int may have lies outside.
   Range range(Expr e);
   /// Equal as long as the assumptions hold: symbols found equal to an expression are replaced by it, and what can only
   /// be one thing is that.
   Expr simplified(Expr e);
-  /// Is it computed of a symbol without a hint?
+  /// True if it is computed of a symbol without a hint.
   bool is_unbacked(Expr e) const;
   /// The word that is its value at capture time; none if it has none, or takes a symbol without a hint.
   std::optional<int64_t> hint(Expr e);

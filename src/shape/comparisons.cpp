@@ -89,7 +89,7 @@ Operands joined(Kind kind, Expr a, Expr b) {
   return operands;
 }
 
-/// Of those that differ by a constant, one.
+/// The smallest or largest of both; operands that differ by a constant become one.
 Expr extremum(Kind kind, Expr a, Expr b) {
   if (!a || !b || a->type != Type::Int || b->type != Type::Int) return nullptr;
   Operands operands = joined(kind, a, b), kept;

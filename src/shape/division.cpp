@@ -6,7 +6,7 @@
 namespace gramme::shape {
 namespace {
 
-/// Of a sum by coefficient * factors, which is positive in its first coefficient.
+/// A sum divided by coefficient * factors; the divisor is positive in its first coefficient.
 struct Division {
   Linear quotient, rest;
   Factors divisor;
@@ -93,7 +93,7 @@ Expr binary(Kind kind, Expr a, Expr b) {
   return a && b ? intern(kind, Type::Int, 0, operands) : nullptr;
 }
 
-/// Of what is left after all the above.
+/// The quotient node for what no rule above divides.
 Expr divided(Expr a, Expr b) {
   if (a && b && is_constant(b) && a->kind == Kind::FloorDivide && is_constant(a->operands[1].of))
     if (Expr whole = multiply(a->operands[1].of, b)) return floor_divide(a->operands[0].of, whole);

@@ -125,7 +125,7 @@ Expr square_root(Expr a);
 
 /// With `by_symbol[k]`, where there is one and it is not null, for symbol k.
 Expr substitute(Expr e, std::span<const Expr> by_symbol);
-/// Do they have a symbol in common? May say so wrongly of those from 63 on.
+/// True if they may have a symbol in common. May say so wrongly of those from 63 on.
 inline bool may_share_symbols(Expr a, Expr b) { return a->symbols & b->symbols; }
 /// As Python reads it, with `math` for its module. Symbol k is names[k], or "s0" without a name.
 std::string print(Expr e, std::span<const std::string> names = {});

@@ -58,7 +58,7 @@ Expr lifted(Expr e);
 /// The operation on two Floats, or on one.
 Expr float_operation(Kind kind, Expr a, Expr b = nullptr);
 
-/// Of a comparison of Ints, without negative coefficients where that can be; null of anything else.
+/// Both sides of a comparison of Ints, without negative coefficients where possible; null for anything else.
 struct Sides {
   Expr left = nullptr, right = nullptr;
 };

@@ -23,7 +23,7 @@ Range range_of(std::initializer_list<Wide> ends) { return {narrow(std::min(ends)
 
 Wide product(Wide a, Wide b) { return is_infinite(a) || is_infinite(b) ? sign(a) * sign(b) * kInfinity : a * b; }
 
-/// Of two infinities one of the quotients that come close to them; the others are between those at the other ends.
+/// For two infinities, one of the quotients near them; the others lie between those at the other ends.
 Wide quotient(Wide a, Wide b) {
   if (is_infinite(b)) return sign(a) * sign(b) < 0 ? -1 : 0;
   if (is_infinite(a)) return sign(a) * sign(b) * kInfinity;
@@ -48,7 +48,7 @@ FloatRange range_of_floats(std::initializer_list<double> ends) {
 /// Zero times what is finite, however large.
 double finite_product(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
 
-/// Of ends that values come close to; b may be zero as an end only.
+/// The quotient of two ends, which values only come close to; b may be zero as an end only.
 double finite_quotient(double a, double b) { return a == 0 || std::isinf(b) ? 0 : a / b; }
 
 }  // namespace

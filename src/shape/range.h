@@ -5,7 +5,7 @@
 
 namespace gramme::shape {
 
-/// Of an Int, both ends included. The ends of 64 bits stand for no bound: values there and beyond are in it.
+/// The range of an Int, both ends included. The ends of 64 bits mean no bound: values there and beyond are in it.
 struct Range {
   static constexpr int64_t kNoLow = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kNoHigh = std::numeric_limits<int64_t>::max();
@@ -15,7 +15,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Of a Float; those are finite.
+/// The range of a Float; Floats are finite.
 struct FloatRange {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 };
@@ -30,7 +30,7 @@ Range minimum(Range a, Range b);
 Range maximum(Range a, Range b);
 
 FloatRange to_float(Range range);
-/// Of a function that never falls, such as floor.
+/// The range of `function` of a value in `range`; the function never falls (floor).
 Range to_whole(FloatRange range, double (*function)(double));
 FloatRange operator+(FloatRange a, FloatRange b);
 FloatRange operator*(FloatRange a, FloatRange b);

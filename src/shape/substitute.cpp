@@ -1,3 +1,4 @@
+// Expressions in place of the symbols of an expression.
 #include <unordered_map>
 
 #include "shape/nodes.h"

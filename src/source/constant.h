@@ -10,11 +10,11 @@
 
 namespace gramme::source {
 
-/// Is it a constant all the way down?
+/// True for a constant all the way down.
 bool is_constant(PyObject* object);
-/// Are both the same constant? False if one is no constant and they are not one object.
+/// True if both are the same constant. False if one is no constant and they are not one object.
 bool same_constant(PyObject* a, PyObject* b);
-/// Do two sets hold the same constants?
+/// True if two sets hold the same constants.
 bool same_elements(PyObject* a, PyObject* b);
 /// An int or float of magnitude 2**30 at most; no NaN.
 bool is_narrow(PyObject* object);

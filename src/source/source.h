@@ -36,7 +36,7 @@ constexpr int64_t in_frame(int frame, int index) { return int64_t{frame} << 32 |
 constexpr int frame_of(int64_t index) { return static_cast<int>(index >> 32); }
 constexpr int within_frame(int64_t index) { return static_cast<int>(index & 0xffffffff); }
 
-/// Does it read a number, and no object?
+/// True if it reads a number, and no object.
 constexpr bool is_number(Kind kind) { return place(kind) == Place::Number; }
 
 struct Source {

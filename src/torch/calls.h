@@ -14,19 +14,20 @@ enum CallTrait : uint8_t {
   OnlyCounts = 32,
   Overwrites = 64,
 };
-/// Is a method or function of this name so?
+/// True if a method or function of this name has the trait.
 bool is_call(std::string_view name, CallTrait trait);
 
 enum OperatorTrait : uint8_t { Apart = 1, Blind = 2, BothForms = 4 };
-/// Is "aten::name", or the overload of it?
+/// True for "aten::name", and overloads of it.
 bool is_operator(std::string_view name, std::string_view overload, OperatorTrait trait);
 
 /// A key of PyTorch's dispatcher under which a program can put a kernel in Python.
 enum class KernelKey : uint8_t { Device, Fake, Batched, Other };
-/// Of keys that gramme does not know: Other.
+/// The kind of a dispatch key; Other for keys that gramme does not know.
 KernelKey kernel_key(std::string_view name);
 
-/// Are kernels in Python of operators in the namespace PyTorch's own, which look at nothing but their arguments?
+/// True if kernels in Python of operators in the namespace are PyTorch's own, which look at nothing but their
+/// arguments.
 bool is_namespace_of_pytorch(std::string_view name);
 
 }  // namespace gramme::of_torch

@@ -85,17 +85,17 @@ PyObject* if_loaded(Name id);
 /// Borrowed; null while nobody has imported it.
 PyObject* if_loaded(Module id);
 
-/// Is it the name of a module in the package?
+/// True for the name of a module in the package.
 bool is_within(PyObject* module_name, Module package);
 
 const char* text(Attribute id);
 /// The same; interned, and lives as long as the process.
 PyObject* attribute(Attribute id);
 
-/// Is it the name of the file, or of one in the folder? Not of text with a lone surrogate.
+/// True for the name of the file, or of one in the folder. Not of text with a lone surrogate.
 bool is_in(PyObject* file_name, File id);
 
-/// Is it what PyTorch says where it says nothing else?
+/// True if it is what PyTorch says where it says nothing else.
 bool says(std::string_view message, Message id);
 
 /// What this torch lacks: objects of modules that are loaded, modules and files that are not there. Other modules are

@@ -15,7 +15,7 @@ class Option {
 
   /// Null while nobody has imported the module.
   Owned<> value();
-  /// Does the module, which is imported, have such an option in this version of torch?
+  /// True if the module, which is imported, has such an option in this version of torch.
   bool exists();
   bool is_set(bool otherwise) {
     Owned<> now = value();

@@ -69,7 +69,7 @@ bool prints_as_itself(PyObject* constant) {
          !is_negative_zero(value.imag);
 }
 
-/// Does the call hand a dtype on to an operator, which takes Python's numeric types for it?
+/// True if the call hands a dtype on to an operator, which takes Python's numeric types for it.
 bool takes_types(const meta::Call& call) {
   return call.kind == meta::Call::Method || PyCFunction_Check(call.target) ||
          (PyFunction_Check(call.target) && !meta::is_of_program(call));
@@ -89,7 +89,7 @@ bool is_numpy(Value* seen, const char* type) {
          std::strcmp(Py_TYPE(seen->object)->tp_name, type) == 0;
 }
 
-/// Does the call make its tensor's dtype of what it is given? A float64 of NumPy is no float there.
+/// True if the call makes its tensor's dtype of what it is given. A float64 of NumPy is no float there.
 bool takes_data(const meta::Call& call) {
   Owned<> name = call.kind == meta::Call::Method ? share(call.target)
                                                  : Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));

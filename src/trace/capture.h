@@ -72,7 +72,7 @@ class Capture {
   Value* expression(shape::Expr e);
   /// The condition is decided, and guarded.
   bool decide(shape::Expr condition) { return shapes.decide(condition, position()); }
-  /// Did the program need a size of the expression as a number, in an earlier capture?
+  /// True if the program needed a size of the expression as a number, in an earlier capture.
   bool was_needed(shape::Expr e) const;
   /// A size or stride that must be known.
   int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
@@ -163,9 +163,9 @@ class Capture {
   const std::vector<Value*>* original_items(Value* container) const;
   /// The next item of an iterator from before (sort Live), read ahead of it; null at its end.
   Value* next_of_live(value::Iterator* iterator);
-  /// Will it give none?
+  /// True if it will give none.
   bool is_at_end(value::Iterator* iterator) const;
-  /// Was such an iterator asked for an item?
+  /// True if such an iterator was asked for an item.
   bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
   /// The attributes of an existing object are known from now on. Ends the segment if its dict is, too.
@@ -186,7 +186,8 @@ class Capture {
   /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
   value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
   bool is_made(PyTypeObject* type) const;
-  /// Does it stand below such a class, or an instance of it that was made with it? Those of the next call are others.
+  /// True if it stands below such a class, or an instance of it that was made with it. Those of the next call are
+  /// others.
   bool is_of_made(const Source* source) const;
   /// What its __dict__ shows: raw members by name, as the program left them.
   value::Dict* class_names(value::Class* cls);
@@ -230,7 +231,7 @@ class Capture {
     if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_quiet_call(function, std::move(operands), moment());
   }
-  /// Does the program run what may be run as often as an operator likes?
+  /// True while the program runs what may be run as often as an operator likes.
   bool is_confined() const { return confined_ != nullptr; }
 
   // ---- the program's exceptions (raise.cpp)

@@ -80,7 +80,7 @@ void Capture::guard_name(PyObject* named, const Source* source, int64_t index) {
   guard({name, kind, share(*address)});
 }
 
-/// Of every type that a value had there is a fact: what makes, looks up or tells apart guards it.
+/// Each type whose name may be in the text has a fact already: whatever makes or looks up a value of it guards it.
 void Capture::guard_names_in(std::string_view text) {
   auto contains = [&](PyObject* name) {
     const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;

@@ -106,13 +106,13 @@ bool is_altered(Value* value) {
   return value->kind == Kind::Tensor && (value->written || static_cast<const Tensor*>(value)->altered);
 }
 
-/// Did the program change it, or what its base in C holds?
+/// True if the program changed it, or what its base in C holds.
 bool is_changed(Value* value) {
   const auto* object = as<Object>(value);
   return value->written || is_altered(value) || (object && object->payload && object->payload->written);
 }
 
-/// Could another reference change what the trace knows of this object?
+/// True if another reference could change what the trace knows of this object.
 bool can_be_mistaken(const Value* value, bool alters_tensors) {
   if (value->kind == Kind::Tensor)
     return alters_tensors || value->keyed || static_cast<const Tensor*>(value)->dict_seen;
@@ -141,7 +141,7 @@ class Mixed {
     if (is_dict(value)) return beside_owners || (beside_dicts && is_changed(value));
     return owns_dict(value) && (beside_dicts || (beside_owners && is_changed(value)));
   }
-  /// May another source lead to this object, which the segment holds?
+  /// True if another source may lead to this object, which the segment holds.
   bool may_be_met(Value* pinned) const { return told_apart_.contains(type(pinned)) && movable_.contains(type(pinned)); }
 
  private:

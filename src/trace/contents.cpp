@@ -33,7 +33,7 @@ PyObject* float32() {
   return result;
 }
 
-/// May it hold a number that is told here? No further look at a view than that it is of one number, too.
+/// True if it may hold a number that is told here. No further look at a view than that it is of one number, too.
 bool is_number(const Tensor* tensor) {
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   const meta::Record& record = *tensor->record;
@@ -151,7 +151,7 @@ Contents::Content Contents::changed(const Content& before, bool adds, Interval b
 
 namespace {
 
-/// Is an input a number from 0 to 1 that the program has done nothing with?
+/// True if an input is a number from 0 to 1 that the program has done nothing with.
 bool is_factor(const Contents::Content& content) {
   return content.start && content.whole && !content.read && content.added == 0 && content.now <= 1;
 }

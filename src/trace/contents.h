@@ -28,7 +28,7 @@ class Contents {
     value::Tensor* tensor;
     Content content;
   };
-  /// Was the input written in the segment?
+  /// Tells whether the input was written in the segment.
   using Written = std::function<bool(const value::Tensor*)>;
 
   /// Null if nothing is known.

@@ -9,7 +9,7 @@ namespace gramme::trace {
 struct Contract {
   bool as_is, locates, differentiates, functionalizes, symbols, runs;
   bool breaks = true;  // the program may become more than one graph: fullgraph=False
-  /// May graphs compute of numbers of optimizers' steps, whose bounds are guarded?
+  /// True if graphs may compute with numbers of optimizers' steps, whose bounds are guarded.
   bool counts() const { return as_is || symbols; }
 };
 
@@ -22,7 +22,7 @@ constexpr std::optional<Contract> contract_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// Of a backend that promises nothing.
+/// The contract of a backend that promises nothing.
 inline constexpr Contract kClosed = *contract_named("");
 
 }  // namespace gramme::trace

@@ -64,7 +64,7 @@ meta::Call with_dtype(Arena& arena, const meta::Call& call, PyObject* dtype) {
   return result;
 }
 
-/// Does the operation take whole numbers as numbers of the default dtype, before it computes anything?
+/// True if the operation takes whole numbers as numbers of the default dtype, before it computes anything.
 bool converts_whole_numbers(const meta::Call& call) {
   static const std::set<std::string_view> kNames = {
       "truediv", "true_divide", "div",   "divide", "__truediv__", "__rtruediv__", "sqrt",  "rsqrt", "reciprocal",

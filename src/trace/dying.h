@@ -6,7 +6,7 @@
 
 namespace gramme::trace {
 
-/// Of a real object.
+/// True if destroying the real object may run code.
 bool runs_code(const Capture& capture, PyObject* object);
 /// The program stores something else where the object is, or nothing; null is none.
 void refuse_death(const Capture& capture, PyObject* object);

@@ -142,7 +142,7 @@ static PyObject* getitem() {
   return once([] { return imported("_operator", "getitem").release(); });
 }
 
-/// Of a subscript whose indices are tensors; null if some are not.
+/// The outcome of a subscript whose indices are all tensors; else null.
 const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
   PyObject* const index = once([] {
     Owned<> operators = take(PyObject_GetAttrString(imported("torch", "ops").get(), "aten"));
@@ -178,7 +178,7 @@ const meta::Record* Scope::written_part(const meta::Call& call) {
 }
 
 namespace {
-/// Of a call that takes sizes without a value, if it is the same for every value; null else. Most calls have one, and
+/// The outcome of a call that takes sizes without a value, if it is the same for every value; else null. Most have one;
 /// patterns of them are known, where a ShapeEnv that knows the whole capture runs each anew.
 const meta::Outcome* inferred_for_all(Shapes& shapes, const meta::Call& call) {
   meta::StandIns values(shapes.assumptions, [&](shape::Expr symbol) {
@@ -211,7 +211,7 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   return *outcome;
 }
 
-/// Is it a view that autograd may refuse, or would one of it be?
+/// True if it is a view that autograd may refuse, or one of it would be.
 bool Scope::is_special_to_autograd(const Tensor& tensor) const {
   return tensor.special_view || (tensor.existing() && tensor.record->requires_grad && tensor.record->is_leaf);
 }

@@ -6,8 +6,8 @@
 
 namespace gramme::trace {
 
-/// Does the chain of contexts and causes above an exception come to another? Chains never end in a cycle: what would
-/// make one ends the segment.
+/// True if the chain of contexts and causes above an exception comes to another. Chains never end in a cycle: what
+/// would make one ends the segment.
 bool leads_to(Capture& capture, value::Value* from, const value::Value* to);
 
 /// What a capture found raised. Nobody reads the text of what leaves the program: its frames then run plainly.

@@ -149,7 +149,7 @@ void refuse_views_made_anew(Trace& trace) {
   }
 }
 
-/// May a gradient come back into the graph?
+/// True if a gradient may come back into the graph.
 bool is_differentiated(Trace& trace) {
   static PyObject* const requires_grad = intern("requires_grad");
   bool found = !trace.scope().gained().empty();

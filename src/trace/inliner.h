@@ -59,26 +59,26 @@ class Inliner {
   virtual Value* variable(PyObject* name) = 0;
   /// The name of a variable that holds the value, of the innermost function under way that has one; empty if none has.
   virtual std::string variable_of(const Value* held) = 0;
-  /// Does a local of the nearest frame hold the value? Looks into no other.
+  /// True if a local of the nearest frame holds the value. Looks into no other.
   virtual bool is_in_local(Value* seen) = 0;
   /// What the slot of a frame (source::in_frame) holds now, if that is the root frame; else null.
   virtual Value* root_local(int64_t index) = 0;
   virtual value::Function* current_function() = 0;
-  /// Of what called last, or so many frames further out; not known outside the root, and through functions that have
-  /// models in place of frames.
+  /// The place of the last call, or so many frames further out; not known outside the root, and through functions that
+  /// have models in place of frames.
   virtual CallSite call_site(size_t outward) = 0;
   virtual FrameState state(const interp::Frame& frame) = 0;
   /// First argument of the nearest frame (for super()), or null.
   virtual Value* first_argument() = 0;
   virtual const graph::Position* position() = 0;
-  /// Does a frame on the stack have a handler over its instruction: except, finally, perhaps with?
+  /// True if a frame on the stack has a handler over its instruction: except, finally, perhaps with.
   virtual bool handles(bool with) const = 0;
   /// User line of the instruction being executed in the root frame.
   virtual int root_line() = 0;
   /// Instructions begun of frames that a segment may end in.
   virtual size_t steps() = 0;
-  /// Does the root frame still hold every object it started with, the handled exception included, leaves aside? False
-  /// if an exhausted iterator released its container.
+  /// True if the root frame still holds every object it started with, the handled exception included, leaves aside.
+  /// False if an exhausted iterator released its container.
   virtual bool holds_its_start() = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
   cannot(Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
 }
 
-/// Has the capture changed what an iterator goes through? Then it gives something else than what is read now.
+/// True if the capture has changed what an iterator goes through. Then it gives something else than what is read now.
 bool is_changed(Value* through) {
   auto* dict = as<Dict>(through);
   return through->kind != Kind::Iterator && (through->written || (dict && dict->hidden));

@@ -4,8 +4,8 @@
 
 namespace gramme::trace {
 
-/// Does a capture end where it would need the number as a constant, because there were captures for several values? A
-/// float on the stack has just been computed by the program: a third value says that each run brings another one.
+/// True if a capture ends where it would need the number as a constant, because there were captures for several values.
+/// A float on the stack has just been computed by the program: a third value says that each run brings another one.
 /// Others, which may be one of a few, have until the recompile limit.
 bool is_left_open(const Policy& policy, const Source* source, PyObject* number);
 

@@ -94,17 +94,17 @@ struct HookLeaves {
   size_t step;
 };
 
-/// May earlier captures teach that a number at the source varies? Those of the caller, of the function's cells and of
-/// its globals; not those of classes and modules.
+/// True if earlier captures may teach that a number at the source varies. Those of the caller, of the function's cells
+/// and of its globals; not those of classes and modules.
 bool may_vary(const Source* source);
 
-/// Does a wrapper of functools.lru_cache keep it for a key?
+/// True if a wrapper of functools.lru_cache keeps it for a key.
 bool is_result_of_cache(const Source* source);
 
-/// Is it a dict of hooks that torch keeps by the ids of their handles? No hook is told its id, and each has another.
+/// True for a dict of hooks that torch keeps by the ids of their handles. No hook is told its id, and each has another.
 bool is_of_hooks(const Source* source);
 
-/// Do a tensor's sizes stay, because it is a parameter or buffer of a module?
+/// True if a tensor's sizes stay, because it is a parameter or buffer of a module.
 bool is_of_module(const meta::Record* record, const Source* source);
 
 /// A live object is in a state that no guard tells from others: nothing is captured this time.

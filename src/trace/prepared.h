@@ -1,3 +1,4 @@
+// Why a capture starts again: objects of the program were made ready for real, as the state of optimizers is.
 #pragma once
 
 namespace gramme::trace {

@@ -42,7 +42,7 @@ std::vector<Value*> content_of(Trace& trace, Value* value) {
   return content;
 }
 
-/// Are its subscripts known, and is whoever asks for its attributes told (confined.h)?
+/// True if its subscripts are known, and whoever asks for its attributes is told (confined.h).
 bool can_follow(const Value* value) {
   static constexpr Kind kFollowed[] = {Kind::Constant, Kind::Number,  Kind::Tensor,   Kind::Tuple, Kind::Class,
                                        Kind::Module,   Kind::Builtin, Kind::Function, Kind::Method};

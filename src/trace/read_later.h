@@ -9,7 +9,7 @@ namespace gramme::trace {
 
 class Rebuilder;
 
-/// Is what has a name a part of torch or of the standard library? Constants of those stay what they are.
+/// True if what has a name is a part of torch or of the standard library. Constants of those stay what they are.
 bool is_of_library(const Value* holder);
 
 /// Objects of the capture that such a function gets. Kept with the scope.

@@ -21,7 +21,7 @@ bool is_transparent_tuple(PyTypeObject* type) {
   return cpython::type_lookup(type, fields) || cpython::type_lookup(type, sequence_fields);
 }
 
-/// May the segment hold it, so that sets of such members are known as a whole?
+/// True if the segment may hold it, so that sets of such members are known as a whole.
 bool is_held_member(PyObject* member) {
   return source::is_constant(member) || Py_IS_TYPE(member, &PyType_Type) || PyCFunction_Check(member);
 }

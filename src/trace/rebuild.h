@@ -32,7 +32,7 @@ class Rebuilder {
   /// Turns the registers of each sort into one numbering, in the replay and the exit.
   void number_registers(plan::Exit& exit);
   size_t operations() const { return replay_.ops.size(); }
-  /// Was the value asked for?
+  /// True if the value was asked for.
   bool has(Value* value) const { return memo_.contains(value); }
   plan::Replay take_replay() { return std::move(replay_); }
 

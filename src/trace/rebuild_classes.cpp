@@ -44,7 +44,7 @@ Register Rebuilder::made_by_library(Class* cls) {
 }
 
 namespace {
-/// Is it below the class, or below a member of it?
+/// True if it is below the class, or below a member of it.
 bool is_part_of(const Class* cls, const Value* target) {
   const source::Source* root = target && target->source ? target->source->root() : nullptr;
   if (!root || root->kind != source::Kind::Pinned) return false;

@@ -21,7 +21,7 @@ struct FunctionMode {
   size_t step;  // of the root frame, at which it was entered
 };
 
-/// Is it a function of torch.optim that is being traced?
+/// True if a function of torch.optim is being traced.
 bool is_in_optimizer(const Capture& capture);
 
 class Scope {
@@ -110,7 +110,7 @@ class Scope {
   void keep_unwritten(value::Tensor* tensor);
 
   // ---- inputs
-  /// Was memory that the tensor shares written in the segment?
+  /// True if memory that the tensor shares was written in the segment.
   bool is_written_around(const value::Tensor* tensor) const;
   /// The real object behind a placeholder.
   PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
@@ -120,7 +120,7 @@ class Scope {
   void each_written_input(F&& f) const {
     for (const Write& write : writes_) f(write.root->object);
   }
-  /// Does the node write to an input, as far as is noted?
+  /// True if the node writes to an input, as far as is noted.
   bool writes(const graph::Node* node) const {
     return std::ranges::any_of(writes_, [node](const Write& write) { return write.node == node; });
   }
@@ -156,13 +156,13 @@ class Scope {
   void assert_true(shape::Expr condition);
   /// The same of a number that is data to the capture; false if it is computed of what is none.
   bool assert_true(value::Number* number);
-  /// May a graph assert here what the program would raise for? If the graph raises the frame must run plainly then:
-  /// nothing was done that lasts, and from here on nothing may be.
+  /// True if a graph may assert here what the program would raise for. If the graph raises the frame must run plainly
+  /// then: nothing was done that lasts, and from here on nothing may be.
   bool may_assert();
   /// The data of this tensor are true, or false if it does not hold. False where a graph cannot assert that, or where
   /// the program handles what it raises then: that may be no exception.
   bool assert_true(value::Tensor* tensor, bool holds, Value* text);
-  /// Is it computed of data, without an expression?
+  /// True if it is computed of data, without an expression.
   bool is_data(const value::Number* number) const;
   /// The whole number, of the range, that a function of Python numbers gives of data.
   Value* emit_whole(PyObject* function, std::initializer_list<Value*> args, shape::Range range = {});
@@ -187,7 +187,8 @@ class Scope {
   const Contents& contents() const { return contents_; }
 
   // ---- autograd and random numbers
-  /// Did an operation run with grad mode on, or the program look at a tensor's autograd state? Only then do guards.
+  /// True if an operation ran with grad mode on, or the program looked at a tensor's autograd state. Only then do
+  /// guards.
   bool autograd_seen() const { return autograd_seen_; }
   bool requires_grad(const value::Tensor* tensor) {
     autograd_seen_ = true;
@@ -300,7 +301,8 @@ class Scope {
   void refuse_classes(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
   bool is_special_to_autograd(const value::Tensor& tensor) const;
   bool is_refused(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves) const;
-  /// May the kernel raise since an operand shares a part of the memory that is written? Ends the segment if it will.
+  /// True if the kernel may raise since an operand shares a part of the memory that is written. Ends the segment if it
+  /// will.
   bool overlaps_in_part(const meta::Call& call, const meta::Outcome& outcome,
                         const std::vector<value::Tensor*>& leaves);
   const meta::Record* written_part(const meta::Call& call);
@@ -309,10 +311,10 @@ class Scope {
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
   bool can_be_put_back(const value::Tensor* root);
-  /// Of every tensor that shares memory with a written one, and of those that need a gradient because of it; `before`
-  /// is the written one's record.
+  /// Notes the write for every tensor that shares the memory, and for those that need a gradient because of it;
+  /// `before` is the written one's record.
   void note_written(value::Tensor* tensor, const meta::Record* before);
-  /// Does the call write over part of an input that nothing has read yet?
+  /// True if the call writes over part of an input that nothing has read yet.
   bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
   void note_input_written(value::Tensor* tensor, const graph::Node* node, bool overwritten);
   /// An operation comes next that writes, and may raise by itself.
@@ -342,7 +344,7 @@ class Scope {
     bool content;      // nothing else of it changed, and autograd does not know
   };
   bool is_written_over(const Write& write) const;
-  /// Is its content put back if the graph raises?
+  /// True if its content is put back if the graph raises.
   bool is_put_back(const Write& write) const;
   bool is_written(const value::Tensor* input) const;
 

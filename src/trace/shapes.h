@@ -31,7 +31,7 @@ class Shapes {
   shape::Expr add_unbacked(shape::Range range, const graph::Position* made);
   /// The source of a symbol; null if its value comes out of data.
   const source::Source* source_of(shape::Expr symbol) const;
-  /// Is it computed of what comes out of data?
+  /// True if it is computed of what comes out of data.
   bool is_of_data(shape::Expr e) const;
   /// What a symbol with a source is.
   int64_t now(shape::Expr symbol) const { return now_.at(static_cast<size_t>(symbol->constant)).value(); }
@@ -42,7 +42,7 @@ class Shapes {
   void learn(shape::Expr e, const graph::Position* asked);
   /// The graph checks it when it runs.
   void assume(shape::Expr e);
-  /// Is the Bool true? Ends the segment if only data can tell.
+  /// True if the Bool is true. Ends the segment if only data can tell.
   bool decide(shape::Expr e, const graph::Position* asked);
   /// What it is now, from now on.
   int64_t fix(shape::Expr e, const graph::Position* asked);

@@ -83,7 +83,7 @@ const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
   return outcome;
 }
 
-/// Do nodes or guards give all that it is computed of?
+/// True if nodes or guards give all that it is computed of.
 bool Scope::is_bound(Expr e) const {
   bool bound = true;
   each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || symbol_nodes_.contains(symbol); });

@@ -44,7 +44,7 @@ bool is_left_open(const Policy& policy, const Source* source, PyObject* number) 
 
 namespace {
 
-/// Was it another one at an earlier capture?
+/// True if it was another one at an earlier capture.
 bool has_changed(const Policy& policy, PyObject* object, const Source* source) {
   if (policy.dynamic.contains(source->path)) return true;
   auto known = policy.numbers.find(source->path);
@@ -52,7 +52,7 @@ bool has_changed(const Policy& policy, PyObject* object, const Source* source) {
          !source::same_constant(known->second.get(), object);
 }
 
-/// Is the source, or a dimension of the tensor at it, in the list?
+/// True if the source, or a dimension of the tensor at it, is in the list.
 bool is_named(const std::vector<NamedSource>& list, const Source* source, std::optional<size_t> dim = std::nullopt) {
   if (list.empty()) return false;
   Owned<> name = take(PyUnicode_FromString(source->print().c_str()));
@@ -73,7 +73,7 @@ bool is_factor(PyObject* object) {
   return PyFloat_CheckExact(object) && 0 < PyFloat_AS_DOUBLE(object) && PyFloat_AS_DOUBLE(object) < 1;
 }
 
-/// Does an optimizer keep it in its groups, or in the state of a parameter?
+/// True if an optimizer keeps it in its groups, or in the state of a parameter.
 bool is_of_optimizer(const Source* source) {
   static PyObject *const groups = intern("param_groups"), *const state = intern("state");
   for (; source; source = source->base)
@@ -225,7 +225,7 @@ class Marks {
   PyObject* shape_id(size_t d) const { return row(ids_, d); }
 
  private:
-  /// Of a dict by dimension, borrowed; null if there is none.
+  /// The dict's entry for dimension `d`, borrowed; null if there is none.
   static PyObject* row(PyObject* dict, size_t d) {
     if (!dict || !PyDict_CheckExact(dict)) return nullptr;
     return PyDict_GetItemWithError(dict, take(PyLong_FromSize_t(d)).get());
@@ -248,7 +248,7 @@ class Marks {
 
 }  // namespace
 
-/// Asks what torch._dynamo.mark_dynamic was told to tell apart. Is the size one number then?
+/// Asks what torch._dynamo.mark_dynamic was told to tell apart. True if the size is one number then.
 bool Capture::decide_special(const Owned<>& predicates, shape::Expr size) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(predicates.get()); ++i)
     for (Expr condition : meta::conditions_of(PySequence_Fast_GET_ITEM(predicates.get(), i), size, shapes.assumptions))
@@ -269,7 +269,7 @@ shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64
   return known->second;
 }
 
-/// Of a tensor whose sizes stay: a slice of what grows, a row of a wider and wider table.
+/// The tensor's sizes stay: it is a slice of what grows, or a row of a table that gets wider.
 bool Capture::strides_vary(const meta::Record* record, const Source* source) {
   const auto before = policy.observed.find(source->path);
   if (before == policy.observed.end() || before->second->strides.size() != record->strides.size()) return false;

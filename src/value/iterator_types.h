@@ -17,7 +17,7 @@ using IteratorTypes = std::array<PyTypeObject*, static_cast<size_t>(IteratorType
 
 const IteratorTypes& iterator_types();
 PyTypeObject* type_of(IteratorType type);
-/// Of what iter() makes of a seen List, Tuple, Deque, str, bytes or an Object with __getitem__.
+/// The type of iter() of a seen List, Tuple, Deque, str, bytes or an Object with __getitem__.
 PyTypeObject* sequence_iterator_type(const Value* sequence);
 
 }  // namespace gramme::value

@@ -36,9 +36,9 @@ class Table {
   bool admits(Value* key) const { return hashable(key) || key == admitted_; }
   /// The keys of this very hash, in order.
   std::vector<Value*> keys_of(size_t hash);
-  /// Was a key erased since the table was empty? Then a dict may ask later keys of a hash before earlier ones.
+  /// True if a key was erased since the table was empty. Then a dict may ask later keys of a hash before earlier ones.
   bool has_holes() const { return holes_; }
-  /// Is there a key whose class compares itself?
+  /// True if there is a key whose class compares itself.
   bool has_own() const { return own_; }
   /// Sets the value under the key, at the end if it is new. Returns the entry.
   Entry& set(Value* key, Value* value);

@@ -295,3 +295,17 @@ def marked_coroutines(t, mark):
     if mark:
         inspect.markcoroutinefunction(work)
     return work(t), inspect.iscoroutinefunction(work)
+
+
+@documented(
+    "library/functions: a property without setter or deleter names itself and the whole name of its class",
+    lambda: [(x(), 1), (x(), 2), (x(2), 3), (x(2), 0)],
+)
+def refusing_properties(t, n):
+    class Model:
+        @property
+        def width(self):
+            return n
+
+    model = Model()
+    return t * model.width, attempt(lambda: setattr(model, "width", 1), lambda: delattr(model, "width"))

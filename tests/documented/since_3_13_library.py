@@ -322,3 +322,30 @@ def stacks(t, n):
         rest = stack.pop_all()
     rest.close()
     return t, collections.Counter(itertools.chain(values, values))
+
+
+@documented(
+    "library/functions: a class method does not wrap other descriptors any more: a property below it is not asked",
+    lambda: [(x(), 1), (x(), 2), (x(2), 3), (x(2), 0)],
+)
+def class_properties(t, n):
+    class Model:
+        @classmethod
+        @property
+        def width(cls):
+            return n
+
+        @classmethod
+        def depth(cls):
+            return n + 1
+
+    return t * Model.depth(), type(Model.width).__name__, type(Model().width).__name__, attempt(Model.width)
+
+
+@documented(
+    "library/re: sub() and split() warn when count and maxsplit are given by their place, at each call",
+    lambda: [(x(), 1), (x(), 1), (x(2), 1), (x(2), 2)],
+)
+def counts_by_place(t, n):
+    text = re.sub("a", "b", "aaa", n)
+    return t * len(re.split("a", "bab", n)), text, re.sub("a", "b", "aaa", count=n)

@@ -275,3 +275,25 @@ def reflected_by_index(t, base, modulus):
     return t + random.random(), attempt(
         lambda: pow(base, Power(), modulus), lambda: pow(Power(), base, modulus), lambda: pow(5, 3, 4)
     )
+
+
+@documented(
+    "library/functools: a partial object in a class is a method descriptor: the instance comes first",
+    lambda: [(x(), 1), (x(), 2), (x(2), 3), (x(2), 0)],
+)
+def bound_partials(t, n):
+    class Model:
+        count = functools.partial(lambda *args: len(args), n)
+        alone = staticmethod(functools.partial(lambda *args: len(args), n))
+
+    model = Model()
+    return t * model.count(1), model.count(), model.alone(1), Model.count()
+
+
+@documented(
+    "library/functions: complex() warns of complex parts given by name, at each call",
+    lambda: [(x(), 1), (x(), 1), (x(2), 1), (x(2), 0)],
+)
+def complex_parts(t, n):
+    made = complex(real=1j, imag=n)
+    return t * made.imag, complex(n, 2), made

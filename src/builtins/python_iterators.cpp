@@ -1,5 +1,6 @@
 // Iterators and ranges: enumerate, zip, map, filter, reversed, range, slice; methods of iterators and generators.
 #include "builtins/python_support.h"
+#include "cpython/features.h"
 #include "cpython/objects.h"
 
 namespace gramme::builtins {
@@ -168,7 +169,7 @@ Value* generator_close(Trace& trace, const Args& args) {
       item = nullptr;
   });
   if (!left && item) protocol::raise(trace, PyExc_RuntimeError, "generator ignored GeneratorExit");
-  return trace.none();
+  return GRAMME_PYTHON_CLOSE_RETURNS && !left && returned ? returned : trace.none();
 }
 
 void register_iterator_types() {

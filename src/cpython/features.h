@@ -122,3 +122,11 @@
 #define GRAMME_PYTHON_WEAKREF_IS_DEAD (PY_VERSION_HEX >= 0x030E0000)
 /// What makes a slice for an item keeps its operands until the end.
 #define GRAMME_PYTHON_SLICES_LEAVE_OPERANDS (PY_VERSION_HEX >= 0x030F0000)
+/// close() of a generator gives what its function returned.
+#define GRAMME_PYTHON_CLOSE_RETURNS (PY_VERSION_HEX >= 0x030D0000)
+/// classmethod binds what it wraps by that one's own __get__; later to the class, whatever it is.
+#define GRAMME_PYTHON_CLASSMETHODS_CHAIN (PY_VERSION_HEX < 0x030D0000)
+/// A functools.partial in a class is bound to instances, and may leave places open (Placeholder).
+#define GRAMME_PYTHON_PARTIALS_BIND (PY_VERSION_HEX >= 0x030E0000)
+/// ~ of a bool warns.
+#define GRAMME_PYTHON_BOOL_INVERSION_WARNS (PY_VERSION_HEX >= 0x030C0000)

@@ -69,7 +69,10 @@ Value* class_annotations(Trace& trace, PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE || trace.is_made(type))
     cannot(Reason::AttributeUnknown, std::string(type->tp_name) + ".__annotations__");
   PyObject* name = name_of_annotations(trace, type);
-  take(PyType_Type.tp_getattro(reinterpret_cast<PyObject*>(type), k_annotations));
+  if (!Owned<>::steal(PyType_Type.tp_getattro(reinterpret_cast<PyObject*>(type), k_annotations))) {
+    PyErr_Clear();
+    cannot(Reason::AttributeUnknown, std::string(type->tp_name) + ".__annotations__");
+  }
   return trace.type_attribute(type, name);
 }
 

@@ -2,6 +2,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "cpython/features.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
@@ -59,7 +60,7 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     Value* inner = trace.see(descriptor_part(trace, found, as_value, k_func));
     if (kind == &PyStaticMethod_Type) return inner;
     Owned<> raw = inner->object ? share(inner->object) : stand_in(trace, inner);
-    if (!Py_TYPE(raw.get())->tp_descr_get) {
+    if (!GRAMME_PYTHON_CLASSMETHODS_CHAIN || !Py_TYPE(raw.get())->tp_descr_get) {
       auto* method = trace.make<Method>();
       method->function = inner;
       method->self = class_value(trace, type);
@@ -70,6 +71,12 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
                     ? object
                     : class_value(trace, type),
                 type);
+  }
+  if (GRAMME_PYTHON_PARTIALS_BIND && object && trace.see(as_value)->kind == Kind::Partial) {
+    auto* method = trace.make<Method>();
+    method->function = as_value;
+    method->self = object;
+    return method;
   }
   if (PyInstanceMethod_Check(found)) {
     Value* inner = trace.pinned(PyInstanceMethod_GET_FUNCTION(found));
@@ -177,13 +184,19 @@ void set_through_member(Trace& trace, Object* object, PyObject* found, PyObject*
   trace.store_slot_attribute(object, name, value);
 }
 
+std::string qualified_name(PyTypeObject* type) {
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) return text_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
+  const std::string_view name = type->tp_name;
+  return std::string(name.substr(name.rfind('.') + 1));
+}
+
 void set_through_property(Trace& trace, Value* object, PyTypeObject* type, PyObject* found, PyObject* name,
                           Value* value) {
   Value* setter = descriptor_part(trace, found, trace.type_attribute(type, name), value ? k_fset : k_fdel);
   if (!setter)
-    raise(
-        trace, PyExc_AttributeError,
-        "property '" + text_of(name) + "' of '" + type->tp_name + "' object has no " + (value ? "setter" : "deleter"));
+    raise(trace, PyExc_AttributeError,
+          "property '" + text_of(name) + "' of '" + qualified_name(type) + "' object has no " +
+              (value ? "setter" : "deleter"));
   if (value)
     call(trace, setter, {object, value});
   else

@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "cpython/objects.h"
+#include "meta/silence.h"
 #include "protocol/accepted.h"
 #include "protocol/numpy.h"
 #include "protocol/special.h"
@@ -166,9 +167,16 @@ Value* fold(Trace& trace, PyObject* callable, const Args& args) {
       PyType_Check(callable) ? reinterpret_cast<PyTypeObject*>(callable)->tp_name : Py_TYPE(callable)->tp_name;
   if (std::string_view(owner).starts_with("numpy.") || std::any_of(values.begin(), values.end(), source::is_leaf))
     return computed_by_numpy(trace, apply);
-  PyObject* result = apply();
+  Owned<> result;
+  bool warned;
+  {
+    meta::Silence silence;
+    result = Owned<>::steal(apply());
+    warned = silence.warned;
+  }
+  if (warned && trace.contract.breaks) cannot(Reason::OperatorWarns);
   if (!result) raise_current(trace);
-  return trace.adopt(Owned<>::steal(result));
+  return trace.adopt(std::move(result));
 }
 
 void set_classifier(Classifier classifier) { tables().classifier = classifier; }

@@ -3,6 +3,7 @@
 #include "base/integer.h"
 #include "base/once.h"
 #include "cpython/concrete.h"
+#include "cpython/features.h"
 #include "protocol/combine.h"
 #include "protocol/number.h"
 #include "protocol/numpy.h"
@@ -268,6 +269,8 @@ const UnaryRow& unary_row(Unary op) {
 }
 
 Value* applied(Trace& trace, Unary op, Constant* constant) {
+  if (GRAMME_PYTHON_BOOL_INVERSION_WARNS && op == Unary::Invert && PyBool_Check(constant->object))
+    cannot(Reason::OperatorWarns);
   return folded(trace, unary_row(op).fold(constant->object));
 }
 Value* applied(Trace& trace, Unary op, Tensor* tensor) {

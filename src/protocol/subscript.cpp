@@ -58,6 +58,13 @@ Value* adopt_form(Trace& trace, PyObject* result) {
   return trace.pinned(trace.keep(Owned<>::steal(result)));
 }
 
+/// What a form was made of is the same object each time.
+Value* part_of_form(Trace& trace, PyObject* form, PyObject* name) {
+  Owned<> part = Owned<>::steal(PyObject_GetAttr(form, name));
+  if (!part) raise_current(trace);
+  return Py_REFCNT(part.get()) == 1 ? adopt_form(trace, part.release()) : trace.pinned(trace.keep(std::move(part)));
+}
+
 Value* subscript(Trace& trace, PyObject* object, Value* key) {
   Owned<> real = typing_key(trace, key);
   if (!real) cannot(Reason::ArgumentKind, std::string("a subscript of ") + Py_TYPE(object)->tp_name);
@@ -95,7 +102,7 @@ Value* typing_attribute(Trace& trace, PyObject* form, PyObject* name) {
   static const char* const kParts[] = {"__args__", "__origin__", "__parameters__", "_inst", "_name"};
   const bool part =
       std::any_of(std::begin(kParts), std::end(kParts), [&](const char* of) { return is_text(name, of); });
-  return part && is_typing_form(form) ? adopt_form(trace, PyObject_GetAttr(form, name)) : nullptr;
+  return part && is_typing_form(form) ? part_of_form(trace, form, name) : nullptr;
 }
 
 Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {
@@ -103,7 +110,7 @@ Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {
     return nullptr;
   if (!is_text(name, "__args__") && !is_text(name, "__origin__") && !is_text(name, "__parameters__")) return nullptr;
   trace.guard({object->source, guards::Kind::Identity, share(object->object)});
-  return adopt_form(trace, PyObject_GetAttr(object->object, name));
+  return part_of_form(trace, object->object, name);
 }
 
 }  // namespace gramme::protocol

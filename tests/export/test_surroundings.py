@@ -64,33 +64,6 @@ def test_preserved_signatures_and_unflatten() -> None:
     assert type(unflattened.part(x)) is tuple
 
 
-def test_sizes_and_numbers_of_additional_inputs() -> None:
-    more = torch.export.AdditionalInputs()
-    more.add((rows(5), 3))
-    more.add((rows(7), 4))
-    exported = gramme.export(Part(), (rows(), 2), dynamic_shapes=more)
-    assert sorted(str(bounds) for bounds in exported.range_constraints.values()) == ["VR[0, int_oo]", "VR[2, int_oo]"]
-    more.verify(exported)
-    module = exported.module()
-    for given in ((rows(5), 3), (rows(9), 11)):
-        assert module(*given)[0].shape == given[0].shape
-    still = torch.export.AdditionalInputs()
-    still.add((rows(),))
-    fixed = gramme.export(Part(), (rows(),), dynamic_shapes=still)
-    assert fixed.range_constraints == {}
-    other = torch.export.AdditionalInputs()
-    other.add((rows(5),))
-    with pytest.raises(RuntimeError, match=r"shape\[0\] to be equal to 4"):
-        other.verify(fixed)
-
-
-def test_shapes_that_are_collected() -> None:
-    x, collected = rows(), torch.export.ShapesCollection()
-    collected[x] = (Dim.DYNAMIC, Dim.STATIC)
-    exported = gramme.export(Part(), (x,), dynamic_shapes=collected)
-    assert [str(bounds) for bounds in exported.range_constraints.values()] == ["VR[2, int_oo]"]
-
-
 def test_decompositions_name_the_buffers_that_are_written() -> None:
     exported = gramme.export(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), (rows(),)).run_decompositions()
     written = set(exported.graph_signature.buffers_to_mutate.values())

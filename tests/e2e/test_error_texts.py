@@ -22,6 +22,13 @@ class Computed:
     value = property(lambda self: 1)
 
 
+def make_computed() -> Any:
+    class Inner:
+        value = property(lambda self: 1)
+
+    return Inner()
+
+
 class Unhashable:
     __hash__ = None  # type: ignore[assignment]
 
@@ -36,7 +43,8 @@ STATEMENTS = r"""
 super(int, "a") | super(Slotted, 3) | super(Slotted, Plain) | super(Slotted, slotted)
 dict([1]) | dict([(1, 2, 3)]) | dict(["abc"]) | {}.update([1]) | {}.update(5) | OrderedDict([1]) | dict(**{1: 2})
 slotted.c | slotted.a | slotted.c = 1 | del slotted.a | del slotted.c | object().x = 1 | number.x = 1 | del number.x
-plain.y | del plain.y | Plain.y | del Plain.y | computed.value = 3 | del computed.value | t.nothing | del t.nothing
+plain.y | del plain.y | Plain.y | del Plain.y | computed.value = 3 | del computed.value | t.nothing
+make_computed().value = 3 | del make_computed().value | del t.nothing
 Slotted.a.__get__(slotted) | (lambda: 1).nothing | len.nothing | len.nothing = 1 | "s".x = 1 | [].x = 1 | {}.x = 1
 max(()) | max([]) | max(iter([])) | min({}) | min((), key=abs) | max(1) | sum(["a"]) | sum([[]]) | min(1, "a")
 a, b = 1 | a, b = [1] | a, b = [1, 2, 3] | a, b = (1, 2, 3) | a, b = {1, 2, 3} | a, *b = [] | a, b = iter([1, 2, 3])

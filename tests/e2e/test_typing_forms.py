@@ -1,6 +1,7 @@
 """Generic classes subscripted in captured code: what typing keeps in its caches and forms is one object."""
 
 from collections.abc import Callable
+from types import GenericAlias
 from typing import Any, Generic, Optional, TypeVar
 
 import gramme
@@ -18,6 +19,8 @@ class Child(Stack[S]): ...
 
 
 KEPT = Stack[int]
+LISTS = list[int]
+EITHER = int | None
 CASES: dict[str, Callable[[], Any]] = {
     "kept by the program": lambda: (KEPT is Stack[int], Stack[int] is KEPT, KEPT == Stack[int]),
     "made twice": lambda: (Stack[int] is Stack[int], Stack[int] is Stack[str], Stack[T] is Stack[T]),
@@ -25,6 +28,15 @@ CASES: dict[str, Callable[[], Any]] = {
     "of a base": lambda: (Child.__orig_bases__[0] == Stack[S], Child.__parameters__[0] is S),  # type: ignore[attr-defined]
     "not kept": lambda: (list[int] is list[int], list[int] == list[int], list[T].__args__[0] is T),
     "optional": lambda: (Optional[int] == Optional[int], Optional[T].__args__[0] is T),
+    "its parts": lambda: (
+        LISTS.__args__ is LISTS.__args__,
+        LISTS.__origin__ is list,
+        EITHER.__args__ is EITHER.__args__,
+    ),
+    "parts of a new one": lambda: (
+        GenericAlias(Stack, (int,)).__origin__ is Stack,
+        GenericAlias(list, (S,)).__args__[0] is S,
+    ),
     "a form in a form": lambda: (Stack[Stack[T]].__args__[0] is Stack[T], Stack[Stack[T]] is Stack[Stack[T]]),
 }
 

@@ -30,6 +30,7 @@ def named(names: Iterable[str]) -> list[Program]:
 def describe(names: Iterable[str]) -> Descriptions:
     found: Descriptions = {}
     for program in named(names):
+        observe(program.function, program, plain=True)  # as there: what the program keeps from one run to the next
         portable.rebind(True)
         observe(Compiled(program.function), program, plain=True)
         found[program.name] = portable.rebound()["rows"]

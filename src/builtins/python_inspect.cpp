@@ -38,7 +38,7 @@ Value* signature(Trace& trace, const Args& args) {
 
 // ---- inspect.getattr_static
 
-/// For an instance whose class has a plain metaclass: a data descriptor of the class, its own attribute, the class's.
+/// For an instance: a data descriptor of the class, its own attribute, the class's.
 Value* get_static(Trace& trace, const Args& args) {
   static PyObject* const kDict = intern("__dict__");
   auto [subject, name, missing] = bind(args, 2, {"obj", "attr", "default"});
@@ -46,7 +46,7 @@ Value* get_static(Trace& trace, const Args& args) {
   auto* object = value::as<value::Object>(seen);
   PyTypeObject* type = protocol::type_of(seen);
   PyObject* dict = trace.type_lookup(type, kDict);
-  if (!Py_IS_TYPE(type, &PyType_Type) || (dict && (!object || !Py_IS_TYPE(dict, &PyGetSetDescr_Type))))
+  if (dict && (!object || !Py_IS_TYPE(dict, &PyGetSetDescr_Type)))
     cannot(Reason::ArgumentKind, "inspect.getattr_static() of what has attributes of its own");
   PyObject* attribute = name_argument(trace, name);
   PyObject* found = trace.type_lookup(type, attribute);

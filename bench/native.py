@@ -155,7 +155,7 @@ transformer("mixtral", "MixtralForCausalLM", "MixtralConfig", MIXTRAL, NO_CACHE)
 Front = Callable[[Callable[..., Any]], Callable[..., Any]]
 FRONTS: dict[str, Front] = {
     "eager": lambda f: f,
-    "native": lambda f: gramme.compile(f, backend="native"),
+    "native": lambda f: gramme.compile(f, backend="native", options={"recorded_backward": False}),
     "with cache": lambda f: gramme.compile(f, backend="native", options={"caching_allocator": True}),
     "recorded": lambda f: gramme.compile(f, backend="native", options={"recorded_backward": True}),
     "dynamo": lambda f: torch.compile(f, backend=gramme.gramme_native),

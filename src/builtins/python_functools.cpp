@@ -1,4 +1,5 @@
 // functools: partial, reduce, cached_property, singledispatch, cmp_to_key.
+#include "base/imported.h"
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/features.h"

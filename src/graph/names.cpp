@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
 #include "base/once.h"
 #include "base/sha256.h"
 #include "source/printer.h"

@@ -132,9 +132,9 @@ void visit(Replay& replay, Visit&& give) {
 
 template <closed::Is<plan::Exit> Exit, class Visit>
 void visit(Exit& exit, Visit&& give) {
-  auto& [exit_kind, callers, result, exit_offset, locals, stack, lets_go, exception, makes_generator, frame_unchanged,
-         pushed, capture_callee] = exit;
-  closed::hold_nothing(exit_kind, result, exit_offset, locals, stack, lets_go, exception, makes_generator,
+  auto& [exit_kind, callers, result, exit_offset, locals, stack, borrowed, lets_go, exception, makes_generator,
+         frame_unchanged, pushed, capture_callee] = exit;
+  closed::hold_nothing(exit_kind, result, exit_offset, locals, stack, borrowed, lets_go, exception, makes_generator,
                        frame_unchanged, capture_callee);
   for (auto& frame : callers) {
     auto& [code, unit, gives, dies, frame_lets_go] = frame;
@@ -142,8 +142,8 @@ void visit(Exit& exit, Visit&& give) {
     if (code) give(Place::CallerCode, code);
   }
   for (auto& frame : pushed) {
-    auto& [function, code, offset, gives, called_alone, values, depth] = frame;
-    closed::hold_nothing(function, offset, gives, called_alone, values, depth);
+    auto& [function, code, offset, gives, called_alone, values, depth, frame_borrowed] = frame;
+    closed::hold_nothing(function, offset, gives, called_alone, values, depth, frame_borrowed);
     if (code) give(Place::PushedCode, code);
   }
 }

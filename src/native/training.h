@@ -108,8 +108,8 @@ class Training : public std::enable_shared_from_this<Training> {
   std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward
   std::vector<Saver> savers_;
   std::vector<std::vector<size_t>> input_savers_, data_savers_;  // by input
-  std::vector<std::vector<bool>> once_;            // by piece, by use
-  std::vector<Register> registers_;                // its, by register of the flat tape
+  std::vector<std::vector<bool>> once_;                          // by piece, by use
+  std::vector<Register> registers_;                              // its, by register of the flat tape
   std::vector<Register> shown_;
   std::vector<uint32_t> versions_;  // by shown: as eager's
   std::vector<int32_t> owners_;

@@ -307,7 +307,8 @@ std::vector<Saver> EagerGraph::savers() const {
       if (const auto known = flat.find(recorder_->find_or_place(tensor)); known != flat.end()) {
         saver.saved.push_back(known->second);
         // A view of an input holds that.
-        const auto base = tensor.is_view() ? flat.find(recorder_->find(at::Tensor(at::TensorBase(tensor._base())))) : flat.end();
+        const auto base =
+            tensor.is_view() ? flat.find(recorder_->find(at::Tensor(at::TensorBase(tensor._base())))) : flat.end();
         if (base != flat.end() && base->second < static_cast<Register>(flat_.inputs.size()))
           saver.saved.push_back(base->second);
       }

@@ -23,12 +23,21 @@ void ForwardCall::note(const std::vector<at::Tensor>& given, const std::vector<a
   for (const at::Tensor& output : outputs) shown.emplace_back(output.getIntrusivePtr());
   released.resize(training->savers().size());
   inputs.resize(given.size());
+  stripped_.resize(given.size());
   for (size_t i = 0; i < given.size(); ++i) {
-    if (!training->input_savers(i).empty())
-      inputs[i] = given[i];
-    else if (!training->data_savers(i).empty() || !training->needs_no_data())
-      inputs[i] = without_history(given[i]);
+    inputs[i] = given[i];
+    if (training->input_savers(i).empty()) strip(i, training->data_savers(i).empty() && training->needs_no_data());
   }
+}
+
+void ForwardCall::strip(size_t input, bool wholly) {
+  if (stripped_[input]) return;
+  at::Tensor& tensor = inputs[input];
+  if (wholly)
+    tensor.reset();
+  else if (!tensor.requires_grad() || !tensor.is_leaf())  // a leaf is held by its AccumulateGrad
+    tensor = without_history(tensor);
+  stripped_[input] = wholly || training->data_savers(input).empty() || !training->needs_no_data();
 }
 
 void ForwardCall::come(size_t piece, const std::vector<bool>& wanted, bool keep_graph) {
@@ -57,10 +66,8 @@ void ForwardCall::leave(size_t piece) {
 void ForwardCall::drop() {
   for (size_t i = 0; i < kept.size(); ++i)
     if (kept[i].defined() && is_done(i)) kept[i].reset();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined() || !are_released(training->data_savers(i))) continue;
-    inputs[i] = training->needs_no_data() ? at::Tensor() : without_history(inputs[i]);
-  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!stripped_[i] && are_released(training->data_savers(i))) strip(i, training->needs_no_data());
   if (std::ranges::find(released, false) != released.end()) return;
   graph.reset();
   if (training->needs_no_data()) before.clear();

@@ -71,12 +71,16 @@ struct ForwardCall {
   std::unique_ptr<EagerGraph> run_again() const;
 
  private:
+  /// Holds the input's data alone from now on, or nothing of it.
+  void strip(size_t input, bool wholly);
   bool are_released(const std::vector<size_t>& savers) const;
   /// Was the memory, which somebody outside knows, written since the forward?
   bool is_written(Register r) const;
   [[noreturn]] void raise_as_eager(const Saver& saver) const;
   void add_stand_ins(std::vector<at::Tensor>& given) const;
   void restore_saved(const EagerGraph& made) const;
+
+  std::vector<bool> stripped_;  // by input: nothing is left to do
 };
 
 /// The nodes that stand for pieces.

@@ -192,7 +192,7 @@ Value* is_exporting(Trace& trace, const Args&) { return trace.boolean(!trace.con
 Value* all_valid(Trace& trace, value::Function* function, const Args& args) {
   auto [valid, message] = bind(args, 2, {"valid", "error_message"});
   if (!trace.contract.runs) return trace.inliner->call(function, args);
-  return protocol::call(trace, trace.pinned(once([] { return real("torch", "_is_all_true"); })), {valid});
+  return protocol::call(trace, trace.pinned(of_torch::object(of_torch::IsAllTrue)), {valid});
 }
 
 // ---- tables

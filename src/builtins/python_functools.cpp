@@ -23,7 +23,7 @@ void set_keyword(value::Attributes& keywords, PyObject* name, Value* item) {
 /// functools.Placeholder stands for a positional argument that the call gives.
 void refuse_open_places(Trace& trace, const std::vector<Value*>& values) {
   if (!GRAMME_PYTHON_PARTIALS_BIND) return;
-  static PyObject* const placeholder = once([] { return imported("functools", "Placeholder").release(); });
+  PyObject* const placeholder = once([] { return imported("functools", "Placeholder").release(); });
   for (Value* value : values)
     if (trace.see(value)->object == placeholder) cannot(Reason::ArgumentKind, "partial() with a Placeholder");
 }

@@ -181,28 +181,6 @@ bool SegmentRun::wrote_for_good() const {
   return lasting && (failure_->node == Failure::kUnknown || failure_->node >= lasting->first);
 }
 
-namespace {
-
-/// Plain tensors for inputs of subclasses, while the graph runs.
-class PlainInputs {
- public:
-  /// False with an error set.
-  [[gnu::cold]] bool take(const std::vector<int>& which, PyObject** inputs) {
-    for (int index : which) {
-      Owned<> plain = aten::plain_of(inputs[index]);
-      if (!plain) return false;
-      inputs[index] = plain.get();
-      held_.push_back(std::move(plain));
-    }
-    return true;
-  }
-
- private:
-  std::vector<Owned<>> held_;
-};
-
-}  // namespace
-
 [[gnu::hot]] bool SegmentRun::call_graph(size_t* failed, Py_ssize_t* given) {
   constexpr size_t kInputs = 64;
   PyObject* few[kInputs];
@@ -214,9 +192,23 @@ class PlainInputs {
     inputs = many.data();
   }
   for (size_t i = 0; i < count; ++i) inputs[i] = registers_[segment_->graph_inputs[i]];
-  PlainInputs plain;
-  if (!segment_->classed.empty() && !plain.take(segment_->classed, inputs)) [[unlikely]]
-    return false;
+  if (!segment_->classed.empty()) [[unlikely]]
+    return call_on_plain(inputs, count, failed, given);
+  return call_on(inputs, count, failed, given);
+}
+
+/// Tensors of subclasses are plain ones to the graph.
+[[gnu::cold]] bool SegmentRun::call_on_plain(PyObject** inputs, size_t count, size_t* failed, Py_ssize_t* given) {
+  std::vector<Owned<>> held;
+  for (int index : segment_->classed) {
+    held.push_back(aten::plain_of(inputs[index]));
+    if (!held.back()) return false;
+    inputs[index] = held.back().get();
+  }
+  return call_on(inputs, count, failed, given);
+}
+
+[[gnu::hot]] bool SegmentRun::call_on(PyObject* const* inputs, size_t count, size_t* failed, Py_ssize_t* given) {
   PyObject* compiled = segment_->compiled.get();
   if (!segment_->call) {
     auto outputs = Owned<>::steal(PyObject_Vectorcall(compiled, inputs, count, nullptr));

@@ -52,6 +52,8 @@ class SegmentRun {
   GraphResult run_profiled(const Family* family);
   /// `*failed`: the node that raised, if that is known. `*given`: the number of outputs.
   bool call_graph(size_t* failed, Py_ssize_t* given);
+  bool call_on(PyObject* const* inputs, size_t count, size_t* failed, Py_ssize_t* given);
+  bool call_on_plain(PyObject** inputs, size_t count, size_t* failed, Py_ssize_t* given);
   bool take_outputs(PyObject* outputs, Py_ssize_t* given);
   void fail(PyObject* backend, size_t node, Py_ssize_t given);
   bool wrote_for_good() const;

@@ -57,6 +57,8 @@ def run(document: Path, left_out: set[str]) -> None:
     printed = ""
     for block in blocks(document):
         place = f"{document.name}:{block.line}"
+        if block.kind == "picture":  # tests/tools/test_design.py compares it with the includes
+            continue
         if block.kind == "text":
             assert without_times(printed) == without_times(block.text), f"{place}: printed\n{printed}"
         elif block.first_line in left_out:

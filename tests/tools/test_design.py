@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/design.md").read_text()
-PICTURE = re.search(r"^```\n(api .*?)^```$", TEXT, re.M | re.S)
+PICTURE = re.search(r"^```picture\n(api .*?)^```$", TEXT, re.M | re.S)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.M | re.S)
 CODE = set(re.findall(r"`([^`\n]+)`", PROSE))
 FOLDERS = ("", "src", "python/gramme", "tests", "src/builtins", "src/native", "src/shape", "src/hop", "src/cpython")

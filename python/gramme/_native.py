@@ -22,8 +22,9 @@ class Native:
     Attributes:
         caching_allocator: keep the memory of small tensors on the CPU for the next ones, at most 384 MiB a process.
         recorded_backward: replay the backward pass, too, where that is known to be safe. Gradients have eager's bits;
-            the graph of autograd has one node where eager's has one for each operator. If it is not said, True unless
-            GRAMME_RECORDED_BACKWARD=0.
+            the graph of autograd has one node where eager's has one for each operator. If it is not said, True where
+            all inputs are on the CPU, unless GRAMME_RECORDED_BACKWARD=0.
+        is_asked_for_backward: `recorded_backward` was given.
 
     """
 
@@ -39,6 +40,7 @@ class Native:
                 raise TypeError(f"options: {name}: expected a bool, got {type(value).__name__}")
         self.caching_allocator = caching_allocator
         self._recorded_backward = recorded_backward
+        self.is_asked_for_backward = recorded_backward is not None
 
     @property
     def recorded_backward(self) -> bool:

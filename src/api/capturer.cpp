@@ -183,9 +183,8 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   if (options_.keep_graphs) keep_examples(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));
-    segment.compiled =
-        native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
-                              {native::Trust::Guarded, caches_memory(compiler), records_backward(compiler)});
+    segment.compiled = native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
+                                             {native::Trust::Guarded, caches_memory(compiler), backward_of(compiler)});
     segment.call = native::call_graph;
     report.compiled(segment.operations);
     return true;

@@ -78,8 +78,11 @@ void bind_native(nb::module_& m) {
 
 bool is_native(PyObject* backend) { return PyObject_HasAttr(backend, option_name()); }
 
-bool records_backward(PyObject* backend) {
-  return check(PyObject_IsTrue(take(PyObject_GetAttrString(backend, "recorded_backward")).get())) != 0;
+native::Backward backward_of(PyObject* backend) {
+  Owned<> recorded = take(PyObject_GetAttrString(backend, "recorded_backward"));
+  if (!check(PyObject_IsTrue(recorded.get()))) return native::Backward::Engine;
+  Owned<> asked = take(PyObject_GetAttrString(backend, "is_asked_for_backward"));
+  return check(PyObject_IsTrue(asked.get())) ? native::Backward::Recorded : native::Backward::RecordedOnCpu;
 }
 
 bool caches_memory(PyObject* backend) {

@@ -2,6 +2,8 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include "native/executor.h"
+
 namespace gramme::api {
 
 void bind_native(nanobind::module_& m);
@@ -11,6 +13,6 @@ bool is_native(PyObject* backend);
 /// Its option caching_allocator.
 bool caches_memory(PyObject* backend);
 /// Its option recorded_backward.
-bool records_backward(PyObject* backend);
+native::Backward backward_of(PyObject* backend);
 
 }  // namespace gramme::api

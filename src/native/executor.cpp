@@ -85,6 +85,15 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
   return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
 }
 
+/// Why the backward is the engine's from the start; empty if it may be recorded, null if nobody wants that.
+const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t count) {
+  if (settings.trust != Trust::Guarded || settings.backward == Backward::Engine) return nullptr;
+  const bool on_cpu = std::all_of(inputs, inputs + count, [](PyObject* input) {
+    return !aten::is_tensor(input) || aten::tensor_of(input).is_cpu();
+  });
+  return on_cpu || settings.backward == Backward::Recorded ? "" : "a tensor that is not on the CPU";
+}
+
 [[gnu::cold]] Owned<> record(Executor& self, PyObject* const* inputs, size_t* tell) {
   std::shared_ptr<const Program> program = self.program;
   Owned<> keep = share(reinterpret_cast<PyObject*>(&self));
@@ -96,7 +105,8 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
   const bool guarded = self.settings.trust == Trust::Guarded;
   const bool any_sizes = leaves_sizes_open(*program, self.settings.trust, inputs);
   auto recorded = std::make_unique<Recorded>(guarded ? Conditions() : Conditions(*program, inputs, any_sizes));
-  Recording recording(program, inputs, any_sizes, guarded && self.settings.records_backward);
+  const char* const engine = why_engine(self.settings, inputs, program->arguments());
+  Recording recording(program, inputs, any_sizes, engine && !*engine);
   size_t failed = program->steps.size();
   Owned<> output;
   try {
@@ -112,7 +122,7 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
   }
   if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
     recorded->training = Training::make(std::move(flat));
-  recorded->why_not_training = recording.why_not_flat();
+  recorded->why_not_training = engine && *engine ? engine : recording.why_not_flat();
   recorded->tape = recording.assemble();
   self.recorded.insert(self.recorded.begin(), std::move(recorded));
   ++self.counters.recorded;

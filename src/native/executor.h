@@ -23,10 +23,17 @@ struct Counters {
   uint64_t backwards = 0;  // calls whose backward is a recorded one
 };
 
+/// Who makes gradients (training.h), for who is guarded.
+enum class Backward : uint8_t {
+  Engine,
+  Recorded,
+  RecordedOnCpu,  // elsewhere a tape saves little, and the pass that is recorded takes memory
+};
+
 struct Settings {
   Trust trust = Trust::Unguarded;
-  bool caches_memory = false;     // memory.h
-  bool records_backward = false;  // training.h; for who is guarded
+  bool caches_memory = false;  // memory.h
+  Backward backward = Backward::Engine;
 };
 
 /// A Python callable (type gramme._C.NativeGraph). Calls that no tape is fit for (tensor subclasses, active dispatch or

@@ -183,7 +183,7 @@ class _Describer:
         if t.device.type != "cpu":
             facts.append(str(t.device))
         if t.requires_grad:
-            facts.append(f"requires grad, {type(t.grad_fn).__name__ if t.grad_fn is not None else 'leaf'}")
+            facts.append(f"requires grad, {t.grad_fn.name() if t.grad_fn is not None else 'leaf'}")
         if t.is_inference():
             facts.append("inference")
         facts += _own_state(t) if self.own_state else []

@@ -65,7 +65,8 @@ def compare(function: Any, args: Any, kwargs: Any, grad: bool, eagerly: Any = co
     """Of each call eagerly, then natively: the first native one captures and records."""
     if isinstance(function, torch.nn.Module):
         function.train(grad)
-    compiled = gramme.compile(function, backend="native")
+    # What a recorded backward takes: measure_training.py.
+    compiled = gramme.compile(function, backend="native", options={"recorded_backward": False})
     for warm_up, told in enumerate((contextlib.nullcontext, eagerly)):  # what libraries keep after their first use
         with told():
             measure(function, args, kwargs, warm_up, grad)

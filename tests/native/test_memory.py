@@ -1,5 +1,6 @@
 """Peak memory is not above eager's, the recording call included, and nothing stays after a call but its outputs
-and, once, the numbers in the graph.
+and, once, the numbers in the graph. Where the backward is recorded, too, a step takes a little more, and the one that
+is recorded may take half as much again.
 
 Measured at the allocator, in processes of their own (measure_memory.py).
 """

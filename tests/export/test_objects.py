@@ -9,7 +9,8 @@ import gramme
 import pytest
 import torch
 from torch import nn
-from torch._library.opaque_object import OpaqueBase, get_opaque_type_name, register_opaque_type
+from torch._library.opaque_object import get_opaque_type_name, register_opaque_type
+from torch._opaque_base import OpaqueBase
 from torch.export import Dim
 
 from export.beside_torch import calls, quietly, signature

@@ -37,7 +37,6 @@ Value* make_partial(Trace& trace, const Args& args) {
   if (!protocol::callable(trace, partial->function))
     protocol::raise(trace, PyExc_TypeError, "the first argument must be callable");
   if (auto* inner = value::as<value::Partial>(partial->function)) {
-    refuse_open_places(trace, inner->args);
     partial->function = inner->function;
     partial->args = inner->args;
     partial->keywords = protocol::partial_keywords(trace, inner);

@@ -7,6 +7,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/type_dict.h"
+#include "cpython/features.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "guards/marks.h"
@@ -39,6 +40,15 @@ const KnownTypes& known_types() {
 }
 
 namespace {
+
+/// functools.Placeholder stands for positional arguments that a call gives.
+bool has_open_places(PyObject* arguments) {
+  if (!GRAMME_PYTHON_PARTIALS_BIND) return false;
+  PyObject* const placeholder = once([] { return imported("functools", "Placeholder").release(); });
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i)
+    if (PyTuple_GET_ITEM(arguments, i) == placeholder) return true;
+  return false;
+}
 
 bool is_torch_constant(PyTypeObject* type) {
   const KnownTypes& known = known_types();
@@ -181,6 +191,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   }
   if (type == known.partial) {
     auto* partial = cpython::as_partial(object);
+    if (has_open_places(partial->args)) cannot(Reason::SourceUnknown, "a partial() with a Placeholder");
     auto* result = make<Partial>(source, object);
     result->function = wrap(partial->func, pool->child(source, SK::PartialFunc));
     auto* args = see_as<Tuple>(wrap(partial->args, pool->child(source, SK::PartialArgs)));

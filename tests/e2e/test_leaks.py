@@ -99,7 +99,7 @@ def test_hits(name: str, soak: bool) -> None:
             except ValueError:
                 pass
 
-    many(50)
+    many(200)  # guards remember up to 128 objects of a place
     gc.collect()
     watched = [layer, layer.weight, layer.log, Layer, Layer.run, broken.__code__, torch.Tensor, "factors", ValueError]
     watched += [FUNCTIONS[name], dict, list]

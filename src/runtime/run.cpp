@@ -181,6 +181,19 @@ bool SegmentRun::wrote_for_good() const {
   return lasting && (failure_->node == Failure::kUnknown || failure_->node >= lasting->first);
 }
 
+[[gnu::always_inline]] inline bool SegmentRun::call_on(PyObject* const* inputs, size_t count, size_t* failed,
+                                                       Py_ssize_t* given) {
+  PyObject* compiled = segment_->compiled.get();
+  if (!segment_->call) {
+    auto outputs = Owned<>::steal(PyObject_Vectorcall(compiled, inputs, count, nullptr));
+    return outputs && take_outputs(outputs.get(), given);
+  }
+  const auto outputs = static_cast<size_t>(segment_->graph_outputs);
+  if (!segment_->call(compiled, inputs, count, registers_ + owned_, outputs, failed)) return false;
+  owned_ += segment_->graph_outputs;
+  return true;
+}
+
 [[gnu::hot]] bool SegmentRun::call_graph(size_t* failed, Py_ssize_t* given) {
   constexpr size_t kInputs = 64;
   PyObject* few[kInputs];
@@ -206,18 +219,6 @@ bool SegmentRun::wrote_for_good() const {
     inputs[index] = held.back().get();
   }
   return call_on(inputs, count, failed, given);
-}
-
-[[gnu::hot]] bool SegmentRun::call_on(PyObject* const* inputs, size_t count, size_t* failed, Py_ssize_t* given) {
-  PyObject* compiled = segment_->compiled.get();
-  if (!segment_->call) {
-    auto outputs = Owned<>::steal(PyObject_Vectorcall(compiled, inputs, count, nullptr));
-    return outputs && take_outputs(outputs.get(), given);
-  }
-  const auto outputs = static_cast<size_t>(segment_->graph_outputs);
-  if (!segment_->call(compiled, inputs, count, registers_ + owned_, outputs, failed)) return false;
-  owned_ += segment_->graph_outputs;
-  return true;
 }
 
 bool SegmentRun::take_outputs(PyObject* outputs, Py_ssize_t* given) {

@@ -84,7 +84,7 @@ def test_no_two_constants_are_the_same_bytes() -> None:
         assert encoded.index(each) == i, (DIFFERENT[encoded.index(each)], DIFFERENT[i])
 
 
-@pytest.mark.parametrize("constant", DIFFERENT, ids=repr)
+@pytest.mark.parametrize("constant", DIFFERENT, ids=[f"{i}-{type(c).__name__}" for i, c in enumerate(DIFFERENT)])
 def test_the_bytes_are_the_constant_again(constant: Any) -> None:
     encoded = portable.encode(constant)
     again = portable.decode(encoded)

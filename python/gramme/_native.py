@@ -40,7 +40,10 @@ class Native:
                 raise TypeError(f"options: {name}: expected a bool, got {type(value).__name__}")
         self.caching_allocator = caching_allocator
         self._recorded_backward = recorded_backward
-        self.is_asked_for_backward = recorded_backward is not None
+
+    @property
+    def is_asked_for_backward(self) -> bool:
+        return self._recorded_backward is not None
 
     @property
     def recorded_backward(self) -> bool:

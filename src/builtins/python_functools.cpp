@@ -1,9 +1,9 @@
 // functools: partial, reduce, cached_property, singledispatch, cmp_to_key.
-#include "base/imported.h"
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/features.h"
 #include "protocol/attributes.h"
+#include "trace/partials.h"
 
 namespace gramme::builtins {
 namespace {
@@ -20,18 +20,11 @@ void set_keyword(value::Attributes& keywords, PyObject* name, Value* item) {
   keywords.push_back({name, item});
 }
 
-/// functools.Placeholder stands for a positional argument that the call gives.
-void refuse_open_places(Trace& trace, const std::vector<Value*>& values) {
-  if (!GRAMME_PYTHON_PARTIALS_BIND) return;
-  PyObject* const placeholder = once([] { return imported("functools", "Placeholder").release(); });
-  for (Value* value : values)
-    if (trace.see(value)->object == placeholder) cannot(Reason::ArgumentKind, "partial() with a Placeholder");
-}
-
 /// partial(f, …); a partial of a partial is one partial, as CPython makes it.
 Value* make_partial(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "partial() without a function");
-  refuse_open_places(trace, {args.values, args.values + args.positional + args.keywords});
+  for (size_t i = 0; GRAMME_PYTHON_PARTIALS_BIND && i < args.positional + args.keywords; ++i)
+    if (trace::is_open_place(trace.see(args[i])->object)) cannot(Reason::ArgumentKind, "partial() with a Placeholder");
   auto* partial = trace.make<value::Partial>();
   partial->function = trace.see(args[0]);
   if (!protocol::callable(trace, partial->function))

@@ -70,12 +70,10 @@ bool is_model_of_stack(PyObject* callable) {
 /// Of torch's C functions and methods of tensors, modes see those that may be overridden or make tensors.
 bool is_overridable(PyObject* callable) {
   PyObject* const functions = of_torch::object(of_torch::VariableFunctions);
-  PyObject* const ignored =
-      once([] { return take(PyObject_CallNoArgs(of_torch::object(of_torch::GetIgnoredFunctions))).release(); });
   PyObject* const makers =
       once([] { return take(PyObject_CallNoArgs(of_torch::object(of_torch::DeviceConstructors))).release(); });
   static PyObject* const name = intern("__name__");
-  if (check(PySet_Contains(ignored, callable)) && !check(PySet_Contains(makers, callable))) return false;
+  if (is_ignored(callable) && !check(PySet_Contains(makers, callable))) return false;
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) return true;
   Owned<> found = Owned<>::steal(PyObject_GetAttr(functions, take(PyObject_GetAttr(callable, name)).get()));
   if (!found) PyErr_Clear();

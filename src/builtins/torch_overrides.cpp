@@ -17,6 +17,12 @@ namespace gramme::builtins {
 
 using namespace value;
 
+bool is_ignored(PyObject* callable) {
+  PyObject* const ignored =
+      once([] { return take(PyObject_CallNoArgs(of_torch::object(of_torch::GetIgnoredFunctions))).release(); });
+  return check(PySet_Contains(ignored, callable));
+}
+
 namespace {
 
 PyObject* const kHandler = intern("__torch_function__");
@@ -154,12 +160,6 @@ bool is_listed(PyObject* function) {
   PyObject* const listed = once(
       [] { return take(PyObject_CallNoArgs(imported("torch.overrides", "get_testing_overrides").get())).release(); });
   return check(PyDict_Contains(listed, function));
-}
-
-bool is_ignored(PyObject* callable) {
-  PyObject* const ignored =
-      once([] { return take(PyObject_CallNoArgs(of_torch::object(of_torch::GetIgnoredFunctions))).release(); });
-  return check(PySet_Contains(ignored, callable));
 }
 
 bool may_ask(PyObject* callable) {

@@ -9,9 +9,11 @@ Value* ask_classes(Trace& trace, PyObject* callable, const Args& args);
 /// The same of an attribute that the descriptor in C gives.
 Value* ask_for_attribute(Trace& trace, value::Tensor* tensor, PyObject* descriptor);
 
-/// Is it torch's, and so perhaps seen by torch function modes and classes?
+/// True if it is torch's, and so perhaps seen by torch function modes and classes.
 bool is_of_torch(PyObject* callable);
-/// Does it take no part in __torch_function__?
+/// True if it takes no part in __torch_function__.
 bool is_of_functorch(PyObject* callable);
+/// True for functions that PyTorch lists as never overridden.
+bool is_ignored(PyObject* callable);
 
 }  // namespace gramme::builtins

@@ -36,17 +36,19 @@ bool is_property(Trace& trace, PyTypeObject* kind, Value* as_value) {
          trace.type_lookup(kind, k_get) == cpython::type_lookup(&PyProperty_Type, k_get);
 }
 
+Value* method(Trace& trace, Value* function, Value* self) {
+  auto* made = trace.make<Method>();
+  made->function = function;
+  made->self = self;
+  return made;
+}
+
 }  // namespace
 
 Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTypeObject* type) {
   PyTypeObject* kind = Py_TYPE(found);
-  if (kind == &PyFunction_Type) {
-    if (!object) return as_value;
-    auto* method = trace.make<Method>();
-    method->function = as_value;
-    method->self = object;
-    return method;
-  }
+  const bool is_partial = GRAMME_PYTHON_PARTIALS_BIND && trace.see(as_value)->kind == Kind::Partial;
+  if (kind == &PyFunction_Type || is_partial) return object ? method(trace, as_value, object) : as_value;
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type) {
     if (!object && kind != &PyClassMethodDescr_Type) return as_value;
     PyTypeObject* given = kind == &PyClassMethodDescr_Type ? type : type_of(trace.see(object));
@@ -60,31 +62,17 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     Value* inner = trace.see(descriptor_part(trace, found, as_value, k_func));
     if (kind == &PyStaticMethod_Type) return inner;
     Owned<> raw = inner->object ? share(inner->object) : stand_in(trace, inner);
-    if (!GRAMME_PYTHON_CLASSMETHODS_CHAIN || !Py_TYPE(raw.get())->tp_descr_get) {
-      auto* method = trace.make<Method>();
-      method->function = inner;
-      method->self = class_value(trace, type);
-      return method;
-    }
+    if (!GRAMME_PYTHON_CLASSMETHODS_CHAIN || !Py_TYPE(raw.get())->tp_descr_get)
+      return method(trace, inner, class_value(trace, type));
     return bind(trace, raw.get(), inner,
                 object && trace.see(object)->kind == Kind::Class && !PyType_IsSubtype(type, &PyType_Type)
                     ? object
                     : class_value(trace, type),
                 type);
   }
-  if (GRAMME_PYTHON_PARTIALS_BIND && object && trace.see(as_value)->kind == Kind::Partial) {
-    auto* method = trace.make<Method>();
-    method->function = as_value;
-    method->self = object;
-    return method;
-  }
   if (PyInstanceMethod_Check(found)) {
     Value* inner = trace.pinned(PyInstanceMethod_GET_FUNCTION(found));
-    if (!object) return inner;
-    auto* method = trace.make<Method>();
-    method->function = trace.see(inner);
-    method->self = object;
-    return method;
+    return object ? method(trace, trace.see(inner), object) : inner;
   }
   if ((kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type) && !object) return as_value;
   if (is_property(trace, kind, as_value)) {

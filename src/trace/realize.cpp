@@ -7,7 +7,6 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/type_dict.h"
-#include "cpython/features.h"
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "guards/marks.h"
@@ -15,6 +14,7 @@
 #include "torch/names.h"
 #include "trace/capture.h"
 #include "trace/getters.h"
+#include "trace/partials.h"
 
 namespace gramme::trace {
 
@@ -41,12 +41,9 @@ const KnownTypes& known_types() {
 
 namespace {
 
-/// functools.Placeholder stands for positional arguments that a call gives.
 bool has_open_places(PyObject* arguments) {
-  if (!GRAMME_PYTHON_PARTIALS_BIND) return false;
-  PyObject* const placeholder = once([] { return imported("functools", "Placeholder").release(); });
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i)
-    if (PyTuple_GET_ITEM(arguments, i) == placeholder) return true;
+    if (is_open_place(PyTuple_GET_ITEM(arguments, i))) return true;
   return false;
 }
 

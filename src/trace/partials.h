@@ -1,0 +1,15 @@
+// Places that a functools.partial leaves open for the arguments of its call.
+#pragma once
+#include "base/imported.h"
+#include "base/once.h"
+#include "cpython/features.h"
+
+namespace gramme::trace {
+
+/// True for functools.Placeholder.
+inline bool is_open_place(PyObject* object) {
+  return GRAMME_PYTHON_PARTIALS_BIND && object &&
+         object == once([] { return imported("functools", "Placeholder").release(); });
+}
+
+}  // namespace gramme::trace

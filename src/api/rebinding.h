@@ -6,7 +6,7 @@
 
 namespace gramme::api {
 
-/// Do captures that end from now on go that way?
+/// True if captures that end from now on go that way.
 extern bool rebinds;
 /// The segment with what its description leads to in the frame's call in the place of its own objects. What does not
 /// lead there is noted for the test, and stays.

@@ -57,7 +57,7 @@ plan::Roots roots_of(const runtime::FrameView& frame, std::vector<plan::Roots>& 
           static_cast<int>(callers.size())};
 }
 
-/// Is it the very object, or a constant like it?
+/// True for the very object, and for a constant like it.
 bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
   if (ref.kind == ObjectRef::Kind::Set)
     return Py_IS_TYPE(found, Py_TYPE(object)) && source::same_elements(object, found);

@@ -30,7 +30,7 @@ struct GlobalState {
   static GlobalState read();  // some 25 ns
   /// True if the thread is inside a functorch transform (torch.vmap, torch.func.grad).
   bool transforms() const;
-  /// Are the handlers of tensors' classes (__torch_function__) called?
+  /// True if the handlers of tensors' classes (__torch_function__) are called.
   bool asks_classes() const;
   bool operator==(const GlobalState&) const = default;
   /// "grad mode changed from True to False"

@@ -237,7 +237,7 @@ Value* converted(Trace& trace, Value* result, PyTypeObject* cls) {
   return made;
 }
 
-/// Does the function give what its handler may not convert?
+/// True if the function returns what its handler may not convert.
 bool is_left(Value* function) {
   PyObject* const left = once([] {
     return take(PyObject_CallNoArgs(imported("torch.overrides", "get_default_nowrap_functions").get())).release();

@@ -284,7 +284,7 @@ void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
 
 namespace {
 
-/// Does it give a tensor, which gets the class?
+/// True if it returns a tensor, which gets the class.
 bool gives_tensor(Getter getter) {
   static constexpr Getter kTensors[] = {&in_graph<"T">,    &in_graph<"mT">,   &in_graph<"H">, &in_graph<"mH">,
                                         &in_graph<"real">, &in_graph<"imag">, &data,          &grad};

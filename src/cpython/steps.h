@@ -56,7 +56,7 @@ struct Step {
 inline PyObject* new_bool(bool value) { return Py_NewRef(value ? Py_True : Py_False); }
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
-/// Has CPython's compiler found that what the instruction loads needs no reference?
+/// True if CPython's compiler has found that what the instruction loads needs no reference.
 inline bool lends(uint8_t raw) { return std::string_view(opcode_name(raw)).starts_with("LOAD_FAST_BORROW"); }
 #endif
 

@@ -7,7 +7,7 @@
 
 namespace gramme::native {
 
-/// Does the node stand for a piece of a forward, or for what makes its results?
+/// True if the node stands for a piece of a forward, or for what makes its results.
 bool is_of_forward(const torch::autograd::Node& node);
 /// Makes the first outputs (in the order of Layout::outputs) results of nodes whose edges to the inputs are given.
 void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<torch::autograd::Edge>& edges,

@@ -74,7 +74,7 @@ struct ForwardCall {
   /// Holds the input's data alone from now on, or nothing of it.
   void strip(size_t input, bool wholly);
   bool are_released(const std::vector<size_t>& savers) const;
-  /// Was the memory, which somebody outside knows, written since the forward?
+  /// True if the memory, which somebody outside knows, was written since the forward.
   bool is_written(Register r) const;
   [[noreturn]] void raise_as_eager(const Saver& saver) const;
   void add_stand_ins(std::vector<at::Tensor>& given) const;

@@ -52,7 +52,7 @@ class Training : public std::enable_shared_from_this<Training> {
   // For the nodes.
 
   const Tape& flat() const { return *flat_; }
-  /// May the forward run again on any data of the same form?
+  /// True if the forward may run again on any data of the same form.
   bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
   /// Once the layout is known.

@@ -12,7 +12,7 @@ std::pair<Owned<>, std::string> bound_parts(PyObject* function);
 /// The one of that name, by the descriptor in C of the object's class, or of the object if it is a class; null if there
 /// is none. Runs no Python.
 Owned<> bind_again(PyObject* self, const std::string& name);
-/// Do both do the same to the same object?
+/// True if both C functions are the same method of the same object.
 bool is_same_bound(PyObject* a, PyObject* b);
 
 }  // namespace gramme::portable

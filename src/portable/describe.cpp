@@ -17,7 +17,7 @@ constexpr int kDeepest = 50;
 
 ObjectRef unportable(Unportable reason) { return {.kind = ObjectRef::Kind::ByIdentity, .reason = reason}; }
 
-/// Have its members the same hashes in each process? What is alone has a place of its own anyway.
+/// True if its members have the same hashes in each process. A single member has its place whatever its hash is.
 bool has_steady_hashes(PyObject* set) {
   PyObject* member;
   Py_hash_t hash;

@@ -24,7 +24,7 @@ class Describer {
   void note(PyObject* object, const source::Source* source, ObjectRef::Part part);
   void note(const guards::Fact& fact);
   void note_facts(const plan::GuardDescription& guards);
-  /// Is the held object that it begins with found in the call, or by a name?
+  /// True if the held object that it begins with is found in the call, or by a name.
   bool begins_outside(const source::Source* source);
   ObjectRef described(PyObject* object, int depth);
   static ObjectRef of_set(PyObject* set, bool in_order);

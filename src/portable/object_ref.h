@@ -51,7 +51,7 @@ Owned<> made_set(const ObjectRef& ref);
 /// its code, of a class how its instances are laid out, of a C function the file of its module, of an instance its
 /// class and the number or text that it is. What else an instance holds, facts say.
 std::string digest_of_object(PyObject* object);
-/// Is it an instance of a type in C that keeps to itself what it does? Captures know such objects by identity, so no
+/// True for an instance of a type in C that keeps to itself what it does. Captures know such objects by identity, so no
 /// fact tells one from another.
 bool is_opaque(PyObject* object);
 

@@ -160,7 +160,7 @@ bool brings_class(const std::vector<Value*>& items) {
                      [](Value* item) { return item->object && is_classed(item->object); });
 }
 
-/// Is it, or has it near its beginning, a tensor of a subclass? The capture may not have looked into it yet.
+/// True for a tensor of a subclass, and what has one near its beginning. The capture may not have looked into it yet.
 bool brings_class(Value* value) {
   if (auto* tuple = as<Tuple>(value)) return brings_class(tuple->items);
   if (auto* list = as<List>(value)) return !list->unread && brings_class(list->own_items);
@@ -171,7 +171,7 @@ bool brings_class(Value* value) {
   return std::any_of(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + count, is_classed);
 }
 
-/// May a class be asked what the call does?
+/// True if a class may be asked what the call does.
 bool may_ask_classes(Trace& trace, const Args& args) {
   if (trace.scope().has_classes()) return true;
   for (size_t i = 0; i < args.positional + args.keywords; ++i)

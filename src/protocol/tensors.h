@@ -12,7 +12,7 @@ enum class Asked : uint8_t {
   Subclass,  // its own
 };
 Asked asked_for(Trace& trace, const value::Tensor* tensor);
-/// Is it a tensor whose class is asked?
+/// True for a tensor whose class is asked.
 bool is_asked(Trace& trace, Value* seen);
 /// The special method of a tensor's class, called; null if it is none, or returns NotImplemented.
 Value* call_by_name(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);

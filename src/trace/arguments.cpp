@@ -24,7 +24,7 @@ using meta::Argument;
 
 namespace {
 
-/// Do operators go to a __torch_dispatch__ of the class?
+/// True if operators go to a __torch_dispatch__ of the class.
 bool is_wrapper(PyTypeObject* type) {
   static PyObject* const name = intern("__torch_dispatch__");
   PyObject* const none = once([] {

@@ -139,14 +139,15 @@ class Scope {
   /// The capture has a tensor of a subclass from here on. Ends the segment inside an operator that takes functions.
   void note_class();
   bool has_classes() const { return has_classes_; }
-  /// Is the __torch_function__ of a class called here? Not where the thread or the program has switched that off.
+  /// True if the __torch_function__ of a class is called here. Not where the thread or the program has switched that
+  /// off.
   bool handlers_on() const { return !handlers_off_; }
   bool asks_classes() const { return has_classes_ && !handlers_off_; }
   void switch_handlers(int by) { handlers_off_ += by; }
   /// tensor.as_subclass(type): another object with its memory, a view to autograd.
   value::Tensor* as_class(value::Tensor* tensor, PyTypeObject* type);
-  /// Is another object made of it by as_subclass(), or it of another? Both have one node, so that nothing but data may
-  /// change.
+  /// True if another object is made of it by as_subclass(), or it of another. Both have one node, so that nothing but
+  /// data may change.
   static bool has_twin(const value::Tensor* tensor);
   /// Ends the segment if it has.
   static void refuse_twin(const value::Tensor* tensor, const char* change);

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from . import _C
 
-__all__ = ["BreakRow", "Id", "Listener", "Missed"]
+__all__ = ["BreakRow", "Id", "Listener", "Missed", "Told"]
 
 Id = tuple[int, int]  # of a capture: torch._guards.CompileId's frame_id and frame_compile_id; (-1, 0) if it has none
-Missed = tuple[Id, str]  # a segment that could not be used, and why
+Told = tuple[str, str, str, str]  # what _words.Change.told takes
+Missed = tuple[Id, Told]  # a segment that could not be used, and why
 
 BreakRow = tuple["types.CodeType", str, int, str, str, str]  # what _logging.break_text takes
 
@@ -66,5 +67,5 @@ class Listener(Protocol):
     ) -> None:
         """A capture raises, or its backend did."""
 
-    def limit(self, *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: str, **_: Any) -> None:
-        """A resume point was captured as often as the recompile limit says."""
+    def limit(self, *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: Told, **_: Any) -> None:
+        """A resume point was captured as often as the recompile limit says; `reason`: what failed of the last used."""

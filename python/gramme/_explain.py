@@ -44,6 +44,8 @@ class Segment:
         native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
         check_seconds: what checking them took, the shortest of some times, if it was captured in a recording; else 0.
+        check_costs: (what, seconds) of its parts, each alone: a variable with what is reached from it, or what else is
+            looked at. They are less than check_seconds, which holds the way there and back.
         symbols: the sizes, strides, offsets and ints that may be others at its next run.
         sizes: conditions on those, as the program would write them, with the line that asked.
         effects: what it changes besides returning, as text, in order.
@@ -73,6 +75,7 @@ class Segment:
     native: Any
     guards: list[str]
     check_seconds: float
+    check_costs: list[tuple[str, float]]
     symbols: list[Symbol]
     sizes: list[str]
     effects: list[str]

@@ -22,10 +22,10 @@ from ._explain import Segment
 from ._logging import break_text, examples_on
 from ._stack import callers_of, is_shown
 from ._torch.names import CompileContext, compile_context, intern_string, trace_structured
-from ._words import in_words
+from ._words import Change, in_words
 
 if TYPE_CHECKING:
-    from ._events import BreakRow, Id, Missed
+    from ._events import BreakRow, Id, Missed, Told
 
 __all__ = ["captured", "failed", "graph", "limit", "recompiling"]
 
@@ -48,7 +48,7 @@ _open: dict[Id, _Open] = {}
 
 def recompiling(*, compile_id: Id, reasons: list[Missed], **_: Any) -> None:
     """A capture follows although there are segments: what failed of each."""
-    texts = [f"{_name(missed)}{in_words(why)}" for missed, why in reasons]
+    texts = [f"{_name(missed)}{in_words(Change(*why).text)}" for missed, why in reasons]
     with _under(compile_id):
         _artifact("recompile_reasons", "json", texts[0] if len(texts) == 1 else texts)
 
@@ -123,11 +123,11 @@ def captured(
 
 
 def limit(
-    *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: str, first: object = None, **_: Any
+    *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: Told, first: object = None, **_: Any
 ) -> None:
     """A resume point was captured as often as the recompile limit says: calls that no segment serves run uncompiled."""
     _start(compile_id, code, line, first)
-    text = f"recompile limit ({limit}) reached; last failing guard: {in_words(reason)}"
+    text = f"recompile limit ({limit}) reached; last failing guard: {in_words(Change(*reason).text)}"
     _end(compile_id, _Times(0, 0, 0), fail_type="RecompileLimitExceeded", fail_reason=text)
 
 

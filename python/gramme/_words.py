@@ -15,9 +15,8 @@ import torch
 from ._stack import is_shown
 
 __all__ = [
-    "LOOP_ENDS",
+    "Change",
     "Symbol",
-    "advice_on",
     "called_place",
     "in_words",
     "module_words",
@@ -26,11 +25,10 @@ __all__ = [
     "symbols",
 ]
 
-LOOP_ENDS = "the loop has no next item"
 _LOCAL = re.compile(r"L\['(?:___caller\d+_)?([^\W\d]\w*)'\]")
 _STACK = r"(?:L\[')?(?:___caller\d+_)?___stack\d+(?:'\])?"
 _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(rf"list\({_STACK}\)\[\d+\] is gone"), LOOP_ENDS),
+    (re.compile(rf"list\({_STACK}\)\[\d+\] is gone"), "the loop has no next item"),
     (re.compile(rf"list\({_STACK}\)\[\d+\]"), "next_item"),
     (re.compile(rf"Content {_STACK} = {_STACK}"), "the loop's iterator advances"),
     (re.compile(_STACK), "value"),
@@ -39,30 +37,29 @@ _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(r"\.__dict__\['([^\W\d]\w*)'\]"), r".\1"),
     (re.compile(r"\.size\(\)\["), ".shape["),
 ]
-# What a guard that failed begins with or holds, and what to do about it.
-_ADVICE: list[tuple[re.Pattern[str], str]] = [
-    (
-        re.compile(r": shape changed|\.shape\["),
-        "Make sizes inputs from the start: dynamic=True, or torch._dynamo.mark_dynamic for one dimension.",
-    ),
-    (re.compile(r": strides changed"), "Call contiguous() before the compiled function."),
-    (
-        re.compile(r": requires_grad changed|grad mode|inference mode"),
-        "Use one compiled function for each mode.",
-    ),
-    (
-        re.compile(r": (dtype|device|layout|type) changed|^type\("),
-        "Use one compiled function for each kind of argument.",
-    ),
-    (
-        re.compile(r"changed from -?[\d.e+-]+ to -?[\d.e+-]+$"),
-        "Pass it as a tensor, or do what depends on it outside of the compiled function.",
-    ),
-    (re.compile(r"changed from (<|'?[A-Z]\w+\()"), "Pass the same object at each call."),
-    (re.compile(r" exists now| is gone|changed from None to "), "Create it before the first call, and keep it."),
-    (re.compile(r"keys|length|len\(|^list\("), "Pass containers of one length and with the same keys."),
-]
 _PLACE = re.compile(r" \((.*):(\d+)\)$")
+
+
+class Change(NamedTuple):
+    """What a guard that failed says has changed.
+
+    Attributes:
+        kind: a name that stays when words change: a row of src/base/mismatches.def.
+        subject: what changed, as guards name it; empty for what belongs to the process, a mode perhaps.
+        text: from what to what, as guards say it; `in_words` and the report's `reworded` make words of it.
+        hint: what to do about it; empty if there is nothing to do.
+
+    """
+
+    kind: str
+    subject: str
+    text: str
+    hint: str
+
+    @property
+    def is_path(self) -> bool:
+        """Whether nothing changed: a loop has ended, and the program takes another path."""
+        return self.kind == "LoopEnd"
 
 
 class Symbol(NamedTuple):
@@ -117,21 +114,12 @@ def module_words(path: str) -> str:
     return "" if words.startswith(("next_item", "value")) else words
 
 
-def advice_on(failing: str) -> str:
-    """What to do about a guard that fails at each call, told in_words()."""
-    return next(
-        (text for pattern, text in _ADVICE if pattern.search(failing)),
-        "Keep this value the same at each call, or use one compiled function for each value.",
-    )
-
-
-def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str) -> str:
+def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str, hint: str) -> str:
     """What a user reads when the recompile limit is reached: where, what changed, what to do; called from C++."""
     what = in_words(failing)
-    advice = advice_on(what)
     place = _called(code, line, first)
     return (
-        f"gramme hit the recompile limit ({limit}) in {place}; last failing guard: {what}. {advice} "
+        f"gramme hit the recompile limit ({limit}) in {place}; last failing guard: {what}. {hint} "
         "Or raise the limit: recompile_limit= of compile, torch._dynamo.config.recompile_limit."
     )
 

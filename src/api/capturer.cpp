@@ -381,16 +381,16 @@ void Capturer::recompiling(const runtime::FrameView& frame, const std::vector<ru
   if (!is_recompile_error()) return;
   std::string message =
       "Recompiling function " + place_of(frame) + "\n    triggered by the following guard failure(s):";
-  for (const runtime::Missed& each : missed) message += "\n    - " + each.why;
+  for (const runtime::Missed& each : missed) message += "\n    - " + each.why.text;
   raise(share(of_torch::object(of_torch::RecompileError)), message);
 }
 
-bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) {
+bool Capturer::limit_reached(const runtime::FrameView& frame, int limit, const Mismatch& failing) {
   const bool refused = fullgraph() || is_recompile_limit_error();
-  if (has_listeners()) tell_limit(frame, limit, failing_guard, point_of(frame)->ids.take());
-  Owned<> told = take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOs", limit,
+  if (has_listeners()) tell_limit(frame, limit, failing, point_of(frame)->ids.take());
+  Owned<> told = take(PyObject_CallFunction(imported("gramme._words", "recompile_limit").get(), "iOiOss", limit,
                                             frame.code, bytecode::decode(frame.code).line(frame.offset),
-                                            first_of(frame), failing_guard.c_str()));
+                                            first_of(frame), failing.text.c_str(), failing.hint()));
   std::string message = text(told.get());
   if (refused) raise(imported("gramme.errors", "recompile_limit_error"), message);
   check(PyErr_WarnEx(PyExc_RuntimeWarning, (message + " Other calls of the function run uncompiled (eager).").c_str(),

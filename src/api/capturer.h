@@ -30,7 +30,7 @@ class Capturer final : public runtime::Capturer {
   bool may_capture() const override;
   void look(const runtime::FrameView& frame) override;
   bool generalize(const runtime::FrameView& frame) override;
-  bool limit_reached(const runtime::FrameView& frame, int limit, const std::string& failing_guard) override;
+  bool limit_reached(const runtime::FrameView& frame, int limit, const Mismatch& failing) override;
   bool wants_reasons() const override;
   void recompiling(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed) override;
   cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }

@@ -70,6 +70,10 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   for (const std::string& line : segment.guards.description().print()) guards.append(line);
   row["guards"] = guards;
   row["check_seconds"] = segment.check_seconds;
+  nb::list costs;
+  for (const plan::GuardPlan::Cost& cost : segment.guards.costs())
+    costs.append(nb::make_tuple(cost.what, cost.seconds));
+  row["check_costs"] = costs;
   row["symbols"] = nb::steal(symbol_rows(segment).release());
   nb::list decisions;
   for (const std::string& line : segment.guards.description().shapes.print()) decisions.append(line);

@@ -67,22 +67,25 @@ void tell(const char* method, const nb::dict& event) {
 
 nb::tuple as_tuple(const plan::CompileId& id) { return nb::make_tuple(id.frame, id.recompile); }
 
+/// What _words.Change takes.
+nb::tuple as_tuple(const Mismatch& why) { return nb::make_tuple(why.kind_name(), why.subject, why.text, why.hint()); }
+
 void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
                     const plan::CompileId& id) {
   apart_or_throw([&] {
     nb::list reasons;
-    for (const runtime::Missed& each : missed) reasons.append(nb::make_tuple(as_tuple(each.id), each.why));
+    for (const runtime::Missed& each : missed) reasons.append(nb::make_tuple(as_tuple(each.id), as_tuple(each.why)));
     nb::dict event = place(frame, id);
     event["reasons"] = reasons;
     tell("recompiling", event);
   });
 }
 
-void tell_limit(const runtime::FrameView& frame, int limit, const std::string& reason, const plan::CompileId& id) {
+void tell_limit(const runtime::FrameView& frame, int limit, const Mismatch& reason, const plan::CompileId& id) {
   apart_or_throw([&] {
     nb::dict event = place(frame, id);
     event["limit"] = limit;
-    event["reason"] = reason;
+    event["reason"] = as_tuple(reason);
     tell("limit", event);
   });
 }

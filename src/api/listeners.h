@@ -22,6 +22,6 @@ nanobind::tuple as_tuple(const plan::CompileId& id);
 void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
                     const plan::CompileId& id);
 /// A resume point was captured as often as it may.
-void tell_limit(const runtime::FrameView& frame, int limit, const std::string& reason, const plan::CompileId& id);
+void tell_limit(const runtime::FrameView& frame, int limit, const Mismatch& reason, const plan::CompileId& id);
 
 }  // namespace gramme::api

@@ -291,7 +291,7 @@ void log_recompile(const runtime::FrameView& frame, const std::vector<runtime::M
   apart_or_throw([&] {
     int line = bytecode::decode(frame.code).line(frame.offset);
     std::vector<std::string> reasons;
-    for (const runtime::Missed& each : missed) reasons.push_back(each.why);
+    for (const runtime::Missed& each : missed) reasons.push_back(each.why.text);
     take(PyObject_CallMethod(logging_module(), "recompile", "OOOiO", as_tuple(id).ptr(), frame.code, first_of(frame),
                              line, texts(reasons).get()));
   });

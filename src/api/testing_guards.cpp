@@ -70,7 +70,7 @@ class TestGuards {
 
   std::string explain(nb::list locals, nb::object function, nb::list stack, nb::object exception) const {
     Frame frame(locals, function, stack, exception);
-    return plan_.explain(frame.roots());
+    return plan_.explain(frame.roots()).text;
   }
 
   void unbind() { plan_.unbind(); }
@@ -295,7 +295,7 @@ void bind_guards_testing(nb::module_& m) {
            [](Spec s, uint64_t sizes, uint64_t strides) { return Spec{aten::with_varying(*s.spec, sizes, strides)}; })
       .def("without_autograd", [](Spec s) { return Spec{aten::without_autograd(*s.spec)}; })
       .def("matches", [](Spec s, nb::handle object) { return aten::matches(*s.spec, object.ptr()); })
-      .def("explain", [](Spec s, nb::handle object) { return aten::explain_mismatch(*s.spec, object.ptr()); })
+      .def("explain", [](Spec s, nb::handle object) { return aten::explain_mismatch(*s.spec, object.ptr()).text; })
       .def("__repr__", [](Spec s) { return s.spec->print(); })
       .def("__eq__", [](Spec a, Spec b) { return a.spec == b.spec; })
       .def_prop_ro("varying", [](Spec s) { return nb::make_tuple(s.spec->varying_sizes, s.spec->varying_strides); });

@@ -86,7 +86,7 @@ class StackCapturer : public runtime::Capturer {
     }
     return segment;
   }
-  bool limit_reached(const runtime::FrameView&, int, const std::string&) override { return true; }
+  bool limit_reached(const runtime::FrameView&, int, const Mismatch&) override { return true; }
   /// Importing asks the file system and its caches: a run would not have the same resume points as the next.
   cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
   int recompile_limit() const override { return 64; }
@@ -156,8 +156,8 @@ class ScriptedCapturer : public runtime::Capturer {
     segment->exit = exit(spec);
     return segment;
   }
-  bool limit_reached(const runtime::FrameView&, int limit, const std::string& failing_guard) override {
-    Owned<> stop = take(PyObject_CallFunction(limit_reached_.ptr(), "is", limit, failing_guard.c_str()));
+  bool limit_reached(const runtime::FrameView&, int limit, const Mismatch& failing) override {
+    Owned<> stop = take(PyObject_CallFunction(limit_reached_.ptr(), "is", limit, failing.text.c_str()));
     return check(PyObject_IsTrue(stop.get()));
   }
   int recompile_limit() const override { return limit_; }

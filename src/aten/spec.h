@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "aten/tensor_type.h"
+#include "base/mismatch.h"
 #include "base/ref.h"
 
 namespace gramme::aten {
@@ -53,7 +54,7 @@ struct TensorCheck {
 /// True if they all match. Cheaper than one call each.
 bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects);
 /// Why not, for messages.
-std::string explain_mismatch(const TensorSpec& spec, PyObject* object);
+Mismatch explain_mismatch(const TensorSpec& spec, PyObject* object);
 /// True if the storages of two tensors share a byte (conservative: extents of the views).
 bool overlap(PyObject* a, PyObject* b);
 /// True if two tensors lie in one storage, wherever.

@@ -64,37 +64,41 @@ std::string TensorSpec::print() const {
   return outside_of(*tensor) + " with or without requires_grad" + (tensor->is_inference ? " inference" : "");
 }
 
-std::string explain_mismatch(const TensorSpec& expected, PyObject* object) {
-  if (!is_tensor(object)) return std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + expected.print();
+Mismatch explain_mismatch(const TensorSpec& expected, PyObject* object) {
+  using Kind = Mismatched;
+  if (!is_tensor(object))
+    return {Kind::Type, "", std::string("is a ") + Py_TYPE(object)->tp_name + ", was " + expected.print()};
   const TensorSpec* whole = tensor_spec(object);
   const TensorSpec& actual = *with_varying(expected.compares_autograd ? *whole : *without_autograd(*whole),
                                            expected.varying_sizes, expected.varying_strides);
   const TensorType &spec = *expected.tensor, &now = *actual.tensor, &full = *whole->tensor;
-  auto changed = [](const char* what, const std::string& from, const std::string& to) {
-    return std::string(what) + " changed from " + from + " to " + to;
+  auto changed = [](Kind kind, const char* what, const std::string& from, const std::string& to) {
+    return Mismatch{kind, "", std::string(what) + " changed from " + from + " to " + to};
   };
   auto truth = [](bool value) { return std::string(value ? "True" : "False"); };
-  if (now.type != spec.type) return changed("type", spec.type->tp_name, now.type->tp_name);
-  if (now.dtype != spec.dtype) return changed("dtype", dtype_name(spec.dtype), dtype_name(now.dtype));
-  if (device_name(now) != device_name(spec)) return changed("device", device_name(spec), device_name(now));
+  if (now.type != spec.type) return changed(Kind::TensorKind, "type", spec.type->tp_name, now.type->tp_name);
+  if (now.dtype != spec.dtype) return changed(Kind::TensorKind, "dtype", dtype_name(spec.dtype), dtype_name(now.dtype));
+  if (device_name(now) != device_name(spec))
+    return changed(Kind::TensorKind, "device", device_name(spec), device_name(now));
   if (now.layout != spec.layout)
-    return changed("layout", c10::str(static_cast<c10::Layout>(spec.layout)),
+    return changed(Kind::TensorKind, "layout", c10::str(static_cast<c10::Layout>(spec.layout)),
                    c10::str(static_cast<c10::Layout>(now.layout)));
-  if (now.sizes != spec.sizes) return changed("shape", join(spec.sizes), join(full.sizes));
-  if (now.strides != spec.strides) return changed("strides", join(spec.strides), join(full.strides));
+  if (now.sizes != spec.sizes) return changed(Kind::Shape, "shape", join(spec.sizes), join(full.sizes));
+  if (now.strides != spec.strides) return changed(Kind::Strides, "strides", join(spec.strides), join(full.strides));
   if (now.requires_grad != spec.requires_grad)
-    return changed("requires_grad", truth(spec.requires_grad), truth(now.requires_grad));
+    return changed(Kind::RequiresGrad, "requires_grad", truth(spec.requires_grad), truth(now.requires_grad));
   if (expected.compares_views && actual.special_view != expected.special_view)
-    return changed("whether it is a view that autograd may refuse", truth(expected.special_view),
+    return changed(Kind::TensorKind, "whether it is a view that autograd may refuse", truth(expected.special_view),
                    truth(actual.special_view));
-  if (now.is_leaf != spec.is_leaf) return changed("is_leaf", truth(spec.is_leaf), truth(now.is_leaf));
+  if (now.is_leaf != spec.is_leaf) return changed(Kind::TensorKind, "is_leaf", truth(spec.is_leaf), truth(now.is_leaf));
   if (now.is_inference != spec.is_inference)
-    return changed("is_inference", truth(spec.is_inference), truth(now.is_inference));
+    return changed(Kind::Mode, "is_inference", truth(spec.is_inference), truth(now.is_inference));
   if (actual.keys != expected.keys)
-    return changed("dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, expected.keys)),
+    return changed(Kind::TensorKind, "dispatch keys",
+                   c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, expected.keys)),
                    c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, actual.keys)));
-  if (!matches(actual, object)) return "has a tangent, or sizes that only its class knows";
-  return matches(expected, object) ? "" : "internal flags changed";
+  if (!matches(actual, object)) return {Kind::TensorKind, "", "has a tangent, or sizes that only its class knows"};
+  return {Kind::TensorKind, "", matches(expected, object) ? "" : "internal flags changed"};
 }
 
 }  // namespace gramme::aten

@@ -84,61 +84,77 @@ std::string changed(const std::string& what, const std::string& from, const std:
   return what + " changed from " + from + " to " + to;
 }
 
-std::string explain_check(const Check& check, const std::string& name, PyObject* object) {
+/// What an operand is that another object has come in the place of.
+Mismatched kind_of(PyObject* expected, PyObject* object) {
+  auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
+  if (expected == Py_None) return Mismatched::Created;
+  if (is_number(expected) && is_number(object)) return Mismatched::Number;
+  return source::is_constant(expected) ? Mismatched::Value : Mismatched::Object;
+}
+
+Mismatch explain_check(const Check& check, const std::string& name, PyObject* object) {
   auto type_name = [](PyObject* x) { return std::string(Py_TYPE(x)->tp_name); };
+  auto say = [&](Mismatched kind, std::string text) { return Mismatch{kind, name, std::move(text)}; };
+  auto other_type = [&] {
+    const char* before = reinterpret_cast<PyTypeObject*>(check.object)->tp_name;
+    return say(Mismatched::Type, changed("type(" + name + ")", before, type_name(object)));
+  };
   switch (check.kind) {
     case GuardKind::Type:
-      return changed("type(" + name + ")", reinterpret_cast<PyTypeObject*>(check.object)->tp_name, type_name(object));
+      return other_type();
     case GuardKind::Narrow:
-      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == check.object)
-        return name + " is beyond 2**30: " + describe(object);
-      return changed("type(" + name + ")", reinterpret_cast<PyTypeObject*>(check.object)->tp_name, type_name(object));
+      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != check.object) return other_type();
+      return say(Mismatched::Number, name + " is beyond 2**30: " + describe(object));
     case GuardKind::Constant: {
       std::string from = describe(check.object), to = describe(object);
       if (from == to) from += " (" + type_name(check.object) + ")", to += " (" + type_name(object) + ")";
-      return changed(name, from, to);
+      return say(kind_of(check.object, object), changed(name, from, to));
     }
     case GuardKind::Identity: {
       std::string from = describe(check.object), to = describe(object);
-      return changed(name, from, from == to ? "another object, also " + to : to);
+      return say(kind_of(check.object, object), changed(name, from, from == to ? "another object, also " + to : to));
     }
     case GuardKind::Length: {
       Py_ssize_t now = length_of(object);
-      if (now < 0) return name + " changed to " + describe(object) + ", which has no length";
-      return changed("len(" + name + ")", std::to_string(check.number), std::to_string(now));
+      if (now < 0) return say(Mismatched::Type, name + " changed to " + describe(object) + ", which has no length");
+      return say(Mismatched::Container,
+                 changed("len(" + name + ")", std::to_string(check.number), std::to_string(now)));
     }
     case GuardKind::Keys:
-      if (!PyDict_Check(object)) return name + " is no dict any more but " + describe(object);
-      return changed("list(" + name + ")", describe(check.object), describe_keys(object));
+      if (!PyDict_Check(object)) return say(Mismatched::Type, name + " is no dict any more but " + describe(object));
+      return say(Mismatched::Container, changed("list(" + name + ")", describe(check.object), describe_keys(object)));
     case GuardKind::SetIs:
     case GuardKind::Places:
-      if (!PyAnySet_Check(object)) return name + " is no set any more but " + describe(object);
-      return changed(check.kind == GuardKind::Places ? "the order of " + name : name, describe_members(check.object),
-                     describe_members(object));
+      if (!PyAnySet_Check(object)) return say(Mismatched::Type, name + " is no set any more but " + describe(object));
+      return say(Mismatched::Container, changed(check.kind == GuardKind::Places ? "the order of " + name : name,
+                                                describe_members(check.object), describe_members(object)));
     case GuardKind::Hashes:
-      return "the hashes of " + name + " changed";
+      return say(Mismatched::Container, "the hashes of " + name + " changed");
     case GuardKind::Position:
-      return name + " does not stand at " + std::to_string(check.number) + " any more";
+      return say(Mismatched::LoopPosition, name + " does not stand at " + std::to_string(check.number) + " any more");
     case GuardKind::MaxLength: {
-      if (!is_deque(object)) return name + " is no deque any more but " + describe(object);
+      if (!is_deque(object)) return say(Mismatched::Type, name + " is no deque any more but " + describe(object));
       auto text = [](int64_t length) { return length < 0 ? "None" : std::to_string(length); };
-      return changed(name + ".maxlen", text(check.number), text(cpython::as_deque(object)->maxlen));
+      return say(Mismatched::Container,
+                 changed(name + ".maxlen", text(check.number), text(cpython::as_deque(object)->maxlen)));
     }
     case GuardKind::Marks:
-      return name + " was marked (torch._dynamo.mark_dynamic or its like)";
+      return say(Mismatched::Mark, name + " was marked (torch._dynamo.mark_dynamic or its like)");
     case GuardKind::HidesNothing:
-      return name + " has an attribute that hides one of its class";
+      return say(Mismatched::Definition, name + " has an attribute that hides one of its class");
     case GuardKind::Code:
-      return name + ".__code__ changed";
+      return say(Mismatched::Definition, name + ".__code__ changed");
     case GuardKind::MethodDef:
-      return name + " is not bound from " + describe(check.object) + " any more";
+      return say(Mismatched::Definition, name + " is not bound from " + describe(check.object) + " any more");
     case GuardKind::Warning:
-      return "the warning " + describe(check.object) + " is raised now, or shown by another function";
+      return {Mismatched::Warning, "",
+              "the warning " + describe(PyTuple_GET_ITEM(check.object, 0)) +
+                  " is raised now, or shown by another function"};
     case GuardKind::Subclasses:
-      return "the classes below " + name + " changed";
+      return say(Mismatched::Definition, "the classes below " + name + " changed");
     case GuardKind::Subclass:
-      return changed("issubclass(" + describe(check.object) + ", " + name + ")", check.number ? "True" : "False",
-                     check.number ? "False" : "True");
+      return say(Mismatched::Definition, changed("issubclass(" + describe(check.object) + ", " + name + ")",
+                                                 check.number ? "True" : "False", check.number ? "False" : "True"));
     case GuardKind::SameAs:
     case GuardKind::NotSameAs:
     case GuardKind::Absent:
@@ -153,7 +169,7 @@ std::string explain_check(const Check& check, const std::string& name, PyObject*
     case GuardKind::Unguarded:
       break;  // no checks
   }
-  return name + " changed";
+  return say(Mismatched::Unreadable, name + " changed");
 }
 
 /// Asked when a class was registered with an abstract one since. What raises is left to the program.
@@ -263,17 +279,25 @@ bool holds(const Relation& relation, PyObject* const* registers) {
   return false;
 }
 
-std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object) {
+Mismatch explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object) {
   std::string name = step.source->print();
-  if (outcome == Outcome::Unreadable) return name + " cannot be read any more";
-  if (step.absent) return outcome == Outcome::Absent ? "" : name + " exists now: " + describe(object);
-  if (outcome == Outcome::Absent) return name + " is gone";
+  if (outcome == Outcome::Unreadable) return {Mismatched::Unreadable, name, name + " cannot be read any more"};
+  if (step.absent) {
+    if (outcome == Outcome::Absent) return {};
+    const bool goes_on = is_read_ahead(step.kind);
+    return {goes_on ? Mismatched::LoopPosition : Mismatched::Created, name, name + " exists now: " + describe(object)};
+  }
+  if (outcome == Outcome::Absent)
+    return {is_read_ahead(step.kind) ? Mismatched::LoopEnd : Mismatched::Gone, name, name + " is gone"};
   for (uint32_t i = step.first_check; i < step.first_check + step.check_count; ++i) {
     const Check& check = program.checks[i];
     if (!matches_check(check, object)) return explain_check(check, name, object);
   }
   if (!step.spec || aten::matches(*step.spec, object)) return {};
-  return name + ": " + aten::explain_mismatch(*step.spec, object);
+  Mismatch why = aten::explain_mismatch(*step.spec, object);
+  why.text = name + ": " + why.text;
+  why.subject = std::move(name);
+  return why;
 }
 
 [[gnu::hot]] bool holds(const Content& content, PyObject* const* registers) {
@@ -281,24 +305,31 @@ std::string explain_step(const Program& program, const Step& step, Outcome outco
   return object && aten::holds_within(object, content.low, content.high, content.whole);
 }
 
-std::string explain_content(const Program& program, const Content& content, PyObject* const* registers) {
+Mismatch explain_content(const Program& program, const Content& content, PyObject* const* registers) {
   PyObject* object = registers[content.of];
   double now = 0;
-  const std::string name = program.steps[content.of].source->print();
+  std::string name = program.steps[content.of].source->print();
   const bool is_float = object && PyFloat_CheckExact(object);
   if (is_float) now = PyFloat_AS_DOUBLE(object);
-  if (!object || !(is_float || aten::number_in(object, now))) return name + " is no number any more";
-  return name + (is_float ? " is " : " holds ") + describe(take(PyFloat_FromDouble(now)).get()) + " now, not a" +
-         (content.whole ? " whole" : "") + " number from " + describe(take(PyFloat_FromDouble(content.low)).get()) +
-         " to " + describe(take(PyFloat_FromDouble(content.high)).get());
+  if (!object || !(is_float || aten::number_in(object, now)))
+    return {Mismatched::Type, name, name + " is no number any more"};
+  std::string text = name + (is_float ? " is " : " holds ") + describe(take(PyFloat_FromDouble(now)).get()) +
+                     " now, not a" + (content.whole ? " whole" : "") + " number from " +
+                     describe(take(PyFloat_FromDouble(content.low)).get()) + " to " +
+                     describe(take(PyFloat_FromDouble(content.high)).get());
+  return {Mismatched::Number, std::move(name), std::move(text)};
 }
 
-std::string explain_relation(const Program& program, const Relation& relation) {
-  std::string a = program.steps[relation.a].source->print(), b = program.steps[relation.b].source->print();
-  if (relation.kind == GuardKind::SameAs) return a + " and " + b + " are not one object any more";
-  if (relation.kind == GuardKind::NotSameAs) return a + " and " + b + " are one object now";
-  if (relation.kind == GuardKind::OtherStorage) return a + " and " + b + " lie in one storage now";
-  return a + " and " + b + " share memory now";
+Mismatch explain_relation(const Program& program, const Relation& relation) {
+  auto about = [&](const char* what) {
+    std::string a = program.steps[relation.a].source->print(), b = program.steps[relation.b].source->print();
+    std::string text = a + " and " + b + what;
+    return Mismatch{Mismatched::Sharing, std::move(a), std::move(text)};
+  };
+  if (relation.kind == GuardKind::SameAs) return about(" are not one object any more");
+  if (relation.kind == GuardKind::NotSameAs) return about(" are one object now");
+  if (relation.kind == GuardKind::OtherStorage) return about(" lie in one storage now");
+  return about(" share memory now");
 }
 
 }  // namespace gramme::plan

@@ -1,5 +1,8 @@
 #include "plan/guard_plan.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "plan/bindings.h"
 #include "plan/distinct.h"
 #include "plan/program.h"
@@ -14,6 +17,25 @@ std::vector<std::string> GuardDescription::print() const {
   for (std::string& line : shapes.print()) lines.push_back(std::move(line));
   return lines;
 }
+
+namespace {
+
+/// Seconds of one check, among many: a clock is read before and after some of them.
+template <class Check>
+double shortest(Check check) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kRounds = 8, kChecks = 16;
+  Clock::duration least = Clock::duration::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < kChecks; ++i)
+      if (!check()) return 0;
+    least = std::min(least, Clock::now() - start);
+  }
+  return std::chrono::duration<double>(least).count() / kChecks;
+}
+
+}  // namespace
 
 struct GuardPlan::Impl {
   explicit Impl(GuardDescription given) : description(std::move(given)), program(description) {
@@ -90,25 +112,31 @@ struct GuardPlan::Impl {
     if (!check_known(roots) || !check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
     for (Bindings& part : parts)
       if (!check_part(part, roots)) return false;
-    for (const Relation& relation : program.relations)
-      if (!holds(relation, checking.registers.data())) return false;
-    for (const Content& content : program.contents)
-      if (!holds(content, checking.registers.data())) return false;
-    if (!distinct.holds(checking.registers.data())) return false;
-    return program.apart.empty() ||
-           aten::all_apart(checking.registers.data(), program.apart, places, program.apart_steady);
+    return relations_hold(checking.registers.data());
   }
 
-  std::string explain(const Roots& roots) const {
+  /// What is about more than one object, and what numbers lie between.
+  [[gnu::always_inline]] bool relations_hold(PyObject* const* registers) {
+    for (const Relation& relation : program.relations)
+      if (!holds(relation, registers)) return false;
+    for (const Content& content : program.contents)
+      if (!holds(content, registers)) return false;
+    if (!distinct.holds(registers)) return false;
+    return program.apart.empty() || aten::all_apart(registers, program.apart, places, program.apart_steady);
+  }
+
+  bool holds_numbers() { return !shapes || shapes->holds(checking.registers.data()); }
+
+  Mismatch explain(const Roots& roots) const {
     WithoutCollection no_finalizers;
-    const std::string why = first_failing(roots);
+    Mismatch why = first_failing(roots);
     made_by_reading.clear();
     return why;
   }
 
-  std::string first_failing(const Roots& roots) const {
+  Mismatch first_failing(const Roots& roots) const {
     aten::GlobalState now = aten::GlobalState::read();
-    if (!(now == description.state)) return description.state.explain_difference(now);
+    if (!(now == description.state)) return {Mismatched::Mode, "", description.state.explain_difference(now)};
     std::vector<PyObject*> values(program.steps.size());
     for (size_t i = 0; i < values.size(); ++i) {
       const Step& step = program.steps[i];
@@ -120,8 +148,7 @@ struct GuardPlan::Impl {
         PyObject* base = values[static_cast<size_t>(step.base)];
         outcome = base ? read_child(step, base, &values[i]) : Outcome::Unreadable;
       }
-      std::string why = explain_step(program, step, outcome, values[i]);
-      if (!why.empty()) return why;
+      if (Mismatch why = explain_step(program, step, outcome, values[i])) return why;
     }
     for (const Relation& relation : program.relations)
       if (!holds(relation, values.data())) return explain_relation(program, relation);
@@ -134,7 +161,30 @@ struct GuardPlan::Impl {
         Relation relation{guards::Kind::NoOverlap, a, b};
         if (a < b && !holds(relation, values.data())) return explain_relation(program, relation);
       }
-    return shapes ? shapes->explain(description.shapes, values.data()) : "";
+    return shapes ? shapes->explain(description.shapes, values.data()) : Mismatch();
+  }
+
+  /// In the order of evaluate(), whose parts need the registers of those before.
+  void measure(const Roots& roots, Dropped& dropped) {
+    costs.clear();
+    if (!evaluate(roots) || !holds_numbers()) return;
+    PyObject* const* registers = checking.registers.data();
+    auto add = [&](std::string what, auto check) { costs.push_back({std::move(what), shortest(check)}); };
+    if (!known.empty() || !leaves.empty())
+      add("arguments without parts", [&] { return check_known(roots) && check_leaves(roots); });
+    add("modes", [&] { return aten::GlobalState::read() == description.state; });
+    for (Bindings& part : parts) {
+      const Step& root = program.steps[part.begin()];
+      add(root.kind == source::Kind::Pinned ? "objects that the segment holds" : root.source->print(),
+          [&] { return check_part(part, roots); });
+    }
+    if (program.relations.size() + program.contents.size() + program.apart.size() + program.distinct.size())
+      add("objects that are one or share memory", [&] { return relations_hold(registers); });
+    if (shapes) add("sizes and numbers", [&] { return holds_numbers(); });
+    made_by_reading.clear();
+    dropped.insert(dropped.end(), std::move_iterator(checking.dropped.begin()),
+                   std::move_iterator(checking.dropped.end()));
+    checking.dropped.clear();
   }
 
   GuardDescription description;
@@ -146,6 +196,7 @@ struct GuardPlan::Impl {
   std::vector<Bindings> parts;          // the others; pinned objects are one part
   std::vector<uintptr_t> places;        // of program.apart, when they last held
   size_t last_failed = SIZE_MAX;
+  std::vector<Cost> costs;
 };
 
 GuardPlan::GuardPlan(GuardDescription description) : impl_(std::make_unique<Impl>(std::move(description))) {}
@@ -172,7 +223,9 @@ void GuardPlan::require(std::vector<guards::ShapeGuards::Condition> more) {
 [[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads, Dropped& dropped) {
   return impl_->check(roots, reads, dropped);
 }
-std::string GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
+Mismatch GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
+void GuardPlan::measure(const Roots& roots, Dropped& dropped) { impl_->measure(roots, dropped); }
+const std::vector<GuardPlan::Cost>& GuardPlan::costs() const { return impl_->costs; }
 Dropped GuardPlan::unbind() {
   for (Bindings& part : impl_->parts) part.unbind();
   return std::exchange(impl_->checking.dropped, {});

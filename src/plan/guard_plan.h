@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aten/state.h"
+#include "base/mismatch.h"
 #include "base/ref.h"
 #include "guards/fact.h"
 #include "guards/shapes.h"
@@ -65,8 +66,16 @@ class GuardPlan {
   /// Evaluates everything. On success `reads` (object_count() of the description) holds new references to the objects
   /// read and to the numbers.
   bool check(const Roots& roots, PyObject** reads, Dropped& dropped);
-  /// The first fact that fails now, in words with the user's names and old and new value; empty if all hold.
-  std::string explain(const Roots& roots) const;
+  /// The first fact that fails now; without a text if all hold.
+  Mismatch explain(const Roots& roots) const;
+  /// What each part of a check costs, if all holds now, for `costs`; what it lets go is put into `dropped`.
+  void measure(const Roots& roots, Dropped& dropped);
+  struct Cost {
+    std::string what;  // the source of a root, or what else is looked at
+    double seconds;    // the shortest of some checks
+  };
+  /// As last measured; empty if they never were.
+  const std::vector<Cost>& costs() const;
   /// Throws the bound form away; the next check binds again. The result is what it held.
   Dropped unbind();
   const GuardDescription& description() const;

@@ -137,22 +137,27 @@ ShapeCheck::ShapeCheck(const guards::ShapeGuards& shapes, const Program& program
   return true;
 }
 
-std::string ShapeCheck::explain(const guards::ShapeGuards& shapes, PyObject* const* registers) const {
+Mismatch ShapeCheck::explain(const guards::ShapeGuards& shapes, PyObject* const* registers) const {
   const std::vector<std::string> names = shapes.names();
   auto at_this_call = [&](Expr e) { return Explanation(program_, names, registers, e); };
+  auto differs = [](std::string text, std::string subject = {}) {
+    return Mismatch{Mismatched::Size, std::move(subject), std::move(text)};
+  };
   for (size_t i = 0; i < shapes.properties.size(); ++i) {
     const auto& [source, value] = shapes.properties[i];
+    const std::string name = source->print();
     int64_t now = 0;
-    if (!read(program_.properties[i], registers, now)) return source->print() + " is beyond 64 bits";
-    std::string why = explain_property(source->print(), now, at_this_call(value));
-    if (!why.empty()) return why;
+    if (!read(program_.properties[i], registers, now)) return differs(name + " is beyond 64 bits", name);
+    std::string why = explain_property(name, now, at_this_call(value));
+    if (!why.empty()) return differs(std::move(why), name);
   }
   for (const auto& condition : shapes.conditions) {
     const Explanation now = at_this_call(condition.holds);
-    if (now.value() != 1) return now.say(condition.remark() + (now.value() ? " does not hold" : " has no value"));
+    if (now.value() != 1)
+      return differs(now.say(condition.remark() + (now.value() ? " does not hold" : " has no value")));
   }
   for (Expr number : shapes.numbers)
-    if (const Explanation now = at_this_call(number); !now.value()) return now.say(" has no value");
+    if (const Explanation now = at_this_call(number); !now.value()) return differs(now.say(" has no value"));
   return {};
 }
 

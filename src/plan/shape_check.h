@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mismatch.h"
 #include "guards/shapes.h"
 #include "plan/program.h"
 #include "shape/program.h"
@@ -19,8 +20,8 @@ class ShapeCheck {
   /// New references to what the description's `numbers` were at the last call that held. False and none if there is no
   /// memory.
   bool give(PyObject** numbers) const;
-  /// The first that does not hold, with what it is about; empty if all do.
-  std::string explain(const guards::ShapeGuards& shapes, PyObject* const* registers) const;
+  /// The first that does not hold; without a text if all do.
+  Mismatch explain(const guards::ShapeGuards& shapes, PyObject* const* registers) const;
 
  private:
   struct Leaf {

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "base/mismatch.h"
 #include "guards/marks.h"
 #include "plan/program.h"
 
@@ -65,9 +66,9 @@ PyObject** slot_of(PyObject* base, PyObject* name);
 /// Where a function or a class keeps what it is called (source::Kind::Name); null if it has no such field.
 PyObject** name_address(PyObject* base, int64_t index);
 
-/// In words, why the object read (null: nothing) does not satisfy the step; empty if it does.
-std::string explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object);
-std::string explain_relation(const Program& program, const Relation& relation);
-std::string explain_content(const Program& program, const Content& content, PyObject* const* registers);
+/// Why the object read (null: nothing) does not satisfy the step; without a text if it does.
+Mismatch explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object);
+Mismatch explain_relation(const Program& program, const Relation& relation);
+Mismatch explain_content(const Program& program, const Content& content, PyObject* const* registers);
 
 }  // namespace gramme::plan

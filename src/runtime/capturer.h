@@ -39,7 +39,7 @@ struct FrameView {
 /// A segment that could not be used, and why.
 struct Missed {
   plan::CompileId id;
-  std::string why;
+  Mismatch why;
 };
 
 /// One per compiled function family: what gramme.compile was told. Callees captured on their own share it.
@@ -57,7 +57,7 @@ class Capturer {
   virtual bool generalize(const FrameView&) { return false; }
   /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
   /// that kept failing. True: run plainly from now on.
-  virtual bool limit_reached(const FrameView& frame, int limit, const std::string& failing_guard) = 0;
+  virtual bool limit_reached(const FrameView& frame, int limit, const Mismatch& failing) = 0;
   /// Before a capture where there are segments already, if somebody wants to hear why none of them could be used.
   virtual bool wants_reasons() const { return false; }
   /// May raise instead.

@@ -71,8 +71,9 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 constinit thread_local int Capturing::depth_ = 0;
 
 /// Sources of callers can be read only where the callers are those of the capture.
-std::string Chain::why_not(const plan::Segment& segment) {
-  return is_called_from(segment) ? segment.guards.explain(roots()) : "the function is called from another place";
+Mismatch Chain::why_not(const plan::Segment& segment) {
+  if (is_called_from(segment)) return segment.guards.explain(roots());
+  return {Mismatched::Caller, "", "the function is called from another place"};
 }
 
 bool Chain::allowed_by_stance(ResumePoint& point) {
@@ -101,7 +102,7 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
                      utf8_of(frame_.code()->co_filename) + "', function name: '" + utf8_of(frame_.code()->co_name) +
                      "', line number: " + std::to_string(code().line(instruction().at));
   if (!point.segments.empty()) text += "\n    triggered by the following guard failure(s):";
-  for (const SegmentPtr& segment : point.segments) text += "\n    - " + why_not(*segment);
+  for (const SegmentPtr& segment : point.segments) text += "\n    - " + why_not(*segment).text;
   PyErr_SetString(PyExc_RuntimeError, text.c_str());
   throw PythonError();
 }
@@ -118,7 +119,7 @@ bool Chain::may_capture(ResumePoint& point) {
   point.frozen = taken_ && !point.has_graph();  // nothing is lost that anybody asked for
   if (point.frozen) return false;
   CaptureScope scope(point);  // it warns, which may run anything
-  std::string failing = point.segments.empty() ? "" : why_not(*point.segments.front());
+  const Mismatch failing = point.segments.empty() ? Mismatch() : why_not(*point.segments.front());
   point.frozen = capturer.limit_reached(view(), limit, failing);
   return !point.frozen;
 }
@@ -172,8 +173,8 @@ Chain::Turn Chain::handle_signals() {
   }
 }
 
-/// What the guards cost a hit, in seconds: the shortest of some checks of them.
-double Chain::time_check(const SegmentPtr& segment) {
+/// What the guards cost a hit: the shortest of some checks of them, and of their parts.
+void Chain::measure_checks(const SegmentPtr& segment) {
   using Clock = std::chrono::steady_clock;
   constexpr int kTimes = 8;
   Clock::duration shortest = Clock::duration::max();
@@ -183,21 +184,23 @@ double Chain::time_check(const SegmentPtr& segment) {
     trial.begin(segment);
     const plan::Roots seen = roots();
     const Clock::time_point start = Clock::now();
-    if (!trial.check(seen, dropped)) return 0;
+    if (!trial.check(seen, dropped)) return;
     shortest = std::min(shortest, Clock::now() - start);
   }
-  return std::chrono::duration<double>(shortest).count();
+  segment->check_seconds = std::chrono::duration<double>(shortest).count();
+  plan::Dropped dropped;
+  segment->guards.measure(roots(), dropped);
 }
 
 Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
-  if (Recording::current()) segment->check_seconds = time_check(segment);
+  if (Recording::current()) measure_checks(segment);
   SegmentRun run;
   run.begin(segment);
   plan::Dropped dropped;
   if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
-    const std::string why = "what it depends on changed while it was captured: " + why_not(*segment);
+    const std::string why = "what it depends on changed while it was captured: " + why_not(*segment).text;
     return warn(why.c_str(), frame_.code(), code().line(instruction().at)) ? Turn::Evaluate : raise_or_abandon();
   }
   point.steps = ends_at_once(*segment, point.offset);

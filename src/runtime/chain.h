@@ -105,9 +105,9 @@ class Chain {
   Turn capture(ResumePoint& point);
   bool may_capture(ResumePoint& point);
   bool allowed_by_stance(ResumePoint& point);
-  std::string why_not(const plan::Segment& segment);
+  Mismatch why_not(const plan::Segment& segment);
   void tell_reasons(const ResumePoint& point);
-  double time_check(const SegmentPtr& segment);
+  void measure_checks(const SegmentPtr& segment);
   Turn run_new(ResumePoint& point, const SegmentPtr& segment);
   bool has_room_for(const plan::Segment& segment) const;
   Turn run_segment(SegmentRun& run);

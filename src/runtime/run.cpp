@@ -115,7 +115,11 @@ cpython::Variable profiled;  // guarded by the GIL
 }  // namespace
 
 [[gnu::hot]] GraphResult SegmentRun::graph(const Family* family) {
-  if (!segment_->compiled) return GraphResult::Done;
+  if (!segment_->compiled) {
+    if (is_watched()) [[unlikely]]
+      note_hit();
+    return GraphResult::Done;
+  }
   operators_run += segment_->operators;
   if (is_profiled()) [[unlikely]]
     return run_profiled(family);
@@ -127,6 +131,11 @@ cpython::Variable profiled;  // guarded by the GIL
   const aten::RecordingPtr recording = aten::start_recording();
   if (recording) aten::name(*recording, "Torch-Compiled Region: " + segment_->compile_id.print());
   return is_watched() ? run_watched(family) : run_graph(family);
+}
+
+/// A recording shows runs without a graph, too.
+[[gnu::cold]] void SegmentRun::note_hit() const {
+  if (Recording* recording = Recording::current()) recording->ran(segment_->recorded, ticks(), 0);
 }
 
 [[gnu::cold]] GraphResult SegmentRun::run_watched(const Family* family) {

@@ -49,6 +49,7 @@ class SegmentRun {
   GraphResult run_graph(const Family* family);
   GraphResult run_metered(const Family* family);
   GraphResult run_watched(const Family* family);
+  void note_hit() const;
   GraphResult run_profiled(const Family* family);
   /// `*failed`: the node that raised, if that is known. `*given`: the number of outputs.
   bool call_graph(size_t* failed, Py_ssize_t* given);

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from gramme._words import advice_on
 
 from .advised.follow import PROGRAMS, Program, Round, graphs_of_torch, loaded, program, recorded, rounds
 
@@ -28,21 +27,6 @@ def test_advice_that_is_followed_leads_to_the_ideal(given: Program, tmp_path: Pa
     assert last.graphs <= graphs_of_torch(last.source, tmp_path)  # more where a list grows
     assert len(found) > 1 or not given.edits
     torch.testing.assert_close(last.results, eager(given.source, tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("change", "advice"),
-    [
-        ("list(state) changed from ('a',) to ('a', 'b')", "the same keys"),
-        ("state['a'] exists now: a list", "before the first call"),
-        ("net.weight.grad changed from None to a Tensor", "before the first call"),
-        ("mode changed from 'a' to 'b'", "one compiled function for each value"),
-        ("rate changed from 0.1 to 0.2", "as a tensor"),
-        ("x: shape changed from [2, 3] to [4, 3]", "dynamic=True"),
-    ],
-)
-def test_advice_on_changes(change: str, advice: str) -> None:
-    assert advice in advice_on(change)
 
 
 def test_nothing_is_advised_about_sizes_0_and_1(tmp_path: Path) -> None:

@@ -213,7 +213,108 @@ def python_factor(x: torch.Tensor) -> torch.Tensor:
     return x * 1.5
 
 
+def cast_by_class(x: torch.Tensor) -> torch.Tensor:
+    return torch.ones(6, dtype=torch.float64).type(type(x)) * x.sum()
+
+
+def cast_by_dtype(x: torch.Tensor) -> torch.Tensor:
+    return torch.ones(6, dtype=torch.float64).to(x.dtype) * x.sum()
+
+
+def namespace_of_class(x: torch.Tensor) -> torch.Tensor:
+    class Scales:
+        low = 0.5
+
+    return x * Scales.__dict__["low"]
+
+
+def attribute_of_class(x: torch.Tensor) -> torch.Tensor:
+    class Scales:
+        low = 0.5
+
+    return x * Scales.low
+
+
+def except_star(x: torch.Tensor) -> torch.Tensor:
+    try:
+        y = x.sin()
+        raise ValueError
+    except* ValueError:
+        y = x.cos()
+    return y
+
+
+def except_plain(x: torch.Tensor) -> torch.Tensor:
+    try:
+        y = x.sin()
+        raise ValueError
+    except ValueError:
+        y = x.cos()
+    return y
+
+
+def into_empty(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty(0)
+    torch.add(x, 1, out=y)
+    return y
+
+
+def new_value(x: torch.Tensor) -> torch.Tensor:
+    return torch.add(x, 1)
+
+
+def resized(x: torch.Tensor) -> torch.Tensor:
+    return x.clone().resize_(3)
+
+
+def sliced(x: torch.Tensor) -> torch.Tensor:
+    return x[:3].clone()
+
+
+def gradient_first(x: torch.Tensor) -> torch.Tensor:
+    y = x.detach().clone()
+    y.requires_grad_()
+    z = y.view(2, 3).sum()
+    return z.detach()
+
+
+def operation_first(x: torch.Tensor) -> torch.Tensor:
+    y = x.detach().clone()
+    z = y.sum()
+    y.requires_grad_()
+    return z
+
+
+class Key:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and other.name == self.name
+
+
+KEYS, IS_KNOWN = {Key("a"), Key("b")}, True
+
+
+def found_in_set(x: torch.Tensor) -> torch.Tensor:
+    return x * (Key("a") in KEYS)
+
+
+def found_before(x: torch.Tensor) -> torch.Tensor:
+    return x * IS_KNOWN
+
+
 CASES = [
+    Case(cast_by_class, "Pass plain numbers", cast_by_dtype),
+    Case(namespace_of_class, "Read it before", attribute_of_class),
+    Case(except_star, "Move the statement out", except_plain),
+    Case(into_empty, "Return the new value", new_value),
+    Case(resized, "Return the new value", sliced),
+    Case(gradient_first, "Do this operation first", operation_first),
+    Case(found_in_set, "Pass it as an argument", found_before),
     Case(of_math, "Keep the value in a tensor", of_torch),
     Case(largest, "torch.maximum", largest_by_torch),
     Case(opened, "Read and write files outside", not_called),
@@ -290,6 +391,43 @@ def test_reasons_that_a_setting_takes_away() -> None:
     with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
         for broken in (item, truncated, nonzero):
             assert gramme.explain(broken)(X).graph_break_count == 0
+
+
+def by_count(x: torch.Tensor) -> torch.Tensor:
+    n = x.nonzero().shape[0]
+    return x + 1 if n > 3 else x - 1
+
+
+def by_stated_count(x: torch.Tensor) -> torch.Tensor:
+    n = x.nonzero().shape[0]
+    torch._check(n > 3)
+    return x + 1 if n > 3 else x - 1
+
+
+def counted(x: torch.Tensor) -> torch.Tensor:
+    return x + sum(range((x > 0).nonzero().shape[0]))
+
+
+def stated(x: torch.Tensor) -> torch.Tensor:
+    n = (x > 0).nonzero().shape[0]
+    torch._check(n == 3)
+    return x + sum(range(n))
+
+
+@pytest.mark.parametrize(("broken", "mended"), [(by_count, by_stated_count), (counted, stated)])
+def test_numbers_of_data_that_are_stated(broken: Callable[..., Any], mended: Callable[..., Any]) -> None:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        (found,) = gramme.explain(broken)(X).break_reasons
+        assert "torch._check" in found.hint
+        assert gramme.explain(mended)(X).graph_break_count == 0
+    torch.testing.assert_close(gramme.compile(mended, backend="native")(X), broken(X))
+
+
+def test_lazy_modules_are_captured_from_the_second_call_on() -> None:
+    lazy = torch.nn.LazyLinear(2)
+    (found,) = gramme.explain(lambda x: lazy(x))(X).break_reasons
+    assert "from the second call on" in found.hint
+    assert gramme.explain(lambda x: lazy(x))(X).graph_break_count == 0
 
 
 def test_printing_after_the_graph(capsys: pytest.CaptureFixture[str]) -> None:

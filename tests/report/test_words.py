@@ -7,6 +7,9 @@ from typing import Any
 import gramme
 import pytest
 import torch
+from gramme._report.page import render
+
+from .dom import unpacked
 
 X = torch.ones(2, 4)
 
@@ -133,3 +136,30 @@ def test_guards_are_timed_in_recordings() -> None:
     (capture,) = recording.recorded.captures
     assert capture.segment is not None
     assert 0 < capture.segment.check_seconds < 0.1
+
+
+def test_each_part_of_the_guards_is_timed() -> None:
+    layer = torch.nn.Linear(4, 4)
+
+    def run(x: torch.Tensor, state: dict[str, float]) -> torch.Tensor:
+        return layer(x) * state["scale"]
+
+    f = gramme.compile(run, backend="native")
+    with gramme.record() as recording:
+        f(X, {"scale": 2.0})
+    (capture,) = recording.recorded.captures
+    assert capture.segment is not None
+    costs = dict(capture.segment.check_costs)
+    assert {"L['state']", "modes"} <= costs.keys()
+    assert all(0 < seconds < 0.1 for seconds in costs.values())
+    assert "<h4>state <span" in unpacked(render(recording.recorded))
+
+
+def test_runs_without_a_graph_are_in_the_timeline() -> None:
+    f = gramme.compile(lambda x, n: n + 1, backend="native", dynamic=False)
+    with gramme.record() as recording:
+        for _ in range(5):
+            f(X, 3)
+    (capture,) = recording.recorded.captures
+    assert capture.runs.count == 5
+    assert sum(count for _, count, _ in capture.bins) == 5

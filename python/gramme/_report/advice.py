@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from traceback import FrameSummary
 
 from .._stack import is_programs
-from .._words import advice_on
 from .places import Place, first_line, reworded
 from .recorder import Capture, Recorded
 from .tree import Totals
@@ -102,16 +101,16 @@ def _recompiles(recorded: Recorded, broken: set[tuple[str, int]]) -> list[tuple[
     """One for each place that was captured again and each thing to do about it; whether it begins behind a break."""
     groups: dict[tuple[Place | None, str, bool], list[Capture]] = defaultdict(list)
     for capture in recorded.captures:
-        if capture.is_recompile and not _is_of_0_or_1(capture.changes[0]):
+        if capture.is_recompile and not _is_of_0_or_1(capture.changes[0].text):
             place = capture.begins or capture.caller
             breaks_there = place is not None and (place[0].co_filename, place[1]) in broken
             follows = breaks_there or (capture.begins is not None and not _is_at_start(capture.begins))
-            groups[place, _BEHIND if follows else advice_on(capture.changes[0]), follows].append(capture)
+            groups[place, _BEHIND if follows else capture.changes[0].hint, follows].append(capture)
     found = []
     for (place, hint, follows), captures in groups.items():
         seconds = sum(capture.seconds + capture.backend_seconds for capture in captures)
         file, line = (place[0].co_filename, place[1]) if place else ("", 0)
-        what = f"is captured again {_times(len(captures))}: {_some([c.changes[0] for c in captures], 3)}"
+        what = f"is captured again {_times(len(captures))}: {_some([c.changes[0].text for c in captures], 3)}"
         numbers = [capture.number for capture in captures]
         found.append((Advice("recompile", file, line, what, hint, seconds, numbers), follows))
     return found
@@ -139,8 +138,9 @@ def _limits(recorded: Recorded) -> list[Advice]:
     for refusal in recorded.refusals:
         call = recorded.tree.at(refusal.path)
         code, line = refusal.path[-1] if refusal.path else (None, 0)
-        what = f"reached the recompile limit of {refusal.limit}: other calls run uncompiled. {reworded(refusal.reason)}"
-        hint = advice_on(reworded(refusal.reason)) + " Or raise the limit: recompile_limit= of gramme.compile."
+        why = reworded(refusal.reason.text)
+        what = f"reached the recompile limit of {refusal.limit}: other calls run uncompiled. {why}"
+        hint = refusal.reason.hint + " Or raise the limit: recompile_limit= of gramme.compile."
         file = code.co_filename if code else ""
         found.append(Advice("limit", file, line, what, hint, call.plain.seconds, []))
     return found

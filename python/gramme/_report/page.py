@@ -9,7 +9,6 @@ import re
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +50,8 @@ class Panel:
     place: str
     ends: str
     backward: Graph | str
-    guards: list[tuple[str, list[str]]]
+    guards: list[tuple[str, list[str], float]]
+    costs: list[tuple[str, float]]
     effects: list[str]
 
 
@@ -217,9 +217,9 @@ def _panels(recorded: Recorded) -> list[Panel]:
             backwards += 1
             backward = backward_of(capture.graph) if backwards <= _MOST_BACKWARDS else "Left out: there are many."
         place = f"{short(capture.begins[0].co_filename)}:{capture.begins[1]}" if capture.begins else ""
-        guards = _by_source(segment.guards) if segment else []
+        guards, costs = _by_source(segment) if segment else ([], [])
         effects = [*map(reworded, segment.effects)] if segment else []
-        panels.append(Panel(capture, segment, _title(capture), place, _end(segment), backward, guards, effects))
+        panels.append(Panel(capture, segment, _title(capture), place, _end(segment), backward, guards, costs, effects))
     return panels
 
 
@@ -237,12 +237,21 @@ def _end(segment: Segment | None) -> str:
     return ways[segment.exit]
 
 
-def _by_source(guards: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Guards by the variable or the module that they are about."""
+def _by_source(segment: Segment) -> tuple[list[tuple[str, list[str], float]], list[tuple[str, float]]]:
+    """Guards by the variable or the module that they are about, with what they cost; and what else costs something."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for guard in guards:
+    for guard in segment.guards:
         text = reworded(guard)
-        found = _SOURCE.search(text.partition("(")[2] if text.startswith(("type(", "len(", "id(")) else text)
-        root = re.split(r"[.\[]", found[0], maxsplit=1)[0] if found else "the process"
-        groups[root].append(text)
-    return sorted(groups.items(), key=lambda group: -len(group[1]))
+        groups[_root(text.partition("(")[2] if text.startswith(("type(", "len(", "id(")) else text)].append(text)
+    costs: dict[str, float] = defaultdict(float)
+    for what, seconds in segment.check_costs:
+        words = reworded(what)
+        root = words if " " in words else _root(words)
+        costs[root if root in groups else words] += seconds
+    rows = [(root, texts, costs.pop(root, 0)) for root, texts in groups.items()]
+    return sorted(rows, key=lambda row: (-row[2], -len(row[1]))), sorted(costs.items(), key=lambda row: -row[1])
+
+
+def _root(text: str) -> str:
+    found = _SOURCE.search(text)
+    return re.split(r"[.\[]", found[0], maxsplit=1)[0] if found else "the process"

@@ -12,7 +12,7 @@ import torch
 from .. import _C
 from .._explain import Segment
 from .._stack import FramePlace, callers_of, is_programs
-from .._words import LOOP_ENDS
+from .._words import Change
 from .graphs import Graph, graph_of
 from .places import Place, first_line, reworded
 from .tree import Totals, Tree
@@ -20,7 +20,7 @@ from .tree import Totals, Tree
 if TYPE_CHECKING:
     import pathlib
 
-    from .._events import Missed
+    from .._events import Missed, Told
 
 __all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
 
@@ -52,7 +52,7 @@ class Capture:
     start: float = -1.0
     seconds: float = 0.0
     backend_seconds: float = 0.0
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Change] = field(default_factory=list)
     graph: Graph | None = None
     runs: Totals = field(default_factory=Totals)
     bins: list[tuple[int, int, float]] = field(default_factory=list)
@@ -73,9 +73,10 @@ class Capture:
         return outside[-1] if outside else None
 
     @property
-    def changes(self) -> list[str]:
-        """What was another thing at the captures before, in words. That a loop ended is none: it is another path."""
-        return [words for words in dict.fromkeys(map(reworded, self.reasons)) if words != LOOP_ENDS]
+    def changes(self) -> list[Change]:
+        """What was another thing at the captures before, each once, with a text in words."""
+        told = (why._replace(text=reworded(why.text)) for why in self.reasons if not why.is_path)
+        return list(dict.fromkeys(told))
 
     @property
     def is_recompile(self) -> bool:
@@ -88,7 +89,7 @@ class Refusal:
 
     path: list[Place]
     limit: int
-    reason: str
+    reason: Change
 
 
 @dataclass
@@ -124,7 +125,7 @@ class Recorder:
         self._refusals: list[Refusal] = []
         self._met: dict[tuple[types.CodeType, int, bool], list[Place]] = {}
         self._lines: list[tuple[list[Place], Any, int]] = []
-        self._reasons: list[str] = []
+        self._reasons: list[Change] = []
         self._graph: Graph | None = None
         self._unnumbered = 0
 
@@ -144,6 +145,7 @@ class Recorder:
             if number not in alive or capture.segment is None:
                 continue
             capture.segment.check_seconds = alive[number]["check_seconds"]
+            capture.segment.check_costs = alive[number]["check_costs"]
             if alive[number]["native"] is not None:
                 capture.tape = _C.native.tape(alive[number]["native"])
         return Recorded(
@@ -175,7 +177,7 @@ class Recorder:
     # What C++ calls (_events.py); `met` is a recording's alone.
 
     def recompiling(self, *, reasons: list[Missed], **_: Any) -> None:
-        self._reasons = [why for _, why in reasons]
+        self._reasons = [Change(*why) for _, why in reasons]
 
     def graph(self, *, module: torch.fx.GraphModule, captured: _C.Captured, **_: Any) -> None:
         self._graph = graph_of(module, captured)
@@ -210,8 +212,8 @@ class Recorder:
         self._captures[number] = capture
         self._lines.append((path, lines, number))
 
-    def limit(self, *, code: types.CodeType, line: int, limit: int, reason: str, **_: Any) -> None:
-        self._refusals.append(Refusal(self._path(code, line), limit, reason))
+    def limit(self, *, code: types.CodeType, line: int, limit: int, reason: Told, **_: Any) -> None:
+        self._refusals.append(Refusal(self._path(code, line), limit, Change(*reason)))
 
     def met(self, code: types.CodeType, line: int, plain: bool) -> None:
         """Something is about to be carried out for real, or a frame to run uncompiled, for the first time there."""

@@ -1,0 +1,43 @@
+// Why a guard fails now: what sort of thing changed, of which value, in words with the old and the new one.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace gramme {
+
+enum class Mismatched : uint8_t {
+#define MISMATCH(name, hint) name,
+#include "base/mismatches.def"
+#undef MISMATCH
+};
+
+struct Mismatch {
+  Mismatched kind = Mismatched::Unreadable;
+  std::string subject;  // the source, as guards print it; empty for what belongs to the process
+  std::string text;     // empty if nothing differs
+  explicit operator bool() const { return !text.empty(); }
+
+  const char* kind_name() const {
+    switch (kind) {
+#define MISMATCH(name, hint) \
+  case Mismatched::name:     \
+    return #name;
+#include "base/mismatches.def"
+#undef MISMATCH
+    }
+    return "";
+  }
+  /// What to do about it; empty if there is nothing to do.
+  const char* hint() const {
+    switch (kind) {
+#define MISMATCH(name, hint) \
+  case Mismatched::name:     \
+    return hint;
+#include "base/mismatches.def"
+#undef MISMATCH
+    }
+    return "";
+  }
+};
+
+}  // namespace gramme

@@ -33,6 +33,8 @@ _PATHS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(rf"Content {_STACK} = {_STACK}"), "the loop's iterator advances"),
     (re.compile(_STACK), "value"),
     (_LOCAL, r"\1"),
+    (re.compile(r"G\['__import_(\w+)'\]"), lambda m: m[1].replace("_dot_", ".")),
+    (re.compile(r"G\['([^\W\d]\w*)'\]"), r"\1"),
     (re.compile(r"(?:\.__dict__)?\._(?:modules|parameters|buffers)\['(\w+)'\]"), lambda m: _part(m[1])),
     (re.compile(r"\.__dict__\['([^\W\d]\w*)'\]"), r".\1"),
     (re.compile(r"\.size\(\)\["), ".shape["),

@@ -81,6 +81,20 @@ def warned(x: torch.Tensor) -> torch.Tensor:
     return x.sin()
 
 
+SCALE = 2.0
+
+
+def by_global(x: torch.Tensor) -> torch.Tensor:
+    return x.round(decimals=int(SCALE))
+
+
+def in_two_globals(*scales: float) -> None:
+    names = dict(globals())
+    f = compiled(types.FunctionType(by_global.__code__, names))
+    for names["SCALE"] in scales:
+        f(X)
+
+
 def each_alone(function: Any, *calls: tuple[Any, ...]) -> list[Any]:
     return [compiled(types.FunctionType(function.__code__, globals()))(*args) for args in calls]
 
@@ -204,6 +218,7 @@ CASES = [
         "as a tensor",
         lambda: in_turn(multiplied, (X, torch.tensor(1)), (X, torch.tensor(2))),
     ),
+    Case("Number", "SCALE", lambda: in_two_globals(1.0, 2.0), "as a tensor", lambda: in_two_globals(2.0, 2.0)),
     Case(
         "Value",
         "name",
@@ -252,7 +267,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-{case.subject}")
 def test_a_hint_that_is_followed_takes_the_recompile_away(case: Case) -> None:
     with gramme.record() as before:
         case.broken()

@@ -1,4 +1,4 @@
-// The captured graph as torch.fx.
+// Makes a torch.fx.GraphModule of the captured graph.
 #pragma once
 #include <vector>
 

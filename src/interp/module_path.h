@@ -1,4 +1,4 @@
-// What a module is called that the capture met on the way, out of a loop's iterator perhaps.
+// The path of the module whose code is captured, as in "self.layers.0": also where a loop took the module from an iterator.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// What a Python number that only a run of the graph tells lies between, through the arithmetic of floats.
+// Interval arithmetic on floats: bounds of a Python number that is known only when the graph runs.
 //
 // Rounding is monotone, so the bounds of a sum, a product or a quotient are those of its corners. The C library's pow
 // is not: its bounds are moved outward.

@@ -1,5 +1,5 @@
-// Objects that a segment writes to or has as keys must be other ones than all it knows, or its picture would not fit.
-// So must the dicts that hold attributes.
+// The guard that objects are distinct: what a segment writes to, or uses as a key, is no other object that it knows. A
+// write to one would otherwise change another that the capture took for unchanged. Dicts that hold attributes count too.
 #pragma once
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-// `is`.
+// `a is b` on captured values.
 #include "protocol/number.h"
 #include "protocol/numpy.h"
 #include "protocol/special.h"

@@ -1,4 +1,4 @@
-// Numbers in the graph: inputs and what is computed of them, and what happens when the capture must know one after all.
+// Numbers in the graph: inputs, what is computed from them, and specialization where the capture needs a number's value.
 #include <algorithm>
 #include <tuple>
 

@@ -1,4 +1,4 @@
-// What the nodes of a captured graph would give, without data: for `node.meta["example_value"]`.
+// Fake results of the nodes of a captured graph: for `node.meta["example_value"]`.
 //
 //   Examples examples(graph);                          // reads the graph once, may outlive it
 //   Owned<> list = examples.fakes(mode, values);       // a list by node of the torch.fx graph

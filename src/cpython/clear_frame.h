@@ -1,4 +1,4 @@
-// The end of a frame, where the evaluator sees to it.
+// Clears a frame that has ended, as the evaluator does.
 #pragma once
 #include "cpython/image.h"
 

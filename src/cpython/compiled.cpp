@@ -1,4 +1,4 @@
-// What of a code object only CPython's core tells.
+// Parts of a code object that only CPython's internal headers describe.
 #include "cpython/encoding.h"
 #include "cpython/features.h"
 

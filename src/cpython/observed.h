@@ -1,6 +1,6 @@
-// Tells whether somebody watches what code does. Trace and profile functions and the tools of sys.monitoring; from 3.12
-// on the former are tools, too. Who is told of each instruction, line or call rewrites the code at once, of frames
-// under way as well: from the next instruction on CPython has to run them.
+// Whether a trace function, a profile function or a tool of sys.monitoring observes the running code. From CPython 3.12
+// on, trace and profile functions are such tools, too. A tool that is told of each instruction, line or call rewrites
+// the code at once, of running frames as well: from the next instruction on CPython has to run them.
 #pragma once
 #include "cpython/image.h"
 

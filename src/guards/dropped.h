@@ -1,4 +1,4 @@
-// For tests: guards of one sort are left out, and something must tell.
+// For tests: leaves out all guards of one kind, so that a test can show that something fails without them.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// A function that an operator runs, as a graph of its own.
+// Traces a function that an operator runs into a graph of its own.
 //
 //   Body body(trace, row);
 //   Value* result = body.call(function, args);      // traced; what it takes from outside becomes an input

@@ -1,4 +1,4 @@
-// The rows of higher_order.def.
+// Higher-order operators by row of higher_order.def.
 #pragma once
 #include "protocol/protocol.h"
 

@@ -1,4 +1,4 @@
-// What is asked about the frames under way: by builtins of their variables, by the trace where they stand.
+// Questions about the frames being executed: builtins ask for variables, the trace for the current line.
 #include <algorithm>
 
 #include "base/code_unit.h"

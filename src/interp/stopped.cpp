@@ -1,4 +1,4 @@
-// Where a capture could not go on.
+// Describes where and why a capture stopped.
 #include <algorithm>
 
 #include "base/imported.h"

@@ -1,4 +1,4 @@
-// Runs a call on fakes and describes what it did. Only meta's own sources include this.
+// Runs a call on fake tensors and describes what it did. Only meta's own sources include this.
 #pragma once
 #include <functional>
 

@@ -1,4 +1,4 @@
-// What a function of the program says of a size.
+// A Python predicate of the program, applied to a size.
 #pragma once
 #include <Python.h>
 

@@ -1,4 +1,4 @@
-// What histories have been run in this process, step by step. Only meta's own sources include this.
+// Histories (history.h) that were run in this process, stored as a tree of steps. Only meta's own sources include this.
 #pragma once
 #include <memory>
 #include <unordered_map>

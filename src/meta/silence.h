@@ -1,4 +1,4 @@
-// What an operation tells others while it runs on fakes: unheard, since it says it again when it runs. Warnings,
+// Silences warnings and logs of an operation that runs on fake tensors: it repeats them when it really runs. Warnings,
 // tensors that autograd saves, for which there may be hooks, and the log of the fakes.
 #pragma once
 #include "base/ref.h"

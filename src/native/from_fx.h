@@ -1,4 +1,4 @@
-// The program of a torch.fx.GraphModule.
+// Makes a native program of a torch.fx.GraphModule.
 #pragma once
 #include "native/program.h"
 

@@ -1,4 +1,4 @@
-// The program of a captured graph.
+// Makes a native program of a captured graph.
 #pragma once
 #include "graph/graph.h"
 #include "native/program.h"

@@ -1,4 +1,4 @@
-// Calls that change modes of the thread, as instructions: grad mode, autocast, inference mode.
+// Instructions of a tape that change modes of the thread: grad mode, autocast, inference mode.
 #pragma once
 #include <memory>
 #include <optional>

@@ -1,4 +1,4 @@
-// Python numbers among the arguments of arithmetic, converted once.
+// Python numbers among the arguments of arithmetic operators, converted to tensors once.
 #pragma once
 #include <unordered_map>
 

@@ -1,4 +1,4 @@
-// The registers of an instruction.
+// Which registers an instruction reads, writes and frees.
 #pragma once
 #include "native/python_call.h"
 #include "native/symbolic.h"

@@ -1,4 +1,4 @@
-// What an instruction came to in the call before. As long as sizes stay, it is not found out again.
+// What an instruction resulted in at the call before. As long as sizes stay, it is not found out again.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>

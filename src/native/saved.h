@@ -1,4 +1,4 @@
-// What nodes of autograd have saved.
+// The tensors that autograd nodes have saved for their backward.
 #pragma once
 #include <torch/csrc/autograd/node.h>
 

@@ -1,4 +1,4 @@
-// What a segment makes, apart from what it does to objects that were there before: for a capture that is not run.
+// Splits what a segment makes from what it does to existing objects: for a capture that is not run (gramme.export).
 #pragma once
 #include <optional>
 #include <string>

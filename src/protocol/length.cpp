@@ -1,4 +1,4 @@
-// Lengths, and integers where a position or a size is wanted.
+// len(), and conversion to an integer where a position or a size is wanted.
 #include "base/integer.h"
 #include "protocol/answers.h"
 #include "protocol/number.h"

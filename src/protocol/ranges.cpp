@@ -1,4 +1,4 @@
-// Comparisons of numbers that only a run of the graph tells, decided by what the numbers lie between.
+// Comparisons of numbers that are known only when the graph runs, decided by their bounds.
 //
 // Where the numbers are computed of one whole number, in a tensor or an int of an optimizer's (its step), the decision
 // holds for all whole numbers from the one of now up and down for which it can be shown, and it is guarded to be one of

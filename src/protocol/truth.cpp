@@ -1,4 +1,4 @@
-// What `if`, `not` and `while` ask.
+// Truth values: what `if`, `not` and `while` test.
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"

@@ -1,4 +1,4 @@
-// Where C++ is called by CPython.
+// The boundary where CPython calls C++: exceptions of C++ become Python's.
 #pragma once
 #include <Python.h>
 

@@ -1,4 +1,4 @@
-// Quotients rounded down, and what they leave.
+// Floor division and remainder.
 #include <numeric>
 
 #include "shape/nodes.h"

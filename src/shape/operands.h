@@ -1,4 +1,4 @@
-// Operands on their way to be a node.
+// Prepares the operands of a new expression node.
 #pragma once
 #include <algorithm>
 #include <cstddef>

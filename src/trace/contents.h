@@ -1,4 +1,4 @@
-// What is known of the number in a tensor without dimensions: between what it lies where the segment begins, which is
+// Bounds of the number in a tensor without dimensions: between what it lies where the segment begins, which is
 // guarded, and what the segment made of it.
 //
 // Optimizers count steps in such tensors and compute with Python's numbers of them. The number itself is read in the

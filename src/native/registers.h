@@ -1,4 +1,4 @@
-// Which registers an instruction reads, writes and frees.
+// Which registers an instruction reads and writes.
 #pragma once
 #include "native/python_call.h"
 #include "native/symbolic.h"

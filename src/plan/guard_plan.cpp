@@ -1,8 +1,8 @@
 #include "plan/guard_plan.h"
 
+#include "plan/basis.h"
 #include "plan/bindings.h"
 #include "plan/distinct.h"
-#include "plan/program.h"
 #include "plan/shape_check.h"
 #include "plan/walk.h"
 
@@ -16,7 +16,7 @@ std::vector<std::string> GuardDescription::print() const {
 }
 
 struct GuardPlan::Impl {
-  explicit Impl(GuardDescription given) : description(std::move(given)), program(description) {
+  explicit Impl(Owned<Basis> shared) : basis(std::move(shared)) {
     if (!description.shapes.empty()) shapes.emplace(description.shapes, program);
     if (program.pinned_end) parts.emplace_back(checking, 0, program.pinned_end);
     for (uint32_t root : program.roots) {
@@ -99,6 +99,17 @@ struct GuardPlan::Impl {
            aten::all_apart(checking.registers.data(), program.apart, places, program.apart_steady);
   }
 
+  bool roots_hold(const Roots& roots) const {
+    if (!(aten::GlobalState::read() == description.state)) return false;
+    for (uint32_t root : program.roots) {
+      const Step& step = program.steps[root];
+      if (step.kind == source::Kind::Pinned || step.base >= 0) continue;
+      PyObject* const object = read_root(step, roots);
+      if (object ? step.absent || !passes(program, step, object) : !step.absent) return false;
+    }
+    return true;
+  }
+
   std::string explain(const Roots& roots) const {
     WithoutCollection no_finalizers;
     const std::string why = first_failing(roots);
@@ -137,8 +148,9 @@ struct GuardPlan::Impl {
     return shapes ? shapes->explain(description.shapes, values.data()) : "";
   }
 
-  GuardDescription description;
-  Program program;
+  Owned<Basis> basis;
+  const GuardDescription& description = basis->description;
+  const Program& program = basis->program;
   Checking checking{program};
   Distinct distinct{program};
   std::optional<ShapeCheck> shapes;     // none: no number is looked at
@@ -148,36 +160,45 @@ struct GuardPlan::Impl {
   size_t last_failed = SIZE_MAX;
 };
 
-GuardPlan::GuardPlan(GuardDescription description) : impl_(std::make_unique<Impl>(std::move(description))) {}
+GuardPlan::GuardPlan(GuardDescription description)
+    : impl_(std::make_unique<Impl>(make_basis(std::move(description)))) {}
+GuardPlan::GuardPlan(const GuardPlan& other) : impl_(std::make_unique<Impl>(other.impl_->basis)) {}
 GuardPlan::~GuardPlan() = default;
 
+template <class Change>
+void GuardPlan::change(Change&& change) {
+  GuardDescription description = take_description(std::move(impl_->basis));
+  change(description);
+  impl_ = std::make_unique<Impl>(make_basis(std::move(description)));
+}
+
 void GuardPlan::require(std::vector<guards::Fact> more) {
-  GuardDescription description = std::move(impl_->description);
-  for (guards::Fact& fact : more) description.facts.push_back(std::move(fact));
-  impl_ = std::make_unique<Impl>(std::move(description));
+  change([&](GuardDescription& description) {
+    for (guards::Fact& fact : more) description.facts.push_back(std::move(fact));
+  });
 }
 
 void GuardPlan::replace(std::vector<guards::Fact> facts) {
-  GuardDescription description = std::move(impl_->description);
-  description.facts = std::move(facts);
-  impl_ = std::make_unique<Impl>(std::move(description));
+  change([&](GuardDescription& description) { description.facts = std::move(facts); });
 }
 
 void GuardPlan::require(std::vector<guards::ShapeGuards::Condition> more) {
-  GuardDescription description = std::move(impl_->description);
-  for (auto& condition : more) description.shapes.conditions.push_back(std::move(condition));
-  impl_ = std::make_unique<Impl>(std::move(description));
+  change([&](GuardDescription& description) {
+    for (auto& condition : more) description.shapes.conditions.push_back(std::move(condition));
+  });
 }
 
 [[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads, Dropped& dropped) {
   return impl_->check(roots, reads, dropped);
 }
+bool GuardPlan::may_hold(const Roots& roots) const { return impl_->roots_hold(roots); }
 std::string GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
 Dropped GuardPlan::unbind() {
   for (Bindings& part : impl_->parts) part.unbind();
   return std::exchange(impl_->checking.dropped, {});
 }
 const GuardDescription& GuardPlan::description() const { return impl_->description; }
+PyObject* GuardPlan::basis() const { return reinterpret_cast<PyObject*>(impl_->basis.get()); }
 
 GuardPlan::Statistics GuardPlan::statistics() const {
   const GuardDescription& description = impl_->description;

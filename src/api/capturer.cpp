@@ -19,6 +19,7 @@
 #include "base/once.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
+#include "meta/asked.h"
 #include "native/executor.h"
 #include "native/from_graph.h"
 #include "portable/lasting.h"
@@ -323,12 +324,14 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   const aten::RecordingPtr profiled = aten::start_recording();
   if (profiled) aten::name(*profiled, "gramme capture: " + place_of(frame));
   std::unique_ptr<plan::Segment> segment;
+  const uint64_t asked = meta::asked_program;
   try {
     segment = capture(frame, point->policy, report);
   } catch (const PythonError&) {
     report.failed();
     throw;
   }
+  if (segment && asked == meta::asked_program) segment->terms = options_.terms;
   report.captured(segment.get());
   compilation.finish();
   if (frame.offset == 0) warn_of_settings();

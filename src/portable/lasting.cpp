@@ -39,7 +39,9 @@ bool all_last(PyObject* tuple, int depth) {
 bool lasts(PyTypeObject* type) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
   auto* object = reinterpret_cast<PyObject*>(type);
-  return is_named(object, text_or_empty(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname));
+  PyObject* module = module_named(module_of(object));
+  return (module && Py_IS_TYPE(module, type)) ||  // of a module put in another's place
+         is_named(object, text_or_empty(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname));
 }
 
 /// One of a module; or a wrapper of such, which holds nothing else of the program's.
@@ -69,6 +71,8 @@ bool lasts(PyObject* object, int depth) {
   if (PyAnySet_CheckExact(object)) return all_last(take(PySequence_Tuple(object)).get(), depth + 1);
   if (PyType_Check(object)) return lasts(reinterpret_cast<PyTypeObject*>(object));
   if (PyFunction_Check(object)) return lasts(cpython::as_function(object), depth);
+  if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type))
+    return lasts(child(object, {StepKind::Function}).get(), depth + 1);
   if (PyModule_Check(object)) return module_named(module_of(object)) == object;
   if (is_descriptor(object)) return lasts(PyDescr_TYPE(object));
   if (PyCFunction_Check(object)) {
@@ -81,12 +85,14 @@ bool lasts(PyObject* object, int depth) {
 
 }  // namespace
 
+bool lasts(PyObject* object) { return lasts(object, 0); }
+
 bool holds_only_lasting(const plan::Segment& segment) {
   bool all = true;
   std::unordered_set<PyObject*> seen;
   visit(segment, [&](Place place, const auto& owned) {
     auto* object = reinterpret_cast<PyObject*>(owned.get());
-    if (all && place != Place::Compiled && seen.insert(object).second) all = lasts(object, 0);
+    if (all && place != Place::Compiled && seen.insert(object).second) all = lasts(object);
   });
   return all;
 }

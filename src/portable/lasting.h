@@ -4,8 +4,10 @@
 
 namespace gramme::portable {
 
-/// True if all that it holds, but for what the backend made, is there as long as the modules it was made of: constants,
-/// code, what modules and classes have under its own name. Cheap; false in doubt.
+/// True if it is there as long as its module: a constant, code, or what a module or one of its classes has under its
+/// own name. Cheap; false in doubt.
+bool lasts(PyObject* object);
+/// True if all that it holds, but for what the backend made, lasts.
 bool holds_only_lasting(const plan::Segment& segment);
 
 }  // namespace gramme::portable

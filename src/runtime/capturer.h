@@ -48,6 +48,7 @@ class Capturer {
   virtual ~Capturer() = default;
   /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
   /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
+  /// Its terms are 0 if no other entry may have it.
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
   /// Not while captures are switched off: what no segment serves runs plainly.
   virtual bool may_capture() const { return true; }

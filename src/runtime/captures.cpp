@@ -162,7 +162,7 @@ SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
   SegmentPtr segment = family_->capturer().capture(frame);
   if (!segment) return segment;
   check_exit(*segment, code());
-  segment->terms = terms;
+  if (segment->terms) segment->terms = terms;
   return segment;
 }
 

@@ -319,6 +319,32 @@ def test_a_backend_of_the_program_sees_equal_code_once() -> None:
     assert len(graphs) == 2
 
 
+SIZE = 2
+
+
+@torch.library.custom_op("gramme_sharing::filled", mutates_args=())
+def filled(x: torch.Tensor) -> torch.Tensor:
+    return x.new_ones(SIZE)
+
+
+@filled.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return x.new_empty(SIZE)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def size_now() -> int:
+    return SIZE
+
+
+@pytest.mark.parametrize("function", [lambda x: filled(x).shape[0], lambda x: x.new_ones(size_now()).shape[0]])
+def test_what_the_program_was_asked_is_asked_again(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in (3, 5, 3):
+        monkeypatch.setitem(globals(), "SIZE", size)
+        entry = compiled(lambda x: (function(x), x + 1))
+        assert entry(X)[0] == size
+
+
 # ---- what becomes of entries
 
 

@@ -137,12 +137,19 @@ def make_entry(
     contract: str = "",
     dynamic: bool | None = None,
     guard_filter: Callable[..., Any] | None = None,
+    terms: int = ...,
 ) -> Entry: ...
 def counters(entry: Entry) -> dict[str, int]: ...
 def segments(entry: Entry) -> list[dict[str, Any]]: ...
 def unportable(entry: Entry) -> dict[int, list[str]]: ...
 def unbind(entry: Entry) -> None: ...
 def reset() -> None: ...
+def keep_nothing() -> None:
+    """Segments end with their entries from now on."""
+
+def forget_terms(terms: int) -> None:
+    """Nobody will compile with these terms again."""
+
 def tensor_type(tensor: Tensor) -> tuple[int, int] | None:
     """What tells a tensor from others, but for its data: numbers of its type and keys; None if only its class knows."""
 

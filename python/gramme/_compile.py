@@ -117,7 +117,8 @@ def compile(
         disable: return the model as it is.
         recompile_limit: captures of one place, after which other calls run uncompiled (eager); None:
             torch._dynamo.config's at each capture, 8.
-        isolate_recompiles: either way every compiled function has a cache and a count of captures of its own.
+        isolate_recompiles: take nothing that another compiled function of the same code has captured. Either way
+            every compiled function has a count of captures of its own.
 
     Returns:
         A callable with the model's signature; an OptimizedModule for a module.
@@ -154,7 +155,7 @@ def compile(
     fullgraph, limit = _flag("fullgraph", fullgraph), _recompile_limit(recompile_limit)
     if _flag("disable", disable) or is_switched_off():
         return model
-    _flag("isolate_recompiles", isolate_recompiles)
+    isolated = _flag("isolate_recompiles", isolate_recompiles)
     check_settings()
     follow_stance()
     chosen = resolve(backend, mode=mode, options=options, dynamic=dynamic, name=name)
@@ -165,6 +166,7 @@ def compile(
         dynamic=dynamic,
         guard_filter=_filter(options),
         compiles_backward=compiles_backward(),
+        isolated=isolated,
     )
     return compiled_form(model, said)
 
@@ -180,6 +182,7 @@ class Statistics:
     Attributes:
         hits: calls answered from the cache without a capture; some of their instructions may have run in Python.
         captures: captures made, of callees that are captured on their own too.
+        shared: segments taken from other compiled functions of the same code, in the place of captures.
         segments: segments in the cache.
         plain_runs: calls that CPython ran from the start: of asynchronous generators, while a debugger traces, where
             a capture was refused, gave nothing or met the recompile limit, and after a first graph that raised.
@@ -193,6 +196,7 @@ class Statistics:
     def __init__(self, counters: dict[str, int]) -> None:
         self.hits = counters["frameless"] + counters["chained"]
         self.captures = counters["captures"]
+        self.shared = counters["shared"]
         self.segments = counters["cached"]
         self.plain_runs = counters["plain"]
         self.steps = counters["steps"]

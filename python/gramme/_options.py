@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _C
+from ._terms import number_of
 
 Backend = Callable[..., Any]
 
@@ -23,6 +24,7 @@ class Options:
         dynamic: as given to compile.
         guard_filter: the option guard_filter_fn.
         compiles_backward: backward passes within a call are compiled, too.
+        isolated: nothing is shared with other entries of equal code.
 
     """
 
@@ -33,6 +35,7 @@ class Options:
     dynamic: bool | None = None
     guard_filter: Callable[..., Any] | None = None
     compiles_backward: bool = False
+    isolated: bool = False
 
     def entry(self, function: types.FunctionType) -> _C.Entry:
         """A Python function's compiled form."""
@@ -45,6 +48,7 @@ class Options:
             contract=getattr(self.backend, "contract", ""),
             dynamic=self.dynamic,
             guard_filter=self.guard_filter,
+            terms=number_of(self),
         )
         if self.compiles_backward:
             _C.compile_backward(made)

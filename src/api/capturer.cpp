@@ -8,6 +8,7 @@
 #include "api/native.h"
 #include "api/rebinding.h"
 #include "api/settings.h"
+#include "api/terms.h"
 #include "aten/classes.h"
 #include "aten/recorded.h"
 #include "backend/compile.h"
@@ -18,8 +19,10 @@
 #include "base/once.h"
 #include "bytecode/code.h"
 #include "interp/capture.h"
+#include "meta/asked.h"
 #include "native/executor.h"
 #include "native/from_graph.h"
+#include "portable/lasting.h"
 #include "torch/names.h"
 #include "torch/option.h"
 
@@ -321,12 +324,14 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   const aten::RecordingPtr profiled = aten::start_recording();
   if (profiled) aten::name(*profiled, "gramme capture: " + place_of(frame));
   std::unique_ptr<plan::Segment> segment;
+  const uint64_t asked = meta::asked_program;
   try {
     segment = capture(frame, point->policy, report);
   } catch (const PythonError&) {
     report.failed();
     throw;
   }
+  if (segment && asked == meta::asked_program) segment->terms = options_.terms;
   report.captured(segment.get());
   compilation.finish();
   if (frame.offset == 0) warn_of_settings();
@@ -367,6 +372,20 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     segment = rebound(std::move(segment), frame);
   return segment;
 }
+
+uint64_t Capturer::terms() {
+  if (!options_.terms || rebinds) return 0;
+  uint64_t settings = 0;
+  apart_or_throw([&] { settings = settings_number(!options_.contract.as_is); });
+  return settings ? options_.terms << 32 | settings : 0;
+}
+
+void Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
+  learn(point_of(frame)->policy, segment);
+  if (listener()) segment.recorded = runtime::Recording::give_number();
+}
+
+bool Capturer::outlasts(const plan::Segment& segment) { return portable::holds_only_lasting(segment); }
 
 bool Capturer::may_capture() const { return !captures_are_disabled(); }
 

@@ -18,8 +18,9 @@ struct Options {
   std::optional<int> recompile_limit;  // none: PyTorch's, now
   bool keep_graphs = false;            // for explain()
   trace::Contract contract = trace::kClosed;
-  std::optional<bool> dynamic;                  // may sizes vary: all, none, or those that changed
-  Owned<> guard_filter = {};                    // callable, or null
+  std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
+  Owned<> guard_filter = {};    // callable, or null
+  uint64_t terms = 0;           // python/gramme/_terms.py; 0: other entries have nothing of what is captured
   std::vector<trace::NamedSource> varies = {};  // sizes and ints that do, of a capture that is not run
 };
 
@@ -28,6 +29,9 @@ class Capturer final : public runtime::Capturer {
   explicit Capturer(Options options) : options_(std::move(options)) {}
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
   bool may_capture() const override;
+  uint64_t terms() override;
+  void taken(const runtime::FrameView& frame, plan::Segment& segment) override;
+  bool outlasts(const plan::Segment& segment) override;
   void look(const runtime::FrameView& frame) override;
   bool generalize(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const Mismatch& failing) override;
@@ -44,6 +48,7 @@ class Capturer final : public runtime::Capturer {
   }
   /// For tests: what captures are told that begin at a function's start, and all others.
   void tell(trace::Policy at_start, trace::Policy later) {
+    options_.terms = 0;
     at_start_ = std::move(at_start);
     later_ = std::move(later);
   }

@@ -31,6 +31,7 @@
 #include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
+#include "runtime/sharing.h"
 #include "runtime/stance.h"
 #include "runtime/table.h"
 #include "torch/names.h"
@@ -42,11 +43,12 @@ namespace {
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
                       bool keep_graphs, const std::string& contract, std::optional<bool> dynamic,
-                      nb::object guard_filter) {
+                      nb::object guard_filter, uint64_t terms) {
   std::optional<trace::Contract> promised = trace::contract_named(contract);
   if (!promised) throw nb::value_error(("contract: no row of contract.def: '" + contract + "'").c_str());
   promised->breaks = !fullgraph;
   Options options{share(backend.ptr()), recompile_limit, keep_graphs, *promised, dynamic};
+  options.terms = terms;
   if (!guard_filter.is_none()) options.guard_filter = share(guard_filter.ptr());
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
@@ -87,6 +89,7 @@ nb::dict counters(nb::object entry) {
   result["chained"] = c.chained;
   result["plain"] = c.plain;
   result["captures"] = c.captures;
+  result["shared"] = c.shared;
   result["run"] = c.segments;
   result["steps"] = c.steps;
   result["handovers"] = c.handovers;
@@ -115,6 +118,7 @@ void unbind(nb::object entry) {
 
 void reset() {
   runtime::forget_callees();
+  runtime::forget_shared();
   for (auto& weak : std::vector(families()))  // what is dropped may make entries
     if (std::shared_ptr<runtime::Family> family = weak.lock()) {
       family->clear();
@@ -203,12 +207,16 @@ NB_MODULE(_C, m) {
   bind_whole(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
-        nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());
+        nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none(), nb::arg("terms") = 0);
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unportable", unportable, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
+  m.def("keep_nothing", runtime::keep_nothing);
+  m.def(
+      "forget_terms", [](uint64_t terms) { runtime::forget_kept([&](uint64_t each) { return each >> 32 == terms; }); },
+      nb::arg("terms"));
   m.def(
       "set_stance", [](const std::string& name) { runtime::set_stance(runtime::stance_named(name)); }, nb::arg("name"));
   m.def(

@@ -19,6 +19,7 @@
 #include "portable/canonical.h"
 #include "portable/describe.h"
 #include "portable/digest.h"
+#include "portable/lasting.h"
 #include "runtime/entry.h"
 #include "source/constant.h"
 
@@ -239,6 +240,7 @@ std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, c
 void bind_portable_testing(nb::module_& module) {
   nb::module_ m = module.def_submodule("testing_portable", "For gramme's own tests.");
   m.def("digest", [](nb::handle code) { return bytes_of(portable::digest_of(code_in(code))); }, "code"_a);
+  m.def("lasts", [](nb::handle object) { return portable::lasts(object.ptr()); }, "object"_a.none());
   m.def("encode", encode, "object"_a.none());
   m.def("decode", decode, "bytes"_a);
   m.def("inventory", inventory, "entry"_a);

@@ -7,6 +7,7 @@
 #include "hop/body.h"
 #include "hop/operators.h"
 #include "hop/outputs.h"
+#include "meta/asked.h"
 #include "meta/infer.h"
 #include "torch/names.h"
 
@@ -106,6 +107,7 @@ Value* leaf_function(Trace& trace, Function* function, const Args& args) {
   PyObject* const make = once([] { return imported("gramme._higher_order", "leaf_parts").release(); });
   PyObject* const op = of_torch::object(of_torch::InvokeLeafFunction);
   if (trace.contract.breaks || !trace.scope().levels().empty()) cannot(Reason::CallSkipped, "a leaf function");
+  ++meta::asked_program;
   PyObject* real = real_function(trace, function, "a leaf function that the program makes");
   const Flat flat(trace, args);
   Owned<> example = flat.example(trace);

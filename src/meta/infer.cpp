@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "meta/asked.h"
 #include "meta/fill.h"
 #include "meta/key.h"
 #include "meta/pattern.h"
@@ -73,6 +74,12 @@ struct Found {
 const Outcome& pass(Outcome&& outcome) {
   Outcome& slot = memo().passing[memo().next_passing++ % memo().passing.size()];
   return slot = std::move(outcome);
+}
+
+/// What another such call may be told otherwise.
+const Outcome& pass_once(Outcome&& outcome) {
+  ++asked_program;
+  return pass(std::move(outcome));
 }
 
 /// True if there is a number, for which another may come.
@@ -167,7 +174,7 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
 
 Found miss(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions, const Key& key) {
   Filled filled = computed(call, levels, assumptions);
-  if (!key.memoizable() || !filled.lasting) return {&pass(std::move(filled.outcome)), false};
+  if (!key.memoizable() || !filled.lasting) return {&pass_once(std::move(filled.outcome)), false};
   const uint64_t hash = key.hash();
   const Outcome* meanwhile = look_up(key, hash, assumptions);  // a nested fill or another thread may have been faster
   return {meanwhile ? meanwhile : &store(key, hash, std::move(filled.outcome)), true};
@@ -192,7 +199,7 @@ const Outcome& general(const Call& call, const std::vector<Level>& levels, shape
   const bool varies = takes_expressions(pattern.call());
   const Found found = known_or_computed(pattern.call(), levels, varies ? &pattern.assumptions() : nullptr);
   Outcome outcome = pattern.instantiated(*found.outcome);
-  if (!key.memoizable() || !found.lasts) return pass(std::move(outcome));
+  if (!key.memoizable() || !found.lasts) return pass_once(std::move(outcome));
   const uint64_t hash = key.hash();
   const Outcome* meanwhile = look_up(key, hash, &assumptions);  // a call may be its own pattern
   return meanwhile ? *meanwhile : store(key, hash, std::move(outcome));

@@ -13,6 +13,7 @@
 #include "base/imported.h"
 #include "base/integer.h"
 #include "base/once.h"
+#include "meta/asked.h"
 #include "meta/kernels.h"
 #include "meta/traits.h"
 #include "torch/names.h"
@@ -288,6 +289,7 @@ Watch::Watch() : outer_(std::exchange(current, this)) {
 }
 
 Watch::~Watch() {
+  asked_program += asks_program;
   if (callback_) at::removeCallback(*callback_);
   current = outer_;
   generator_.restore();

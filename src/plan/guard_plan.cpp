@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plan/basis.h"
 #include "plan/bindings.h"
 #include "plan/distinct.h"
-#include "plan/program.h"
 #include "plan/shape_check.h"
 #include "plan/walk.h"
 
@@ -38,7 +38,7 @@ double shortest(Check check) {
 }  // namespace
 
 struct GuardPlan::Impl {
-  explicit Impl(GuardDescription given) : description(std::move(given)), program(description) {
+  explicit Impl(Owned<Basis> shared) : basis(std::move(shared)) {
     if (!description.shapes.empty()) shapes.emplace(description.shapes, program);
     if (program.pinned_end) parts.emplace_back(checking, 0, program.pinned_end);
     for (uint32_t root : program.roots) {
@@ -127,6 +127,17 @@ struct GuardPlan::Impl {
 
   bool holds_numbers() { return !shapes || shapes->holds(checking.registers.data()); }
 
+  bool roots_hold(const Roots& roots) const {
+    if (!(aten::GlobalState::read() == description.state)) return false;
+    for (uint32_t root : program.roots) {
+      const Step& step = program.steps[root];
+      if (step.kind == source::Kind::Pinned || step.base >= 0) continue;
+      PyObject* const object = read_root(step, roots);
+      if (object ? step.absent || !passes(program, step, object) : !step.absent) return false;
+    }
+    return true;
+  }
+
   Mismatch explain(const Roots& roots) const {
     WithoutCollection no_finalizers;
     Mismatch why = first_failing(roots);
@@ -187,8 +198,9 @@ struct GuardPlan::Impl {
     checking.dropped.clear();
   }
 
-  GuardDescription description;
-  Program program;
+  Owned<Basis> basis;
+  const GuardDescription& description = basis->description;
+  const Program& program = basis->program;
   Checking checking{program};
   Distinct distinct{program};
   std::optional<ShapeCheck> shapes;     // none: no number is looked at
@@ -199,25 +211,32 @@ struct GuardPlan::Impl {
   std::vector<Cost> costs;
 };
 
-GuardPlan::GuardPlan(GuardDescription description) : impl_(std::make_unique<Impl>(std::move(description))) {}
+GuardPlan::GuardPlan(GuardDescription description)
+    : impl_(std::make_unique<Impl>(make_basis(std::move(description)))) {}
+GuardPlan::GuardPlan(const GuardPlan& other) : impl_(std::make_unique<Impl>(other.impl_->basis)) {}
 GuardPlan::~GuardPlan() = default;
 
+template <class Change>
+void GuardPlan::change(Change&& change) {
+  GuardDescription description = take_description(std::move(impl_->basis));
+  change(description);
+  impl_ = std::make_unique<Impl>(make_basis(std::move(description)));
+}
+
 void GuardPlan::require(std::vector<guards::Fact> more) {
-  GuardDescription description = std::move(impl_->description);
-  for (guards::Fact& fact : more) description.facts.push_back(std::move(fact));
-  impl_ = std::make_unique<Impl>(std::move(description));
+  change([&](GuardDescription& description) {
+    for (guards::Fact& fact : more) description.facts.push_back(std::move(fact));
+  });
 }
 
 void GuardPlan::replace(std::vector<guards::Fact> facts) {
-  GuardDescription description = std::move(impl_->description);
-  description.facts = std::move(facts);
-  impl_ = std::make_unique<Impl>(std::move(description));
+  change([&](GuardDescription& description) { description.facts = std::move(facts); });
 }
 
 void GuardPlan::require(std::vector<guards::ShapeGuards::Condition> more) {
-  GuardDescription description = std::move(impl_->description);
-  for (auto& condition : more) description.shapes.conditions.push_back(std::move(condition));
-  impl_ = std::make_unique<Impl>(std::move(description));
+  change([&](GuardDescription& description) {
+    for (auto& condition : more) description.shapes.conditions.push_back(std::move(condition));
+  });
 }
 
 [[gnu::hot]] bool GuardPlan::check(const Roots& roots, PyObject** reads, Dropped& dropped) {
@@ -226,11 +245,13 @@ void GuardPlan::require(std::vector<guards::ShapeGuards::Condition> more) {
 Mismatch GuardPlan::explain(const Roots& roots) const { return impl_->explain(roots); }
 void GuardPlan::measure(const Roots& roots, Dropped& dropped) { impl_->measure(roots, dropped); }
 const std::vector<GuardPlan::Cost>& GuardPlan::costs() const { return impl_->costs; }
+bool GuardPlan::may_hold(const Roots& roots) const { return impl_->roots_hold(roots); }
 Dropped GuardPlan::unbind() {
   for (Bindings& part : impl_->parts) part.unbind();
   return std::exchange(impl_->checking.dropped, {});
 }
 const GuardDescription& GuardPlan::description() const { return impl_->description; }
+PyObject* GuardPlan::basis() const { return reinterpret_cast<PyObject*>(impl_->basis.get()); }
 
 GuardPlan::Statistics GuardPlan::statistics() const {
   const GuardDescription& description = impl_->description;

@@ -55,7 +55,9 @@ class GuardPlan {
  public:
   explicit GuardPlan(GuardDescription description);
   ~GuardPlan();
-  GuardPlan(const GuardPlan&) = delete;
+  /// Another of the same description, bound to nothing yet.
+  GuardPlan(const GuardPlan& other);
+  GuardPlan& operator=(const GuardPlan&) = delete;
 
   /// Adds facts to the description; to be called before the first check.
   void require(std::vector<guards::Fact> more);
@@ -66,6 +68,9 @@ class GuardPlan {
   /// Evaluates everything. On success `reads` (object_count() of the description) holds new references to the objects
   /// read and to the numbers.
   bool check(const Roots& roots, PyObject** reads, Dropped& dropped);
+  /// False if the state, or a root without what hangs off it, is none that the guards hold of; cheap, and leaves the
+  /// bound form alone.
+  bool may_hold(const Roots& roots) const;
   /// The first fact that fails now; without a text if all hold.
   Mismatch explain(const Roots& roots) const;
   /// What each part of a check costs, if all holds now, for `costs`; what it lets go is put into `dropped`.
@@ -79,6 +84,8 @@ class GuardPlan {
   /// Throws the bound form away; the next check binds again. The result is what it held.
   Dropped unbind();
   const GuardDescription& description() const;
+  /// What holds the description, for the collector; one object for all plans of the same description.
+  PyObject* basis() const;
   struct Statistics {
     size_t facts, words, tensors, walks, rebinds;
   };
@@ -86,6 +93,8 @@ class GuardPlan {
 
  private:
   struct Impl;
+  template <class Change>
+  void change(Change&& change);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -140,7 +140,7 @@ struct Segment {
   CallGraph call = nullptr;       // how to call it; null: as a Python callable that gives a tuple or list
   int graph_outputs = 0;
   std::vector<int> restored;  // reads whose content is put back if the graph raises
-  std::unique_ptr<const LastingWrites> lasting;
+  std::shared_ptr<const LastingWrites> lasting;
   bool random = false;      // the graph draws random numbers: generators are put back if it raises
   bool sets_modes = false;  // the graph changes the thread's modes: they are put back if it raises
   bool changes_state() const { return random || sets_modes || !restored.empty(); }
@@ -157,6 +157,7 @@ struct Segment {
   uint64_t number = 0;       // among the captures of its family
   double check_seconds = 0;  // that its guards take; 0 unless it was captured in a recording
   int64_t recorded = -1;     // its number in the last recording that saw it
+  uint64_t terms = 0;        // entries of equal code with these terms may have it, too (runtime/sharing.h); 0: none
   CompileId compile_id;      // none where another segment at once goes on with what this one is about
 };
 

@@ -7,6 +7,7 @@
 #include "base/once.h"
 #include "base/text.h"
 #include "cpython/objects.h"
+#include "meta/asked.h"
 #include "protocol/attributes.h"
 #include "protocol/call_rules.h"
 #include "protocol/names.h"
@@ -90,6 +91,7 @@ Value* fold_once(Trace& trace, PyObject* function, const Args& args) {
 /// A function declared constant (torch.compiler.assume_constant_result). Where calls go on, the next one would have to
 /// find the answer again: it is a constant.
 Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
+  ++meta::asked_program;
   const bool once = !trace.contract.runs;
   Value* result = once ? fold_once(trace, function, args) : fold(trace, function, args);
   if (once && result && result->kind == Kind::Tensor) return result;

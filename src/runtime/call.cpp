@@ -144,7 +144,7 @@ PyObject* call_suspending(const std::shared_ptr<Family>& family, PyFunctionObjec
 
 /// Says it once if a model's first call ran operators, but none of them in a graph.
 bool look_over(Family& family, PyFunctionObject* function, PyObject* first, uint64_t operators) {
-  if (family.looked_over || !family.counters.captures) return true;
+  if (family.looked_over || !(family.counters.captures || family.counters.shared)) return true;
   family.looked_over = true;
   const plan::Ending* why = operators && !family.has_graph() ? family.first_break() : nullptr;
   if (!why) return true;

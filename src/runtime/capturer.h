@@ -48,9 +48,17 @@ class Capturer {
   virtual ~Capturer() = default;
   /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
   /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
+  /// Its terms are 0 if no other entry may have it.
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
   /// Not while captures are switched off: what no segment serves runs plainly.
   virtual bool may_capture() const { return true; }
+  /// What a capture would now be told beside the program, as a number: another entry's segments with equal terms may
+  /// serve this one. 0: none may.
+  virtual uint64_t terms() { return 0; }
+  /// A segment of another entry is taken in the place of a capture.
+  virtual void taken(const FrameView&, plan::Segment&) {}
+  /// True if it may serve entries that are made when this one is gone.
+  virtual bool outlasts(const plan::Segment&) { return false; }
   /// Nothing is captured this time: what later captures may learn from it.
   virtual void look(const FrameView&) {}
   /// The recompile limit is reached: may one more capture serve calls for which each of those before was too special?

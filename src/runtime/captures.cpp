@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "runtime/chain.h"
 #include "runtime/recording.h"
+#include "runtime/sharing.h"
 #include "runtime/stance.h"
 
 namespace gramme::runtime {
@@ -132,21 +133,49 @@ void Chain::tell_reasons(const ResumePoint& point) {
   capturer.recompiling(view(), missed);
 }
 
+/// What another entry of the same code has for this call, bound to its objects.
+SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
+  const std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
+  plan::Dropped dropped;
+  const plan::Roots now = roots();
+  for (const SegmentPtr& each : known) {
+    if (!is_called_from(*each) || !lets_go_quietly(*each) || !each->guards.may_hold(now)) continue;
+    SegmentPtr mine = copied(*each);
+    SegmentRun trial;
+    trial.begin(mine);
+    if (!trial.check(now, dropped)) continue;
+    family_->count(&Counters::shared);
+    FrameView frame = view();
+    family_->capturer().taken(frame, *mine);
+    return mine;
+  }
+  return nullptr;
+}
+
+SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
+  family_->count(&Counters::captures);
+  CaptureScope scope(point);
+  tell_reasons(point);
+  FrameView frame = view();
+  if (!point.returns) frame.callers.clear();
+  frame.iterates = point.iterates;
+  frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
+  SegmentPtr segment = family_->capturer().capture(frame);
+  if (!segment) return segment;
+  check_exit(*segment, code());
+  if (segment->terms) segment->terms = terms;
+  return segment;
+}
+
 Chain::Turn Chain::capture(ResumePoint& point) {
   SegmentPtr segment;
   try {
     const SignalsHeld held;
     if (!may_capture(point)) return Turn::Evaluate;
-    family_->count(&Counters::captures);
-    CaptureScope scope(point);
-    tell_reasons(point);
-    FrameView frame = view();
-    if (!point.returns) frame.callers.clear();
-    frame.iterates = point.iterates;
-    frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
-    const uint64_t number = family_->counters.captures;
-    segment = family_->capturer().capture(frame);
-    if (segment) check_exit(*segment, code());
+    const uint64_t terms = stance == Stance::Default ? family_->capturer().terms() : 0;
+    if (terms) segment = take_shared(point, terms);
+    const uint64_t number = family_->counters.captures + family_->counters.shared + (segment ? 0 : 1);
+    if (!segment) segment = make_segment(point, terms);
     if (segment) segment->number = number;
   } catch (const PythonError&) {
     return raise_or_abandon();

@@ -103,6 +103,8 @@ class Chain {
   cpython::StepResult construct(Pushed& pushed, size_t index);
   bool find_hit(ResumePoint& point, SegmentRun& run);
   Turn capture(ResumePoint& point);
+  SegmentPtr take_shared(ResumePoint& point, uint64_t terms);
+  SegmentPtr make_segment(ResumePoint& point, uint64_t terms);
   bool may_capture(ResumePoint& point);
   bool allowed_by_stance(ResumePoint& point);
   Mismatch why_not(const plan::Segment& segment);

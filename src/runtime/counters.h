@@ -11,6 +11,7 @@ struct Counters {
   uint64_t chained = 0;    // answered in a frame without a new capture
   uint64_t plain = 0;      // run by CPython from the start
   uint64_t captures = 0;
+  uint64_t shared = 0;     // segments of other entries, taken in the place of captures
   uint64_t segments = 0;   // run inside frames
   uint64_t steps = 0;      // instructions carried out for real
   uint64_t handovers = 0;  // frames given to CPython in their middle

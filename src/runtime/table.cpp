@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/sharing.h"
+
 namespace gramme::runtime {
 
 Counters& thread_counters() {
@@ -47,9 +49,9 @@ bool ResumePoint::has_graph() const {
 
 namespace {
 constexpr size_t kStaticFirst = 2;  // so many are tried before one that serves any size
+}  // namespace
 
 bool varies(const plan::Segment& segment) { return !segment.guards.description().shapes.symbols.empty(); }
-}  // namespace
 
 void ResumePoint::move_forward(size_t index) {
   size_t to = 0;
@@ -59,6 +61,21 @@ void ResumePoint::move_forward(size_t index) {
              moved = segments.begin() + static_cast<ptrdiff_t>(index);
   std::rotate(first, moved, moved + 1);
 }
+
+Family::~Family() {
+  const ErrorState pending;
+  try {
+    keep_segments(*this);
+  } catch (const std::exception&) {
+    PyErr_Clear();  // nothing has to be kept
+  }
+}
+
+CodeTable::CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)), decoded_(bytecode::decode(code)) {
+  list_table(*this);
+}
+
+CodeTable::~CodeTable() { unlist_table(*this); }
 
 [[gnu::cold]] void CodeTable::add_point(size_t at, int offset, Handling handling) {
   if (at >= points_.size()) points_.resize(at + 1);
@@ -81,10 +98,7 @@ int traverse_segment(const plan::Segment& segment, visitproc visit, void* arg) {
   Py_VISIT(segment.graph_module.get());
   for (const Owned<>& constant : segment.replay.constants) Py_VISIT(constant.get());
   for (const plan::ReplayOp& op : segment.replay.ops) Py_VISIT(op.object.get());
-  const plan::GuardDescription& guards = segment.guards.description();
-  for (const guards::Fact& fact : guards.facts) Py_VISIT(fact.object.get());
-  if (guards.pool.use_count() != 1) return 0;  // a shared pool would be visited twice
-  for (size_t i = 0; i < guards.pool->size(); ++i) Py_VISIT(guards.pool->at(i)->key.get());
+  Py_VISIT(segment.guards.basis());
   return 0;
 }
 

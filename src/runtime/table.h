@@ -17,6 +17,9 @@ namespace gramme::runtime {
 
 using SegmentPtr = std::shared_ptr<plan::Segment>;  // a running segment outlives its table
 
+/// True if it serves several sizes or numbers.
+bool varies(const plan::Segment& segment);
+
 inline constexpr int kPatience = 8192;
 
 /// What is handled where a segment starts: by its frames, around the generator that they are of.
@@ -61,31 +64,43 @@ struct ResumePoint {
 /// The resume points of one code object and the binder of its calls.
 class CodeTable {
  public:
-  explicit CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)), decoded_(bytecode::decode(code)) {}
+  explicit CodeTable(PyCodeObject* code);
+  ~CodeTable();
+  CodeTable(const CodeTable&) = delete;
   PyCodeObject* code() const { return code_.get(); }
   const bytecode::Code& decoded() const { return decoded_; }
   /// Made at the first request; the address stays.
   ResumePoint& point(int offset, Handling handling) {
-    const size_t at = 4 * static_cast<size_t>(offset) + static_cast<size_t>(handling);
+    const size_t at = place_of(offset, handling);
     if (at >= points_.size() || !points_[at]) [[unlikely]]
       add_point(at, offset, handling);
     return *points_[at];
+  }
+  /// Null where nothing happened yet.
+  const ResumePoint* find(int offset, Handling handling) const {
+    const size_t at = place_of(offset, handling);
+    return at < points_.size() ? points_[at].get() : nullptr;
   }
   const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
   Binder binder;  // binding runs no Python either: the table is still there afterwards
 
  private:
+  static size_t place_of(int offset, Handling handling) {
+    return 4 * static_cast<size_t>(offset) + static_cast<size_t>(handling);
+  }
   void add_point(size_t at, int offset, Handling handling);
 
   Owned<PyCodeObject> code_;
   const bytecode::Code& decoded_;
-  std::vector<std::unique_ptr<ResumePoint>> points_;  // 4 * offset + handling; null where nothing happened yet
+  std::vector<std::unique_ptr<ResumePoint>> points_;  // by place_of(); null where nothing happened yet
 };
 
 /// Everything that belongs to one entry: its function's table and those of callees that are captured on their own.
 class Family {
  public:
   explicit Family(std::shared_ptr<Capturer> capturer) : capturer_(std::move(capturer)) {}
+  ~Family();
+  Family(const Family&) = delete;
   Capturer& capturer() const { return *capturer_; }
   /// Shared: a call that runs keeps its table when the family is reset.
   const std::shared_ptr<CodeTable>& table(PyCodeObject* code) {

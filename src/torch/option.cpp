@@ -17,6 +17,7 @@ void Option::find(PyObject* config) {
   Owned<> forced = take(PyObject_GetAttrString(entry.get(), "env_value_force"));
   if (alias.get() != Py_None || forced.get() != unset || !PyContextVar_CheckExact(variable.get())) return;
   unset_ = unset;
+  declared_ = take(PyObject_GetAttrString(entry.get(), "default")).release();
   variable_ = variable.release();
 }
 
@@ -27,14 +28,30 @@ bool Option::exists() {
                        take(PyObject_GetAttrString(config, of_torch::text(of_torch::ConfigEntries))).get(), name_));
 }
 
+/// Looks the option up if nobody did; null while the module is not imported, and afterwards.
+Owned<> Option::look() {
+  if (looked_) return {};
+  Owned<> config = share(of_torch::if_loaded(module_));
+  if (!config) return {};
+  find(config.get());
+  looked_ = true;
+  return config;
+}
+
+Owned<> Option::changed() {
+  if (!looked_ && exists()) look();
+  if (!variable_) return {};
+  PyObject* assigned;
+  check(PyContextVar_Get(variable_, nullptr, &assigned));
+  Owned<> now = Owned<>::steal(assigned);
+  if (now.get() == unset_ || now.get() == declared_) return {};
+  const bool alike = Py_IS_TYPE(now.get(), Py_TYPE(declared_));
+  return alike && check(PyObject_RichCompareBool(now.get(), declared_, Py_EQ)) ? Owned<>() : now;
+}
+
 Owned<> Option::value() {
-  Owned<> config;
-  if (!looked_) {
-    config = share(of_torch::if_loaded(module_));
-    if (!config) return {};
-    find(config.get());
-    looked_ = true;
-  }
+  Owned<> config = look();
+  if (!looked_) return {};
   if (variable_) {
     PyObject* assigned;
     check(PyContextVar_Get(variable_, nullptr, &assigned));

@@ -15,6 +15,8 @@ class Option {
 
   /// Null while nobody has imported the module.
   Owned<> value();
+  /// What the program assigned; null if it assigned nothing or what it was, and for what is not assigned to a variable.
+  Owned<> changed();
   /// True if the module, which is imported, has such an option in this version of torch.
   bool exists();
   bool is_set(bool otherwise) {
@@ -23,6 +25,7 @@ class Option {
   }
 
  private:
+  Owned<> look();
   void find(PyObject* config);
 
   of_torch::Module module_;
@@ -30,6 +33,7 @@ class Option {
   bool looked_ = false;
   PyObject* variable_ = nullptr;  // the ContextVar with what the program assigned, where nothing else decides
   PyObject *unset_ = nullptr, *default_ = nullptr;  // what it has while nothing was assigned, and what that means
+  PyObject* declared_ = nullptr;                    // the default as the module declares it
 };
 
 }  // namespace gramme

@@ -83,6 +83,7 @@ def test_with_stacks_what_is_captured_is_the_same(name: str, backend: str) -> No
     function = WATCHED[name]
     results, found, captures = [], [], []
     for options in ({}, {"with_stack": True}):
+        gramme.reset()
         f = gramme.compile(function, backend=backend)
         names = seen(lambda f=f: results.extend([f(X), f(X)]), **options)
         found.append([number.split("/")[1] for number in regions(names)])

@@ -1,0 +1,79 @@
+"""By what entries of equal code share segments: what captures are told beside the program, as a number."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import weakref
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from . import _C
+from ._handover import Backend
+from ._native import Native
+from ._torch import names
+
+if TYPE_CHECKING:
+    from ._options import Options
+
+__all__ = ["number_of", "settings"]
+
+_CONFIGS = (names.INDUCTOR_CONFIG, names.FUNCTORCH_CONFIG, names.DYNAMO_CONFIG)
+_MOST_SETTINGS = 64
+
+_count = itertools.count(1)
+_numbers: dict[Hashable, int] = {}
+_settings: dict[int, tuple[dict[str, Any], ...]] = {}
+_own: dict[int, tuple[weakref.ref[Any], dict[Hashable, int]]] = {}  # of compilers of the program's, by id
+
+atexit.register(_C.keep_nothing)
+
+
+def _of_program(compiler: Any) -> dict[Hashable, int]:
+    """A compiler's own numbers, which end with it. It is itself only: what it does each time is for it to say."""
+    known = _own.get(id(compiler))
+    if known is None or known[0]() is not compiler:
+
+        def forget(_: Any, key: int = id(compiler)) -> None:
+            for number in _own.pop(key)[1].values():
+                _C.forget_terms(number)
+
+        known = _own[id(compiler)] = (weakref.ref(compiler, forget), {})
+    return known[1]
+
+
+def number_of(options: Options) -> int:
+    """Equal for equal options. 0: nothing is shared, since guards are left out, graphs are kept or nobody knows."""
+    if options.isolated or options.keep_graphs or options.guard_filter is not None:
+        return 0
+    backend: Any = options.backend
+    numbers = _numbers
+    name: Hashable = None
+    if isinstance(backend, Native):
+        name = (backend.caching_allocator, backend.recorded_backward, backend.is_asked_for_backward)
+    elif isinstance(backend, Backend) and backend.identity is not None:
+        name = (backend.__name__, backend.identity)
+    elif isinstance(backend, Backend) and not backend.of_torch and type(backend.compiler).__weakrefoffset__:
+        numbers = _of_program(backend.compiler)
+    elif getattr(backend, "contract", "") != "eager":
+        return 0
+    key = (name, options.fullgraph, options.dynamic, options.compiles_backward)
+    return numbers.get(key) or numbers.setdefault(key, next(_count))
+
+
+def settings() -> int:
+    """A number for what the settings of PyTorch's compilers are now; equal for equal ones. Called from C++."""
+    now = tuple(_changed(names.loaded(name)) for name in _CONFIGS)
+    if now not in _settings.values():
+        _settings[next(_count)] = now
+    if len(_settings) > _MOST_SETTINGS:
+        del _settings[min(_settings)]
+    return max(number for number, known in _settings.items() if known == now)
+
+
+def _changed(config: Any) -> dict[str, Any]:
+    """Without those that are as they were at first."""
+    if config is None:
+        return {}
+    changed: dict[str, Any] = config._get_dict(skip_default=True, readonly_values=True)
+    return changed

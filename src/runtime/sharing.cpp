@@ -1,0 +1,139 @@
+#include "runtime/sharing.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace gramme::runtime {
+namespace {
+
+// A look at others must stay cheap beside a capture.
+constexpr size_t kMostTables = 64, kMostSegments = 16;
+constexpr size_t kMostKept = 256;
+
+using Tables = std::unordered_map<PyCodeObject*, std::vector<CodeTable*>>;
+
+// Guarded by the GIL, and never destroyed: entries die with the process, behind its static objects.
+Tables& tables = *new Tables;
+
+/// A segment whose entry is gone.
+struct Kept {
+  Owned<PyCodeObject> code;
+  int offset;
+  Handling handling;
+  SegmentPtr segment;
+  uint64_t asked = 0;  // when it was last offered
+};
+
+struct AllKept {
+  std::vector<Kept> segments;
+  uint64_t now = 0;
+  bool closed = false;
+};
+
+AllKept& kept = *new AllKept;
+
+bool is_kept(const plan::Segment& segment) {
+  return std::ranges::any_of(kept.segments,
+                             [&](const Kept& each) { return each.segment->guards.basis() == segment.guards.basis(); });
+}
+
+/// Gives what has to go, which may run Python.
+SegmentPtr keep(Kept added) {
+  std::vector<Kept>& all = kept.segments;
+  SegmentPtr dropped;
+  if (all.size() >= kMostKept) {
+    const auto oldest = std::ranges::min_element(all, {}, &Kept::asked);
+    dropped = std::move(oldest->segment);
+    std::swap(*oldest, all.back());
+    all.pop_back();
+  }
+  added.asked = ++kept.now;
+  all.push_back(std::move(added));
+  return dropped;
+}
+
+bool may_serve(const plan::Segment& segment, const ResumePoint& point) {
+  if (segment.iterates && !point.iterates) return false;
+  return segment.exit.callers.empty() || point.returns;
+}
+
+bool is_among(const std::vector<SegmentPtr>& segments, const plan::Segment& segment) {
+  return std::ranges::any_of(segments,
+                             [&](const SegmentPtr& each) { return each->guards.basis() == segment.guards.basis(); });
+}
+
+}  // namespace
+
+void list_table(CodeTable& table) { tables[table.code()].push_back(&table); }
+
+void unlist_table(CodeTable& table) {
+  const auto found = tables.find(table.code());
+  if (found == tables.end()) return;
+  std::erase(found->second, &table);
+  if (found->second.empty()) tables.erase(found);
+}
+
+void forget_shared() {
+  tables.clear();
+  const std::vector<Kept> dropped = std::move(kept.segments);
+}
+
+void keep_nothing() {
+  kept.closed = true;
+  forget_shared();
+}
+
+void forget_kept(const std::function<bool(uint64_t terms)>& is_over) {
+  std::vector<Kept> dropped;
+  std::vector<Kept>& all = kept.segments;
+  const auto over = std::ranges::partition(all, [&](const Kept& each) { return !is_over(each.segment->terms); });
+  std::ranges::move(over, std::back_inserter(dropped));
+  all.erase(over.begin(), over.end());
+}
+
+void keep_segments(const Family& family) {
+  if (kept.closed) return;
+  std::vector<SegmentPtr> dropped;
+  for (const auto& [code, table] : family.tables())
+    for (const auto& point : table->points())
+      for (size_t i = 0; point && i < point->segments.size(); ++i) {
+        const plan::Segment& segment = *point->segments[i];
+        if (!segment.terms || is_kept(segment) || !family.capturer().outlasts(segment)) continue;
+        Kept added{Owned<PyCodeObject>::share(code), point->offset, point->handling, copied(segment)};
+        dropped.push_back(keep(std::move(added)));
+      }
+}
+
+std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, uint64_t terms) {
+  std::vector<SegmentPtr> result;
+  static const std::vector<CodeTable*> none;
+  const auto listed = tables.find(table.code());
+  const std::vector<CodeTable*>& all = listed == tables.end() ? none : listed->second;
+  for (size_t i = 0; i < std::min(all.size(), kMostTables); ++i) {
+    const CodeTable* other = all[all.size() - 1 - i];
+    const ResumePoint* there = other == &table ? nullptr : other->find(point.offset, point.handling);
+    for (size_t at = 0; there && at < there->segments.size() && result.size() < kMostSegments; ++at) {
+      const SegmentPtr& segment = there->segments[at];
+      if (segment->terms == terms && may_serve(*segment, point) && !is_among(result, *segment))
+        result.push_back(segment);
+    }
+  }
+  for (Kept& each : kept.segments) {
+    if (each.code.get() != table.code() || each.offset != point.offset || each.handling != point.handling) continue;
+    if (each.segment->terms != terms || !may_serve(*each.segment, point) || is_among(result, *each.segment)) continue;
+    each.asked = ++kept.now;
+    if (result.size() < kMostSegments) result.push_back(each.segment);
+  }
+  std::ranges::stable_partition(result, [](const SegmentPtr& segment) { return !varies(*segment); });
+  return result;
+}
+
+SegmentPtr copied(const plan::Segment& segment) {
+  auto copy = std::make_shared<plan::Segment>(segment);
+  copy->hits = 0;
+  copy->recorded = -1;
+  copy->check_seconds = 0;
+  return copy;
+}
+
+}  // namespace gramme::runtime

@@ -31,6 +31,8 @@ from ._torch.names import (
     tracing,
 )
 
+from ._wrappers import is_traceable
+
 if TYPE_CHECKING:
     from . import _C
     from ._events import Id
@@ -274,12 +276,18 @@ def forget_items(mode: FakeTensorMode) -> None:
 
 
 def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
-    """No dimension of the tensor, nor of the tensor it is a view of, varies."""
-    from ._torch.names import AttrSource, DimDynamic, StatefulSymbolicContext
+    """No dimension of the tensor varies, nor of the tensor it is a view of, nor of those that it wraps."""
+    from ._torch.names import AttrSource, DimDynamic, StatefulSymbolicContext, SubclassSymbolicContext
 
     count = tensor.dim()
     base = tensor._base if tensor._is_view() else None
-    return StatefulSymbolicContext(
+    wraps = is_traceable(type(tensor))
+    inner = tensor.__tensor_flatten__()[0] if wraps else ()  # type: ignore[attr-defined]
+    made = partial(
+        SubclassSymbolicContext,
+        inner_contexts={name: _all_static(getattr(tensor, name), AttrSource(source, name)) for name in inner},
+    )
+    return (made if wraps else StatefulSymbolicContext)(
         dynamic_sizes=[DimDynamic.STATIC] * count,
         dynamic_strides=[DimDynamic.INFER_STRIDE] * count,
         constraint_sizes=[None] * count,

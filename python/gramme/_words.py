@@ -157,6 +157,14 @@ def _part(name: str) -> str:
     return f"[{name}]" if name.isdecimal() else f".{name}"
 
 
+def tell_of_modes() -> None:
+    """Said once, at the first call of a compiled function that is not captured under a mode. Called from C++."""
+    logging.getLogger("gramme").warning(
+        "a torch dispatch mode is entered around a compiled function: until it is left, compiled functions run "
+        "uncompiled (eager), and the mode hears of each operator of theirs"
+    )
+
+
 def tell_of_tracer() -> None:
     """Said once, at the first call of a compiled function under a trace or profile function. Called from C++."""
     logging.getLogger("gramme").warning(

@@ -188,6 +188,8 @@ bool can_capture() {
          !forward_level_is_open();
 }
 
+bool is_dispatched_around() { return c10::impl::TorchDispatchModeTLS::any_modes_set(true); }
+
 bool inside_operator() {
   constexpr c10::DispatchKeySet above = c10::autograd_dispatch_keyset | c10::python_ks;
   const c10::impl::PODLocalDispatchKeySet& keys = *tls_of_thread().keys;

@@ -75,6 +75,8 @@ class RandomState {
 /// anything with it, not inside a functorch transform, and not inside a level of forward AD, whose tangents no guard
 /// tells apart.
 bool can_capture();
+/// True if a torch dispatch mode is entered that is none of PyTorch's own compilers.
+bool is_dispatched_around();
 /// True if the thread is in the middle of an operator: in a kernel written in Python, or a tensor class's
 /// __torch_dispatch__.
 bool inside_operator();

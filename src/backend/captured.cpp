@@ -107,18 +107,23 @@ bool Captured::has_unbacked() const {
 
 bool Captured::has_aliased_writes() const {
   if (!trace().scope().inputs_written()) return false;
+  const std::vector<trace::Memory> memory = trace().scope().memory();
   std::vector<PyObject*> objects;
   std::vector<uint32_t> all;
-  for (const graph::Node* node : placeholders()) {
-    if (!node->record) continue;
+  for (const trace::Memory& each : memory) {
     all.push_back(static_cast<uint32_t>(objects.size()));
-    objects.push_back(trace().scope().input(node));
+    objects.push_back(each.object);
   }
   std::vector<uintptr_t> addresses;
   if (aten::all_apart(objects.data(), all, addresses)) return false;
   bool found = false;
-  trace().scope().each_written_input([&](PyObject* written) {
-    for (PyObject* object : objects) found |= object != written && aten::overlap(object, written);
+  trace().scope().each_written_input([&](PyObject* written) {  // an inner tensor, too, of a wrapper that is written
+    const graph::Node* first = nullptr;
+    for (const trace::Memory& each : memory) {
+      if (each.object != written && !aten::overlap(each.object, written)) continue;
+      found |= first && first != each.input;
+      first = each.input;
+    }
   });
   return found;
 }
@@ -126,6 +131,7 @@ bool Captured::has_aliased_writes() const {
 bool Captured::uses_what_it_writes() const {
   const trace::Scope& scope = trace().scope();
   if (!scope.inputs_written()) return false;
+  if (scope.has_wrappers()) return true;
   std::unordered_set<const graph::Node*> written;
   std::unordered_set<const meta::Record*> records;
   for (const graph::Node* node : placeholders())

@@ -99,7 +99,7 @@ Value* storage_offset(Trace& trace, const Args& args) {
 
 Value* length(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "__len__");
-  protocol::refuse_subclass(tensor, "len()");
+  protocol::refuse_torch_function(trace, tensor, "len()");
   if (tensor->record->sizes.empty()) protocol::raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   return trace.integer(tensor->record->sizes[0]);
 }

@@ -27,17 +27,6 @@ namespace {
 
 PyObject* const kHandler = intern("__torch_function__");
 
-/// In the scope no class is asked.
-class Off {
- public:
-  explicit Off(Trace& trace) : trace_(trace) { trace.scope().switch_handlers(1); }
-  ~Off() { trace_.scope().switch_handlers(-1); }
-  Off(const Off&) = delete;
-
- private:
-  Trace& trace_;
-};
-
 // ---- who is asked
 
 /// Of tensors whose class is asked the first of each class.
@@ -205,7 +194,7 @@ Value* call_off(Trace& trace, Value* function, Value* args, Value* keywords) {
     });
   }
   std::vector<Value*> positional = args ? protocol::items_of(trace, args) : std::vector<Value*>();
-  Off off(trace);
+  const trace::HandlersOff off(trace.scope());
   return trace.see(protocol::call_with(trace, function, positional, named));
 }
 

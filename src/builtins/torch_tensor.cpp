@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "builtins/torch_leaves.h"
 #include "builtins/torch_overrides.h"
+#include "builtins/torch_wrappers.h"
 #include "cpython/objects.h"
 #include "torch/names.h"
 #include "trace/dying.h"
@@ -225,7 +226,7 @@ void note_dict(Trace& trace, Tensor* tensor) {
 /// What the instance itself has: stored in the capture, or there before. Null if it has none, which is guarded.
 Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
   if (Attribute* attribute = stored(tensor, name)) return attribute->value;
-  if (!tensor->existing()) return nullptr;
+  if (!tensor->existing()) return tensor->record->context ? wrapper_attribute(trace, tensor, nullptr, name) : nullptr;
   PyObject* found = nullptr;
   cpython::instance_attribute(tensor->object, name, &found);
   note_dict(trace, tensor);
@@ -239,6 +240,7 @@ Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
 /// operation of the segment makes nobody knows: the class may set them there.
 Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
   if (Attribute* attribute = stored(tensor, name)) return attribute->value;
+  if (!tensor->existing() && tensor->record->context) return wrapper_attribute(trace, tensor, member, name);
   Py_ssize_t offset = cpython::slot_offset(member, tensor->record->type);
   if (offset < 0 || !tensor->existing())
     cannot(Reason::AttributeUnknown, "the member " + text_of(name) + " of a tensor");

@@ -1,5 +1,6 @@
 #include "meta/description.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "aten/python.h"
@@ -61,14 +62,18 @@ void find_wrapped(const at::Tensor& tensor, const FakeInput& input, Result& resu
   }
 }
 
-PyTypeObject* result_type(PyObject* fake) {
+}  // namespace
+
+PyTypeObject* type_of_fake(PyObject* fake) {
   static PyObject* name = of_torch::attribute(of_torch::IsParam);
   Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
   if (!mark) PyErr_Clear();
   return mark.get() == Py_True ? aten::parameter_type() : aten::tensor_type();
 }
 
-}  // namespace
+bool FakeInput::shares(const c10::StorageImpl* other) const {
+  return other && (other == storage_of(physical()) || std::ranges::find(parts.storages, other) != parts.storages.end());
+}
 
 bool Description::describe(PyObject* value, Result& result) {
   if (aten::is_tensor(value)) return describe_tensor(value, result);
@@ -109,6 +114,7 @@ bool Description::describe_sequence(PyObject* value, Result& result) {
 bool Description::describe_tensor(PyObject* value, Result& result) {
   PyObject* const fake_type = of_torch::object(of_torch::FakeTensor);
   const at::Tensor& tensor = aten::tensor_of(value);
+  if (wraps_fakes(value)) return describe_wrapper(value, result);
   Owned<> with_data = aten::object_of(innermost(tensor));
   if (!PyObject_TypeCheck(with_data.get(), reinterpret_cast<PyTypeObject*>(fake_type))) {
     message = "the result is a tensor that was there before the call";
@@ -123,7 +129,7 @@ bool Description::describe_tensor(PyObject* value, Result& result) {
     return false;
   }
   result.kind = Result::Tensor;
-  result.record = record_of_tensor(tensor, fake_device_of(tensor), result_type(value), environment_);
+  result.record = record_of_tensor(tensor, fake_device_of(tensor), type_of_fake(value), environment_);
   const auto* storage = storage_of(innermost(tensor));
   result.differentiable_view =
       tracks_gradients(tensor) ? tensor.is_view() : innermost(tensor).is_view() || result.record->inner;
@@ -132,7 +138,7 @@ bool Description::describe_tensor(PyObject* value, Result& result) {
     return false;
   }
   for (const FakeInput& input : inputs_) {
-    if (result.view_of < 0 && storage && storage == storage_of(input.physical())) result.view_of = input.leaf;
+    if (result.view_of < 0 && input.shares(storage)) result.view_of = input.leaf;
     find_wrapped(tensor, input, result);
     int unwrapped = depth_in(tensor, input.tensor());
     if (unwrapped < 0) continue;
@@ -140,6 +146,45 @@ bool Description::describe_tensor(PyObject* value, Result& result) {
     result.unwrapped = unwrapped;
     result.record = with_type(result.record, input.record->type);
   }
+  if (result.same_as < 0) result.part = find_part(tensor.unsafeGetTensorImpl());
+  return true;
+}
+
+Result::Part Description::find_part(const c10::TensorImpl* tensor) const {
+  for (const FakeInput& input : inputs_) {
+    if (input.tensor().unsafeGetTensorImpl() == tensor) return {input.leaf, -1};
+    const auto found = std::ranges::find(input.parts.tensors, tensor);
+    if (found != input.parts.tensors.end())
+      return {input.leaf, static_cast<int>(found - input.parts.tensors.begin())};
+  }
+  return {};
+}
+
+void Description::find_shared(const Parts& parts, Result& result) const {
+  for (const FakeInput& input : inputs_) {
+    if (std::ranges::none_of(parts.storages, [&](const auto* storage) { return input.shares(storage); })) continue;
+    result.shared |= result.view_of >= 0;
+    if (result.view_of < 0) result.view_of = input.leaf;
+  }
+}
+
+/// An outer tensor may be a view of an operand to autograd; inner ones share memory with operands as the class likes.
+bool Description::describe_wrapper(PyObject* value, Result& result) {
+  const at::Tensor& tensor = aten::tensor_of(value);
+  if (tensor.layout() != c10::kStrided || !tensor.unsafeGetTensorImpl()->is_python_dispatch()) {
+    message = std::string("the result is a ") + Py_TYPE(value)->tp_name + " of another layout";
+    return false;
+  }
+  result.kind = Result::Tensor;
+  result.record = record_of_wrapper(value, environment_);
+  result.object = share(value);
+  result.differentiable_view = tensor.is_view();
+  const Parts parts = parts_of(value);
+  for (const c10::TensorImpl* part : parts.tensors) result.parts.push_back(find_part(part));
+  find_shared(parts, result);
+  for (const FakeInput& input : inputs_)
+    if (input.tensor().unsafeGetTensorImpl() == tensor.unsafeGetTensorImpl()) result.same_as = input.leaf;
+  if (result.same_as < 0) result.part = find_part(tensor.unsafeGetTensorImpl());
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "meta/batched.h"
 #include "meta/fakes.h"
 #include "meta/infer.h"
+#include "meta/wrapped.h"
 
 namespace gramme::meta {
 
@@ -20,10 +21,15 @@ struct FakeInput {
   const Record* before = nullptr;  // what is read of the fake while nothing has happened, where sizes vary
   int64_t version = 0;
   const c10::StorageImpl* storage;
+  Parts parts = {};  // of a wrapper
 
+  bool shares(const c10::StorageImpl* other) const;
   const at::Tensor& tensor() const { return aten::tensor_of(fake.get()); }
   at::Tensor physical() const { return innermost(tensor()); }
 };
+
+/// torch.Tensor or Parameter.
+PyTypeObject* type_of_fake(PyObject* fake);
 
 class Description {
  public:
@@ -40,6 +46,9 @@ class Description {
  private:
   bool describe_sequence(PyObject* value, Result& result);
   bool describe_tensor(PyObject* value, Result& result);
+  bool describe_wrapper(PyObject* value, Result& result);
+  Result::Part find_part(const c10::TensorImpl* tensor) const;
+  void find_shared(const Parts& parts, Result& result) const;
 
   const std::vector<FakeInput>& inputs_;
   Environment* environment_;

@@ -14,6 +14,7 @@
 #include "base/once.h"
 #include "meta/batched.h"
 #include "meta/watch.h"
+#include "meta/wrapped.h"
 #include "torch/names.h"
 
 namespace gramme::meta {
@@ -79,6 +80,7 @@ Fakes::Fakes(Environment& environment)
       mode_(new_watching_mode(environment.shape_env())) {}
 
 Owned<> Fakes::fake(const Record* record, size_t n) {
+  if (record->context) return make(*record);
   if (known_.size() > kKeptFakes) known_.clear();
   auto& fakes = known_[record];
   while (fakes.size() <= n) fakes.push_back(make(*record));
@@ -92,7 +94,22 @@ Owned<> Fakes::fake_of(const void* tensor, const Record* record) {
   return fake;
 }
 
+/// The class may do anything to it, so each call gets one of its own.
+Owned<> Fakes::make_wrapper(const Record& record) const {
+  EnteredFakes entered(mode_.get());
+  Owned<> made = meta::make_wrapper(
+      record, [this](const Record& part) { return make(part); },
+      [this](shape::SymInt number) {
+        return number.is_number() ? take(PyLong_FromLongLong(known(number))) : aten::object_of(numbers_(number));
+      });
+  const at::Tensor& tensor = aten::tensor_of(made.get());
+  if (tensor.requires_grad() && tensor.is_leaf() && !record.requires_grad) tensor.set_requires_grad(false);
+  require_gradients(tensor, record);
+  return made;
+}
+
 Owned<> Fakes::make(const Record& record) const {
+  if (record.context) return make_wrapper(record);
   c10::InferenceMode inference(record.is_inference);
   at::Tensor made = record.symbolic ? symbolic_meta_tensor(record, numbers_) : meta_tensor(record);
   if (record.is_conj) made._set_conj(true);

@@ -44,6 +44,7 @@ class Fakes {
 
  private:
   Owned<> make(const Record& record) const;
+  Owned<> make_wrapper(const Record& record) const;
 
   Numbers numbers_;
   Owned<> mode_;

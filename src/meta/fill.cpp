@@ -136,8 +136,8 @@ class Fill {
       value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
       outcome_.operators = static_cast<uint16_t>(dispatched.count());
       outcome_.random = watch.random;
-      outcome_.runs_python = watch.runs_python;
-      asks_program_ = watch.asks_program;
+      outcome_.runs_python = watch.runs_python || (wraps_ && !reads_part(call_.target));
+      asks_program_ = watch.asks_program || wraps_;
       outcome_.warns = silence.warned || watch.warns;
       outcome_.may_raise = watch.may_raise || outcome_.warns;  // a warning can be made an error
       outcome_.opaque = watch.opaque;
@@ -177,7 +177,9 @@ class Fill {
       outcome_.message = "a tensor argument is not strided";
     else if (c10::isQIntType(static_cast<c10::ScalarType>(argument.record->dtype)))
       outcome_.message = "a tensor argument is quantized";
-    else if (!aten::is_exact_tensor_type(type))
+    else if (argument.record->context && (object_ || lasting_ || !levels_.empty()))
+      outcome_.message = std::string(type->tp_name) + ", inside a transform or beside sizes that come out of data";
+    else if (!aten::is_exact_tensor_type(type) && !argument.record->context)
       outcome_.message = std::string("a tensor argument is a ") + type->tp_name;
     else if (argument.record->symbolic && argument.record->inner)
       throw Inexpressible("inside a transform");
@@ -191,10 +193,25 @@ class Fill {
       return;
     }
     FakeInput input{argument.node, leaf, argument.record, fake(argument), nullptr, 0, nullptr};
-    if (environment_) input.before = read(input.physical(), type);
+    if (argument.record->context && !take_apart(input)) return;
+    if (environment_) input.before = read(input);
     input.version = version_of(input.physical());
     input.storage = storage_of(input.physical());
     inputs_.push_back(std::move(input));
+  }
+
+  /// False where the class does not make again what it said it is made of.
+  bool take_apart(FakeInput& input) {
+    wraps_ = true;
+    input.parts = parts_of(input.fake.get());
+    if (input.record->symbolic || record_of_wrapper(input.fake.get(), environment_) == input.record) return true;
+    outcome_.message = std::string(input.record->type->tp_name) + ", whose __tensor_unflatten__ makes another tensor";
+    return false;
+  }
+
+  /// True if the class gave it other inner tensors.
+  static bool is_remade(const FakeInput& input) {
+    return input.record->context && parts_of(input.fake.get()).tensors != input.parts.tensors;
   }
 
   Owned<> fake(const Argument& argument) {
@@ -210,9 +227,14 @@ class Fill {
   void find_mutations() {
     for (const FakeInput& input : inputs_) {
       const at::Tensor now = input.physical();
-      const Record* record = read(input.tensor(), input.record->type);
+      const Record* record = read(input);
       bool written =
           written_.count(input.storage) || version_of(now) != input.version || storage_of(now) != input.storage;
+      for (const c10::StorageImpl* storage : input.parts.storages) written |= written_.contains(storage);
+      if (is_remade(input)) {
+        outcome_.message = std::string(input.record->type->tp_name) + ", whose inner tensors are replaced";
+        described_ = false;
+      }
       if (record == input.before) record = input.record;
       if (!written && record == input.record) continue;
       outcome_.mutations.push_back({input.leaf, record});
@@ -277,8 +299,10 @@ class Fill {
     return result;
   }
 
-  const Record* read(const at::Tensor& tensor, PyTypeObject* type) const {
-    return record_of_tensor(tensor, fake_device_of(tensor), type, environment_);
+  const Record* read(const FakeInput& input) const {
+    const at::Tensor& tensor = input.tensor();
+    if (input.record->context) return record_of_wrapper(input.fake.get(), environment_);
+    return record_of_tensor(tensor, fake_device_of(tensor), input.record->type, environment_);
   }
 
   /// Notes the guards of a call that raises.
@@ -305,6 +329,7 @@ class Fill {
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
   bool has_number_ = false, described_ = false, asks_program_ = false;
+  bool wraps_ = false;  // an operand is of a class whose __torch_dispatch__ runs
 };
 
 }  // namespace

@@ -40,6 +40,12 @@ struct Result {
   bool shared = false;               // it shares storage with more than `view_of` says
   // Tensor that wraps others: so many levels down it wraps what the n-th leaf is, or wraps so many levels down itself.
   int wraps_leaf = -1, wraps_at = 0, wraps_unwrapped = 0;
+  // Tensor: it is the inner tensor of that place, of the wrapper that the n-th leaf is; place -1 is the leaf itself.
+  struct Part {
+    int leaf = -1, place = -1;
+  };
+  Part part;
+  std::vector<Part> parts;  // a wrapper: what its inner tensors are, and `object` is it, of fakes
   std::vector<Result> items;
 };
 

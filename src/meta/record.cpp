@@ -125,6 +125,7 @@ const Record* mapped(const Record* record, const std::function<shape::SymInt(sha
   for (shape::SymInt& stride : changed.strides) stride = map(stride);
   changed.storage_offset = map(changed.storage_offset);
   if (changed.inner) changed.inner = mapped(changed.inner, map);
+  for (const Record*& part : changed.parts) part = mapped(part, map);
   return interned(std::move(changed));
 }
 
@@ -170,6 +171,13 @@ const Record* with_geometry(const Record* record, std::vector<shape::SymInt> siz
   changed.sizes = std::move(sizes);
   changed.strides = std::move(strides);
   changed.storage_offset = offset;
+  return interned(std::move(changed));
+}
+
+const Record* with_parts(const Record* record, std::vector<const Record*> parts, PyObject* context) {
+  aten::TensorDescription changed = *record;
+  changed.parts = std::move(parts);
+  changed.context = context;
   return interned(std::move(changed));
 }
 

@@ -45,6 +45,8 @@ const Record* mapped(const Record* record, const std::function<shape::SymInt(sha
 const Record* with_type(const Record* record, PyTypeObject* type);
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset);
+/// The same record of a wrapper that is made of these (meta/wrapped.h).
+const Record* with_parts(const Record* record, std::vector<const Record*> parts, PyObject* context);
 using aten::with_requires_grad;
 /// True if they differ at most in requires_grad and is_leaf, here and further in.
 bool differ_in_gradients_only(const Record* a, const Record* b);

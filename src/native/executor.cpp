@@ -193,7 +193,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
     no_value = true;
     break;
   }
-  const bool stepwise = no_value || self.recording || self.recorded.size() >= kTapes ||
+  const bool stepwise = no_value || self.recording || program.wraps || self.recorded.size() >= kTapes ||
                         needs_python(inputs.get(), static_cast<size_t>(program.inputs));
   aten::keeping_modes([&] {
     wanted.take(stepwise ? run_plainly(self, inputs.get(), wanted.failed) : record(self, inputs.get(), wanted.failed));

@@ -50,6 +50,7 @@ class Conversion {
       const Node* node = graph.nodes()[i];
       place_ = place < 0 ? static_cast<int32_t>(i) : place;
       program_.any_sizes |= node->record && node->record->symbolic;
+      program_.wraps |= node->record && node->record->context;
       if (node->kind == Node::Body) {
         modules_[node] = take(PyObject_GetAttrString(module, node->body->name().c_str()));
       } else if (node->kind == Node::Attribute) {

@@ -67,6 +67,7 @@ struct Program {
   std::vector<Step> steps;
   Operand output;
   bool any_sizes = false;     // guards leave sizes of tensors open
+  bool wraps = false;         // values are of classes whose __torch_dispatch__ runs
   std::vector<bool> fixed;    // by input: guards fix the sizes; empty: unknown
   std::vector<bool> symbols;  // by input: whole numbers that guards leave open and keep to 64 bits; empty: unknown
   std::vector<Owned<>> attributes;  // dotted names below `module`, the last of the inputs

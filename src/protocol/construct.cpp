@@ -138,7 +138,11 @@ void refuse_abstract(Trace& trace, PyTypeObject* type) {
   if (!Owned<>::steal(PyBaseObject_Type.tp_new(type, none.get(), nullptr))) raise_current(trace);
 }
 
+WrapperMaker wrapper_maker = nullptr;
+
 }  // namespace
+
+void set_wrapper_maker(WrapperMaker maker) { wrapper_maker = maker; }
 
 Value* allocate(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject* type = cls->type();
@@ -178,6 +182,7 @@ Value* construct(Trace& trace, Class* cls, const Args& args) {
     cannot(Reason::CallUnknown, std::string("the __call__ of ") + meta->tp_name);
   if (type->tp_new == nullptr)
     raise(trace, PyExc_TypeError, std::string("cannot create '") + type->tp_name + "' instances");
+  if (Value* wrapper = wrapper_maker(trace, cls, args)) return wrapper;
   PyObject* maker = trace.type_lookup(type, k_new);
   Value* instance;
   bool own_new = maker && Py_IS_TYPE(maker, &PyStaticMethod_Type);

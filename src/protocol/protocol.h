@@ -31,6 +31,9 @@ struct TensorAttributes {
   void (*set)(Trace& trace, value::Tensor* tensor, PyObject* name, Value* value) = nullptr;  // null value deletes
 };
 void set_tensor_attributes(TensorAttributes attributes);
+/// What the call of a class that wraps tensors becomes, given by the builtins room; null for any other class.
+using WrapperMaker = Value* (*)(Trace& trace, value::Class* cls, const Args& args);
+void set_wrapper_maker(WrapperMaker maker);
 /// What a call of a C function becomes while torch function modes are entered, or where a tensor's class is asked,
 /// given by the builtins room; null if they do not see it.
 using ModeDispatch = Value* (*)(Trace& trace, PyObject* callable, const Args& args);

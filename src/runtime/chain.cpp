@@ -7,6 +7,7 @@
 #include "aten/dispatched.h"
 #include "aten/state.h"
 #include "base/error.h"
+#include "base/imported.h"
 #include "base/stack.h"
 #include "cpython/dying.h"
 #include "cpython/evaluator.h"
@@ -135,6 +136,16 @@ FrameView Chain::view() {
   return view;
 }
 
+namespace {
+
+/// The log says once in a process that nothing is captured while a mode hears of each operator.
+[[gnu::cold]] void tell_of_modes() {
+  static bool told = false;
+  if (!std::exchange(told, true)) take(PyObject_CallNoArgs(imported("gramme._words", "tell_of_modes").get()));
+}
+
+}  // namespace
+
 Chain::Turn Chain::turn() {
   const int offset = frame_.next();
   if (offset != 0 && !instruction().resumable) return step(false);
@@ -144,6 +155,7 @@ Chain::Turn Chain::turn() {
   if (find_hit(point, run)) return run_segment(run);
   if (aten::can_capture()) return capture(point);
   if (offset != 0) return step(false);  // the frame itself may leave the mode again
+  if (aten::is_dispatched_around()) tell_of_modes();
   return Turn::Evaluate;
 }
 

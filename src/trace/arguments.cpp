@@ -10,6 +10,7 @@
 #include "cpython/objects.h"
 #include "meta/numbers.h"
 #include "meta/origin.h"
+#include "meta/wrapped.h"
 #include "source/constant.h"
 #include "torch/calls.h"
 #include "torch/names.h"
@@ -24,19 +25,10 @@ using meta::Argument;
 
 namespace {
 
-/// True if operators go to a __torch_dispatch__ of the class.
-bool is_wrapper(PyTypeObject* type) {
-  static PyObject* const name = intern("__torch_dispatch__");
-  PyObject* const none = once([] {
-    return cpython::type_lookup(imported_type("torch", "Tensor"), intern("__torch_dispatch__"));  // held by the class
-  });
-  return !aten::is_exact_tensor_type(type) && cpython::type_lookup(type, name) != none;
-}
-
-/// What the graph has in the tensor's place: one of no class of the program.
+/// What the graph has in the tensor's place: one of no class of the program, unless the class wraps others.
 const meta::Record* plain_record(const meta::Record* record) {
   PyTypeObject* const type = once([] { return imported_type("torch", "Tensor"); });
-  if (aten::is_exact_tensor_type(record->type) || is_wrapper(record->type)) return record;
+  if (aten::is_exact_tensor_type(record->type) || meta::is_wrapper(record->type)) return record;
   return meta::with_type(record, type);
 }
 
@@ -171,7 +163,7 @@ Argument Scope::passed(Tensor* tensor) {
   result.record = tensor->record = capture_.shapes.simplified(tensor->record);
   if (has_classes_) {
     result.record = plain_record(result.record);
-    if (is_wrapper(result.record->type))
+    if (!opens_ && !result.record->context && meta::is_wrapper(result.record->type))
       cannot(Reason::TensorSubclass, std::string(result.record->type->tp_name) + " has a __torch_dispatch__");
   }
   leaves_.push_back(tensor);

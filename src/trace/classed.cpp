@@ -54,6 +54,7 @@ void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tenso
       cannot(Reason::TensorSubclass, std::string(leaf->record->type->tp_name) + " has a __torch_function__");
   for (const meta::Mutation& mutation : outcome.mutations) {
     const Tensor* leaf = leaves.at(mutation.leaf);
+    refuse_remade(leaf, *mutation.record);
     if (!is_write(*leaf->record, *mutation.record)) refuse_twin(leaf, "sizes, or what it is to autograd");
   }
 }

@@ -60,8 +60,9 @@ void guard_apart(Trace& trace, const std::vector<Placed>& tensors) {
 void guard_overlaps(Trace& trace) {
   if (!trace.scope().inputs_written()) return;
   std::vector<Placed> inputs;
-  for (graph::Node* input : trace.scope().graph().placeholders())
-    if (input->record) inputs.push_back({input->source, trace.scope().input(input)});
+  std::unordered_set<const Source*> known;  // an inner tensor may be an input itself
+  for (const Memory& memory : trace.scope().memory())
+    if (known.insert(memory.source).second) inputs.push_back({memory.source, memory.object});
   guard_apart(trace, inputs);
 }
 

@@ -7,6 +7,7 @@
 #include "meta/kernels.h"
 #include "meta/origin.h"
 #include "meta/stand_ins.h"
+#include "meta/wrapped.h"
 #include "trace/failures.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
@@ -273,7 +274,7 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
 Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (!function_modes_.empty()) cannot(Reason::CallUnknown, "an operation that a torch function mode sees");
   if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
-  fill(call, args);
+  fill_opening(call, args);
   if (!numbers_.empty()) specialize_needed(call, args);
   if (call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant)
     cannot(Reason::ArgumentKind, "a tensor operation as a method of a constant");  // torch.fx writes 1.__rsub__(x)
@@ -314,7 +315,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   graph::Node* node = graph_->call(call, capture_.position());
   node->operators = outcome.operators;
   if (python && !entered_) entered_ = node;
-  node->effect = call.target != getitem() || may_raise;
+  node->effect = (call.target != getitem() && !meta::reads_part(call.target)) || may_raise;
   if (asks_ || !levels_.empty()) {
     size_t i = 0;
     meta::each_leaf(node->call, [&](const Argument& leaf) {
@@ -373,6 +374,9 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     note_written(tensor, before);
     note_input_written(tensor, node, overwritten);
     note_writes_around(tensor);
+    if (!has_classes_) continue;
+    note_parts_written(tensor, node);
+    if (before->context != after->context) state<Wrappers>().likenesses.erase(tensor);
   }
   if (unbacked_ && (outcome.opaque || !outcome.mutations.empty())) unbacked_->forget_data();
   if (!outcome.opaque) return;

@@ -186,6 +186,7 @@ std::vector<int> classed_inputs(const Trace& trace) {
   for (size_t i = 0; i < placeholders.size(); ++i) {
     PyObject* input = placeholders[i]->record ? trace.scope().input(placeholders[i]) : nullptr;
     if (!input || !aten::is_tensor(input) || aten::is_exact_tensor_type(Py_TYPE(input))) continue;
+    if (placeholders[i]->record->context) continue;  // it runs its class's code in the graph
     if (reinterpret_cast<PyObject*>(Py_TYPE(input)) != fake) found.push_back(static_cast<int>(i));
   }
   return found;

@@ -82,9 +82,13 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       if (result.record->requires_grad && result.record->is_leaf && capture_.contract.differentiates &&
           capture_.contract.breaks)
         note_leaf(result);
+      if (Tensor* known = known_part(result.part, leaves)) return known;
       auto* tensor = capture_.make<Tensor>();
       tensor->node = node;
       tensor->record = result.record;
+      if (result.part.place >= 0)
+        state<Wrappers>().find(leaves.at(result.part.leaf), static_cast<size_t>(result.part.place)).tensor = tensor;
+      if (result.record->context) note_wrapper(tensor, result, leaves);
       tensor->made_at = capture_.steps();
       if (asks_ || !levels_.empty()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)

@@ -12,6 +12,7 @@
 #include "plan/segment.h"
 #include "trace/capture.h"
 #include "trace/contents.h"
+#include "trace/wrappers.h"
 
 namespace gramme::trace {
 
@@ -152,6 +153,13 @@ class Scope {
   /// Ends the segment if it has.
   static void refuse_twin(const value::Tensor* tensor, const char* change);
 
+  // ---- tensors that wrap others (wrappers.cpp)
+  /// An inner tensor of a wrapper that an operation of the segment made.
+  value::Tensor* part(value::Tensor* wrapper, size_t place);
+  bool has_wrappers() const;
+  /// The memory of the inputs, each inner tensor of a wrapper for itself.
+  std::vector<Memory> memory() const;
+
   // ---- numbers and sizes that come out of data (unbacked.cpp)
   /// It is true from here on: a guard, or checked where the graph runs, which raises if it is not.
   void assert_true(shape::Expr condition);
@@ -277,6 +285,7 @@ class Scope {
   Value* emit_call(meta::Call& call, const Args& args);
   Value* emit_filled(meta::Call& call, const Args& args);
   void fill(meta::Call& call, const Args& args);
+  void fill_opening(meta::Call& call, const Args& args);
   void specialize_needed(meta::Call& call, const Args& args);
   void fix_sizes(meta::Call& call, const Args& args);
   static bool is_symbolic(const meta::Call& call);
@@ -295,6 +304,14 @@ class Scope {
   void refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves,
                      const Args& args);
   Value* result_value(const meta::Result& result, graph::Node* node, const std::vector<value::Tensor*>& leaves);
+  /// Ends the segment where a write changed more of an existing wrapper than data.
+  static void refuse_remade(const value::Tensor* wrapper, const meta::Record& after);
+  /// The wrappers among the operands say what they are made of; true if one has not done so before.
+  bool open_wrappers();
+  /// Null if it is none, or nobody knows it yet.
+  value::Tensor* known_part(const meta::Result::Part& part, const std::vector<value::Tensor*>& leaves);
+  void note_wrapper(value::Tensor* made, const meta::Result& result, const std::vector<value::Tensor*>& leaves);
+  void note_parts_written(value::Tensor* wrapper, const graph::Node* node);
   value::Tensor* unwrap(value::Tensor* tensor, int levels);
   void note_leaf(const meta::Result& result);
   bool is_leaf_view(const value::Tensor* tensor) const;
@@ -395,12 +412,24 @@ class Scope {
   bool asks_ = false;                                                  // the call being built depends on the history
   bool by_tensors_ = false;                                            // index_by_tensors()
   bool has_classes_ = false;
+  bool opens_ = false;  // the call being built may have wrappers that have not said what they are made of
   int handlers_off_;  // how often, from the start on
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
   Contents contents_;
   mutable Extensions states_;  // each is made when somebody first asks for it
+};
+
+/// While it lives no class of an operand is asked what an operation does.
+class HandlersOff {
+ public:
+  explicit HandlersOff(Scope& scope) : scope_(scope) { scope.switch_handlers(1); }
+  ~HandlersOff() { scope_.switch_handlers(-1); }
+  HandlersOff(const HandlersOff&) = delete;
+
+ private:
+  Scope& scope_;
 };
 
 }  // namespace gramme::trace

@@ -224,6 +224,21 @@ assert gramme.statistics(f).captures == 1
     assert done.stderr.count("a trace or profile function is set (by a debugger, coverage") == 1
 
 
+def test_a_dispatch_mode_is_told_of_once() -> None:
+    program = """
+import torch, gramme
+from torch.utils.flop_counter import FlopCounterMode
+f = gramme.compile(lambda x: x @ x, backend="eager")
+for _ in range(3):
+    with FlopCounterMode(display=False) as mode:
+        f(torch.ones(2, 2))
+assert mode.get_total_flops() == 16
+assert gramme.statistics(f).captures == 0
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True)
+    assert done.stderr.count("a torch dispatch mode is entered around a compiled function") == 1
+
+
 def test_printing_may_be_moved(capsys: pytest.CaptureFixture[str]) -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         print("moved")

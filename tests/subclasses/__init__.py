@@ -5,7 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-FAMILIES = ("functions", "function_classes", "wrappers", "wrapper_writes", "modes")
+FAMILIES = (
+    "functions",
+    "function_classes",
+    "wrappers",
+    "wrapper_writes",
+    "wrapper_classes",
+    "wrapper_training",
+    "wrapper_effects",
+    "modes",
+)
 
 
 def _nothing() -> None: ...

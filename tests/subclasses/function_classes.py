@@ -6,7 +6,7 @@ import pickle
 import torch
 
 from subclasses import program
-from subclasses.classes import LOG, Child, Inheriting, Modest, Tagged, carrying, numbers, tagged
+from subclasses.classes import LOG, Child, Inheriting, Modest, Off, Tagged, carrying, numbers, tagged
 
 
 class Affine(torch.nn.Module):
@@ -93,3 +93,27 @@ def as_a_parameter(x):
 def another_class_each_call(x, n):
     y = x * n
     return y, type(y).__name__, getattr(y, "tag", "none")
+
+
+@program(lambda: [(numbers(2, 3).as_subclass(Inheriting), numbers(3).as_subclass(Off))] * 2)
+def rows_and_lengths(x, y):
+    first, second = x
+    total = sum(row for row in x)
+    return len(x), len(y), first, second + 1, total, [e + 1 for e in y], type(first).__name__
+
+
+def sharing():
+    x = numbers(4)
+    return x, x.as_subclass(Inheriting), x[1:].as_subclass(Off)
+
+
+def apart():
+    return numbers(4), numbers(4).as_subclass(Inheriting), numbers(3).as_subclass(Off)
+
+
+@program(lambda: [sharing(), apart(), sharing()])
+def memory_shared_with_classes(x, c, part):
+    x.add_(1)
+    y = c * 2
+    part.mul_(3)
+    return y, x + 1, c + 1, type(y).__name__

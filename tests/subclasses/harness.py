@@ -30,10 +30,13 @@ def described(value: Any, depth: int = 0) -> str:
 def _tensor(value: Any, depth: int) -> str:
     own = {k: v for k, v in getattr(value, "__dict__", {}).items() if not isinstance(v, torch.Tensor)}
     own = {k: v for k, v in own.items() if not k.startswith("_dynamo")}  # marks of the compilers'
+    wraps = type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     text = f"{type(value).__name__} {value.dtype} {tuple(value.shape)} {value.stride()} {value.requires_grad}"
     if hasattr(type(value), "__tensor_flatten__"):
         names, _ = value.__tensor_flatten__()
         text += " of " + ", ".join(f"{name}={described(getattr(value, name), depth + 1)}" for name in names)
+    elif wraps:
+        text += f" of {described(vars(value), depth + 1)}"
     else:
         text += f" {value.to_dense().tolist()}"
     grad = value.grad if value.is_leaf else None

@@ -123,6 +123,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
+    from torch.fx.experimental.symbolic_shapes import SubclassSymbolicContext as SubclassSymbolicContext
     from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings as compute_unbacked_bindings
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols as free_unbacked_symbols
     from torch.fx.graph import _PyTreeCodeGen as PyTreeCodeGen
@@ -250,6 +251,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "GuardOnDataDependentSymNode": ("torch.fx.experimental.symbolic_shapes", "GuardOnDataDependentSymNode"),
     "ShapeEnv": ("torch.fx.experimental.symbolic_shapes", "ShapeEnv"),
     "StatefulSymbolicContext": ("torch.fx.experimental.symbolic_shapes", "StatefulSymbolicContext"),
+    "SubclassSymbolicContext": ("torch.fx.experimental.symbolic_shapes", "SubclassSymbolicContext"),
     "compute_unbacked_bindings": ("torch.fx.experimental.symbolic_shapes", "compute_unbacked_bindings"),
     "free_unbacked_symbols": ("torch.fx.experimental.symbolic_shapes", "free_unbacked_symbols"),
     "ignored_attributes": ("torch.jit._recursive", "ignored_attributes"),

@@ -1,0 +1,85 @@
+"""Tensors that wrap others: taken apart and put together, as PyTorch's front end does, with one context for equal ones.
+
+A class is traceable if it has `__tensor_flatten__` and `__tensor_unflatten__`. Called from C++.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import struct
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import torch
+
+__all__ = ["canonical", "flatten", "is_lasting", "is_traceable", "unflatten"]
+
+_known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
+
+
+class _Changed(Exception):
+    """The class does not say what its instances are made of."""
+
+
+def _key(value: Any) -> Hashable:
+    """Equal for values that no program can tell apart, as far as their classes compare them."""
+    kind = type(value)
+    if kind is float:
+        return kind, struct.pack("d", value)
+    if kind is complex:
+        return kind, struct.pack("dd", value.real, value.imag)
+    if isinstance(value, list | tuple):
+        return kind, tuple(map(_key, value))
+    if kind is dict:
+        return kind, tuple((_key(key), _key(item)) for key, item in value.items())
+    if isinstance(value, torch.Tensor):
+        raise _Changed("a tensor in the context")
+    return kind, value
+
+
+def is_traceable(cls: type) -> bool:
+    """True if instances say what they are made of, and operators go to the class."""
+    wraps = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+    return wraps and hasattr(cls, "__tensor_flatten__") and hasattr(cls, "__tensor_unflatten__")
+
+
+def canonical(names: Sequence[str], context: Any) -> tuple[tuple[str, ...], Any]:
+    """One object for equal names of inner tensors and equal contexts, for the life of the process."""
+    key = tuple(names), _key(context)
+    return _known.setdefault(key, (tuple(names), context))
+
+
+def flatten(wrapper: torch.Tensor) -> tuple[tuple[tuple[str, ...], Any], list[torch.Tensor]]:
+    """The canonical names and context, and the inner tensors."""
+    names, context = wrapper.__tensor_flatten__()  # type: ignore[attr-defined]
+    return canonical(names, context), [getattr(wrapper, name) for name in names]
+
+
+def unflatten(
+    cls: Any, described: tuple[tuple[str, ...], Any], inner: list[torch.Tensor], size: Any, stride: tuple[Any, ...]
+) -> torch.Tensor:
+    """An instance of the class around the inner tensors."""
+    names, context = described
+    if not any(isinstance(number, torch.SymInt) for number in size):
+        size = torch.Size(size)
+    made = cls.__tensor_unflatten__(dict(zip(names, inner, strict=True)), context, size, stride)
+    if type(made) is not cls:
+        raise _Changed(f"{cls.__name__}.__tensor_unflatten__ makes a {type(made).__name__}")
+    return made  # type: ignore[no-any-return]
+
+
+def is_lasting(value: Any) -> bool:
+    """True for what nobody changes: it is the same whenever it is the same object."""
+    if isinstance(value, enum.Enum | type | torch.dtype | torch.device | torch.layout | torch.memory_format):
+        return True
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return False
+    return all(_is_constant(getattr(value, field.name, None)) for field in dataclasses.fields(value))
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return value is None or type(value) in (bool, int, float, str, bytes) or is_lasting(value)

@@ -1,0 +1,196 @@
+// What wrappers are made of: their own __tensor_flatten__ tells, traced like any method, so that a guard stands for all
+// that it looks at. Their classes are called in the graph, where the tensors that they wrap are values of it.
+#include "builtins/torch_wrappers.h"
+
+#include "aten/classes.h"
+#include "base/imported.h"
+#include "base/text.h"
+#include "cpython/objects.h"
+#include "meta/wrapped.h"
+#include "source/constant.h"
+#include "trace/wrappers.h"
+
+namespace gramme::builtins {
+
+using namespace value;
+
+namespace {
+
+/// While it lives no class is asked, and nothing may be done that lasts.
+class Looking {
+ public:
+  explicit Looking(Trace& trace)
+      : trace_(trace), off_(trace.scope()), effects_(trace.effects().entries().size()), nodes_(nodes()) {}
+  void check(PyTypeObject* type) const {
+    if (trace_.effects().entries().size() != effects_ || nodes() != nodes_)
+      cannot(Reason::TensorSubclass, std::string(type->tp_name) + ".__tensor_flatten__ does more than tell");
+  }
+
+ private:
+  size_t nodes() const { return trace_.scope().graph().length(); }
+  Trace& trace_;
+  trace::HandlersOff off_;
+  size_t effects_, nodes_;
+};
+
+/// Objects that nobody changes, and that compare by value or are one.
+bool is_lasting(PyObject* object) {
+  const Owned<> told = imported("gramme._wrappers", "is_lasting");
+  return take(PyObject_CallOneArg(told.get(), object)).get() == Py_True;
+}
+
+/// The real object that the value stands for, guarded to be the same, or equal.
+Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
+  value = trace.see(value);
+  if (Owned<> constant = trace.concrete(value)) return constant;
+  if (auto* number = as<Number>(value))
+    if (PyObject* known = trace.scope().specialize(number)) return share(known);
+  auto* tuple = as<Tuple>(value);
+  if ((tuple && tuple->type == &PyTuple_Type) || value->kind == Kind::List) {
+    Owned<> items = take(PyList_New(0));
+    for (Value* item : protocol::items_of(trace, value)) check(PyList_Append(items.get(), real_of(trace, item, type).get()));
+    return tuple ? take(PyList_AsTuple(items.get())) : std::move(items);
+  }
+  if (auto* dict = as<Dict>(value)) {
+    trace.load(dict);
+    Owned<> made = take(PyDict_New());
+    dict->entries.each([&](Table::Entry& entry) {
+      const Owned<> key = real_of(trace, entry.key, type), held = real_of(trace, entry.value, type);
+      check(PyDict_SetItem(made.get(), key.get(), held.get()));
+    });
+    return made;
+  }
+  if (value->existing() && value->object && !value->written && is_lasting(value->object)) {
+    if (value->source->kind != source::Kind::Pinned)
+      trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+    return share(value->object);
+  }
+  cannot(Reason::TensorSubclass, std::string("the context of a ") + type->tp_name + ", which has a " +
+                                     protocol::type_of(value)->tp_name + " in it");
+}
+
+/// Nothing of a wrapper varies: its class makes its sizes of those of the inner tensors, in ways of its own.
+const meta::Record* fixed(Trace& trace, const meta::Record* record) {
+  if (!record->symbolic) return record;
+  meta::mapped(record, [&](shape::SymInt number) {
+    trace.fixed(number);
+    return number;
+  });
+  return trace.shapes.simplified(record);
+}
+
+void open(Trace& trace, Tensor* wrapper);
+
+/// The inner tensors under these names.
+std::vector<Tensor*> inner_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& names) {
+  std::vector<Tensor*> found;
+  for (PyObject* name : names) {
+    auto* inner = as<Tensor>(trace.see(protocol::get_attribute(trace, wrapper, name)));
+    if (!inner || !inner->existing()) cannot(Reason::TensorSubclass, "an inner tensor that the program has stored");
+    if (!aten::is_exact_tensor_type(inner->record->type)) open(trace, inner);
+    if (!meta::is_strided(*inner->record)) cannot(Reason::TensorSubclass, "an inner tensor without strides");
+    inner->record = fixed(trace, inner->record);
+    found.push_back(inner);
+  }
+  return found;
+}
+
+std::vector<PyObject*> names_in(Trace& trace, Value* list) {
+  std::vector<PyObject*> names;
+  for (Value* item : protocol::items_of(trace, list)) {
+    PyObject* name = trace.constant_of(item);
+    if (!name || !PyUnicode_Check(name)) cannot(Reason::TensorSubclass, "names of inner tensors that are no constants");
+    names.push_back(name);
+  }
+  return names;
+}
+
+void look(Trace& trace, Tensor* wrapper) {
+  static PyObject *const flatten = intern("__tensor_flatten__"), *const dispatch = intern("__torch_dispatch__"),
+                         *const unflatten = intern("__tensor_unflatten__");
+  PyTypeObject* type = wrapper->record->type;
+  for (PyObject* name : {flatten, dispatch, unflatten}) trace.type_lookup(type, name);  // guarded
+  const Looking looking(trace);
+  auto* both = as<Tuple>(trace.see(protocol::call_method(trace, wrapper, flatten, {})));
+  if (!both || both->items.size() != 2) cannot(Reason::TensorSubclass, "no pair of names and a context");
+  const std::vector<PyObject*> names = names_in(trace, both->items[0]);
+  const Owned<> context = real_of(trace, both->items[1], type);
+  const std::vector<Tensor*> inner = inner_of(trace, wrapper, names);
+  looking.check(type);
+  std::vector<const meta::Record*> parts;
+  std::vector<trace::Wrappers::Part>& known = trace.scope().state<trace::Wrappers>().parts[wrapper];
+  known.clear();
+  for (Tensor* each : inner) {
+    parts.push_back(each->record);
+    known.push_back({each});
+  }
+  Owned<> canonical = Owned<>::steal(meta::wrapper_context(names, context.get()).release());
+  wrapper->record = meta::with_parts(fixed(trace, wrapper->record), std::move(parts), canonical.get());
+  if (wrapper->node) wrapper->node->record = wrapper->record;
+}
+
+/// Ends the segment with the class's name, whatever it is that cannot be traced.
+void open(Trace& trace, Tensor* wrapper) {
+  if (wrapper->record->context) return;
+  const std::string name = wrapper->record->type->tp_name;
+  if (!wrapper->existing() || !meta::is_wrapper(wrapper->record->type))
+    cannot(Reason::TensorSubclass, "a wrapper of a " + name);
+  if (!meta::is_traceable(wrapper->record->type))
+    cannot(Reason::TensorSubclass, name + " has a __torch_dispatch__ and no __tensor_flatten__");
+  trace.enter_opaque();
+  try {
+    look(trace, wrapper);
+  } catch (const CannotCapture& stopped) {
+    if (stopped.reason == Reason::Budget || stopped.reason == Reason::TooDeep) throw;
+    cannot(Reason::TensorSubclass, name + ".__tensor_flatten__: " + (stopped.detail.empty() ? stopped.what() : stopped.detail));
+  } catch (const UserError&) {
+    cannot(Reason::TensorSubclass, name + ".__tensor_flatten__, which raises");
+  }
+}
+
+/// The call of a class that wraps what it is given; null for any other class.
+Value* make(Trace& trace, Class* cls, const Args& args) {
+  static PyObject *const maker = intern("__new__"), *const init = intern("__init__"), *const finalizer = intern("__del__");
+  PyTypeObject* type = cls->type();
+  if (!cls->existing() || trace.is_made(type) || !PyType_IsSubtype(type, of_torch::type(of_torch::TensorBase)) ||
+      !meta::is_traceable(type))
+    return nullptr;
+  PyObject* own = trace.type_lookup(type, maker);
+  if (!own || !Py_IS_TYPE(own, &PyStaticMethod_Type)) return nullptr;
+  trace.type_lookup(type, init);
+  if (trace.type_lookup(type, finalizer)) cannot(Reason::TensorSubclass, std::string(type->tp_name) + " has a __del__");
+  const trace::HandlersOff off(trace.scope());
+  return trace.emit(cls->object, args);
+}
+
+}  // namespace
+
+Value* wrapper_attribute(Trace& trace, Tensor* wrapper, PyObject* member, PyObject* name) {
+  PyObject* names = meta::part_names(*wrapper->record);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+    if (check(PyObject_RichCompareBool(PyTuple_GET_ITEM(names, i), name, Py_EQ)))
+      return trace.scope().part(wrapper, static_cast<size_t>(i));
+  const auto& likenesses = trace.scope().state<trace::Wrappers>().likenesses;
+  const auto likeness = likenesses.find(wrapper);
+  if (likeness == likenesses.end()) cannot(Reason::AttributeUnknown, "an attribute of a wrapped tensor's wrapper");
+  PyObject* found = nullptr;
+  if (member) {
+    const Py_ssize_t offset = cpython::slot_offset(member, wrapper->record->type);
+    if (offset < 0) cannot(Reason::AttributeUnknown, "a member of a wrapper");
+    found = *cpython::slot_address(likeness->second, offset);
+  } else if (cpython::instance_attribute(likeness->second, name, &found) == cpython::Lookup::NeedsPython) {
+    cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
+  }
+  if (!found) return nullptr;
+  if (!source::is_constant(found) && !is_lasting(found))
+    cannot(Reason::AttributeUnknown, std::string("the attribute ") + utf8_of(name) + " of a " +
+                                         wrapper->record->type->tp_name + " that an operation made");
+  return trace.see(trace.adopt(share(found)));
+}
+
+void register_torch_wrappers() {
+  trace::set_open_wrapper(&open);
+  protocol::set_wrapper_maker(&make);
+}
+
+}  // namespace gramme::builtins

@@ -1,0 +1,53 @@
+// Tensors of classes with a __torch_dispatch__, which wrap others: what a capture knows of the inner ones.
+//
+// The graph has the wrapper itself; its calls run the class's code, in the capture on fakes (meta/wrapped.h). What an
+// existing one wraps is found by tracing its __tensor_flatten__, so all that it depends on is guarded.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "value/value.h"
+
+namespace gramme::trace {
+
+class Trace;
+
+/// Kept with the scope.
+struct Wrappers {
+  /// An inner tensor: known, or another wrapper's, or nobody has asked for it yet.
+  struct Part {
+    value::Tensor* tensor = nullptr;
+    const value::Tensor* of = nullptr;
+    size_t place = 0;
+  };
+  std::unordered_map<const value::Tensor*, std::vector<Part>> parts;
+  /// What the call that made it gave on fakes: its attributes are the real one's, but for data.
+  std::unordered_map<const value::Tensor*, PyObject*> likenesses;
+  std::unordered_map<const graph::Node*, const value::Tensor*> inputs;
+
+  /// Where the inner tensor is known, or will be.
+  Part& find(const value::Tensor* wrapper, size_t place);
+  template <class Visit>
+  void each_known(const value::Tensor* wrapper, Visit&& visit) const {
+    const auto found = parts.find(wrapper);
+    if (found == parts.end()) return;
+    for (const Part& part : found->second)
+      if (part.tensor) {
+        visit(part.tensor);
+        each_known(part.tensor, visit);
+      }
+  }
+};
+
+/// Memory of a graph's inputs: a wrapper's is that of its inner tensors.
+struct Memory {
+  const graph::Node* input;
+  const source::Source* source;
+  PyObject* object;
+};
+
+/// Finds out what an existing wrapper is made of; given by the builtins room, which can trace its method.
+using OpenWrapper = void (*)(Trace& trace, value::Tensor* wrapper);
+void set_open_wrapper(OpenWrapper open);
+
+}  // namespace gramme::trace

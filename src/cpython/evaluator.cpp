@@ -43,7 +43,8 @@ struct Pending {
 
 struct Hook {
   Pending* newest = nullptr;
-  int deep = 0;  // threads that have used up much of their stack
+  int deep = 0;      // threads that have used up much of their stack
+  int by_slots = 0;  // living ResumesBySlots
   _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;
 } hook_state;
 
@@ -52,7 +53,7 @@ thread_local _PyInterpreterFrame* passing = nullptr;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
 
-bool is_wanted() { return hook_state.newest || (Takers::count() > 0 && hook_state.deep == 0); }
+bool is_wanted() { return hook_state.newest || (Takers::count() + hook_state.by_slots > 0 && hook_state.deep == 0); }
 
 void install(PyInterpreterState* interpreter) {
   _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
@@ -294,6 +295,21 @@ FrameResumed::FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunn
 }
 
 FrameResumed::~FrameResumed() = default;
+
+#if GRAMME_PYTHON_EVALUATOR_ENDS  // it begins them, too: in loops and awaits, unless frames are hooked
+ResumesBySlots::ResumesBySlots() {
+  ++hook_state.by_slots;
+  if (is_wanted()) install(PyThreadState_Get()->interp);
+}
+
+ResumesBySlots::~ResumesBySlots() {
+  --hook_state.by_slots;
+  remove(PyThreadState_Get()->interp);
+}
+#else
+ResumesBySlots::ResumesBySlots() = default;
+ResumesBySlots::~ResumesBySlots() = default;
+#endif
 
 TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thread), taker_(taker) {
   if (!taker) return;

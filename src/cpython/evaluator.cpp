@@ -87,6 +87,15 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
   return result;
 }
 
+/// The evaluator may count how often it was entered from C, whatever the stack's size; a half is left to the program.
+#if defined(Py_C_RECURSION_LIMIT)
+bool may_enter_often(PyThreadState* thread) { return thread->c_recursion_remaining > Py_C_RECURSION_LIMIT / 2; }
+#elif defined(C_RECURSION_LIMIT)
+bool may_enter_often(PyThreadState* thread) { return thread->c_recursion_remaining > C_RECURSION_LIMIT / 2; }
+#else
+bool may_enter_often(PyThreadState*) { return true; }
+#endif
+
 /// Without the hook, what the frame calls takes no more stack.
 [[gnu::cold]] PyObject* pass_on_deep(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   ++hook_state.deep;
@@ -219,7 +228,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     return pending->run(pending->context, thread, LiveFrame(raw));
   }
   if (!is_wanted()) remove(thread->interp);  // somebody's own hook, taken out, left ours behind
-  if (!surely_has_room(Room::Hook)) [[unlikely]]
+  if (!surely_has_room(Room::Hook) || !may_enter_often(thread)) [[unlikely]]
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
   if (throwing) return offer_thrown_into(thread, raw);

@@ -736,6 +736,20 @@ def test_code_that_ran_often_resumes_a_compiled_generator() -> None:
     assert_same(looped(powers(X, 3, [])), expected[0])
 
 
+def test_deep_recursion_while_a_compiled_generator_waits() -> None:
+    def deep(left: int) -> int:
+        return 1 + deep(left - 1) if left else 0
+
+    made = front.compile(powers, backend="eager")(X, 3, [])
+    first, limit = next(made), sys.getrecursionlimit()
+    sys.setrecursionlimit(30_000)
+    try:
+        assert deep(25_000) == 25_000
+    finally:
+        sys.setrecursionlimit(limit)
+    assert_same([first, *made], list(powers(X, 3, [])))
+
+
 def test_compiled_coroutine_functions() -> None:
     async def gathered(function: Callable[..., Awaitable[Any]]) -> Any:
         task = asyncio.create_task(function(X + 1, []))  # type: ignore[arg-type]

@@ -164,7 +164,8 @@ def set_up(version: str, of_python: str = "") -> Path:
     of_this = (ROOT / ".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--python", python)
     pip = (*of_this, "install", "--quiet", "--no-deps", "--only-binary=:all:")
     others = run(ROOT / ".venv/bin/python", "-m", "pip", "freeze", "--all", what="pip freeze").splitlines()
-    wanted = [line for line in others if not re.match(r"(torch|gramme|pip)\b", line)]
+    wanted = [line for line in others if not re.match(r"(torch|gramme|pip|setuptools)\b", line)]
+    wanted += re.findall(r"(?m)^setuptools==.*", (ROOT / "requirements.lock").read_text())  # torch's, from 3.12 on
     run(*pip, f"torch=={version}", what=f"pip install torch=={version}")
     run(*pip, *wanted, what="pip install")
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False).returncode:

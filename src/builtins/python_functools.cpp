@@ -109,8 +109,8 @@ bool decides_by_mro(Trace& trace, value::Class* cls) {
   return cls && trace.type_lookup(Py_TYPE(cls->object), kCheck) == trace.type_lookup(&PyType_Type, kCheck);
 }
 
-/// dispatch(cls): asked for real, which writes nothing but the function's own cache; good as long as the same classes
-/// are registered.
+/// dispatch(cls): what it would choose without its cache, which the capture may have looked into. Good as long as the
+/// same classes are registered.
 Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
   auto [cls] = positional<1>(args, 1);
   auto* registry = trace.see_as<value::Dict>(free_variable(trace, function, "registry"));
@@ -121,7 +121,8 @@ Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
     if (!decides_by_mro(trace, trace.see_as<value::Class>(entry.key)))
       cannot(Reason::OpaqueCallback, "functools.singledispatch over classes that decide themselves what is below them");
   });
-  Owned<> chosen = call_real(trace, function->object, {reinterpret_cast<PyObject*>(class_argument(trace, cls))});
+  Owned<> chosen = call_real(trace, real("functools", "_find_impl"),
+                             {reinterpret_cast<PyObject*>(class_argument(trace, cls)), registry->object});
   Value* result = nullptr;
   registry->entries.each([&](auto& entry) {
     if (Value* candidate = entry.value; !result && candidate->object == chosen.get()) result = candidate;

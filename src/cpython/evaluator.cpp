@@ -43,7 +43,8 @@ struct Pending {
 
 struct Hook {
   Pending* newest = nullptr;
-  int deep = 0;  // threads that have used up much of their stack
+  int deep = 0;      // threads that have used up much of their stack
+  int by_slots = 0;  // living ResumesBySlots
   _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;
 } hook_state;
 
@@ -52,7 +53,7 @@ thread_local _PyInterpreterFrame* passing = nullptr;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
 
-bool is_wanted() { return hook_state.newest || (Takers::count() > 0 && hook_state.deep == 0); }
+bool is_wanted() { return hook_state.newest || (Takers::count() + hook_state.by_slots > 0 && hook_state.deep == 0); }
 
 void install(PyInterpreterState* interpreter) {
   _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
@@ -85,6 +86,15 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
   passing = outer;
   return result;
 }
+
+/// The evaluator may count how often it was entered from C, whatever the stack's size; a half is left to the program.
+#if defined(Py_C_RECURSION_LIMIT)
+bool may_enter_often(PyThreadState* thread) { return thread->c_recursion_remaining > Py_C_RECURSION_LIMIT / 2; }
+#elif defined(C_RECURSION_LIMIT)
+bool may_enter_often(PyThreadState* thread) { return thread->c_recursion_remaining > C_RECURSION_LIMIT / 2; }
+#else
+bool may_enter_often(PyThreadState*) { return true; }
+#endif
 
 /// Without the hook, what the frame calls takes no more stack.
 [[gnu::cold]] PyObject* pass_on_deep(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
@@ -218,7 +228,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     return pending->run(pending->context, thread, LiveFrame(raw));
   }
   if (!is_wanted()) remove(thread->interp);  // somebody's own hook, taken out, left ours behind
-  if (!surely_has_room(Room::Hook)) [[unlikely]]
+  if (!surely_has_room(Room::Hook) || !may_enter_often(thread)) [[unlikely]]
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
   if (throwing) return offer_thrown_into(thread, raw);
@@ -294,6 +304,21 @@ FrameResumed::FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunn
 }
 
 FrameResumed::~FrameResumed() = default;
+
+#if GRAMME_PYTHON_EVALUATOR_ENDS  // it begins them, too: in loops and awaits, unless frames are hooked
+ResumesBySlots::ResumesBySlots() {
+  ++hook_state.by_slots;
+  if (is_wanted()) install(PyThreadState_Get()->interp);
+}
+
+ResumesBySlots::~ResumesBySlots() {
+  --hook_state.by_slots;
+  remove(PyThreadState_Get()->interp);
+}
+#else
+ResumesBySlots::ResumesBySlots() = default;
+ResumesBySlots::~ResumesBySlots() = default;
+#endif
 
 TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thread), taker_(taker) {
   if (!taker) return;

@@ -37,6 +37,15 @@ class FrameResumed {
   std::unique_ptr<Expectation> expectation_;
 };
 
+/// While one lives, plain code resumes generators by their types' slots, where their resumers look. Up to 3.11 it
+/// always does; later the hook has to be in, which costs each call of a Python function what TakesFrames says.
+class ResumesBySlots {
+ public:
+  ResumesBySlots();
+  ~ResumesBySlots();
+  ResumesBySlots(const ResumesBySlots&) = delete;
+};
+
 /// What becomes of a frame that begins or is resumed.
 enum class FrameRule : uint8_t {
   Take,    // the taker runs it

@@ -13,9 +13,14 @@
 namespace gramme::cpython {
 namespace {
 
+struct Watched {
+  std::shared_ptr<Resumer> resumer;
+  std::unique_ptr<ResumesBySlots> by_slots;  // until it has ended
+};
+
 /// All living watched generators; guarded by the GIL. Never destroyed: generators die late.
-std::unordered_map<PyObject*, std::shared_ptr<Resumer>>& resumers() {
-  static auto* const all = new std::unordered_map<PyObject*, std::shared_ptr<Resumer>>;  // no Python
+std::unordered_map<PyObject*, Watched>& resumers() {
+  static auto* const all = new std::unordered_map<PyObject*, Watched>;  // no Python
   return *all;
 }
 
@@ -26,7 +31,7 @@ bool may_be_watched(PyObject* generator) { return as_generator(generator)->gi_ho
 
 std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
   auto found = resumers().find(generator);
-  return found == resumers().end() ? nullptr : found->second;
+  return found == resumers().end() ? nullptr : found->second.resumer;
 }
 
 /// What CPython has in the slots of one of the two types.
@@ -48,6 +53,12 @@ PyObject* run_watched(void* context, PyThreadState* thread, LiveFrame frame) {
 
 bool waits(PyObject* generator) { return is_created(generator) || is_suspended(generator); }
 
+/// One that has ended may live on; its slots are not asked for any more.
+void note_end(PyObject* generator) {
+  if (waits(generator) || is_executing(generator)) return;
+  if (auto found = resumers().find(generator); found != resumers().end()) found->second.by_slots.reset();
+}
+
 /// Resumes a watched generator by what its type had in the slot.
 template <class Resume>
 [[gnu::noinline]] void resume_watched(PyObject* generator, Resume resume) {
@@ -56,6 +67,7 @@ template <class Resume>
   if (!resumer || !waits(generator) || !resumer->wants(thread)) return resume();
   const FrameResumed scope(thread, generator, run_watched, resumer.get());
   resume();
+  note_end(generator);
 }
 
 /// Carries out what gives an object and may resume the generator.
@@ -142,7 +154,7 @@ void deallocate(PyObject* generator) {
 int traverse(PyObject* generator, visitproc visit, void* arg) {
   if (may_be_watched(generator)) {
     auto found = resumers().find(generator);
-    const int stop = found == resumers().end() ? 0 : found->second->traverse(visit, arg);
+    const int stop = found == resumers().end() ? 0 : found->second.resumer->traverse(visit, arg);
     if (stop) return stop;
   }
   return slots_of(generator).traverse(generator, visit, arg);
@@ -191,6 +203,12 @@ class LeftAlone final : public Resumer {
   int traverse(visitproc, void*) const override { return 0; }
 };
 
+void watch_by(PyObject* generator, Watched watched) {
+  take_all_slots();
+  resumers()[generator] = std::move(watched);
+  as_generator(generator)->gi_hooks_inited = kWatched;
+}
+
 }  // namespace
 
 bool closes_quietly(PyObject* object) {
@@ -214,13 +232,11 @@ bool is_thrown_into(PyObject* generator) {
 bool is_watched(PyObject* generator) { return may_be_watched(generator) && resumers().contains(generator); }
 
 void leave_alone(PyObject* object) {
-  if (can_watch(object)) watch(object, std::make_unique<LeftAlone>());
+  if (can_watch(object)) watch_by(object, {std::make_unique<LeftAlone>(), nullptr});
 }
 
 void watch(PyObject* generator, std::unique_ptr<Resumer> resumer) {
-  take_all_slots();
-  resumers()[generator] = std::move(resumer);
-  as_generator(generator)->gi_hooks_inited = kWatched;
+  watch_by(generator, {std::move(resumer), std::make_unique<ResumesBySlots>()});
 }
 
 }  // namespace gramme::cpython

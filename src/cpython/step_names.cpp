@@ -31,12 +31,21 @@ PyObject* get_item_if_any(PyObject* mapping, PyObject* key) {
   return value;
 }
 
+#if GRAMME_PYTHON_LAZY_IMPORTS
+/// CPython's own lookup puts the module in the place of a name that was imported lazily.
+PyObject* global_or_builtin(Step& s, PyObject* name) {
+  _PyStackRef value = PyStackRef_NULL;
+  _PyEval_LoadGlobalStackRef(s.frame.globals(), s.frame.builtins(), name, &value);
+  return PyStackRef_IsNull(value) ? nullptr : PyStackRef_AsPyObjectSteal(value);
+}
+#else
 PyObject* global_or_builtin(Step& s, PyObject* name) {
   PyObject* value = get_item_if_any(s.frame.globals(), name);
   if (!value && !PyErr_Occurred()) value = get_item_if_any(s.frame.builtins(), name);
   if (!value && !PyErr_Occurred()) set_name_error(PyExc_NameError, kNameError, name);
   return value;
 }
+#endif
 
 namespace {
 
@@ -65,6 +74,9 @@ Outcome delete_global(Step& s) {
   return Outcome::Raised;
 }
 
+#if GRAMME_PYTHON_LAZY_IMPORTS
+Outcome load_name(Step& s) { return s.push(_PyEval_LoadName(s.thread, s.frame.raw(), s.name(s.arg))); }
+#else
 Outcome load_name(Step& s) {
   PyObject* name = s.name(s.arg);
   PyObject* names = namespace_or_error(s, "no locals when loading %R", name);
@@ -73,6 +85,7 @@ Outcome load_name(Step& s) {
   if (!value && !PyErr_Occurred()) value = global_or_builtin(s, name);
   return s.push(value);
 }
+#endif
 
 Outcome load_locals(Step& s) {
   PyObject* names = s.frame.namespace_object();

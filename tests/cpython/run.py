@@ -147,15 +147,6 @@ NOT_TOLD = {
     "tool_raises_through": "who handles the exception, or that it leaves the frame: CPython exports no function for it",
 }
 
-# On 3.15 a part in C++ loads a global that was imported lazily as it lies in the module, where CPython would import it.
-UNRESOLVED = {
-    "lazy_modules",
-    "lazy_names_as_arguments",
-    "lazy_names_in_comprehensions",
-    "lazy_module_that_is_missing",
-    "lazy_name_that_is_missing",
-}
-
 
 class Comparison(NamedTuple):
     what: str
@@ -205,7 +196,7 @@ class Results:
         self.runs[comparison] += 1
         if got == expected:
             return
-        known = program in TWO_WAYS | UNRESOLVED or (comparison == "watched, aware" and program in NOT_TOLD)
+        known = program in TWO_WAYS or (comparison == "watched, aware" and program in NOT_TOLD)
         if not known and not COMPARISONS[comparison].allowed(got, expected):
             if (comparison, program) not in self.wrong:
                 self.different[comparison].pop(program, None)
@@ -218,7 +209,7 @@ class Results:
                 continue
             different = self.different[name]
             print(f"{row.what}, beside {row.against}: {self.runs[name]} runs, {len(different)} programs differ")
-            if different.keys() - TWO_WAYS - UNRESOLVED:
+            if different.keys() - TWO_WAYS:
                 print(f"    {row.why}")
             for program, (at, got, expected) in different.items():
                 wrong = (name, program) in self.wrong

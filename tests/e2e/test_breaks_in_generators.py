@@ -703,6 +703,53 @@ def test_ways_to_resume_a_compiled_generator() -> None:
         assert meter.outside == 0, str(meter)
 
 
+def test_code_that_ran_often_resumes_a_compiled_generator() -> None:
+    """CPython specialises the loop and the await for plain ones; another is alive meanwhile, and one has ended."""
+
+    def looped(made: Any) -> Any:
+        found = []
+        for y in made:
+            found.append(y)  # noqa: PERF402
+        return found
+
+    def delegated(made: Any) -> Tensors:
+        return (yield from made)
+
+    async def awaited(made: Any) -> Any:
+        return await made
+
+    compiled, waits = front.compile(powers, backend="eager"), front.compile(waiting, backend="eager")
+    list(compiled(X, 3, []))
+    run(waits(X, []))
+    for _ in range(100):
+        looped(powers(X, 2, []))
+        looped(delegated(powers(X, 2, [])))
+        run(awaited(waiting(X, [])))
+    ended, alive = compiled(X, 3, []), compiled(X, 3, [])
+    expected = looped(powers(X, 3, [])), looped(delegated(powers(X, 3, []))), run(awaited(waiting(X, [])))
+    with gramme.meter() as meter:
+        found = looped(ended), looped(delegated(compiled(X, 3, []))), run(awaited(waits(X, [])))
+    assert_same(found, expected)
+    assert (meter.outside, meter.captures) == (0, 0), str(meter)
+    assert inspect.getgeneratorstate(ended) == inspect.GEN_CLOSED
+    del alive  # it never began
+    assert_same(looped(powers(X, 3, [])), expected[0])
+
+
+def test_deep_recursion_while_a_compiled_generator_waits() -> None:
+    def deep(left: int) -> int:
+        return 1 + deep(left - 1) if left else 0
+
+    made = front.compile(powers, backend="eager")(X, 3, [])
+    first, limit = next(made), sys.getrecursionlimit()
+    sys.setrecursionlimit(30_000)
+    try:
+        assert deep(25_000) == 25_000
+    finally:
+        sys.setrecursionlimit(limit)
+    assert_same([first, *made], list(powers(X, 3, [])))
+
+
 def test_compiled_coroutine_functions() -> None:
     async def gathered(function: Callable[..., Awaitable[Any]]) -> Any:
         task = asyncio.create_task(function(X + 1, []))  # type: ignore[arg-type]

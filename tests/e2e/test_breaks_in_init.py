@@ -415,12 +415,21 @@ def test_one_init_called_by_a_class_and_as_a_function() -> None:
 
 
 def test_recursion_limit_is_reached_where_it_is_eagerly() -> None:
+    """From 3.13 on CPython counts a level of its own for each construction that it has specialised."""
+
     class Nested:
         def __init__(self, x: torch.Tensor, left: int, log: list[Any]) -> None:
             self.x = x + left
             log.append(left)
             front.graph_break()
             self.inner = Nested(self.x, left - 1, log) if left else None
+
+    class Unspecialised(Nested):
+        def __init__(self, x: torch.Tensor, left: int, log: list[Any]) -> None:
+            self.x = x + left
+            log.append(left)
+            front.graph_break()
+            self.inner = type.__call__(Unspecialised, self.x, left - 1, log) if left else None
 
     def depth(call: Callable[..., Any]) -> int:
         log: list[Any] = []
@@ -432,10 +441,11 @@ def test_recursion_limit_is_reached_where_it_is_eagerly() -> None:
         return Nested(x, left, log)
 
     compiled = front.compile(program, backend="eager")
-    eager = depth(program)
+    least = depth(program)
+    most = depth(Unspecialised) if sys.version_info >= (3, 13) else least
     limit = sys.getrecursionlimit()
     found = {depth(compiled) for _ in range(3)}
-    assert all(abs(each - eager) <= 1 for each in found), (found, eager, limit)
+    assert all(least - 1 <= each <= most + 1 for each in found), (found, least, most, limit)
 
 
 def test_nothing_is_kept() -> None:

@@ -1,7 +1,6 @@
-"""Classes made in compiled code, rightly and wrongly: results, what hooks did, exceptions and their causes are eager's."""
+"""Classes made in compiled code, rightly and wrongly: results, what hooks did, exceptions and causes are eager's."""
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,16 +8,22 @@ import gramme
 import pytest
 import torch
 
-from e2e import class_statements
 from e2e.against_eager import outcome
+from e2e.class_statements import PROGRAMS
 
-PROGRAMS: dict[str, Callable[..., Any]] = class_statements.PROGRAMS
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
-def told(function: Callable[..., Any]) -> list[str]:
+class Breaking(list[Any]):
+    """Each line of the log ends the graph, wherever in a body or a hook it is written."""
+
+    def append(self, item: Any) -> None:
+        torch._dynamo.graph_break()
+        super().append(item)
+
+
+def told(function: Callable[..., Any], log: list[Any]) -> list[str]:
     """What a call gave or raised, with its causes, and what it wrote to its list."""
-    log: list[Any] = []
 
     def call() -> Any:
         try:
@@ -36,8 +41,21 @@ def told(function: Callable[..., Any]) -> list[str]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_eagerly(name: str, backend: str) -> None:
     function = PROGRAMS[name]
-    expected = told(function)
-    compiled = gramme.compile(function, backend=backend)
+    expected = told(function, [])
+    compiled = gramme.compile(function, backend=backend, recompile_limit=64)
     for call in range(3):
-        assert told(compiled) == expected, f"call {call}"
-    assert "__build_class__" in vars(sys.modules["builtins"])
+        assert told(compiled, []) == expected, f"call {call}"
+
+
+SEES_OTHERS = "build_class_replaced"
+"""While it runs a graph is made, and torch.fx makes a class for each."""
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != SEES_OTHERS])
+def test_as_eagerly_with_breaks(name: str) -> None:
+    function = PROGRAMS[name]
+    expected = told(function, Breaking())
+    compiled = gramme.compile(function, backend="eager", recompile_limit=64)
+    for call in range(3):
+        assert told(compiled, Breaking()) == expected, f"call {call}"

@@ -10,6 +10,7 @@ import torch
 
 from e2e.against_eager import outcome
 from e2e.class_statements import PROGRAMS
+from e2e.random_classes import source
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -59,3 +60,15 @@ def test_as_eagerly_with_breaks(name: str) -> None:
     compiled = gramme.compile(function, backend="eager", recompile_limit=64)
     for call in range(3):
         assert told(compiled, Breaking()) == expected, f"call {call}"
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("seed", range(400))
+def test_drawn(seed: int) -> None:
+    names: dict[str, Any] = {"__name__": "drawn"}
+    exec(compile(source(seed), f"<drawn {seed}>", "exec"), names)
+    expected = told(names["program"], [])
+    for backend in ("eager", "native"):
+        compiled = gramme.compile(names["program"], backend=backend, recompile_limit=64)
+        for call in range(2):
+            assert told(compiled, []) == expected, f"{backend}, call {call}"

@@ -169,16 +169,34 @@ Value* sorted(Trace& trace, const Args& args) {
 
 // ---- super()
 
+bool is_free_variable(const PyCodeObject* code, PyObject* name) {
+  for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; ++i)
+    if (PyTuple_GET_ITEM(code->co_localsplusnames, i) == name) return true;
+  return false;
+}
+
+/// The class that super() finds in the frame: what its free variable __class__ holds.
+Value* class_around(Trace& trace) {
+  static PyObject* const kClass = intern("__class__");
+  const PyCodeObject* code = trace.inliner->current_function()->code;
+  auto refused = [&trace](const std::string& why) { protocol::raise(trace, PyExc_RuntimeError, "super(): " + why); };
+  if (code->co_argcount == 0) refused("no arguments");
+  if (!trace.inliner->first_argument()) cannot(Reason::CallUnknown, "super() without a first argument");
+  if (!is_free_variable(code, kClass)) refused("__class__ cell not found");
+  Value* found = trace.inliner->variable(kClass);
+  if (!found) refused("empty __class__ cell");
+  PyTypeObject* type = protocol::type_of(trace.see(found));
+  if (!PyType_IsSubtype(type, &PyType_Type)) refused(std::string("__class__ is not a type (") + type->tp_name + ")");
+  return found;
+}
+
 /// super() looks up behind `type` in the MRO of the object's class, or of the object if it is a class itself.
 Value* make_super(Trace& trace, const Args& args) {
-  static PyObject* const kClass = intern("__class__");
   auto [type, object] = positional<2>(args, 0);
   if (type && !object) cannot(Reason::ArgumentKind, "super() with one argument");
   if (!type) {
-    type = trace.inliner->variable(kClass);
+    type = class_around(trace);
     object = trace.inliner->first_argument();
-    if (!type) protocol::raise(trace, PyExc_RuntimeError, "super(): __class__ cell not found");
-    if (!object) cannot(Reason::CallUnknown, "super() without a first argument");
   }
   auto* result = trace.make<value::Super>();
   result->type = class_argument(trace, type);

@@ -146,7 +146,7 @@ void tell_names(Trace& trace, Class* cls) {
   static PyObject* const set_name = intern("__set_name__");
   Attributes told = cls->attributes;
   for (const Attribute& attribute : told)
-    if (auto* object = as<Object>(attribute.value); object && object->type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+    if (type_of(attribute.value)->tp_flags & Py_TPFLAGS_HEAPTYPE)
       if (Value* method = special_method(trace, attribute.value, set_name)) try {
           call(trace, method, {cls, trace.constant(attribute.name)});
         } catch (const UserError&) {  // becomes the cause of another

@@ -3,8 +3,9 @@
     python bench/libraries/small/outcomes.py [--libraries zuko,monai] [program ...]
 
 A line a program: what `native`, `eager` and a callable backend gave against eager execution (results, gradients, the
-state of what was compiled, exceptions, to the bit), graphs handed to the callable by torch.compile and by gramme, and
-which calls raise. Each program runs in a fork of a process that has imported the library.
+state of what was compiled, exceptions, to the bit), graphs handed to the callable by torch.compile and by gramme (where
+gramme has more of them, the operations outside, too), and which calls raise. Each program runs in a fork of a process
+that has imported the library.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-LIBRARIES = ("monai", "zuko", "metric_learning", "pypose", "geoopt", "einops")
+LIBRARIES = ("monai", "zuko", "metric_learning", "pypose", "geoopt", "einops", "e3nn", "pyro", "nflows", "attribution")
 SECONDS = 100
 
 
@@ -48,13 +49,18 @@ def described(value: Any, depth: int = 0) -> Any:
     if isinstance(value, torch.nn.Module):
         named = {**dict(value.named_parameters()), **dict(value.named_buffers())}
         grads = {name: part.grad for name, part in value.named_parameters()}
-        others = [described(vars(module), 9) for module in value.modules()] if depth == 0 else []
+        others = [described(own(module), 9) for module in value.modules()] if depth == 0 else []
         return type(value).__name__, described(named), described(grads), value.training, others
     if isinstance(value, int | float | str | bool | bytes | type(None)):
         return value
     if depth < 3 and hasattr(value, "__dict__") and not callable(value):
         return type(value).__name__, described(vars(value), depth + 1)
     return type(value).__name__
+
+
+def own(module: Any) -> dict[str, Any]:
+    """Attributes, without the mark that torch.compile leaves."""
+    return {name: value for name, value in vars(module).items() if name != "_is_torch_compile"}
 
 
 def loss_of(value: Any) -> Any:
@@ -103,6 +109,7 @@ def ran(name: str, compiled: Callable[[Any], Any]) -> list[Any]:
 def one(name: str, way: str) -> Any:
     import gramme
     import torch
+    from gramme._meter import as_graph
 
     graphs = 0
 
@@ -112,16 +119,17 @@ def one(name: str, way: str) -> Any:
         return graph.forward
 
     warnings.simplefilter("ignore")
+    theirs = as_graph(counting)  # gramme.meter() knows what runs in graphs of torch.compile, too
     ways: dict[str, Callable[[Any], Any]] = {
         "eager": lambda f: f,
         "native": lambda f: gramme.compile(f, backend="native"),
         "gramme eager": lambda f: gramme.compile(f, backend="eager"),
         "gramme": lambda f: gramme.compile(f, backend=counting),
-        "torch": lambda f: torch.compile(f, backend=counting),
+        "torch": lambda f: torch.compile(f, backend=theirs),
     }
-    with contextlib.redirect_stdout(io.StringIO()) as out:
+    with contextlib.redirect_stdout(io.StringIO()) as out, gramme.meter() as meter:
         found = ran(name, ways[way])
-    return found, out.getvalue(), graphs
+    return found, out.getvalue(), graphs, meter.outside
 
 
 def apart(name: str, way: str) -> Any:
@@ -146,6 +154,10 @@ def apart(name: str, way: str) -> Any:
     return (pickle.loads(data), status) if data else (None, status)
 
 
+def has_raised(outcome: Any) -> bool:
+    return isinstance(outcome, tuple) and str(outcome[0]).endswith(("Error", "Exception"))
+
+
 def compared(found: Any, expected: Any) -> str:
     value, status = found
     if value is None:
@@ -155,28 +167,35 @@ def compared(found: Any, expected: Any) -> str:
         if a != b:
             parts = ("result", "arguments", "gradients", "state", "random numbers")
             which = [part for part, x, y in zip(parts, a, b, strict=True) if x != y]
-            raised = (
-                f" {a[0][0]}: {a[0][1]}"
-                if which[0] == "result" and str(a[0][0]).endswith(("Error", "Exception"))
-                else ""
-            )
+            raised = f" {a[0][0]}: {a[0][1]}" if which[0] == "result" and has_raised(a[0]) else ""
             return f"other {', '.join(which)} in call {i}{raised[:110]}"
     return "printed otherwise" if printed != printed_there else "="
+
+
+def values(name: str) -> str:
+    """Backends of gramme's own, which run each graph as it is, against eager execution."""
+    eager, status = apart(name, "eager")
+    if eager is None:
+        return f"{name}: eager does not run ({status})"
+    found = [compared(apart(name, way), eager) for way in ("native", "gramme eager")]
+    return f"{name}: {' | '.join(sorted(set(found)))}"
 
 
 def line(name: str) -> str:
     eager, status = apart(name, "eager")
     if eager is None:
         return f"{name}: eager does not run ({status})"
-    raises = [i for i, call in enumerate(eager[0]) if str(call[0][0]).endswith(("Error", "Exception"))]
+    raises = [i for i, call in enumerate(eager[0]) if has_raised(call[0])]
     again = compared(apart(name, "eager"), eager)
     ours = {way: apart(name, way) for way in ("native", "gramme eager", "gramme")}
     torchs = apart(name, "torch")
-    values = [compared(found, eager) for found in ours.values()]
+    found = [compared(each, eager) for each in ours.values()]
     counts = [found[0][2] if found[0] else "-" for found in (torchs, ours["gramme"])]
     theirs = compared(torchs, eager)
-    text = "=" if all(v == "=" for v in values) else " | ".join(values)
+    text = "=" if all(v == "=" for v in found) else " | ".join(found)
     notes = [f"eager itself: {again}"] * (again != "=") + [f"torch.compile: {theirs}"] * (theirs != "=")
+    if torchs[0] and ours["gramme"][0] and counts[1] > max(counts[0], 1):
+        notes.append(f"operations outside of graphs {torchs[0][3]}/{ours['gramme'][0][3]}")
     notes += [f"raises in call {', '.join(map(str, raises))}"] * bool(raises)
     return f"{name}: {text}; {counts[0]}/{counts[1]}" + "".join(f"; {note}" for note in notes)
 
@@ -185,6 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--libraries", default=",".join(LIBRARIES))
     parser.add_argument("--trace", action="store_true", help="print what raises")
+    parser.add_argument("--values", action="store_true", help="native and eager only, and no graphs are counted")
     parser.add_argument("--way", help="one way only, with what it gives")
     parser.add_argument("programs", nargs="*")
     given = parser.parse_args()
@@ -196,7 +216,11 @@ def main() -> None:
         from small.table import TABLE
 
         TABLE.clear()
-        importlib.import_module(f"small.in_{library}")
+        try:
+            importlib.import_module(f"small.in_{library}")
+        except ImportError as error:
+            print(f"# {library} SKIPPED: {error}; requirements.txt says what to install", flush=True)
+            continue
         names = [name for name in TABLE if not given.programs or name in given.programs]
         if names:
             print(f"# {library}", flush=True)
@@ -204,7 +228,7 @@ def main() -> None:
             if given.way:
                 print(name, apart(name, given.way))
             else:
-                print(line(name), flush=True)
+                print(values(name) if given.values else line(name), flush=True)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ PRIVATE = re.compile(r"_[a-zA-Z]\w*")
 _PYTHONS = """
     _abc _abc_impl _abc_init _abc_instancecheck _abc_subclasscheck _acquire_lock _ast _asyncio _bisect _cache
     _call_in_python _call_slowly _codecs _collections _collections_abc _connect _contextvars _count_elements _csv
-    _fields _filters_mutated _filters_mutated_lock_held _formatwarning_orig _formatwarnmsg _formatwarnmsg_impl
-    _functools _getframe _heapify_max _heappop_max _heapq _heapreplace_max _initializing _inst _io
+    _fields _filters_mutated _filters_mutated_lock_held _find_impl _formatwarning_orig _formatwarnmsg
+    _formatwarnmsg_impl _functools _getframe _heapify_max _heappop_max _heapq _heapreplace_max _initializing _inst _io
     _is_callable_members_only _is_protocol _is_runtime_protocol _local _lru_cache_wrapper _make _name _operator _pickle
     _random _release_lock _showwarning_orig _showwarnmsg _showwarnmsg_impl _signal _sre _string _struct _tell_call
     _thread _tuplegetter _unnamed _warnings _weakref

@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "meta/record.h"
 #include "protocol/special.h"
+#include "torch/names.h"
 #include "trace/arrays.h"
 
 namespace gramme::protocol {
@@ -45,7 +46,9 @@ Value* key_of_array(Trace& trace, const Tensor* indexed, Value* key) {
   const trace::Array* array = trace::array_of(trace, key);
   if (!array || !is_laid_out(*array, indexed) || !traces_arrays()) return nullptr;
   PyObject* const dtype = meta::dtype_object(*array->tensor->record);
-  if (dtype == dtypes().int64 || dtype == dtypes().boolean) return array->tensor;
+  // With versions of its own: NumPy's writes do not disturb a backward that looks up by it.
+  if (dtype == dtypes().int64 || dtype == dtypes().boolean)
+    return trace.emit(of_torch::object(of_torch::GetDataAttr), {array->tensor});
   if (dtype != dtypes().int32 && dtype != dtypes().int16) return nullptr;
   Value* converting[] = {array->tensor, trace.constant(dtypes().int64)};
   return trace.emit_method(to, Args{converting, 2, nullptr, 0});

@@ -70,6 +70,7 @@ def stored(x: torch.Tensor, key: Any) -> Any:
     return y
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])
 @pytest.mark.parametrize("program", [read, written, stored])
 @pytest.mark.parametrize("key", KEYS)

@@ -52,6 +52,7 @@ def told(model: nn.Module, call: Callable[..., Any], lengths: list[int], seed: i
     return [out.tolist(), sizes.tolist(), [part.tolist() for part in parts], x.grad.tolist(), grads]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("backend", ["eager", "native"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,6 +87,7 @@ def test_a_padded_batch_is_one_graph(kind: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.filterwarnings("ignore:gramme captured no operation")
 def test_a_layer_compiled_by_itself(backend: str) -> None:
     torch.manual_seed(0)
     layer = nn.LSTM(4, 5, batch_first=True)

@@ -140,7 +140,8 @@ RUN = """
 # Functions of the standard library that make classes: by exec, by the caller's frame, by writes to a class that is not
 # done yet. Each instruction of them would be a break, each call another class that no guard accepts. What runs once in
 # a module's life, and changes its class. Copies of what no model copies, by what each class says in C. And what a
-# logger does with a record: pieces of the library itself are no program's.
+# logger does with a record: pieces of the library itself are no program's. And packing, whose sizes are data: a few
+# operators between two breaks.
 ALONE = """
     collections:namedtuple
     copy:copy
@@ -155,6 +156,8 @@ ALONE = """
     typing:_make_nmtuple
     typing:_namedtuple_mro_entries
     torch.nn.modules.lazy:LazyModuleMixin._infer_parameters
+    torch.nn.utils.rnn:pack_padded_sequence
+    torch.nn.utils.rnn:pad_packed_sequence
 """
 
 # Files below torch/ that Dynamo inlines by a rule for all around them, though nobody means them to be captured: the

@@ -47,7 +47,8 @@ def changes(version: str) -> list[Row]:
 
 def rows(version: str) -> list[Row]:
     """All rows as they are for the version, in one order for every version."""
-    table = rows_of(FOLDERS[0] / "torch_names.def") + rows_of(FOLDERS[0] / "torch_askers.def")
+    tables = ("torch_names.def", "torch_askers.def", "torch_outside.def")
+    table = [row for name in tables for row in rows_of(FOLDERS[0] / name)]
     changed = {row.id: row for row in changes(version)}
     found = []
     for row in table:
@@ -58,6 +59,8 @@ def rows(version: str) -> list[Row]:
             row = row._replace(where=change.where, name=change.name)
         elif row.kind in ("PATH_OF", "ASKER"):
             row = Row("PATH_OF", row.id, "torch/" + row.where, "")
+        elif row.kind == "OUTSIDE":
+            row = Row("CODE", row.id, "torch/" + row.where, row.name)
         found.append(row)
     settings = (FOLDERS[0] / "torch_settings.def").read_text()
     names = re.findall(r"^SETTING\((\w+),", settings, re.MULTILINE)

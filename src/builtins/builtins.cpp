@@ -51,6 +51,7 @@ void register_torch() {
   register_torch_modes();
   register_torch_optim();
   register_torch_optim_steps();
+  register_torch_outside();
   register_torch_function_modes();
   register_torch_overrides();
   register_torch_wrappers();

@@ -16,4 +16,7 @@ protocol::Treatment classify(PyObject* callable);
 /// tools that look at the program themselves: importlib, PyTorch's compilers and tracers, gramme.
 cpython::FrameRule frame_rule(PyFunctionObject* function);
 
+/// True for the forward() of a recurrent layer: as a frame of its own it is one that got a PackedSequence.
+bool takes_packed(PyCodeObject* code);
+
 }  // namespace gramme::builtins

@@ -6,6 +6,7 @@
 #include "cpython/objects.h"
 #include "interp/closing.h"
 #include "interp/continuations.h"
+#include "protocol/call_rules.h"
 #include "trace/dying.h"
 
 namespace gramme::interp {
@@ -209,13 +210,15 @@ int arguments_of(const bytecode::Instruction& call) { return opcode::pops(call.o
 
 }  // namespace
 
-/// True if the instruction calls a function written in Python, which could be captured on its own.
+/// True if the instruction calls a function written in Python, which could be captured on its own. Where a rule about
+/// the arguments stands before it, it was the rule that ended the segment.
 bool Attempt::callee_is_python(Frame& frame) {
   const bytecode::Instruction& instruction = frame.code->instructions()[frame.pc];
   if (!is_call(instruction.op)) return false;
   Value* callee = trace.see(frame.called(arguments_of(instruction)).callable);
   if (auto* method = as<Method>(callee)) callee = trace.see(method->function);
   if (callee->kind == Kind::Function && callee->object) {
+    if (protocol::find_call_rule(cpython::code_of(cpython::as_function(callee->object)))) return false;
     return !protocol::find_model(callee->object) && !runs_for_real(callee->object);
   }
   if (callee->kind == Kind::Function) return true;

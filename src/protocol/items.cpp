@@ -5,6 +5,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/silence.h"
+#include "protocol/array_keys.h"
 #include "protocol/keys.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
@@ -184,12 +185,12 @@ Value* slice_by_items(Trace& trace, Slice* slice) {
   return made;
 }
 
-/// A key as it stands in a graph: objects that are indices become ints.
-Value* tensor_key(Trace& trace, Value* key) {
+/// A key as it stands in a graph: objects that are indices become ints, arrays tensors.
+Value* tensor_key(Trace& trace, const Tensor* indexed, Value* key) {
   key = builtin_part(trace.see(key));
   if (auto* tuple = as<Tuple>(key)) {
     std::vector<Value*> items;
-    for (Value* item : tuple->items) items.push_back(tensor_key(trace, item));
+    for (Value* item : tuple->items) items.push_back(tensor_key(trace, indexed, item));
     return trace.tuple(std::move(items));
   }
   if (auto* slice = as<Slice>(key)) {
@@ -202,7 +203,9 @@ Value* tensor_key(Trace& trace, Value* key) {
     if (tensors) return slice_by_items(trace, slice);
     return objects ? trace.adopt(real_slice(trace, slice)) : key;
   }
-  return key->kind == Kind::Object && has_index(trace, key) ? trace.integer(index(trace, key)) : key;
+  if (key->kind != Kind::Object) return key;
+  if (Value* laid_over = key_of_array(trace, indexed, key)) return laid_over;
+  return has_index(trace, key) ? trace.integer(index(trace, key)) : key;
 }
 
 /// x[[1:, :-1]] means x[1:, :-1], and PyTorch warns of it: an effect, and the node is what it means. The key as it is
@@ -232,7 +235,7 @@ Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
   if (is_asked(trace, tensor))
     if (Value* result = call_by_name(trace, tensor, name, {key})) return result;
   refuse_replaced(trace, {tensor}, {name});
-  key = tensor_key(trace, list_as_subscripts(trace, tensor, key));
+  key = tensor_key(trace, tensor, list_as_subscripts(trace, tensor, key));
   auto* number = as<Number>(key);  // indexing asks for the number itself
   if (number && number->expr && number->type == &PyLong_Type && !tensor->record->sizes.empty())
     return trace.emit(select, {tensor, trace.integer(0), key});
@@ -247,7 +250,7 @@ void store_item(Trace& trace, Tensor* tensor, Value* key, Value* value) {
     return;
   }
   refuse_replaced(trace, {tensor}, {name});
-  key = tensor_key(trace, list_as_subscripts(trace, tensor, key));
+  key = tensor_key(trace, tensor, list_as_subscripts(trace, tensor, key));
   trace.emit(setitem, {tensor, key, builtin_part(trace.see(value))});
 }
 

@@ -45,6 +45,7 @@ class Options:
             contract=getattr(self.backend, "contract", ""),
             dynamic=self.dynamic,
             guard_filter=self.guard_filter,
+            exact_numpy=getattr(self.backend, "exact_numpy", False),
         )
         if self.compiles_backward:
             _C.compile_backward(made)

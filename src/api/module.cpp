@@ -42,10 +42,11 @@ namespace {
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
                       bool keep_graphs, const std::string& contract, std::optional<bool> dynamic,
-                      nb::object guard_filter) {
+                      nb::object guard_filter, bool exact_numpy) {
   std::optional<trace::Contract> promised = trace::contract_named(contract);
   if (!promised) throw nb::value_error(("contract: no row of contract.def: '" + contract + "'").c_str());
   promised->breaks = !fullgraph;
+  promised->exact_numpy = exact_numpy;
   Options options{share(backend.ptr()), recompile_limit, keep_graphs, *promised, dynamic};
   if (!guard_filter.is_none()) options.guard_filter = share(guard_filter.ptr());
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
@@ -203,7 +204,7 @@ NB_MODULE(_C, m) {
   bind_whole(m);
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
-        nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none());
+        nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none(), nb::arg("exact_numpy") = false);
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unportable", unportable, nb::arg("entry"));

@@ -222,6 +222,13 @@ void print_place(std::ostream& out, const Tape& tape, const Place& place, bool& 
 }
 
 void print_instruction(std::ostream& out, const Tape& tape, const Instruction& instruction) {
+  if (instruction.kind == Instruction::Fused) {
+    out << "as one, results:";
+    for (const Fused::Output& output : fused_of(instruction).outputs) out << " %" << output.target;
+    out << "\n";
+    for (const Instruction& part : fused_of(instruction).parts) print_instruction(out << "  ", tape, part);
+    return;
+  }
   // Arithmetic is spelled out where it is used.
   if (instruction.kind == Instruction::Number && computation_of(instruction).of == kNone) return;
   std::vector<Register> written;

@@ -46,6 +46,7 @@ def compare(program: Program, compiled: Any) -> None:
             np.testing.assert_array_equal(b, a, strict=True)
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("backend", ["eager", "native"])
 @pytest.mark.parametrize("program", programs(), ids=lambda p: p.name)
 def test_bits_are_those_of_numpy(program: Program, backend: str) -> None:
